@@ -1,0 +1,25 @@
+"""Recommendation on CPU that says why: kernels, linear models and factorisation as rankers."""
+
+from recsys.errors import (
+    DatasetError,
+    FitError,
+    InputError,
+    ModelFileError,
+    NotFittedError,
+    RecsysError,
+)
+from recsys.rankers import list_rankers, load_ranker, make_ranker
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DatasetError",
+    "FitError",
+    "InputError",
+    "ModelFileError",
+    "NotFittedError",
+    "RecsysError",
+    "list_rankers",
+    "load_ranker",
+    "make_ranker",
+]

@@ -1,0 +1,78 @@
+"""The package's only numba decorator, and the lock around its parallel kernels.
+
+numba's disk cache looks at one source file only: a cached caller goes on computing with an
+old callee from another file. So the cache folder is named after a digest of every source
+of the package, and any edit starts a fresh one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numba
+import platformdirs
+
+
+def _digest() -> str:
+    root = Path(__file__).parent
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_dir() -> Path | None:
+    """Return the first folder that can be written, or None: compiled code is then not kept."""
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    uid = os.getuid() if hasattr(os, "getuid") else "user"
+    bases = [Path(given)] if given else []
+    with suppress(RuntimeError, OSError):
+        bases.append(Path(platformdirs.user_cache_dir("recsys")) / "numba")
+    bases.append(Path(tempfile.gettempdir()) / f"recsys-numba-{uid}")
+    digest = _digest()
+    for base in bases:
+        folder = base / digest
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+                continue  # compiled code is executed: take none that another user could have put
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+    return None
+
+
+CACHE_DIR = _cache_dir()
+if CACHE_DIR is not None:
+    numba.config.CACHE_DIR = str(CACHE_DIR)
+
+# numba's `workqueue` layer aborts the process when two Python threads enter a parallel kernel.
+_PARALLEL_LOCK = threading.RLock()
+
+
+def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Compile a plain function of arrays: cached on disk, without the GIL, numpy's division."""
+    settings = {"cache": CACHE_DIR is not None, "nogil": True, "error_model": "numpy"} | options
+    decorate = numba.njit(**settings)
+    return decorate if function is None else decorate(function)
+
+
+@contextmanager
+def parallel(threads: int | None = None) -> Iterator[int]:
+    """Hold the process-wide lock around a `prange` kernel, with `threads` numba threads."""
+    limit = numba.config.NUMBA_NUM_THREADS
+    with _PARALLEL_LOCK:
+        before = numba.get_num_threads()
+        wanted = before if threads is None else max(1, min(threads, limit))
+        numba.set_num_threads(wanted)
+        try:
+            yield wanted
+        finally:
+            numba.set_num_threads(before)

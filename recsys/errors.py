@@ -1,0 +1,33 @@
+"""The exceptions that recsys raises.
+
+RecsysError
+├── InputError (ValueError)         what was given cannot be used; the text says what to do
+│   ├── ModelFileError              a ranker file is truncated, altered, too new or no ranker
+│   └── DatasetError                a dataset is unknown, absent or damaged
+├── NotFittedError (RuntimeError)   the ranker was asked before `fit`
+└── FitError (RuntimeError)         fitting diverged or did not reach its tolerance
+"""
+
+
+class RecsysError(Exception):
+    """Base of every exception that recsys raises on purpose."""
+
+
+class InputError(RecsysError, ValueError):
+    """What was given cannot be used; the message names it, what is accepted and the remedy."""
+
+
+class ModelFileError(InputError):
+    """A saved ranker is truncated, altered, too new, or something else entirely."""
+
+
+class DatasetError(InputError):
+    """A dataset is unknown, absent or damaged."""
+
+
+class NotFittedError(RecsysError, RuntimeError):
+    """A ranker was asked for something before it was fitted."""
+
+
+class FitError(RecsysError, RuntimeError):
+    """Fitting diverged or did not reach its tolerance."""

@@ -1,0 +1,145 @@
+"""What a kernel is: parameters, a plan for a dimension, and Gram matrices of row vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.errors import InputError
+from recsys.kernels.pairs import Plan, scaled, weights
+from recsys._jit import jit
+from recsys.registry import Registry, check_parameters
+
+KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of binary vectors. Calling it gives a Gram matrix.
+
+    Subclasses are dataclasses whose fields are the parameters, with one method: `plan`.
+    """
+
+    def plan(self, n: int) -> Plan:
+        """Return the kernel made ready for vectors of dimension n ≥ 1."""
+        raise NotImplementedError
+
+    def __call__(
+        self, X: ArrayLike, Z: ArrayLike | None = None, normalize: bool = False
+    ) -> NDArray[np.float64]:
+        """Return the Gram matrix of the rows of X with those of Z.
+
+        Parameters
+        ----------
+        X : (rows, n) array or sparse matrix
+            Any numeric dtype; an entry above 0 counts as 1, all others as 0.
+        Z : (others, n) array or sparse matrix, optional
+            X itself when not given.
+        normalize : bool
+            Divide by √(κ(x,x) κ(z,z)). A null vector (κ(x,x) = 0) then has 0 off the
+            diagonal and 1 with itself.
+
+        Returns
+        -------
+        (rows, others) float64
+
+        Raises
+        ------
+        InputError
+            If an entry is not finite, the widths differ, a parameter does not fit n, or a
+            value without normalisation leaves the range of float64.
+        """
+        A = binary_rows(X, "X")
+        B = A if Z is None else binary_rows(Z, "Z")
+        if A.shape[1] != B.shape[1]:
+            raise InputError(f"X has {A.shape[1]} columns and Z has {B.shape[1]}; they must agree")
+        plan = self.plan(A.shape[1])
+        # Raw values first leave the tables' scale here, where an overflow can still be named.
+        counts = np.ascontiguousarray((A @ B.T).toarray(), dtype=np.int64)
+        a, b = np.diff(A.indptr).astype(np.int64), np.diff(B.indptr).astype(np.int64)
+        wa, wb = weights(plan, a, normalize), weights(plan, b, normalize)
+        if not normalize and not plan.logarithmic:
+            wa, wb = np.ones(len(a)), np.ones(len(b))
+        with np.errstate(over="ignore"):
+            out = _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table)
+            if not normalize:
+                out *= np.exp(plan.log_scale)
+        if not np.isfinite(out).all():
+            raise InputError(
+                f"{self} leaves the range of float64 on these vectors: pass normalize=True"
+            )
+        if normalize and Z is None:
+            np.fill_diagonal(out, 1.0)
+        elif normalize:
+            out[np.ix_(_null(plan, a), _null(plan, b))] = 0.0
+        elif plan.log_scale < 36.0 and plan.table.size > 1:
+            np.rint(out, out=out)  # counts below 2⁵³ are exact integers
+        return out
+
+
+def _null(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    own = weights(plan, sizes, True)
+    return np.isinf(own) if plan.logarithmic else own == 0
+
+
+def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
+    """Return X as a CSR matrix of int32 ones where X is above 0, with sorted indices.
+
+    Raises
+    ------
+    InputError
+        If X is not two-dimensional and numeric, or holds NaN or infinity.
+    """
+    matrix = sp.csr_matrix(X) if sp.issparse(X) else sp.csr_matrix(np.atleast_2d(np.asarray(X)))
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"{name} has dtype {matrix.dtype}; real numbers are needed")
+    if not np.isfinite(matrix.data).all():
+        raise InputError(f"{name} holds NaN or infinity; entries must be finite")
+    out = sp.csr_matrix((matrix.data > 0, matrix.indices.copy(), matrix.indptr.copy()), matrix.shape)
+    out.sum_duplicates()
+    out.eliminate_zeros()
+    out.sort_indices()
+    return out.astype(np.int32)
+
+
+def make_kernel(name: str, **params: Any) -> Kernel:
+    """Return the kernel called `name`.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_kernels()`.
+    **params
+        The kernel's parameters: `degree` for one-degree kernels.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown, or a value out of range.
+    """
+    kind = KERNELS.get(name)
+    check_parameters(f"kernel {name!r}", params, [f.name for f in dataclasses.fields(kind)])
+    return kind(**params)
+
+
+def list_kernels() -> list[str]:
+    """Return the names that `make_kernel` takes."""
+    return KERNELS.names()
+
+
+# ---- kernels
+
+
+@jit
+def _cross(code, logarithmic, counts, a, b, wa, wb, par, table):
+    out = np.empty(counts.shape)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            s = counts[i, j]
+            out[i, j] = scaled(code, logarithmic, s, a[i], b[j], wa[i], wb[j], par, table)
+    return out

@@ -1,0 +1,99 @@
+"""Boolean kernels: monotone literals, conjunctions and disjunctions (thesis, 6.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from recsys.checks import check_integer
+from recsys.kernels.base import KERNELS, Kernel
+from recsys.kernels.pairs import CONJUNCTION, DISJUNCTION, Plan
+
+
+@KERNELS.add("mc")
+@dataclass(frozen=True)
+class MonotoneConjunctive(Kernel):
+    """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, c).
+
+    A vector with fewer than `degree` ones is null. Binomials are kept as logarithms.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Variables in a conjunction, at most n.
+
+    Notes
+    -----
+    Source: Polato's thesis, (6.4).
+    """
+
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse a degree that is no whole number of at least 1."""
+        check_integer("degree", self.degree, 1)
+
+    def plan(self, n: int) -> Plan:
+        """Tabulate log C(k, degree) for k = 0…n."""
+        check_integer("degree", self.degree, 1, n)
+        return Plan(CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True)
+
+
+@KERNELS.add("md")
+@dataclass(frozen=True)
+class MonotoneDisjunctive(Kernel):
+    """mD: how many disjunctions of `degree` variables hold in both vectors.
+
+    Computed as probabilities: with h(k) = 1 − C(n−k,d)/C(n,d), the share of disjunctions
+    that k ones satisfy, κ/C(n,d) = h(a) − (h(a+b−s) − h(b)), which no degree overflows. A
+    vector without ones is null.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Variables in a disjunction, at most n.
+
+    Notes
+    -----
+    Source: Polato's thesis, (6.7).
+    """
+
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse a degree that is no whole number of at least 1."""
+        check_integer("degree", self.degree, 1)
+
+    def plan(self, n: int) -> Plan:
+        """Tabulate h for k = 0…n."""
+        d = check_integer("degree", self.degree, 1, n)
+        scale = gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1)
+        table = shares_hit(n, d)
+        return Plan(DISJUNCTION, np.zeros(4), table, float(scale), zero_at_zero=d == 1)
+
+
+def log_binomials(n: int, c: int) -> np.ndarray:
+    """Return log C(k, c) for k = 0…n, −inf where k < c; (n + 1,) float64.
+
+    Summed as log ratios in extended precision: the difference of two log-gammas would lose
+    the last digits that an exponential then magnifies.
+    """
+    k = np.arange(c + 1, n + 1, dtype=np.longdouble)
+    out = np.full(n + 1, -np.inf)
+    out[c:] = np.concatenate(([0.0], np.cumsum(np.log(k) - np.log(k - c)))).astype(np.float64)
+    return out
+
+
+def shares_hit(n: int, d: int) -> np.ndarray:
+    """Return h(k) = 1 − C(n−k, d)/C(n, d) for k = 0…n; (n + 1,) float64.
+
+    h is summed from its increments g(k)·d/(n−k), all positive, in extended precision, so
+    that rare items (h near 0) keep their leading digits.
+    """
+    k = np.arange(n, dtype=np.longdouble)
+    ratio = np.maximum(n - k - d, 0) / (n - k)
+    g = np.concatenate(([np.longdouble(1)], np.cumprod(ratio)[:-1]))
+    increments = np.where(n - k >= d, g * d / (n - k), 0)
+    return np.concatenate(([np.longdouble(0)], np.cumsum(increments))).astype(np.float64)

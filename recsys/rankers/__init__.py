@@ -1,0 +1,26 @@
+"""Rankers, one file a family, all behind the protocol of `recsys.base.Ranker`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
+
+
+def list_rankers() -> list[str]:
+    """Return the names that `make_ranker` takes."""
+    return RANKERS.names()
+
+
+def load_ranker(path: str | Path) -> SavedRanker:
+    """Read a ranker of any kind that `save` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is truncated, altered, of another kind or too new.
+    """
+    return read_ranker(path)[0]
+
+
+__all__ = ["SavedRanker", "list_rankers", "load_ranker", "make_ranker", "parse_spec", "read_ranker"]

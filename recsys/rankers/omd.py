@@ -1,0 +1,343 @@
+"""Collaborative filtering by optimising the margin distribution: CF-KOMD, ECF-OMD, CF-OMD.
+
+A user's weights α over the liked items minimise αᵀKα + λ_p‖α‖² − 2αᵀq on the simplex, with
+q the mean kernel value to the items not liked; an item's score is Σᵢ αᵢK(i, ·) − q(·).
+Source: Polato's thesis, 5.2, 10.1 and 10.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.checks import check_choice, check_real, clean_matrix
+from recsys.errors import FitError
+from recsys.kernels import Kernel, item_gram, make_kernel
+from recsys.kernels.gram import check_memory
+from recsys.qp import TOLERANCE, multiply, solve_face
+from recsys.rankers._dense import weighted_rows
+from recsys.rankers._saved import RANKERS, SavedRanker, expect
+
+# Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
+MAX_STEPS = 200_000
+
+
+class _KernelRanker(SavedRanker):
+    """What the rankers over an item kernel share: the Gram matrix and its row sums."""
+
+    gram_: NDArray[np.float32]
+    row_sums_: NDArray[np.float64]
+
+    def _kernel(self) -> Kernel:
+        return make_kernel("linear")
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        self.gram_ = item_gram(liked, self._kernel())
+        self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        return self.gram_[ids]
+
+    def _check_state(self) -> None:
+        expect("gram_", self.gram_, (self.n_items_, self.n_items_), np.float32)
+        expect("row_sums_", self.row_sums_, (self.n_items_,), np.float64)
+
+
+@RANKERS.add("cf-komd")
+@dataclass(eq=False)
+class CFKOMD(_KernelRanker):
+    """Kernelised CF-OMD: one small quadratic program per user, on the liked items' kernel.
+
+    The kernel is normalised to unit diagonal; adding a constant to it changes neither
+    weights nor ranking.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of a kernel over item vectors, `recsys.kernels.list_kernels()`.
+    degree : int ≥ 1, optional
+        Degree of a one-degree kernel; its own default when not given.
+    regularization : float ≥ 0
+        λ_p of (10.2).
+    q : "exact" or "mean"
+        Mean over the items not liked (10.3), or over all items (10.5), which is cheaper by
+        little and off by at most 2·(liked items)/(items).
+    kernel_params : dict, optional
+        Further parameters of the kernel.
+    """
+
+    kernel: str = "linear"
+    degree: int | None = None
+    regularization: float = 0.01
+    q: str = "exact"
+    kernel_params: dict[str, Any] | None = None
+
+    name = "cf-komd"
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+    extra_parameters = "kernel_params"
+
+    def _kernel(self) -> Kernel:
+        degree = {} if self.degree is None else {"degree": self.degree}
+        return make_kernel(self.kernel, **degree, **(self.kernel_params or {}))
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        check_choice("q", self.q, ("exact", "mean"))
+        self._kernel()
+
+    def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
+        """Solve the programs of the given rows.
+
+        Parameters
+        ----------
+        user_items : (users, items) sparse matrix
+
+        Returns
+        -------
+        weights : (users, items) float64 CSR
+            α of each row, on the pattern of its liked items, zeros stored; they sum to 1.
+        residuals : (users,) float64
+            Largest violation of the optimality conditions, at most 1e-6; 0 for empty rows.
+
+        Raises
+        ------
+        InputError, NotFittedError
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        alpha, residuals = self._solve(rows)
+        return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
+
+    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        lengths = np.diff(rows.indptr)
+        longest = int(lengths.max(initial=1))
+        order = np.argsort(-lengths, kind="stable")
+        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
+        exact = self.q == "exact"
+        shared = (order, rows.indptr, rows.indices, self.gram_, self.row_sums_, exact,
+                  float(self.regularization), TOLERANCE, MAX_STEPS, longest, alpha, residuals)
+        if rows.shape[0] <= 1:
+            _programs(0, 1, *shared)
+        else:
+            with parallel() as threads:
+                check_memory(8 * threads * longest**2, f"the program of a user with {longest:,} items")
+                _programs_parallel(threads, *shared)
+        if residuals.max(initial=0.0) > 100 * TOLERANCE:
+            raise FitError(
+                f"a program stopped at residual {residuals.max():.1e}, above {TOLERANCE:.0e}: "
+                "raise regularization"
+            )
+        return alpha, residuals
+
+    def _scores(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
+    ) -> NDArray[np.float32]:
+        alpha, _ = self._solve(rows)
+        lengths = np.diff(rows.indptr)
+        # q needs the kernel rows that the weights need: one pass serves both.
+        share = self._share(lengths)
+        if self.q == "exact":
+            alpha = alpha + np.repeat(share, lengths)
+        return weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
+
+    def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return one over the number of items that q averages; 0 where there is none."""
+        others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
+        return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
+
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
+        alpha, _ = self._solve(row)
+        similarity = self.gram_[row.indices, item].astype(np.float64)
+        inside = similarity.sum() if self.q == "exact" else 0.0
+        q = (self.row_sums_[item] - inside) * self._share(np.array([row.nnz]))[0]
+        shares = alpha * (similarity - q)
+        return float(shares.sum()), shares
+
+
+@RANKERS.add("ecf-omd")
+@dataclass(eq=False)
+class ECFOMD(CFKOMD):
+    """Efficient CF-OMD: CF-KOMD with the normalised linear kernel and the exact q (10.1).
+
+    It is CF-OMD with λ_n = ∞.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p of (10.1).
+    """
+
+    regularization: float = 0.1
+
+    name = "ecf-omd"
+    extra_parameters = None
+
+    def params(self) -> dict[str, Any]:
+        """Return the one parameter."""
+        return {"regularization": self.regularization}
+
+
+@RANKERS.add("cf-omd")
+@dataclass(eq=False)
+class CFOMD(_KernelRanker):
+    """CF-OMD: the full program over liked and other items of every user (5.7).
+
+    Its cost per user is quadratic in the number of items; ECF-OMD is the affordable form.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p, on the liked items.
+    negative_regularization : float ≥ 0
+        λ_n, on the other items; the larger, the closer to ECF-OMD.
+    """
+
+    regularization: float = 0.1
+    negative_regularization: float = 1000.0
+
+    name = "cf-omd"
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        check_real("negative_regularization", self.negative_regularization, 0.0)
+
+    def weights(self, user_items: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Solve the programs of the given rows.
+
+        Parameters
+        ----------
+        user_items : (users, items) sparse matrix
+
+        Returns
+        -------
+        weights : (users, items) float64
+            αᵢ of liked items, −αᵢ of the others; each side sums to 1 in magnitude.
+        residuals : (users,) float64
+            Largest violation of the optimality conditions, at most 1e-6 where rounding allows.
+
+        Raises
+        ------
+        InputError, NotFittedError
+        """
+        self._check_fitted()
+        return self._solve(clean_matrix(user_items, n_items=self.n_items_))
+
+    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        users, m = rows.shape
+        signed, residuals = np.zeros((users, m)), np.zeros(users)
+        shared = (rows.indptr, rows.indices, self.gram_, float(self.regularization),
+                  float(self.negative_regularization), TOLERANCE, MAX_STEPS, signed, residuals)
+        if users <= 1:
+            _full_programs(0, 1, *shared)
+        else:
+            with parallel() as threads:
+                check_memory(4 * threads * m * m, f"the programs over {m:,} items")
+                _full_parallel(threads, *shared)
+        return signed, residuals
+
+    def _scores(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
+    ) -> NDArray[np.float32]:
+        signed, _ = self._solve(rows)
+        return weighted_rows(sp.csr_matrix(np.ones(rows.shape)), signed.ravel(), self.gram_)
+
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
+        signed, _ = self._solve(row)
+        column = self.gram_[:, item].astype(np.float64)
+        negative = -(np.minimum(signed[0], 0.0) @ column)
+        shares = signed[0][row.indices] * (column[row.indices] - negative)
+        return float(signed[0] @ column), shares
+
+
+# ---- kernels
+
+
+@jit
+def _programs(first, stride, order, indptr, indices, gram, row_sums, exact, ridge_p, tol,
+              max_steps, longest, alpha, residuals):
+    m = len(gram)
+    block = np.empty(longest * longest, dtype=np.float32)
+    small = np.empty(longest * longest, dtype=np.float32)
+    work = np.empty((6, longest))
+    sign, ridge = np.ones(longest), np.full(longest, ridge_p)
+    q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    narrow = np.empty((2, longest), dtype=np.float32)
+    for k in range(first, len(order), stride):  # sorted by length: each thread gets long and short
+        u = order[k]
+        items = indices[indptr[u] : indptr[u + 1]]
+        n = len(items)
+        if n == 0:
+            continue
+        K = block[: n * n].reshape(n, n)
+        g[:n] = 0.0
+        for i in range(n):
+            row = gram[items[i]]
+            for j in range(n):
+                K[i, j] = row[items[j]]
+            for j in range(n):  # column sums, which are the row sums: this order vectorises
+                g[j] += K[i, j]
+        for i in range(n):
+            if exact:
+                q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
+            else:
+                q[i] = row_sums[items[i]] / m
+            g[i] /= n
+        a = alpha[indptr[u] : indptr[u + 1]]
+        a[:] = 1.0 / n
+        residuals[u], _ = solve_face(
+            K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
+        )
+
+
+@jit(parallel=True)
+def _programs_parallel(threads, order, indptr, indices, gram, row_sums, exact, ridge_p, tol,
+                       max_steps, longest, alpha, residuals):
+    for t in numba.prange(threads):
+        _programs(t, threads, order, indptr, indices, gram, row_sums, exact, ridge_p, tol,
+                  max_steps, longest, alpha, residuals)
+
+
+@jit
+def _full_programs(first, stride, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps,
+                   signed, residuals):
+    m = len(gram)
+    small, work = np.empty(m * m, dtype=np.float32), np.empty((6, m))
+    sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)
+    everything, nothing = np.arange(m), np.zeros(m)
+    g, face = np.empty(m), np.empty(m, dtype=np.int64)
+    narrow = np.empty((2, m), dtype=np.float32)
+    for u in range(first, len(signed), stride):
+        if indptr[u] == indptr[u + 1]:
+            continue
+        sign[:] = -1.0
+        ridge[:] = ridge_n
+        for p in range(indptr[u], indptr[u + 1]):
+            sign[indices[p]] = 1.0
+            ridge[indices[p]] = ridge_p
+        a = signed[u]
+        liked = indptr[u + 1] - indptr[u]
+        a[:] = 1.0 / max(1, m - liked)
+        for p in range(indptr[u], indptr[u + 1]):
+            a[indices[p]] = 1.0 / liked
+        multiply(gram, m, everything, m, sign, nothing, a, g)
+        residuals[u], _ = solve_face(
+            gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
+        )
+        for i in range(m):
+            a[i] *= sign[i]
+
+
+@jit(parallel=True)
+def _full_parallel(threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals):
+    for t in numba.prange(threads):
+        _full_programs(t, threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps,
+                       signed, residuals)

@@ -1,0 +1,84 @@
+"""Names to classes: registration at the definition, discovery of modules, did-you-mean."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from recsys.errors import InputError
+
+T = TypeVar("T")
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return ' (did you mean …?)' for the nearest known name, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+
+
+class Registry(Generic[T]):
+    """Named things of one kind, filled by a decorator where each thing is defined.
+
+    Parameters
+    ----------
+    kind : str
+        What the entries are, for messages: "ranker", "kernel", "metric".
+    package : str, optional
+        Package whose modules are imported before the first look-up, so that a new
+        module registers itself and no list has to be edited.
+    """
+
+    def __init__(self, kind: str, package: str | None = None) -> None:
+        self.kind = kind
+        self._package = package
+        self._entries: dict[str, T] = {}
+
+    def add(self, *names: str) -> Callable[[T], T]:
+        """Register the decorated object under each of `names`."""
+
+        def register(entry: T) -> T:
+            for name in names:
+                if name in self._entries and self._entries[name] is not entry:
+                    raise ValueError(f"{self.kind} {name!r} is registered twice")
+                self._entries[name] = entry
+            return entry
+
+        return register
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        self._discover()
+        return sorted(self._entries)
+
+    def get(self, name: str) -> T:
+        """Return the entry called `name`.
+
+        Raises
+        ------
+        InputError
+            If there is none; the message suggests the nearest name.
+        """
+        self._discover()
+        if not isinstance(name, str) or name not in self._entries:
+            raise InputError(f"unknown {self.kind} {name!r}: {did_you_mean(str(name), self._entries)}")
+        return self._entries[name]
+
+    def _discover(self) -> None:
+        if self._package is None:
+            return
+        package, self._package = importlib.import_module(self._package), None
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def check_parameters(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse parameter names that `kind` does not have, suggesting the nearest one."""
+    accepted = list(known)
+    for key in given:
+        if key not in accepted:
+            hint = did_you_mean(key, accepted) if accepted else "it takes none"
+            raise InputError(f"{kind} has no parameter {key!r}: {hint}")

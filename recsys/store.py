@@ -1,0 +1,200 @@
+"""Ranker files: safetensors arrays plus a JSON manifest with checksum, written atomically.
+
+Layout: the safetensors format, whose header's metadata holds one entry, `recsys`: JSON of
+{"format", "written_by", "sha256", ...}. The checksum covers the manifest (without itself),
+the array table and the array bytes. Nothing in the file is ever executed or imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from recsys.errors import InputError, ModelFileError
+
+FORMAT = 1
+MAX_HEADER = 1 << 20
+MAX_ARRAYS = 256
+SUFFIX = ".recsys-tmp"
+DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
+NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
+
+
+def write(path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays and manifest to `path`; a crash leaves the old file or the new one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written; an old file at `path` is then untouched.
+    """
+    table: dict[str, Any] = {}
+    payload, offset = [], 0
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        table[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape),
+                       "data_offsets": [offset, offset + array.nbytes]}
+        payload.append(array)
+        offset += array.nbytes
+    manifest = {"format": FORMAT, "written_by": f"recsys {metadata.version('recsys')}"} | manifest
+    digest = _digest(manifest, table)
+    for array in payload:
+        digest.update(array.data.cast("B") if array.size else b"")
+    manifest["sha256"] = digest.hexdigest()
+    header = json.dumps({"__metadata__": {"recsys": json.dumps(manifest)}} | table).encode()
+    header += b" " * (-len(header) % 8)
+    if len(header) > MAX_HEADER:
+        raise InputError(f"{path}: the parameters take {len(header):,} bytes; at most {MAX_HEADER:,} fit")
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError(f"{path} is a folder; name a file")
+        for stale in target.parent.glob(f".{target.name}.*{SUFFIX}"):
+            _sweep(stale)
+        _replace(target, [struct.pack("<Q", len(header)), header, *payload])
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return manifest and arrays of a file that `write` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing, truncated, altered, of another kind or too new.
+    """
+    try:
+        if not path.is_file():
+            raise ModelFileError(f"{path} is not a file")
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+            if not 2 <= length <= min(MAX_HEADER, size - 8):
+                raise ModelFileError(f"{path} is not a ranker file, or is truncated")
+            manifest, table = _parse(path, file.read(length), size - 8 - length)
+            arrays = {}
+            digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
+            for name, entry in table.items():
+                array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
+                if array.size and file.readinto(array.data.cast("B")) != array.nbytes:
+                    raise ModelFileError(f"{path} is truncated")
+                digest.update(array.data.cast("B") if array.size else b"")
+                arrays[name] = array
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+    if digest.hexdigest() != manifest.get("sha256"):
+        raise ModelFileError(f"{path} was altered: its checksum does not match its content")
+    return manifest, arrays
+
+
+def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: tuple[Any, ...]) -> sp.csr_matrix:
+    """Take a CSR matrix's three arrays out of `arrays` and return it checked.
+
+    Raises
+    ------
+    ModelFileError
+        If its index arrays are not those of a canonical matrix of this shape.
+    """
+    try:
+        data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
+        rows, cols = (int(size) for size in shape)
+        fine = (
+            data.ndim == indices.ndim == indptr.ndim == 1 and len(indptr) == rows + 1
+            and data.dtype.kind == "f" and indices.dtype.kind == indptr.dtype.kind == "i"
+            and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+            and bool((np.diff(indptr) >= 0).all())
+            and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < cols))
+        )
+        if fine:
+            matrix = sp.csr_matrix((data, indices, indptr), (rows, cols))
+            fine = matrix.has_canonical_format
+    except (KeyError, TypeError, ValueError):
+        fine = False
+    if not fine:
+        raise ModelFileError(f"{path}: the index arrays of {name} are broken")
+    return matrix
+
+
+def _parse(path: Path, header: bytes, payload: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Check the header against the file's size before anything is allocated."""
+    try:
+        table = json.loads(header)
+        manifest = json.loads(table.pop("__metadata__")["recsys"])
+        version = manifest["format"]
+        names = sorted(table)
+        spans = [table[name]["data_offsets"] for name in names]
+        sizes = [
+            int(np.dtype(DTYPES[table[name]["dtype"]]).itemsize) * _product(table[name]["shape"])
+            for name in names
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        raise ModelFileError(f"{path} is not a ranker file of recsys") from None
+    if not isinstance(version, int) or version < 1 or version > FORMAT:
+        raise ModelFileError(
+            f"{path} was written by {str(manifest.get('written_by'))[:40]} (format {str(version)[:20]}); "
+            f"this reads up to format {FORMAT}: upgrade recsys"
+        )
+    end = 0
+    for span, size in zip(spans, sizes, strict=True):
+        if span != [end, end + size]:
+            raise ModelFileError(f"{path}: its array table does not fit its shapes")
+        end += size
+    if len(names) > MAX_ARRAYS or end != payload:
+        raise ModelFileError(f"{path} is truncated or has bytes too many ({payload:,} of {end:,})")
+    return manifest, {name: table[name] for name in names}
+
+
+def _product(shape: Any) -> int:
+    out = 1
+    for size in shape:
+        if type(size) is not int or size < 0:
+            raise ValueError(size)
+        out *= size
+    return out
+
+
+def _digest(manifest: dict[str, Any], table: dict[str, Any]) -> Any:
+    text = json.dumps([manifest, table], sort_keys=True)
+    return hashlib.sha256(text.encode())
+
+
+def _sweep(stale: Path) -> None:
+    """Remove what a killed save left, unless the process that writes it still lives."""
+    pid = stale.name.removesuffix(SUFFIX).split(".")[-2]
+    alive = pid.isdigit() and int(pid) != os.getpid() and Path(f"/proc/{pid}").exists()
+    if not alive:
+        stale.unlink(missing_ok=True)
+
+
+def _replace(target: Path, parts: list[Any]) -> None:
+    """Write beside the target, flush to disk, rename over it, flush the folder."""
+    handle, name = tempfile.mkstemp(SUFFIX, f".{target.name}.{os.getpid()}.", target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for part in parts:
+                file.write(part if isinstance(part, bytes) else part.data.cast("B") if part.size else b"")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
