@@ -1,0 +1,309 @@
+"""Readers of interaction and feature tables: strict about rows, exact about ids.
+
+pandas' reader shifts columns when rows are one field too long, turns the ids `NA` and `001`
+into NaN and 1, and renames repeated columns. Here a row has as many fields as the header or
+the file is refused with the line, and ids stay the text they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from recsys.data.interactions import Interactions
+from recsys.data.streams import check_file, read_text
+from recsys.errors import InputError
+from recsys.registry import did_you_mean
+
+USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
+ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId", "ItemId")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text cells: column names, columns, and the line each row began on."""
+
+    path: Path
+    names: list[str]
+    columns: list[NDArray[np.object_]]
+    lines: NDArray[np.int64] | range
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    def column(self, name: str) -> NDArray[np.object_]:
+        """Return a column by its name.
+
+        Raises
+        ------
+        InputError
+            If there is none or more than one; the message lists those found.
+        """
+        count = self.names.count(name)
+        if count == 0:
+            raise InputError(
+                f"{self.path}: no column {name!r} ({did_you_mean(name, self.names)}); "
+                f"found: {', '.join(self.names)}"
+            )
+        if count > 1:
+            raise InputError(f"{self.path}: {count} columns are called {name!r}; rename all but one")
+        return self.columns[self.names.index(name)]
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """Return a column as finite numbers.
+
+        Raises
+        ------
+        InputError
+            At the first cell that is none; the message names line and value.
+        """
+        cells = self.column(name)
+        if cells.dtype.kind == "f":
+            values = cells.astype(np.float64)
+        else:
+            try:
+                values = np.array([float(cell) for cell in cells], dtype=np.float64)
+            except ValueError:
+                values = np.array([_float(cell) for cell in cells], dtype=np.float64)
+        bad = ~np.isfinite(values)
+        if not bad.any() and cells.dtype.kind != "f":
+            bad = np.array(["_" in cell for cell in cells])  # float() takes 1_000
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"{self.path}, line {self.lines[row]}: {name} is {str(cells[row])[:40]!r}; "
+                "a finite number is needed"
+            )
+        return values
+
+
+def _float(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def read_table(
+    path: str | Path,
+    *,
+    separator: str | None = None,
+    names: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+) -> Table:
+    """Read a delimited text file (plain or gzip) or a Parquet file.
+
+    Parameters
+    ----------
+    path : path
+    separator : str, optional
+        Found from the first line when not given: `::`, tab, `;`, `|`, or comma.
+    names : sequence of str, optional
+        Column names of a file without a header.
+    encoding : str
+
+    Returns
+    -------
+    Table
+        Cells as text. Blank lines and lines that start with # are skipped.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is empty, or a row has another number of fields than
+        the header; the message names the line.
+    """
+    path = Path(path)
+    if path.suffix in (".parquet", ".pq"):
+        return _read_parquet(path)
+    lines = read_text(path, encoding).split("\n")
+    first = next((k for k, line in enumerate(lines) if _counts(line)), None)
+    if first is None:
+        raise InputError(f"{path}: no interactions; the file is empty")
+    separator = separator or _separator(lines[first])
+    rows, numbers = _rows(path, lines, separator)
+    header = list(names) if names is not None else [name.strip() for name in rows[0]]
+    body, numbers = (rows, numbers) if names is not None else (rows[1:], numbers[1:])
+    width = len(header)
+    for row, number in zip(body, numbers, strict=True):
+        if len(row) != width:
+            raise InputError(
+                f"{path}, line {number}: {len(row)} fields where "
+                f"{'the header has' if names is None else 'there should be'} {width} "
+                f"(separator {separator!r})"
+            )
+    if not body:
+        raise InputError(f"{path}: no interactions; there is a header only")
+    columns = [np.array(column, dtype=object) for column in zip(*body, strict=True)]
+    return Table(path, header, columns, np.asarray(numbers))
+
+
+def _counts(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")
+
+
+def _separator(line: str) -> str:
+    return next((mark for mark in ("::", "\t", ";", "|", ",") if mark in line), ",")
+
+
+def _rows(path: Path, lines: list[str], separator: str) -> tuple[list[list[str]], list[int]]:
+    """Split into fields; quoted fields (which may span lines) only for one-character separators."""
+    numbers = [k for k, line in enumerate(lines, 1) if _counts(line)]
+    kept = [lines[k - 1] for k in numbers]
+    if len(separator) > 1 or not any('"' in line for line in kept):
+        return [line.split(separator) for line in kept], numbers
+    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, strict=True)
+    rows, numbers, start = [], [], 1
+    try:
+        for row in reader:
+            if row and _counts(lines[start - 1]):
+                rows.append(row)
+                numbers.append(start)
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}, line {start}: {error}") from None
+    return rows, numbers
+
+
+def _read_parquet(path: Path) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    check_file(path)
+    try:
+        frame = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        text = str(error).split("\n")[0][:120]
+        raise InputError(f"{path} is no readable Parquet file: {text}") from None
+    if frame.num_rows == 0:
+        raise InputError(f"{path}: no interactions; the file is empty")
+    columns = []
+    for name, column in zip(frame.column_names, frame.columns, strict=True):
+        if column.null_count:
+            row = int(np.argmax(column.is_null().to_numpy()))
+            raise InputError(f"{path}, row {row + 1}: {name} is missing")
+        if pa.types.is_floating(column.type):
+            columns.append(column.to_numpy())
+        else:
+            columns.append(np.array([str(value) for value in column.to_pylist()], dtype=object))
+    return Table(path, list(frame.column_names), columns, range(1, frame.num_rows + 1))
+
+
+def read_interactions(
+    path: str | Path,
+    *,
+    user_col: str | None = None,
+    item_col: str | None = None,
+    rating_col: str | None = None,
+    time_col: str | None = None,
+    min_rating: float | None = None,
+    separator: str | None = None,
+    names: Sequence[str] | None = None,
+    encoding: str = "utf-8",
+    name: str | None = None,
+) -> Interactions:
+    """Read interactions from a file.
+
+    Parameters
+    ----------
+    path : path
+    user_col, item_col : str, optional
+        Column names; when not given, a usual name is looked for.
+    rating_col, time_col : str, optional
+        Read only when named; `rating` and `timestamp` are taken when present.
+    min_rating : float, optional
+        Rows rated below it are dropped, and counted in the notes.
+    separator, names, encoding
+        As in `read_table`.
+    name : str, optional
+        Name of the result; the file's when not given.
+
+    Returns
+    -------
+    Interactions
+
+    Raises
+    ------
+    InputError
+        Naming file, line, value and remedy.
+    """
+    table = read_table(path, separator=separator, names=names, encoding=encoding)
+    users = _ids(table, user_col or _usual(table, "user", USER_NAMES))
+    items = _ids(table, item_col or _usual(table, "item", ITEM_NAMES))
+    rating_col = rating_col or _optional(table, ("rating",))
+    time_col = time_col or _optional(table, ("timestamp", "time"))
+    rating = table.numbers(rating_col) if rating_col else None
+    time = table.numbers(time_col) if time_col else None
+    notes: tuple[str, ...] = ()
+    if min_rating is not None:
+        if rating is None:
+            raise InputError(f"{path}: a minimum rating needs a rating column; name it with --rating-col")
+        keep = rating >= min_rating
+        if not keep.any():
+            raise InputError(
+                f"{path}: no interactions left; all {len(keep):,} rows are rated below {min_rating:g}"
+            )
+        if not keep.all():
+            notes = (f"{int((~keep).sum()):,} rows rated below {min_rating:g} dropped",)
+        users, items, rating = users[keep], items[keep], rating[keep]
+        time = None if time is None else time[keep]
+    return Interactions.from_ids(users, items, rating, time, name or Path(path).name, notes)
+
+
+def _ids(table: Table, name: str) -> NDArray[np.object_]:
+    cells = table.column(name)
+    if cells.dtype.kind == "f":
+        raise InputError(f"{table.path}: {name} holds fractions; ids must be text or whole numbers")
+    empty = cells == ""
+    if empty.any():
+        raise InputError(f"{table.path}, line {table.lines[int(np.argmax(empty))]}: {name} is empty")
+    return cells
+
+
+def _usual(table: Table, what: str, usual: tuple[str, ...]) -> str:
+    found = [name for name in usual if name in table.names]
+    if not found:
+        near = next((did_you_mean(name, usual) for name in table.names if name[:1].lower() == what[0]), "")
+        raise InputError(
+            f"{table.path}: no {what} column; found: {', '.join(name[:40] for name in table.names[:20])}. "
+            f"Name it with --{what}-col {near}".rstrip()
+        )
+    return found[0]
+
+
+def _optional(table: Table, usual: tuple[str, ...]) -> str | None:
+    return next((name for name in usual if name in table.names), None)
+
+
+def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFrame:
+    """Read a table of item or user features, indexed by id.
+
+    Parameters
+    ----------
+    path : path
+    id_col : str, optional
+        The id column; a usual name is looked for when not given.
+    what : "item" or "user"
+
+    Raises
+    ------
+    InputError
+        If the file, the id column or an id (repeated) cannot be used.
+    """
+    table = read_table(path)
+    usual = ITEM_NAMES if what == "item" else USER_NAMES
+    id_col = id_col or _usual(table, what, (*usual, "id"))
+    ids = _ids(table, id_col)
+    repeated = pd.Index(ids).duplicated()
+    if repeated.any():
+        row = int(np.argmax(repeated))
+        raise InputError(f"{path}, line {table.lines[row]}: {what} id {ids[row]!r} occurs twice")
+    columns = {n: c for n, c in zip(table.names, table.columns, strict=True) if n != id_col}
+    return pd.DataFrame(columns, index=pd.Index(ids, dtype=object, name=id_col))

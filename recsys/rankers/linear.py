@@ -1,0 +1,151 @@
+"""Linear item-item models: EASE by one inverse, SLIM by coordinate descent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from recsys._jit import jit, parallel
+from recsys.checks import check_integer, check_real
+from recsys.errors import FitError
+from recsys.kernels import item_gram, make_kernel
+from recsys.kernels.gram import check_memory
+from recsys.rankers._saved import RANKERS
+from recsys.rankers.neighbours import ItemWeights
+
+
+@RANKERS.add("ease")
+@dataclass(eq=False)
+class EASE(ItemWeights):
+    """EASE: the ridge regression of every item on the others, in closed form.
+
+    With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. A
+    constant item (liked by all) or one liked by nobody is as good as any other.
+
+    Parameters
+    ----------
+    regularization : float > 0
+        λ, in units of users.
+
+    Notes
+    -----
+    Source: Steck, Embarrassingly shallow autoencoders for sparse data, 2019.
+    """
+
+    regularization: float = 500.0
+
+    name = "ease"
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0, open_low=True)
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        items = liked.shape[1]
+        check_memory(16 * items * items, f"EASE on {items:,} items")
+        gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)
+        gram[np.diag_indices(items)] = np.diff(liked.tocsc().indptr) + self.regularization
+        factor, failed = lapack.dpotrf(gram, lower=False, overwrite_a=True, clean=False)
+        if failed == 0:
+            inverse, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
+        if failed:
+            raise FitError(f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})")
+        out = np.empty((items, items), dtype=np.float32)
+        with parallel():
+            _negate_and_scale(inverse, out)
+        self.weights_ = out
+
+
+@RANKERS.add("slim")
+@dataclass(eq=False)
+class SLIM(ItemWeights):
+    """SLIM: sparse non-negative regression of every item on the others, in parallel.
+
+    Minimises ½‖r_j − R w‖² + l1·‖w‖₁ + ½·l2·‖w‖² over w ≥ 0 with w_j = 0 for each item j,
+    by coordinate descent on the co-occurrence matrix.
+
+    Parameters
+    ----------
+    l1, l2 : float ≥ 0
+        The thesis' β is l2/2 and its λ is l1.
+    iterations : int ≥ 1
+        Most sweeps per item.
+    tol : float > 0
+        Stop when no weight moves by more in a sweep.
+
+    Notes
+    -----
+    Source: Ning and Karypis 2011; Polato's thesis, 5.1.
+    """
+
+    l1: float = 1.0
+    l2: float = 10.0
+    iterations: int = 50
+    tol: float = 1e-4
+
+    name = "slim"
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+
+    def _check_parameters(self) -> None:
+        check_real("l1", self.l1, 0.0)
+        check_real("l2", self.l2, 0.0)
+        check_integer("iterations", self.iterations, 1)
+        check_real("tol", self.tol, 0.0, open_low=True)
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        items = liked.shape[1]
+        check_memory(12 * items * items, f"SLIM on {items:,} items")
+        gram = item_gram(liked, make_kernel("linear"), normalize=False)
+        out = np.zeros((items, items), dtype=np.float32)
+        with parallel() as threads:
+            _slim(threads, gram, float(self.l1), float(self.l2), int(self.iterations), float(self.tol), out)
+        self.weights_ = np.ascontiguousarray(out.T)
+
+
+# ---- kernels
+
+
+@jit(parallel=True)
+def _negate_and_scale(inverse, out):
+    """out_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is filled."""
+    m = len(out)
+    for i in numba.prange(m):
+        for j in range(i + 1, m):
+            out[i, j] = -inverse[i, j] / inverse[j, j]
+        for j in range(i):
+            out[i, j] = -inverse[j, i] / inverse[j, j]
+        out[i, i] = 0.0
+
+
+@jit(parallel=True)
+def _slim(threads, gram, l1, l2, iterations, tol, out):
+    """Row j of out receives the weights that predict item j."""
+    m = len(gram)
+    for t in numba.prange(threads):
+        slope = np.empty(m)  # Rᵀ(r_j − R w)
+        for j in range(t, m, threads):
+            if gram[j, j] == 0:
+                continue
+            w = out[j]
+            for i in range(m):
+                slope[i] = gram[j, i]
+            for _ in range(iterations):
+                moved = 0.0
+                for i in range(m):
+                    if i == j or (w[i] == 0.0 and slope[i] <= l1):
+                        continue
+                    new = max(0.0, (slope[i] + gram[i, i] * w[i] - l1) / (gram[i, i] + l2))
+                    change = np.float32(new) - w[i]
+                    if change != 0.0:
+                        w[i] += change
+                        moved = max(moved, abs(change))
+                        for k in range(m):
+                            slope[k] -= change * gram[i, k]
+                if moved <= tol:
+                    break
