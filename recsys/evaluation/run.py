@@ -1,0 +1,284 @@
+"""Evaluation: models × folds → a report, with one way of aggregating.
+
+Each fold gives one value per user; a metric's figure is the mean over folds of the mean
+over users, as the papers print it. Users without a value are counted, never averaged in.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.base import candidates, top_n
+from recsys.data import Interactions, split
+from recsys.errors import InputError
+from recsys.evaluation import metrics as M
+from recsys.evaluation.significance import Comparison, compare, holm
+
+BLOCK_BYTES = 64_000_000
+Progress = Callable[[str, int, int], None]
+
+
+class Model(Protocol):
+    """What can be evaluated: implicit's `fit`, and `scores` or `recommend`."""
+
+    def fit(self, user_items: Any, show_progress: bool = ..., callback: Any = ...) -> Any:
+        """Fit on a (users, items) matrix."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One metric of one model.
+
+    Attributes
+    ----------
+    mean, std : float
+        Over folds (std with n − 1; 0 for one fold).
+    folds : list of float
+        Mean over users of each fold.
+    users : int
+        Users with a value, over all folds.
+    left_out : int
+        Users evaluated without a value.
+    """
+
+    mean: float
+    std: float
+    folds: list[float]
+    users: int
+    left_out: int
+
+
+@dataclass
+class Result:
+    """One model's figures.
+
+    Attributes
+    ----------
+    model : str
+        The label it was asked for by.
+    params : dict
+    metrics : dict of str to Figure
+    fit_seconds, score_seconds : float
+        Summed over folds, after compilation.
+    peak_mb : float
+        Largest resident memory of the process seen after a fit or a scoring pass.
+    per_user : dict of str to (evaluated users over folds,) float64
+    """
+
+    model: str
+    params: dict[str, Any]
+    metrics: dict[str, Figure] = field(default_factory=dict)
+    fit_seconds: float = 0.0
+    score_seconds: float = 0.0
+    peak_mb: float = 0.0
+    per_user: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+@dataclass
+class Report:
+    """What `evaluate` found.
+
+    Attributes
+    ----------
+    dataset, protocol : str
+    folds, seed, users, items, interactions : int
+    train_only : int
+        Users meant to be evaluated that have nothing to predict, over all folds.
+    definitions : dict of str to str
+    results : list of Result
+    comparisons : list of dict
+        Pairs of models per metric, with interval and p-values.
+    notes : list of str
+    """
+
+    dataset: str
+    protocol: str
+    folds: int
+    seed: int
+    users: int
+    items: int
+    interactions: int
+    train_only: int
+    definitions: dict[str, str]
+    results: list[Result]
+    comparisons: list[dict[str, Any]]
+    notes: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, without the values per user."""
+        out = {key: value for key, value in vars(self).items() if key != "results"}
+        out["ties"] = M.TIES
+        out["results"] = [
+            {"model": r.model, "params": r.params,
+             "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
+             "fit_seconds": r.fit_seconds, "score_seconds": r.score_seconds, "peak_mb": r.peak_mb}
+            for r in self.results
+        ]
+        return out
+
+
+def evaluate(
+    data: Interactions,
+    models: Sequence[tuple[str, dict[str, Any], Model]],
+    *,
+    protocol: str = "half-profile",
+    folds: int | None = None,
+    metrics: Sequence[str] = ("auc", "ndcg@10", "map@10"),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Fit every model on every fold and measure it.
+
+    Parameters
+    ----------
+    data : Interactions
+    models : sequence of (label, parameters, unfitted model)
+        Labels must differ. Each fold fits a fresh copy.
+    protocol, folds, seed
+        As in `recsys.data.split`.
+    metrics : sequence of str
+        `NAME[@k]`.
+    progress : callable, optional
+        Called as progress(text, done, total).
+
+    Raises
+    ------
+    InputError
+        If nothing can be measured: no models, unknown metric, no user with a test item.
+    """
+    parsed = [M.parse_metric(text) for text in metrics]
+    names = [name for _, _, name in parsed]
+    labels = [label for label, _, _ in models]
+    for what, given in (("model", labels), ("metric", names)):
+        if not given:
+            raise InputError(f"name at least one {what}")
+        twice = sorted({name for name in given if given.count(name) > 1})
+        if twice:
+            raise InputError(f"{what} {twice[0]!r} is asked for twice")
+    divisions = list(split(data, protocol, folds=folds, seed=seed))
+    if not any(len(fold.users) for fold in divisions):
+        raise InputError(
+            f"{data.name} leaves no user with an item to predict under {protocol}: "
+            "every profile is too short"
+        )
+    results = [Result(label, params) for label, params, _ in models]
+    values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in models]
+    total, done = len(models) * len(divisions), 0
+    for number, fold in enumerate(divisions, 1):
+        for position, (label, _, model) in enumerate(models):
+            if progress:
+                progress(f"{label}, fold {number}", done, total)
+            per_metric = _measure(copy.deepcopy(model), fold, parsed, results[position])
+            for name in names:
+                values[position][name].append(per_metric[name])
+            done += 1
+    if progress:
+        progress("done", total, total)
+    for result, folded in zip(results, values, strict=True):
+        for name in names:
+            result.metrics[name] = _figure(folded[name])
+            result.per_user[name] = np.concatenate(folded[name])
+    return Report(
+        dataset=data.name, protocol=protocol, folds=len(divisions), seed=seed, users=data.n_users,
+        items=data.n_items, interactions=len(data.users),
+        train_only=sum(fold.train_only for fold in divisions),
+        definitions={name: metric.definition for metric, _, name in parsed},
+        results=results, comparisons=_comparisons(results, names, seed), notes=list(data.notes),
+    )
+
+
+def _measure(
+    model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]], result: Result
+) -> dict[str, NDArray[np.float64]]:
+    users, items = fold.train.shape
+    start = time.perf_counter()
+    model.fit(fold.train, show_progress=False)
+    fitted = time.perf_counter()
+    result.fit_seconds += fitted - start
+    result.peak_mb = max(result.peak_mb, _resident_mb())
+    kernel = [(metric, k, name) for metric, k, name in parsed if metric.code is not None]
+    lists = [(metric, k, name) for metric, k, name in parsed if metric.code is None]
+    codes = np.array([metric.code for metric, _, _ in kernel], dtype=np.int64)
+    cuts = np.array([k for _, k, _ in kernel], dtype=np.int64)
+    depth = min(items, max((k for _, k, _ in lists), default=0))
+    measured, ids = [], []
+    everything = candidates(items, None, None).mask
+    block = max(1, BLOCK_BYTES // (4 * items))
+    for begin in range(0, len(fold.users), block):
+        chosen = fold.users[begin : begin + block]
+        train, test = fold.train[chosen], fold.test[chosen]
+        started = time.perf_counter()
+        scores = _scores(model, chosen, train, items)
+        result.score_seconds += time.perf_counter() - started
+        if kernel:
+            measured.append(M.values(codes, cuts, scores, train, test))
+        if depth:
+            top = np.full((len(chosen), depth), -1, dtype=np.int32)
+            top_n(scores, train, True, everything, top, np.empty(top.shape, dtype=np.float32))
+            ids.append(top)
+    result.peak_mb = max(result.peak_mb, _resident_mb())
+    table = np.concatenate(measured) if measured else np.empty((len(fold.users), 0))
+    out = {name: table[:, column] for column, (_, _, name) in enumerate(kernel)}
+    ranked = np.concatenate(ids) if ids else np.full((0, depth), -1, dtype=np.int32)
+    popularity = np.bincount(fold.train.indices, minlength=items).astype(np.float32)
+    for metric, k, name in lists:
+        if metric.name == "coverage":
+            # One value for the whole fold, given to every user so that means stay what they are.
+            out[name] = np.full(len(fold.users), M.coverage(ranked[:, :k], items))
+        else:
+            out[name] = M.novelty(ranked[:, :k], popularity, users)
+    return out
+
+
+def _scores(model: Any, users: NDArray[np.int64], train: sp.csr_matrix, items: int) -> NDArray[np.float32]:
+    """Return scores of all items, from `scores` or (any implicit model) a full `recommend`."""
+    if hasattr(model, "scores"):
+        return model.scores(users, train)
+    ids, best = model.recommend(users, train, N=items, filter_already_liked_items=False)
+    out = np.full((len(users), items), np.float32(np.finfo(np.float32).min))
+    rows, cols = np.nonzero(ids >= 0)
+    out[rows, ids[rows, cols]] = best[rows, cols]
+    return out
+
+
+def _resident_mb() -> float:
+    import psutil
+
+    return psutil.Process().memory_info().rss / 1e6
+
+
+def _figure(folds: list[NDArray[np.float64]]) -> Figure:
+    """Average the one way there is: over users within a fold, then over folds."""
+    means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
+    every = np.concatenate(folds)
+    counted = int(np.isfinite(every).sum())
+    std = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+    mean = float(np.mean(means)) if means else float("nan")
+    return Figure(mean, std, means, counted, len(every) - counted)
+
+
+def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    found: list[Comparison] = []
+    for name in names:
+        if name.startswith("coverage"):
+            continue
+        for first, second in combinations(results, 2):
+            comparison = compare(first.per_user[name], second.per_user[name], seed)
+            if comparison is not None:
+                found.append(comparison)
+                rows.append({"metric": name, "first": first.model, "second": second.model})
+    corrected = holm([comparison.p_value for comparison in found])
+    return [
+        row | asdict(replace(comparison, p_holm=p))
+        for row, comparison, p in zip(rows, found, corrected, strict=True)
+    ]
