@@ -62,6 +62,18 @@ class Dataset:
     sha256: str = ""
     licence: str = ""
 
+    def where(self, data_dir: str | Path | None = None) -> str:
+        """Return the folder that the dataset would be read from, or how to get it."""
+        found = _locate(self, data_dir)
+        if found is not None:
+            return str(found)
+        return "on first use, downloaded" if self.urls and self.sha256 else f"needs {self.place}"
+
+    @property
+    def place(self) -> str:
+        """Which files belong where."""
+        return f"{' and '.join(self.files[0])} in {self.folders[0]}/ under --data-dir"
+
 
 def list_datasets() -> list[str]:
     """Return the names that `load_dataset` takes."""
@@ -110,7 +122,8 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("recsys")) / "data"
 
 
-def _find(dataset: Dataset, data_dir: str | Path | None) -> Path:
+def _locate(dataset: Dataset, data_dir: str | Path | None) -> Path | None:
+    """Return the folder with the dataset's files, or its archive, if there is one on disk."""
     if dataset.name == "sample":
         return sample_folder()
     for root in _roots(data_dir):
@@ -118,11 +131,17 @@ def _find(dataset: Dataset, data_dir: str | Path | None) -> Path:
             if any(all((folder / file).is_file() for file in files) for files in dataset.files):
                 return folder
             if dataset.archive and (folder / dataset.archive).is_file():
-                return _unpack(dataset, folder / dataset.archive)
-    place = f"put {' and '.join(dataset.files[0])} into {dataset.folders[0]}/ in a folder named by --data-dir"
+                return folder / dataset.archive
+    return None
+
+
+def _find(dataset: Dataset, data_dir: str | Path | None) -> Path:
+    found = _locate(dataset, data_dir)
+    if found is not None:
+        return _unpack(dataset, found) if found.is_file() else found
     if not dataset.urls or not dataset.sha256:
-        raise DatasetError(f"{dataset.name} has no public download: {place}")
-    return _download(dataset, place)
+        raise DatasetError(f"{dataset.name} has no public download: put {dataset.place}")
+    return _download(dataset, f"put {dataset.place}")
 
 
 def _download(dataset: Dataset, place: str) -> Path:

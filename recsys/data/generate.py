@@ -9,6 +9,7 @@ the truth.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from recsys.data.interactions import Interactions
 GENRES = ("Action", "Adventure", "Animation", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
           "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War")
 DECADES = ("1950s", "1960s", "1970s", "1980s", "1990s", "2000s")
+REGIONS = ("east", "north", "south", "west")
 FIRST = ("Silent", "Crimson", "Last", "Hidden", "Golden", "Broken", "Distant", "Electric", "Paper",
          "Winter", "Burning", "Quiet", "Hollow", "Wandering", "Northern", "Velvet", "Iron", "Second")
 SECOND = ("Harbour", "Garden", "Signal", "Orchard", "Empire", "Letter", "Mirror", "River", "Station",
@@ -32,7 +34,8 @@ class Planted:
     Attributes
     ----------
     interactions : Interactions
-        With times, and item features `title`, `year`, `genres` (separated by |).
+        With times, item features `title`, `year`, `genres` (separated by |), and user features
+        `age` and `region`, which mean nothing.
     rules : list of str
         Each user's rule, as in `Sci-Fi & 1980s | Film-Noir`.
     off_rule : float
@@ -88,11 +91,14 @@ def planted_catalogue(
     for user in range(n_users):
         rule, accepts = _rule(has, weight, rng)
         rules.append(rule)
-        free = rng.random(lengths[user]) < off_rule
-        chosen = _draw(weight * accepts, int((~free).sum()), rng)
+        free = int((rng.random(lengths[user]) < off_rule).sum())
+        chosen = _draw(weight * accepts, lengths[user] - free, rng)
         rest = weight.copy()
         rest[chosen] = 0.0
-        others = _draw(rest, lengths[user] - len(chosen), rng)
+        # A rule that accepts fewer items than asked for shortens the profile, so that the
+        # share of off-rule items stays what it should be.
+        kept = len(chosen) / max(1, lengths[user] - free)
+        others = _draw(rest, max(round(free * kept), 3 - len(chosen)), rng)
         off += len(others)
         profile = rng.permutation(np.concatenate([chosen, others]))
         users.append(np.full(len(profile), user))
@@ -105,8 +111,32 @@ def planted_catalogue(
         np.array([f"m{k + 1:04d}" for k in flat_items], dtype=object),
         time=np.concatenate(times).astype(np.float64), name="generated",
     )
-    interactions = replace(interactions, item_features=frame.reindex(interactions.item_ids))
+    people = pd.DataFrame(
+        {"age": rng.integers(18, 70, n_users), "region": rng.choice(REGIONS, n_users)},
+        index=pd.Index([f"u{k + 1:04d}" for k in range(n_users)], name="user_id"),
+    )
+    interactions = replace(
+        interactions, item_features=frame.reindex(interactions.item_ids),
+        user_features=people.reindex(interactions.user_ids),
+    )
     return Planted(interactions, rules, off / len(flat_items))
+
+
+def write_planted(planted: Planted, folder: str | Path) -> None:
+    """Write interactions.csv, items.csv, users.csv and rules.csv (the truth) into a folder."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    data = planted.interactions
+    pairs = pd.DataFrame({"user_id": data.user_ids[data.users], "item_id": data.item_ids[data.items]})
+    if data.time is not None:
+        pairs["timestamp"] = data.time.astype(np.int64)
+    tables = {"interactions": pairs}
+    for name, table in (("items", data.item_features), ("users", data.user_features)):
+        if table is not None:
+            tables[name] = table.sort_index().reset_index()
+    tables["rules"] = pd.DataFrame({"user_id": data.user_ids, "rule": planted.rules})
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 
 
 def _items(n_items: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], pd.DataFrame]:

@@ -127,6 +127,35 @@ class Interactions:
         titles = self.item_features["title"].to_numpy(dtype=object)
         return np.where(pd.isna(titles) | (titles == ""), self.item_ids, titles)
 
+    def rated(self, least: float) -> Interactions:
+        """Return the pairs rated at least `least`, with the users and items that remain.
+
+        Raises
+        ------
+        InputError
+            If there are no ratings, or none is high enough.
+        """
+        if self.rating is None:
+            raise InputError(f"{self.name} has no ratings: a minimum rating cannot be applied")
+        keep = self.rating >= least
+        if not keep.any():
+            raise InputError(
+                f"{self.name}: no interactions left; all {len(keep):,} rows are rated below {least:g}"
+            )
+        dropped = int((~keep).sum())
+        if dropped == 0:
+            return self
+        out = Interactions.from_ids(
+            self.user_ids[self.users[keep]], self.item_ids[self.items[keep]], self.rating[keep],
+            None if self.time is None else self.time[keep], self.name,
+            (*self.notes, f"{dropped:,} rows rated below {least:g} dropped"),
+        )
+        return replace(
+            out,
+            user_features=None if self.user_features is None else self.user_features.reindex(out.user_ids),
+            item_features=None if self.item_features is None else self.item_features.reindex(out.item_ids),
+        )
+
     def with_features(
         self, *, users: pd.DataFrame | None = None, items: pd.DataFrame | None = None
     ) -> Interactions:
@@ -145,31 +174,19 @@ class Interactions:
             )
         return replace(out, notes=tuple(notes))
 
-    def user_index(self, ids: list[str]) -> NDArray[np.int64]:
-        """Return the indices of user ids.
+    @staticmethod
+    def lookup(what: str, known: NDArray[np.object_], ids: list[str]) -> NDArray[np.int64]:
+        """Return the positions of ids among the known ones; `what` is "user" or "item".
 
         Raises
         ------
         InputError
-            If one is unknown, naming it.
+            If some are unknown, naming them.
         """
-        return _index("user", self.user_ids, ids)
-
-    def item_index(self, ids: list[str]) -> NDArray[np.int64]:
-        """Return the indices of item ids.
-
-        Raises
-        ------
-        InputError
-            If one is unknown, naming it.
-        """
-        return _index("item", self.item_ids, ids)
-
-
-def _index(what: str, known: NDArray[np.object_], ids: list[str]) -> NDArray[np.int64]:
-    found = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
-    if (found < 0).any():
-        absent = [ids[k] for k in np.flatnonzero(found < 0)]
-        more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
-        raise InputError(f"unknown {what} id {', '.join(map(repr, absent[:5]))}{more}")
-    return found.astype(np.int64)
+        found = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
+        if (found < 0).any():
+            absent = [ids[k] for k in np.flatnonzero(found < 0)]
+            more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
+            shown = ", ".join(repr(name[:60]) for name in absent[:5])
+            raise InputError(f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}")
+        return found.astype(np.int64)

@@ -241,20 +241,10 @@ def read_interactions(
     time_col = time_col or _optional(table, ("timestamp", "time"))
     rating = table.numbers(rating_col) if rating_col else None
     time = table.numbers(time_col) if time_col else None
-    notes: tuple[str, ...] = ()
-    if min_rating is not None:
-        if rating is None:
-            raise InputError(f"{path}: a minimum rating needs a rating column; name it with --rating-col")
-        keep = rating >= min_rating
-        if not keep.any():
-            raise InputError(
-                f"{path}: no interactions left; all {len(keep):,} rows are rated below {min_rating:g}"
-            )
-        if not keep.all():
-            notes = (f"{int((~keep).sum()):,} rows rated below {min_rating:g} dropped",)
-        users, items, rating = users[keep], items[keep], rating[keep]
-        time = None if time is None else time[keep]
-    return Interactions.from_ids(users, items, rating, time, name or Path(path).name, notes)
+    if min_rating is not None and rating is None:
+        raise InputError(f"{path}: a minimum rating needs a rating column; name it with --rating-col")
+    data = Interactions.from_ids(users, items, rating, time, name or Path(path).name)
+    return data if min_rating is None else data.rated(min_rating)
 
 
 def _ids(table: Table, name: str) -> NDArray[np.object_]:

@@ -1,6 +1,6 @@
 """Metrics, evaluation runs and paired comparisons."""
 
 from recsys.evaluation.run import Figure, Report, Result, evaluate
-from recsys.evaluation.significance import Comparison, compare, holm
+from recsys.evaluation.significance import Comparison, compare, compare_all, holm
 
-__all__ = ["Comparison", "Figure", "Report", "Result", "compare", "evaluate", "holm"]
+__all__ = ["Comparison", "Figure", "Report", "Result", "compare", "compare_all", "evaluate", "holm"]

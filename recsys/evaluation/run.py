@@ -10,7 +10,6 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +20,7 @@ from recsys.base import candidates, top_n
 from recsys.data import Interactions, split
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.evaluation.significance import Comparison, compare, holm
+from recsys.evaluation.significance import Comparison, compare_all, holm
 
 BLOCK_BYTES = 64_000_000
 Progress = Callable[[str, int, int], None]
@@ -113,6 +112,31 @@ class Report:
     comparisons: list[dict[str, Any]]
     notes: list[str]
 
+    def sentences(self) -> list[str]:
+        """Return what a reader of the figures should know: counts, tests, definitions."""
+        lines = []
+        if self.train_only:
+            lines.append(f"{self.train_only:,} users had nothing to predict and are left out.")
+        for name in self.definitions:
+            ranked = sorted(self.results, key=lambda r: -r.metrics[name].mean)
+            lines += [
+                self._verdict(c) for c in self.comparisons
+                if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
+            ]
+        if self.folds > 1:
+            lines.append("±: standard deviation over folds.")
+        lines += [f"{name}: {text}" for name, text in self.definitions.items()]
+        return [*lines, f"Ties: {M.TIES}."]
+
+    @staticmethod
+    def _verdict(c: dict[str, Any]) -> str:
+        sign = 1 if c["difference"] >= 0 else -1
+        first, second = (c["first"], c["second"]) if sign > 0 else (c["second"], c["first"])
+        low, high = sorted((sign * c["low"], sign * c["high"]))
+        return (f"{c['metric']}: {first} leads {second} by {abs(c['difference']):.4f} over users, 95% interval "
+                f"[{low:.4f}, {high:.4f}], Wilcoxon p = {c['p_holm']:.2g} (Holm, "
+                f"{c['users']:,} users)")
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the values per user."""
         out = {key: value for key, value in vars(self).items() if key != "results"}
@@ -173,6 +197,10 @@ def evaluate(
     results = [Result(label, params) for label, params, _ in models]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in models]
     total, done = len(models) * len(divisions), 0
+    for label, _, model in models:
+        if progress:
+            progress(f"{label}, compiling", done, total)
+        _warm_up(copy.deepcopy(model), divisions[0], parsed)
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(models):
             if progress:
@@ -194,6 +222,22 @@ def evaluate(
         definitions={name: metric.definition for metric, _, name in parsed},
         results=results, comparisons=_comparisons(results, names, seed), notes=list(data.notes),
     )
+
+
+def _warm_up(model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]]) -> None:
+    """Compile what the model and the metrics run, on a few items of every user, untimed.
+
+    All users are kept because a kernel's degree may be as large as their number.
+    """
+    few = np.argsort(-np.bincount(fold.train.indices, minlength=fold.train.shape[1]), kind="stable")[:12]
+    train, test = fold.train[:, few], fold.test[:, few]
+    if train.nnz == 0:
+        return
+    users = np.arange(min(200, train.shape[0]))
+    small = replace(fold, train=train, test=test, users=users, train_only=0)
+    _measure(model, small, parsed, Result("", {}))
+    for count in (1, 2):  # serial kernels, and parallel ones for short rows
+        _scores(model, users[:count], train[users[:count]], train.shape[1])
 
 
 def _measure(
@@ -270,13 +314,11 @@ def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dic
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
     for name in names:
-        if name.startswith("coverage"):
+        if name.startswith("coverage"):  # one value a fold, not one a user
             continue
-        for first, second in combinations(results, 2):
-            comparison = compare(first.per_user[name], second.per_user[name], seed)
-            if comparison is not None:
-                found.append(comparison)
-                rows.append({"metric": name, "first": first.model, "second": second.model})
+        for i, j, comparison in compare_all([result.per_user[name] for result in results], seed):
+            found.append(comparison)
+            rows.append({"metric": name, "first": results[i].model, "second": results[j].model})
     corrected = holm([comparison.p_value for comparison in found])
     return [
         row | asdict(replace(comparison, p_holm=p))

@@ -1,14 +1,18 @@
-"""Paired comparison of two models over the same users."""
+"""Paired comparison of models over the same users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from recsys.errors import InputError
+
 BOOTSTRAPS = 2000
+CHUNK_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -23,10 +27,10 @@ class Comparison:
         95% percentile-bootstrap interval of that mean.
     p_value : float
         Wilcoxon's signed-rank test; 1 when no user differs.
-    p_holm : float
-        The same after Holm's correction over all comparisons of a report.
     users : int
         Users on whom both have a value.
+    p_holm : float
+        The p-value after Holm's correction over all comparisons of a report.
     """
 
     difference: float
@@ -38,7 +42,7 @@ class Comparison:
 
 
 def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int = 0) -> Comparison | None:
-    """Compare values per user, NaN where there was nothing to predict.
+    """Compare two models' values per user, NaN where there was nothing to predict.
 
     Parameters
     ----------
@@ -49,25 +53,66 @@ def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int =
     Returns
     -------
     Comparison, or None where no user has both values.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ.
     """
-    both = np.isfinite(first) & np.isfinite(second)
-    delta = (first - second)[both]
-    if len(delta) == 0:
-        return None
+    found = compare_all([first, second], seed)
+    return found[0][2] if found else None
+
+
+def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[int, int, Comparison]]:
+    """Compare every pair of models on the users for whom all have a value.
+
+    Parameters
+    ----------
+    values : list of (users,) float64
+        One array a model.
+    seed : int
+
+    Returns
+    -------
+    list of (first, second, Comparison)
+        Empty where no user has all values.
+    """
+    if len({len(array) for array in values}) > 1:
+        raise InputError("the models were measured on different numbers of users")
+    table = np.array(values)
+    table = table[:, np.isfinite(table).all(axis=0)]
+    pairs = list(combinations(range(len(values)), 2))
+    if table.shape[1] == 0 or not pairs:
+        return []
+    deltas = np.array([table[i] - table[j] for i, j in pairs])
+    low, high = _intervals(deltas, seed)
+    out = []
+    for row, (i, j) in enumerate(pairs):
+        delta, p = deltas[row], 1.0
+        if np.any(delta != 0):
+            p = float(stats.wilcoxon(delta, zero_method="wilcox", method="approx").pvalue)
+        out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, len(delta))))
+    return out
+
+
+def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], list[float]]:
+    """Resample users, the same draws for every row, and return the middle 95% of the means."""
     rng = np.random.default_rng(seed)
-    means = np.empty(BOOTSTRAPS)
-    for b in range(BOOTSTRAPS):
-        means[b] = delta[rng.integers(0, len(delta), len(delta))].mean()
-    low, high = np.quantile(means, [0.025, 0.975])
-    p = 1.0
-    if np.any(delta != 0):
-        p = float(stats.wilcoxon(delta, zero_method="wilcox", method="approx").pvalue)
-    return Comparison(float(delta.mean()), float(low), float(high), p, len(delta))
+    users = deltas.shape[1]
+    chunk = max(1, CHUNK_BYTES // (8 * users))
+    means = []
+    for start in range(0, BOOTSTRAPS, chunk):
+        size = min(chunk, BOOTSTRAPS - start)
+        drawn = rng.integers(0, users, (size, users)) + np.arange(size)[:, None] * users
+        times = np.bincount(drawn.ravel(), minlength=size * users).reshape(size, users)
+        means.append(times @ deltas.T / users)
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
+    return low.tolist(), high.tolist()
 
 
 def holm(p_values: list[float]) -> list[float]:
     """Return p-values corrected for their number by Holm's step-down procedure."""
-    order = np.argsort(p_values)
+    order = np.argsort(p_values, kind="stable")
     out = np.empty(len(p_values))
     running = 0.0
     for rank, k in enumerate(order):

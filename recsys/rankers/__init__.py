@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recsys.rankers._bundle import Bundle, fit_bundle, load_bundle
 from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
 
 
@@ -23,4 +24,5 @@ def load_ranker(path: str | Path) -> SavedRanker:
     return read_ranker(path)[0]
 
 
-__all__ = ["SavedRanker", "list_rankers", "load_ranker", "make_ranker", "parse_spec", "read_ranker"]
+__all__ = ["Bundle", "SavedRanker", "fit_bundle", "list_rankers", "load_bundle",
+           "load_ranker", "make_ranker", "parse_spec", "read_ranker"]

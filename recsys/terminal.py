@@ -1,0 +1,136 @@
+"""What the command line prints and writes: tables, progress, JSON and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from recsys.errors import InputError
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
+
+
+def literal(value: object) -> str:
+    """Return text with control characters made visible: titles must not drive a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+
+
+def console(stderr: bool = False) -> Console:
+    """Return a console; off a terminal it is wide, plain and never wraps to 80 columns."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, width=None if stream.isatty() else 160, highlight=False, emoji=False,
+                   markup=False)
+
+
+def say(text: str) -> None:
+    """Print one line for people to stderr, where it cannot mix with data."""
+    print(literal(text), file=sys.stderr)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; cells are shown literally, numbers right-aligned."""
+    rows = [[cell if isinstance(cell, Text) else literal(cell) for cell in row] for row in rows]
+    out = Table(title=Text(literal(title)), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for position, name in enumerate(columns):
+        right = bool(rows) and all(_numeric(row[position]) for row in rows)
+        out.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        out.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    console().print(out)
+
+
+def _numeric(cell: object) -> bool:
+    start = str(cell).lstrip("-+−").replace(",", "")[:1]
+    return start.isdigit() or str(cell) in ("", "–")
+
+
+@contextmanager
+def progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """Yield progress(text, done, total): a bar with the time left on a terminal, else silence."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda text, done, total: None
+        return
+    parts = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
+             TextColumn("left"), TimeRemainingColumn())
+    with Progress(*parts, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def update(text: str, done: int, total: int) -> None:
+            bar.update(task, description=literal(text), completed=done, total=total)
+
+        yield update
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; name a file")
+        handle, name = tempfile.mkstemp(".recsys-tmp", f".{path.name}.", path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+                file.write(text)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def write_json(target: str, value: Any) -> None:
+    """Write JSON to a file, or to stdout for `-`; NaN and infinity become null."""
+    text = json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
+    if target == "-":
+        sys.stdout.write(text)
+    else:
+        write_text(Path(target), text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], raw: bool = False) -> str:
+    """Return CSV. Text that a spreadsheet would run as a formula gets an apostrophe, unless raw."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(cell, raw) for cell in row])
+    return out.getvalue()
+
+
+def _cell(cell: object, raw: bool) -> object:
+    if isinstance(cell, float):
+        return f"{cell:.9g}"
+    return f"'{cell}" if not raw and isinstance(cell, str) and cell.startswith(FORMULA) else cell
