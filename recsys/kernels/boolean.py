@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from recsys.checks import check_integer
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.pairs import CONJUNCTION, DISJUNCTION, Plan
+from recsys.kernels.pairs import CONJUNCTION, DISJUNCTION, LINEAR, Plan
 
 
 @KERNELS.add("mc")
@@ -69,9 +69,11 @@ class MonotoneDisjunctive(Kernel):
     def plan(self, n: int) -> Plan:
         """Tabulate h for k = 0…n."""
         d = check_integer("degree", self.degree, 1, n)
+        if d == 1:  # ⟨x,z⟩: exact, where shares would leave 1e-16 for vectors without a common one
+            return Plan(LINEAR, np.zeros(4), np.zeros(1))
         scale = gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1)
         table = shares_hit(n, d)
-        return Plan(DISJUNCTION, np.zeros(4), table, float(scale), zero_at_zero=d == 1)
+        return Plan(DISJUNCTION, np.zeros(4), table, float(scale), zero_at_zero=False)
 
 
 def log_binomials(n: int, c: int) -> np.ndarray:

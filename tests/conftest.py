@@ -1,0 +1,38 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys.data import load_dataset, planted_catalogue
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    folder = os.environ.get("RECSYS_DATA", "")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs the real data: set RECSYS_DATA")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def movielens(data_dir):
+    return load_dataset("movielens", data_dir)
+
+
+@pytest.fixture(scope="session")
+def planted():
+    return planted_catalogue(60, 40, mean_length=12, seed=3).interactions
+
+
+@pytest.fixture
+def liked(planted):
+    """60 users × 40 items, with an empty user, an empty item and a user who likes everything."""
+    dense = planted.matrix.toarray()
+    dense = dense[:, : planted.n_items]
+    dense[0] = 0
+    dense[:, 5] = 0
+    dense[7] = 1
+    dense[7, 5] = 0
+    return sp.csr_matrix(dense, dtype=np.float32)

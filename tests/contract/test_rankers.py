@@ -1,0 +1,387 @@
+"""What every ranker promises, checked for each of them; a class skips only what it says it cannot do."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys import InputError, NotFittedError, list_rankers, load_ranker, make_ranker
+from recsys.base import LOWEST
+from recsys.kernels import list_kernels
+
+FAST = {"bpr": {"iterations": 20}, "lmf": {"iterations": 5, "factors": 4}, "als": {"factors": 8}}
+CASES = [(name, FAST.get(name, {})) for name in list_rankers()]
+KERNELS = [("cf-komd", {"kernel": name}) for name in list_kernels() if name != "linear"]
+
+
+def identifier(case):
+    return case[1].get("kernel", case[0])
+
+
+@pytest.fixture(params=[*CASES, *KERNELS], ids=identifier)
+def ranker(request):
+    name, params = request.param
+    return make_ranker(name, **params)
+
+
+@pytest.fixture
+def fitted(ranker, liked):
+    return ranker.fit(liked, show_progress=False)
+
+
+def needs(ranker, capability):
+    if capability not in ranker.capabilities:
+        pytest.skip(f"{ranker.name} does not offer {capability}")
+
+
+def digest(*arrays):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def state(ranker):
+    return digest(*(v for k, v in sorted(vars(ranker).items()) if isinstance(v, np.ndarray)))
+
+
+def test_single_calls_batches_and_permuted_batches_agree_to_the_bit(fitted, liked):
+    users = np.arange(liked.shape[0])
+    ids, scores = fitted.recommend(users, liked, N=7)
+    every = fitted.scores(users, liked)
+    order = np.random.default_rng(0).permutation(users)
+    shuffled, shuffled_scores = fitted.recommend(order, liked[order], N=7)
+    np.testing.assert_array_equal(shuffled, ids[order])
+    np.testing.assert_array_equal(shuffled_scores, scores[order])
+    for user in (0, 3, 7, 59):
+        one, value = fitted.recommend(int(user), liked[user], N=7)
+        kept = ids[user] >= 0
+        np.testing.assert_array_equal(one, ids[user][kept])
+        np.testing.assert_array_equal(value, scores[user][kept])
+        np.testing.assert_array_equal(fitted.scores(int(user), liked[user])[0], every[user])
+        np.testing.assert_array_equal(value, every[user][one])
+
+
+def test_lists_are_ordered_without_repeats_or_liked_items(fitted, liked):
+    users = np.arange(liked.shape[0])
+    found = fitted.recommend(users, liked, N=10)
+    assert found.ids.dtype == np.int32 and found.scores.dtype == np.float32
+    for user in users:
+        kept = found.ids[user][found.ids[user] >= 0]
+        assert len(set(kept)) == len(kept)
+        assert not set(kept) & set(liked[user].indices)
+        assert (np.diff(found.scores[user]) <= 0).all()
+        assert (found.scores[user][found.ids[user] < 0] == LOWEST).all()
+    assert np.isfinite(found.scores).all()
+
+
+def test_equal_scores_go_by_item_index(fitted, liked):
+    users = np.arange(liked.shape[0])
+    ids, scores = fitted.recommend(users, liked, N=40, filter_already_liked_items=False)
+    tied = np.diff(scores, axis=1) == 0
+    assert (np.diff(ids, axis=1)[tied] > 0).all()
+
+
+def test_a_user_who_likes_everything_gets_nothing_and_padding_in_a_batch(fitted, liked):
+    full = sp.csr_matrix(np.ones((1, liked.shape[1]), np.float32))
+    ids, scores = fitted.recommend(7, full)
+    assert len(ids) == len(scores) == 0
+    ids, scores = fitted.recommend([7], full)
+    assert ids.shape == (1, 10) and (ids == -1).all() and (scores == LOWEST).all()
+
+
+def test_an_empty_row_falls_back_to_popularity_and_says_so(fitted, liked):
+    found = fitted.recommend([0, 3], liked[[0, 3]], N=5)
+    assert found.fallback.tolist() == [True, False]
+    top = np.argsort(-liked.sum(axis=0).A1, kind="stable")[:5]
+    np.testing.assert_array_equal(found.ids[0], top)
+    assert fitted.recommend(0, liked[0]).fallback is True
+
+
+def test_filters(fitted, liked):
+    plain = fitted.recommend(3, liked[3], N=100)[0]
+    assert len(plain) == liked.shape[1] - liked[3].nnz
+    without = fitted.recommend(3, liked[3], N=100, filter_items=[plain[0], plain[0], plain[2]])[0]
+    np.testing.assert_array_equal(without, np.delete(plain, [0, 2]))
+    only = fitted.recommend(3, liked[3], N=100, items=plain[[4, 1, 1]])[0]
+    np.testing.assert_array_equal(only, plain[[1, 4]])
+    np.testing.assert_array_equal(fitted.recommend(3, liked[3], N=100, filter_items=[])[0], plain)
+    assert len(fitted.recommend(3, liked[3], items=[])[0]) == 0
+    assert len(fitted.recommend(3, liked[3], filter_items=np.arange(40))[0]) == 0
+    assert len(fitted.recommend(3, liked[3], N=10**9, filter_already_liked_items=False)[0]) == 40
+
+
+@pytest.mark.parametrize("N", [0, -1, 1.5, "3", None, True])
+def test_a_wrong_N_is_refused(fitted, liked, N):
+    with pytest.raises(InputError, match="N must be a whole number"):
+        fitted.recommend(3, liked[3], N=N)
+
+
+@pytest.mark.parametrize("userid", [-1, 60, "a", 1.5, np.nan, 2**40, [3, 60], [[3]], None])
+def test_a_wrong_user_is_refused(fitted, liked, userid):
+    rows = liked[[3] * max(1, np.size(userid))]
+    with pytest.raises(InputError, match="userid"):
+        fitted.recommend(userid, rows)
+
+
+def test_no_users_give_an_empty_batch(fitted, liked):
+    ids, scores = fitted.recommend(np.array([], dtype=int), liked[:0], N=4)
+    assert ids.shape == scores.shape == (0, 4)
+
+
+def test_wrong_rows_are_refused(fitted, liked):
+    with pytest.raises(InputError, match="40 items"):
+        fitted.recommend(3, liked[3, :39])
+    with pytest.raises(InputError, match="transposed"):
+        fitted.recommend(np.arange(40), liked.T.tocsr())
+    with pytest.raises(InputError, match="rows for"):
+        fitted.recommend([3, 4], liked[3])
+    bad = liked[3].copy()
+    bad.data[0] = np.nan
+    with pytest.raises(InputError, match="NaN"):
+        fitted.recommend(3, bad)
+    with pytest.raises(InputError, match="items 40 is not within 0…39"):
+        fitted.recommend(3, liked[3], items=[40])
+    with pytest.raises(InputError, match="not both"):
+        fitted.recommend(3, liked[3], items=[1], filter_items=[2])
+
+
+def test_asking_before_fit_is_refused(ranker, liked, tmp_path):
+    for call in (
+        lambda: ranker.recommend(0, liked[0]),
+        lambda: ranker.scores(0, liked[0]),
+        lambda: ranker.explain(0, liked[0], 1),
+        lambda: ranker.similar_items(0),
+        lambda: ranker.save(tmp_path / "x"),
+    ):
+        with pytest.raises(NotFittedError, match="fit"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_given_is_changed(ranker, liked):
+    before = digest(liked.data, liked.indices, liked.indptr)
+    globally = np.random.get_state()[1].copy()
+    ranker.fit(liked, show_progress=False)
+    model = state(ranker)
+    ranker.recommend(np.arange(60), liked)
+    ranker.scores(3, liked[3])
+    assert digest(liked.data, liked.indices, liked.indptr) == before
+    assert state(ranker) == model
+    np.testing.assert_array_equal(np.random.get_state()[1], globally)
+
+
+FORMATS = {
+    "int8": lambda m: m.astype(np.int8),
+    "bool": lambda m: m.astype(bool),
+    "float64": lambda m: m.astype(np.float64),
+    "coo": lambda m: m.tocoo(),
+    "csc": lambda m: m.tocsc(),
+    "array": lambda m: m.toarray(),
+    "csr_array": sp.csr_array,
+    "float16": lambda m: m.toarray().astype(np.float16),
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_same_scores(ranker, liked, kind):
+    expected = ranker.fit(liked, show_progress=False).scores(3, liked[3])
+    given = FORMATS[kind](liked)
+    again = make_ranker(ranker.name, **ranker.params()).fit(given, show_progress=False)
+    np.testing.assert_array_equal(again.scores(3, liked[3]), expected)
+
+
+def disordered(m):
+    """The same matrix with unsorted, repeated and explicitly zero or negative entries."""
+    rows = np.repeat(np.arange(m.shape[0]), np.diff(m.indptr))
+    zero = np.argwhere(m.toarray() == 0)[:5]
+    r = np.concatenate([rows, zero[:, 0]])
+    c = np.concatenate([m.indices, zero[:, 1]])
+    v = np.concatenate([m.data, [0, -1, 0, -2, 0]])
+    order = np.lexsort((-c, r))
+    indptr = np.searchsorted(r[order], np.arange(m.shape[0] + 1))
+    return sp.csr_matrix((v[order].astype(np.float32), c[order], indptr), m.shape)
+
+
+def test_unsorted_indices_zeros_and_negatives_mean_the_same(ranker, liked):
+    expected = ranker.fit(liked, show_progress=False).scores(3, liked[3])
+    messy = disordered(liked)
+    assert not messy.has_sorted_indices
+    again = make_ranker(ranker.name, **ranker.params()).fit(messy, show_progress=False)
+    np.testing.assert_array_equal(again.scores(3, messy[3]), expected)
+
+
+def broken(kind):
+    m = sp.csr_matrix(np.ones((3, 4), np.float32))
+    if kind == "index":
+        m.indices[1] = 100
+    elif kind == "negative":
+        m.indices[1] = -1
+    elif kind == "falling":
+        m.indptr[1] = 9
+    elif kind == "long":
+        m.indptr[-1] = 99
+    return m
+
+
+@pytest.mark.parametrize("kind", ["index", "negative", "falling", "long"])
+def test_broken_index_arrays_are_refused(ranker, kind):
+    with pytest.raises(InputError, match="broken index arrays"):
+        ranker.fit(broken(kind), show_progress=False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.zeros((0, 0)), np.zeros((3, 0)), np.zeros((3, 4)), -np.ones((2, 2)), np.full((2, 2), np.nan),
+        np.full((2, 2), np.inf), np.ones((2, 2), complex), np.array([["a"]]), np.array([[None]]), None,
+        "ratings.csv", np.ones(3), np.ones((2, 2, 2)),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_fitted_is_refused(ranker, given):
+    with pytest.raises(InputError, match="user_items"):
+        ranker.fit(given, show_progress=False)
+
+
+TINY = {
+    "one by one": [[1]], "one user": [[1, 0, 1]], "one item": [[1], [1], [0]], "all liked": np.ones((3, 4)),
+    "one item liked by all": [[1, 0], [1, 0], [1, 0]], "one pair": [[0, 0], [0, 1]],
+    "equal rows": np.tile([1, 1, 0], (5, 1)),
+}
+
+
+@pytest.mark.parametrize("kind", TINY)
+def test_tiny_matrices_fit_with_finite_scores_or_say_why(ranker, kind):
+    R = sp.csr_matrix(np.array(TINY[kind], dtype=np.float32))
+    try:
+        ranker.fit(R, show_progress=False)
+    except InputError as error:
+        assert "degree" in str(error)  # mC of degree 2 over one user has no feature
+        return
+    scores = ranker.scores(np.arange(R.shape[0]), R)
+    assert np.isfinite(scores).all()
+    ranker.recommend(0, R[0])
+
+
+def test_folding_in_a_row(fitted, liked):
+    if "fold-in" not in fitted.capabilities:
+        with pytest.raises(InputError, match="recalculate_user"):
+            fitted.recommend(0, liked[3], recalculate_user=True)
+        return
+    ids, scores = fitted.recommend(10**6, liked[3], N=40, recalculate_user=True)
+    assert np.isfinite(scores).all() and len(ids) == 40 - liked[3].nnz
+    if not hasattr(fitted, "user_factors_"):  # these score the row that is passed
+        np.testing.assert_array_equal(scores, fitted.recommend(3, liked[3], N=40)[1])
+
+
+def test_explanations_sum_to_the_score(fitted, liked):
+    needs(fitted, "explain")
+    for user, item in ((3, 1), (7, 5), (20, 39), (3, int(liked[3].indices[0]))):
+        why = fitted.explain(user, liked[user], item, N=40)
+        score = float(fitted.scores(user, liked[user])[0, item])
+        total = why.bias + sum(value for _, value in why.contributions)
+        assert total == pytest.approx(why.score, rel=1e-9, abs=1e-12)
+        assert why.score == pytest.approx(score, rel=1e-6, abs=1e-6)
+        assert {i for i, _ in why.contributions} == set(liked[user].indices)
+        few = fitted.explain(user, liked[user], item, N=2)
+        assert few.contributions == why.contributions[:2]
+    empty = fitted.explain(0, liked[0], 1)
+    assert empty.contributions == [] and empty.bias == empty.score
+    for wrong in (-1, 40, "a"):
+        with pytest.raises(InputError, match="itemid"):
+            fitted.explain(3, liked[3], wrong)
+
+
+def test_capabilities_not_offered_are_refused_in_a_sentence(fitted, liked):
+    if "explain" not in fitted.capabilities:
+        with pytest.raises(InputError, match="has no explain"):
+            fitted.explain(3, liked[3], 1)
+    if "similar-users" not in fitted.capabilities:
+        with pytest.raises(InputError, match="has no similar-users"):
+            fitted.similar_users(1)
+
+
+def test_similar_items(fitted):
+    needs(fitted, "similar-items")
+    ids, scores = fitted.similar_items([1, 2], N=5)
+    assert ids.shape == scores.shape == (2, 5) and (np.diff(scores) <= 0).all()
+    one, value = fitted.similar_items(2, N=5)
+    np.testing.assert_array_equal(one, ids[1])
+    np.testing.assert_array_equal(value, scores[1])
+    assert fitted.similar_items(2, N=5, filter_items=[int(one[0])])[0][0] == one[1]
+    for wrong in (-1, 40, "x"):
+        with pytest.raises(InputError, match="itemid"):
+            fitted.similar_items(wrong)
+    with pytest.raises(InputError, match="recalculate"):
+        fitted.similar_items(1, recalculate_item=True)
+
+
+def test_similar_users(fitted):
+    needs(fitted, "similar-users")
+    ids, scores = fitted.similar_users(3, N=60)
+    assert scores[list(ids).index(3)] == pytest.approx(1, abs=1e-5) and len(ids) == 60
+    assert 3 not in fitted.similar_users(3, N=60, filter_users=[3])[0]
+
+
+def test_saving_and_loading_keep_every_bit(fitted, liked, tmp_path):
+    path = tmp_path / "model"
+    fitted.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+    again = load_ranker(path)
+    assert type(again) is type(fitted) and again.params() == fitted.params()
+    users = np.arange(60)
+    np.testing.assert_array_equal(again.scores(users, liked), fitted.scores(users, liked))
+    assert type(fitted).load(path).name == fitted.name
+    first = path.read_bytes()
+    again.save(path)
+    assert path.read_bytes() == first
+
+
+def test_fitting_again_gives_the_same_bits(ranker, liked):
+    first = ranker.fit(liked, show_progress=False).scores(np.arange(60), liked)
+    second = make_ranker(ranker.name, **ranker.params()).fit(liked, show_progress=False)
+    np.testing.assert_array_equal(second.scores(np.arange(60), liked), first)
+
+
+def test_one_thread_and_two_give_the_same_bits(ranker, liked):
+    import numba
+
+    results = []
+    for threads in (1, numba.config.NUMBA_NUM_THREADS):
+        numba.set_num_threads(threads)
+        model = make_ranker(ranker.name, **ranker.params()).fit(liked, show_progress=False)
+        results.append(model.scores(np.arange(60), liked))
+    np.testing.assert_array_equal(*results)
+
+
+def test_relabelling_items_permutes_the_scores(ranker, liked):
+    if hasattr(ranker, "random_state"):
+        pytest.skip("starts from random factors per item")
+    shuffle = np.random.default_rng(0).permutation(liked.shape[1])
+    plain = ranker.fit(liked, show_progress=False).scores(np.arange(60), liked)
+    moved = sp.csr_matrix(liked[:, shuffle])
+    other = make_ranker(ranker.name, **ranker.params()).fit(moved, show_progress=False)
+    np.testing.assert_allclose(
+        other.scores(np.arange(60), moved), plain[:, shuffle], rtol=1e-4, atol=2e-5 * np.abs(plain).max()
+    )
+
+
+NUMBERS = {
+    "regularization": [-5, np.nan, np.inf, "big", None], "factors": [0, -1, 1.5, "8"],
+    "negative_regularization": [-1, np.nan], "alpha": [-1, np.nan, 1e400], "degree": [0, -1, 1.5, "two"],
+    "iterations": [0, 2.5], "learning_rate": [0, -1], "l1": [-1], "l2": [-1, np.nan], "tol": [0],
+    "locality": [0, -2], "random_state": [-1, 0.5], "threads": [-1], "negatives": [0],
+}
+
+
+def test_parameters_out_of_range_are_refused_by_name(ranker):
+    for key, values in NUMBERS.items():
+        if key not in ranker.params() or (key == "degree" and ranker.params().get("kernel") not in ("mc", "md")):
+            continue
+        for value in values:
+            with pytest.raises(InputError, match=key):
+                make_ranker(ranker.name, **(ranker.params() | {key: value}))
+
+
+def test_an_unknown_parameter_gets_a_suggestion(ranker):
+    with pytest.raises(InputError, match="regularisaton|takes none|no parameter"):
+        make_ranker(ranker.name, regularisaton=1)

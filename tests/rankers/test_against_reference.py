@@ -1,0 +1,168 @@
+"""Every ranker against its formula in plain numpy, or against the library it wraps."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+
+from recsys import make_ranker
+from recsys.kernels import list_kernels, make_kernel
+from tests.reference import rankers as reference
+from tests.strategies import liked_matrices
+
+SMALL = settings(max_examples=25, deadline=None)
+
+
+def compare(ranker, expected, R, atol):
+    ranker.fit(R, show_progress=False)
+    scores = ranker.scores(np.arange(R.shape[0]), R)
+    full = np.diff(R.indptr) > 0
+    np.testing.assert_allclose(scores[full], expected[full], atol=atol, rtol=1e-5)
+
+
+@SMALL
+@given(liked_matrices())
+def test_popularity(R):
+    compare(make_ranker("popularity"), reference.popularity(R.toarray(), R.toarray()), R, 0)
+
+
+@SMALL
+@given(liked_matrices())
+@pytest.mark.parametrize("alpha, locality", [(0.3, 1.0), (0.5, 2.0), (0.0, 1.0), (1.0, 0.5)])
+def test_msdw(alpha, locality, R):
+    expected = reference.msdw(R.toarray(), R.toarray(), alpha, locality)
+    compare(make_ranker("msdw", alpha=alpha, locality=locality), expected, R, 1e-5)
+
+
+@SMALL
+@given(liked_matrices(max_users=20))
+@pytest.mark.parametrize("regularization", [0.5, 500.0])
+def test_ease(regularization, R):
+    expected = reference.ease(R.toarray(), R.toarray(), regularization)
+    compare(make_ranker("ease", regularization=regularization), expected, R, 1e-6)
+
+
+def test_ease_weights_on_movielens_equal_those_of_numpys_inverse(movielens):
+    R = movielens.matrix
+    weights = make_ranker("ease", regularization=500.0).fit(R).weights_
+    dense = R.toarray().astype(np.float64)
+    P = np.linalg.inv(dense.T @ dense + 500.0 * np.eye(R.shape[1]))
+    expected = -P / np.diag(P)
+    np.fill_diagonal(expected, 0.0)
+    np.testing.assert_allclose(weights, expected, atol=1e-6)
+
+
+@settings(max_examples=10, deadline=None)
+@given(liked_matrices(max_users=10, max_items=6))
+@pytest.mark.parametrize("l1, l2", [(0.1, 0.5), (1.0, 10.0)])
+def test_slim(l1, l2, R):
+    expected = reference.slim(R.toarray(), R.toarray(), l1, l2)
+    compare(make_ranker("slim", l1=l1, l2=l2, iterations=5000, tol=1e-7), expected, R, 2e-4)
+
+
+@SMALL
+@given(liked_matrices(min_users=2))
+@pytest.mark.parametrize("q", ["exact", "mean"])
+@pytest.mark.parametrize("name", list_kernels())
+def test_cf_komd(name, q, R):
+    dense = R.toarray()
+    K = make_kernel(name)(dense.T, normalize=True)
+    expected = reference.cf_komd(K, dense, 0.05, q)
+    compare(make_ranker("cf-komd", kernel=name, regularization=0.05, q=q), expected, R, 2e-5)
+
+
+@SMALL
+@given(liked_matrices())
+@pytest.mark.parametrize("regularization", [0.1, 10.0])
+def test_ecf_omd(regularization, R):
+    expected = reference.ecf_omd(R.toarray(), R.toarray(), regularization)
+    compare(make_ranker("ecf-omd", regularization=regularization), expected, R, 1e-5)
+
+
+@SMALL
+@given(liked_matrices())
+@pytest.mark.parametrize("negative", [0.5, 1000.0])
+def test_cf_omd(negative, R):
+    expected = reference.cf_omd(R.toarray(), R.toarray(), 0.1, negative)
+    compare(make_ranker("cf-omd", negative_regularization=negative), expected, R, 2e-5)
+
+
+def test_cf_omd_tends_to_ecf_omd(movielens):
+    R = movielens.matrix[:30]
+    limit = make_ranker("cf-omd", negative_regularization=1e9).fit(movielens.matrix)
+    signed, residuals = limit.weights(R)
+    weights, _ = make_ranker("ecf-omd").fit(movielens.matrix).weights(R)
+    assert residuals.max() <= 1e-6
+    difference = np.maximum(signed, 0) - weights.toarray()
+    # Both are optimal to a residual r of 1e-6, so they differ by up to r / ridge in the worst case.
+    assert np.abs(difference).max() <= 1e-6 / 0.1
+    scores = limit.scores(np.arange(30), R) - make_ranker("ecf-omd").fit(movielens.matrix).scores(
+        np.arange(30), R
+    )
+    assert np.abs(scores).max() <= 1e-6
+
+
+@pytest.mark.parametrize("kernel", [{"kernel": "linear"}, {"kernel": "mc"}, {"kernel": "md", "degree": 5}])
+@pytest.mark.parametrize("regularization", [0.0, 0.01, 0.1])
+def test_every_program_on_movielens_is_optimal_to_1e_6(movielens, kernel, regularization):
+    ranker = make_ranker("cf-komd", regularization=regularization, **kernel).fit(movielens.matrix)
+    weights, residuals = ranker.weights(movielens.matrix)
+    assert residuals.max() <= 1e-6
+    # Not taken at its word: the gradient once more, in numpy.
+    K = ranker.gram_.astype(np.float64)
+    for u in range(0, 943, 50):
+        row = weights[u]
+        liked, a = row.indices, row.data
+        others = np.setdiff1d(np.arange(K.shape[0]), liked)
+        gradient = K[np.ix_(liked, liked)] @ a + regularization * a - K[np.ix_(liked, others)].mean(axis=1)
+        assert gradient[a > 0].max() - gradient.min() <= 2e-6
+        assert a.sum() == pytest.approx(1) and a.min() >= 0
+
+
+def test_a_constant_added_to_the_kernel_changes_nothing(movielens):
+    R = movielens.matrix
+    plain = make_ranker("cf-komd").fit(R)
+    shifted = make_ranker("cf-komd").fit(R)
+    shifted.gram_ = shifted.gram_ + np.float32(1.0)
+    shifted.row_sums_ = shifted.gram_.sum(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(shifted.weights(R)[0].data, plain.weights(R)[0].data, atol=1e-4)
+    ours, other = plain.scores(np.arange(943), R), shifted.scores(np.arange(943), R)
+    np.testing.assert_allclose(other, ours, atol=1e-4 * np.abs(ours).max())
+
+
+@pytest.mark.parametrize(
+    "name, params",
+    [
+        ("als", {"factors": 16, "regularization": 3.0, "alpha": 2.0, "iterations": 5}),
+        ("bpr", {"factors": 8, "learning_rate": 0.03, "iterations": 10}),
+        ("lmf", {"factors": 8, "iterations": 5, "negatives": 10}),
+    ],
+)
+def test_wrappers_equal_what_they_wrap(movielens, name, params):
+    from implicit.als import AlternatingLeastSquares
+    from implicit.bpr import BayesianPersonalizedRanking
+    from implicit.lmf import LogisticMatrixFactorization
+    from threadpoolctl import threadpool_limits
+
+    R = movielens.matrix
+    kind = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking,
+            "lmf": LogisticMatrixFactorization}[name]
+    theirs = kind(random_state=7, num_threads=1,
+                  **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()})
+    with threadpool_limits(limits=1, user_api="blas"):
+        theirs.fit(R.copy(), show_progress=False)
+    ours = make_ranker(name, random_state=7, **params).fit(R, show_progress=False)
+    np.testing.assert_allclose(ours.user_factors_, theirs.user_factors, rtol=1e-6, atol=1e-7)
+    ids, scores = theirs.recommend(np.arange(50), R[:50], N=10)
+    mine, values = ours.recommend(np.arange(50), R[:50], N=10)
+    np.testing.assert_allclose(values, scores, rtol=1e-4, atol=1e-5)
+    assert (mine == ids).mean() > 0.99  # near-ties may swap
+
+
+def test_als_folds_in_what_it_was_fitted_on():
+    rng = np.random.default_rng(0)
+    R = sp.csr_matrix(rng.random((40, 20)) < 0.3, dtype=np.float32)
+    ranker = make_ranker("als", factors=4, iterations=200, regularization=1.0, alpha=3.0).fit(R, False)
+    stored = ranker.recommend(np.arange(40), R, N=20, filter_already_liked_items=False)
+    again = ranker.recommend(np.arange(40), R, N=20, recalculate_user=True, filter_already_liked_items=False)
+    np.testing.assert_allclose(again.scores, stored.scores, atol=5e-3)

@@ -1,0 +1,61 @@
+"""Metrics by their definitions. Ties: the mean over all orders of the tied items."""
+
+from itertools import groupby, permutations, product
+
+import numpy as np
+
+
+def orders(scores, candidates):
+    """Every ranking of the candidates that the scores allow."""
+    ranked = sorted(candidates, key=lambda j: -scores[j])
+    groups = [list(group) for _, group in groupby(ranked, key=lambda j: scores[j])]
+    for choice in product(*(list(permutations(group)) for group in groups)):
+        yield [j for group in choice for j in group]
+
+
+def auc(scores, candidates, positives, k):
+    pairs = [(p, n) for p in positives for n in candidates if n not in positives]
+    if not pairs:
+        return np.nan
+    return np.mean([(scores[p] > scores[n]) + 0.5 * (scores[p] == scores[n]) for p, n in pairs])
+
+
+def hits(order, positives, k):
+    return [j in positives for j in order[:k]]
+
+
+def one_order(name, order, positives, k):
+    rel = hits(order, positives, k)
+    found = sum(rel)
+    if name == "precision":
+        return found / k
+    if name == "recall":
+        return found / len(positives)
+    if name == "hit":
+        return float(found > 0)
+    if name == "mrr":
+        return next((1 / (r + 1) for r, hit in enumerate(rel) if hit), 0.0)
+    if name == "ndcg":
+        ideal = sum(1 / np.log2(r + 2) for r in range(min(k, len(positives))))
+        return sum(1 / np.log2(r + 2) for r, hit in enumerate(rel) if hit) / ideal
+    total = sum(sum(rel[: r + 1]) / (r + 1) for r, hit in enumerate(rel) if hit)
+    return total / (len(positives) if name == "map-full" else min(k, len(positives)))
+
+
+def value(name, scores, train, test, k):
+    """One user's value; train and test are sets of items."""
+    candidates = [j for j in range(len(scores)) if j not in train]
+    positives = {j for j in test if j not in train}
+    if not positives:
+        return np.nan
+    if name == "auc":
+        return auc(scores, candidates, positives, k)
+    return np.mean([one_order(name, order, positives, k) for order in orders(scores, candidates)])
+
+
+def coverage(lists, n_items):
+    return len({j for ids in lists for j in ids}) / n_items
+
+
+def novelty(ids, popularity, n_users):
+    return np.mean([-np.log2(max(popularity[j], 0.5) / n_users) for j in ids]) if len(ids) else np.nan

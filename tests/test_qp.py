@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import InputError
+from recsys.qp import TOLERANCE, solve_simplex
+from tests.reference import qp as reference
+
+
+@st.composite
+def programs(draw):
+    n = draw(st.integers(1, 12))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rank = draw(st.integers(1, n + 2))
+    factor = rng.normal(size=(n, rank)) * draw(st.sampled_from([0.1, 1.0]))
+    if draw(st.booleans()) and n > 1:
+        factor[-1] = factor[0]  # a duplicate makes K singular
+    K = factor @ factor.T
+    sign = np.ones(n)
+    if draw(st.booleans()):
+        sign[: n // 2] = -1
+    return K, rng.normal(size=n), sign, np.full(n, draw(st.sampled_from([0.0, 0.01, 0.1, 10.0])))
+
+
+@settings(max_examples=150, deadline=None)
+@given(programs())
+def test_reaches_the_optimum_and_certifies_it(program):
+    K, q, sign, ridge = program
+    weights, residual, _ = solve_simplex(K, q, sign=sign, ridge=ridge)
+    assert (weights >= 0).all()
+    for s in (1, -1):
+        if (sign == s).any():
+            assert weights[sign == s].sum() == pytest.approx(1)
+    assert residual <= TOLERANCE
+    assert reference.violation(K, q, sign, ridge, weights) == pytest.approx(residual, abs=1e-9)
+    slow = reference.solve(K, q, sign, ridge)
+    gap = reference.objective(K, q, sign, ridge, weights) - reference.objective(K, q, sign, ridge, slow)
+    assert gap <= 2 * TOLERANCE
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs(), st.floats(0, 5))
+def test_a_constant_added_to_the_kernel_changes_nothing(program, constant):
+    K, q, _, ridge = program
+    ridge = np.maximum(ridge, 0.01)
+    plain = solve_simplex(K, q, ridge=ridge).weights
+    shifted = solve_simplex(K + constant, q + constant, ridge=ridge).weights
+    # Two solutions of residual r differ by at most r over the smallest curvature, the ridge.
+    np.testing.assert_allclose(shifted, plain, atol=4 * TOLERANCE / 0.01)
+
+
+def test_known_solutions():
+    np.testing.assert_allclose(solve_simplex(np.eye(4)).weights, 0.25)
+    np.testing.assert_allclose(solve_simplex(np.diag([1.0, 3.0])).weights, [0.75, 0.25], atol=1e-6)
+    np.testing.assert_allclose(solve_simplex(np.zeros((3, 3)), [0, 1, 0]).weights, [0, 1, 0], atol=1e-9)
+    assert solve_simplex([[2.0]], [5.0]).weights.tolist() == [1.0]
+
+
+def test_radius_of_a_square_is_that_of_its_circle():
+    X = np.array([[0, 0], [0, 2], [2, 0], [2, 2.0]])
+    K = X @ X.T
+    a = solve_simplex(K, np.diag(K) / 2).weights
+    assert a @ np.diag(K) - a @ K @ a == pytest.approx(2.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("constant", [1.0, 0.0])
+def test_rank_one_and_zero_kernels_stop(constant):
+    solution = solve_simplex(np.full((50, 50), constant))
+    assert solution.residual <= TOLERANCE and solution.weights.sum() == pytest.approx(1)
+
+
+def test_ill_conditioned_kernels_are_solved_or_reported():
+    rng = np.random.default_rng(0)
+    basis, _ = np.linalg.qr(rng.normal(size=(40, 40)))
+    K = (basis * np.logspace(0, -16, 40)) @ basis.T
+    K = (K + K.T) / 2
+    q, one = rng.normal(size=40), np.ones(40)
+    weights, residual, _ = solve_simplex(K, q)
+    assert residual == pytest.approx(reference.violation(K, q, one, 0 * one, weights), abs=1e-9)
+    assert residual <= TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, text",
+    [
+        ((np.ones((2, 3)),), {}, "square"),
+        ((np.eye(2), [1.0]), {}, "2 entries"),
+        ((np.eye(2) * np.nan,), {}, "NaN"),
+        ((np.eye(2),), {"ridge": -1}, "at least 0"),
+        ((np.eye(2),), {"sign": [1, 2]}, r"\+1 and -1"),
+    ],
+)
+def test_refusals(args, kwargs, text):
+    with pytest.raises(InputError, match=text):
+        solve_simplex(*args, **kwargs)
