@@ -95,9 +95,12 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
     InputError
         If X is not two-dimensional and numeric, or holds NaN or infinity.
     """
-    matrix = sp.csr_matrix(X) if sp.issparse(X) else sp.csr_matrix(np.atleast_2d(np.asarray(X)))
-    if matrix.dtype.kind not in "biuf":
-        raise InputError(f"{name} has dtype {matrix.dtype}; real numbers are needed")
+    given = X if sp.issparse(X) else np.atleast_2d(np.asarray(X))
+    if given.dtype.kind not in "biuf":
+        raise InputError(f"{name} has dtype {given.dtype}; real numbers are needed")
+    if given.ndim != 2:
+        raise InputError(f"{name} has {given.ndim} dimensions; one row per vector is needed")
+    matrix = sp.csr_matrix(given.astype(np.float32) if given.dtype == np.float16 else given)
     if not np.isfinite(matrix.data).all():
         raise InputError(f"{name} holds NaN or infinity; entries must be finite")
     out = sp.csr_matrix((matrix.data > 0, matrix.indices.copy(), matrix.indptr.copy()), matrix.shape)

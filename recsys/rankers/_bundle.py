@@ -94,7 +94,6 @@ def load_bundle(path: str | Path) -> Bundle:
 
 
 def _pack(texts: NDArray[np.object_]) -> NDArray[np.uint8]:
-    # Lone surrogates (half a character) cannot be UTF-8; JSON's own escapes carry them.
     return np.frombuffer(json.dumps([str(text) for text in texts]).encode(), dtype=np.uint8)
 
 

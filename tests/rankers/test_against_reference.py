@@ -147,9 +147,9 @@ def test_wrappers_equal_what_they_wrap(movielens, name, params):
     R = movielens.matrix
     kind = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking,
             "lmf": LogisticMatrixFactorization}[name]
-    theirs = kind(random_state=7, num_threads=1,
-                  **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()})
     with threadpool_limits(limits=1, user_api="blas"):
+        theirs = kind(random_state=7, num_threads=1,
+                      **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()})
         theirs.fit(R.copy(), show_progress=False)
     ours = make_ranker(name, random_state=7, **params).fit(R, show_progress=False)
     np.testing.assert_allclose(ours.user_factors_, theirs.user_factors, rtol=1e-6, atol=1e-7)

@@ -1,0 +1,178 @@
+import hashlib
+import threading
+import zipfile
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from recsys import DatasetError
+from recsys.data import datasets, list_datasets, load_dataset, planted_catalogue
+from recsys.data.generate import write_planted
+
+SIZES = {
+    "movielens": (943, 1682, 100_000), "filmtrust": (1508, 2071, 35_494),
+    "bookcrossing": (2802, 5892, 70_593), "ciaodvd": (17_615, 16_121, 72_345),
+    "movielens-1m": (6040, 3706, 1_000_209), "gowalla": (29_858, 40_981, 1_027_370),
+    "jester": (17_101, 100, 603_952),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_real_data_have_their_published_sizes(name, data_dir):
+    try:
+        data = load_dataset(name, data_dir)
+    except DatasetError:
+        pytest.skip(f"{name} is not in the folder")
+    assert (data.n_users, data.n_items, len(data.users)) == SIZES[name]
+
+
+def test_movielens_has_titles_genres_users_and_times(movielens):
+    assert "Toy Story (1995)" in movielens.titles
+    row = movielens.item_features.loc["1"]
+    assert row["genres"] == "Animation|Children's|Comedy" and row["year"] == "1995"
+    assert movielens.user_features.loc["1"]["occupation"] == "technician"
+    assert movielens.time.min() > 8e8 and movielens.name == "movielens"
+
+
+def test_the_sample_is_what_the_generator_makes(tmp_path):
+    write_planted(planted_catalogue(), tmp_path)
+    for path in datasets.sample_folder().iterdir():
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+    data = load_dataset("sample")
+    assert data.n_users == 400 and data.item_features is not None and data.user_features is not None
+
+
+def test_planted_rules_hold_for_the_share_they_should():
+    planted = planted_catalogue(300, 400, off_rule=0.3, seed=1)
+    data, inside, total = planted.interactions, 0, 0
+    genres = data.item_features["genres"].str.split("|").to_list()
+    decade = [f"{int(year) // 10 * 10}s" for year in data.item_features["year"]]
+    for u in range(data.n_users):
+        clauses = [clause.split(" & ") for clause in planted.rules[u].split(" | ")]
+        for i in data.items[data.users == u]:
+            has = {*genres[i], decade[i]}
+            inside += any(all(name in has for name in clause) for clause in clauses)
+            total += 1
+    assert planted.off_rule == pytest.approx(0.3, abs=0.02)
+    assert inside / total >= 1 - planted.off_rule
+    counts = np.sort(np.bincount(data.items))[::-1]
+    assert counts[:40].sum() > 0.25 * counts.sum()  # a tenth of the items has a quarter of everything
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "CON", "a/b", "", "movielens\n", "Movielens", None, "movielns"])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(DatasetError, match="unknown dataset .*(did you mean|known)"):
+        load_dataset(name)
+
+
+def test_absent_and_offline_says_where_to_put_which_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    with pytest.raises(DatasetError, match=r"bookcrossing has no public download: put interactions.csv.gz in bookcrossing/ under --data-dir"):
+        load_dataset("bookcrossing", tmp_path)
+    with pytest.raises(DatasetError, match="data folder .* does not exist"):
+        load_dataset("movielens", tmp_path / "absent")
+
+
+def test_every_dataset_can_be_loaded_or_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets, "_download", lambda dataset, place: (_ for _ in ()).throw(DatasetError(place)))
+    monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    for name in set(list_datasets()) - {"sample"}:
+        with pytest.raises(DatasetError, match=r"in [a-z0-9-]+/ under --data-dir"):
+            load_dataset(name)
+
+
+ROWS = "".join(f"{u}\t{i}\t3\t{100 + i}\n" for u in range(1, 5) for i in range(1, 4))
+
+
+def archive(path, members=None):
+    with zipfile.ZipFile(path, "w") as bundle:
+        for name, text in (members or {"ml-100k/u.data": ROWS}).items():
+            bundle.writestr(name, text)
+    return path
+
+
+def test_an_official_archive_in_the_folder_is_recognised(tmp_path):
+    archive(tmp_path / "ml-100k.zip")
+    assert load_dataset("movielens", tmp_path).n_users == 4
+
+
+def test_archives_with_escaping_names_write_nothing_outside(tmp_path):
+    folder = tmp_path / "in" / "data"
+    folder.mkdir(parents=True)
+    archive(folder / "ml-100k.zip", {"../../evil": "x", "/abs": "x", "..\\up": "x", "ml-100k/u.data": ROWS})
+    load_dataset("movielens", folder)
+    assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"ml-100k.zip", "u.data"}
+    archive(folder / "ml-1m.zip", {"../../evil": "x"})
+    with pytest.raises(DatasetError, match="does not hold ratings.dat"):
+        load_dataset("movielens-1m", folder)
+    (folder / "ml-1m.zip").write_bytes(b"PK\x03\x04 not really")
+    with pytest.raises(DatasetError, match="damaged zip"):
+        load_dataset("movielens-1m", folder)
+
+
+class Server(BaseHTTPRequestHandler):
+    def __init__(self, content, *args):
+        self.content = content
+        super().__init__(*args)
+
+    def do_GET(self):
+        if "/absent" in self.path:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        body = self.content[:50] if "/cut" in self.path else self.content
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def served(tmp_path, monkeypatch):
+    content = archive(tmp_path / "served.zip").read_bytes()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, content))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    entry = datasets.DATASETS.get("movielens")
+
+    def use(*paths, sha256=None):
+        from dataclasses import replace
+
+        urls = tuple(f"http://127.0.0.1:{server.server_port}/{path}/ml-100k.zip" for path in paths)
+        changed = replace(entry, urls=urls, sha256=sha256 or hashlib.sha256(content).hexdigest())
+        monkeypatch.setitem(datasets.DATASETS._entries, "movielens", changed)
+
+    yield use
+    server.shutdown()
+    server.server_close()
+
+
+def test_sources_are_tried_in_turn_and_kept(served, tmp_path):
+    served("absent", "cut", "good")
+    assert load_dataset("movielens").n_users == 4
+    served("absent")  # the second time nothing is fetched
+    assert load_dataset("movielens").n_users == 4
+
+
+def test_a_wrong_checksum_is_refused_and_removed_and_the_next_run_is_clean(served, tmp_path):
+    served("good", sha256="0" * 64)
+    with pytest.raises(DatasetError, match="wrong checksum, which was removed.*put u.data"):
+        load_dataset("movielens")
+    assert not [p for p in (tmp_path / "cache").rglob("*") if p.is_file()]
+    served("good")
+    assert load_dataset("movielens").n_users == 4
+
+
+def test_what_a_killed_download_leaves_is_not_used(served, tmp_path):
+    folder = tmp_path / "cache" / "ml-100k"
+    folder.mkdir(parents=True)
+    (folder / "tmpabc123").write_bytes(b"half")
+    served("good")
+    assert load_dataset("movielens").n_users == 4

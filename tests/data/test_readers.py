@@ -1,0 +1,217 @@
+"""Files nobody vouches for: read exactly, or refused with file, line, value and remedy."""
+
+import gzip
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import InputError
+from recsys.data import read_features, read_interactions
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="ratings.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+HEAD = "user_id,item_id,rating\n"
+
+REFUSED = {
+    "empty": ("", "no interactions; the file is empty"),
+    "blank lines": ("\n\n", "no interactions"),
+    "comments only": ("# a\n# b\n", "no interactions"),
+    "header only": (HEAD, "no interactions; there is a header only"),
+    "comma for a point": (HEAD + 'a,b,1\nc,d,"3,5"\n', r"line 3: rating is '3,5'; a finite number"),
+    "word": (HEAD + "a,b,good\n", "line 2: rating is 'good'"),
+    "too large": (HEAD + "a,b,1e400\n", "line 2: rating is '1e400'"),
+    "nan": (HEAD + "a,b,1\na,c,NaN\n", "line 3: rating is 'NaN'"),
+    "infinite": (HEAD + "a,b,-inf\n", "line 2: rating is '-inf'"),
+    "underscore": (HEAD + "a,b,1_000\n", "line 2: rating is '1_000'"),
+    "blank rating": (HEAD + "a,b,\n", "line 2: rating is ''"),
+    "all rows long": (HEAD + "a,b,1,x\nc,d,2,y\n", "line 2: 4 fields where the header has 3"),
+    "one long row": (HEAD + "a,b,1\nc,d,2,9\n", "line 3: 4 fields where the header has 3"),
+    "one short row": (HEAD + "a,b,1\nc,d\n", "line 3: 2 fields where the header has 3"),
+    "short row after comments": ("# x\n\n" + HEAD + "# y\nc,d\n", "line 5: 2 fields"),
+    "no user column": ("who,item_id\na,b\n", "no user column; found: who, item_id. Name it with --user-col"),
+    "two user columns": ("user_id,user_id,item_id\na,b,c\n", "2 columns are called 'user_id'"),
+    "empty id": (HEAD + "a,b,1\n,c,2\n", "line 3: user_id is empty"),
+    "latin-1": (HEAD.encode() + "a,caf\xe9,1\n".encode("latin-1"), "line 2: byte 0xe9 is not utf-8"),
+    "utf-16": ("user_id,item_id\na,b\n".encode("utf-16"), "UTF-16"),
+    "nul": (HEAD.encode() + b"a,b\x00,1\n", "line 2: a NUL byte"),
+    "zip": (b"PK\x03\x04rest", "a zip archive, not text"),
+    "program": (b"MZ\x90rest", "a program, not text"),
+    "open quote": (HEAD + 'a,"b,1\n', "line 2"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_name_file_and_line(file, case):
+    content, text = REFUSED[case]
+    path = file(content)
+    with pytest.raises(InputError, match=text) as caught:
+        read_interactions(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_named_column_that_is_absent_gets_a_suggestion(file):
+    path = file("user_id,item_id,stars\na,b,1\n")
+    with pytest.raises(InputError, match=r"no column 'star' \(did you mean 'stars'\?\); found: user_id"):
+        read_interactions(path, rating_col="star")
+
+
+ODD = ["NA", "null", "None", "nan", "001", "1", "1.0", "9223372036854775808", "9007199254740993", "🎬",
+       "x" * 10_000, " spaced ", "=1+1", "-5", "true", "é", "a'b", "#notacomment"]
+
+
+def test_ids_are_kept_exactly(file):
+    rows = "".join(f"{user},{item}\n" for user in ODD for item in ODD if not user.startswith("#"))
+    data = read_interactions(file("user_id,item_id\n" + rows))
+    assert set(data.item_ids) == set(ODD)
+    assert set(data.user_ids) == {name for name in ODD if not name.startswith("#")}
+
+
+VARIANTS = {
+    "csv": ("user_id,item_id,rating\n1,a,3\n2,b,4\n", "r.csv", {}),
+    "tsv": ("user_id\titem_id\trating\n1\ta\t3\n2\tb\t4\n", "r.tsv", {}),
+    "semicolon": ("user_id;item_id;rating\n1;a;3\n2;b;4\n", "r.csv", {}),
+    "double colon": ("1::a::3\n2::b::4\n", "r.dat", {"names": ("user_id", "item_id", "rating")}),
+    "bom": ("﻿user_id,item_id,rating\n1,a,3\n2,b,4\n", "r.csv", {}),
+    "crlf": ("user_id,item_id,rating\r\n1,a,3\r\n2,b,4\r\n", "r.csv", {}),
+    "cr": ("user_id,item_id,rating\r1,a,3\r2,b,4\r", "r.csv", {}),
+    "mixed ends": ("user_id,item_id,rating\r\n1,a,3\n2,b,4", "r.csv", {}),
+    "quoted": ('user_id,item_id,rating\n"1",a,"3"\n2,"b",4\n', "r.csv", {}),
+    "other names": ("u,i,s\n1,a,3\n2,b,4\n", "r.csv", {"user_col": "u", "item_col": "i", "rating_col": "s"}),
+    "gzip": (gzip.compress(b"user_id,item_id,rating\n1,a,3\n2,b,4\n"), "r.csv.gz", {}),
+    "gzip unnamed": (gzip.compress(b"user_id,item_id,rating\n1,a,3\n2,b,4\n"), "r.csv", {}),
+}
+
+
+@pytest.mark.parametrize("case", VARIANTS)
+def test_every_form_reads_the_same(file, case):
+    content, name, options = VARIANTS[case]
+    data = read_interactions(file(content, name), **options)
+    assert list(data.user_ids) == ["1", "2"] and list(data.item_ids) == ["a", "b"]
+    assert data.rating.tolist() == [3, 4] and data.users.tolist() == [0, 1]
+
+
+def test_quoted_fields_may_hold_separators_and_line_ends(file):
+    data = read_interactions(file('user_id,item_id\n"a,1","b\nc"\nd,e\n'))
+    assert list(data.user_ids) == ["a,1", "d"] and list(data.item_ids) == ["b\nc", "e"]
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "r.parquet"
+    frame = pd.DataFrame({"user_id": [2**53 + 1, 7], "item_id": ["001", "NA"], "rating": [3.5, 4.0]})
+    frame.to_parquet(path)
+    data = read_interactions(path)
+    assert list(data.user_ids) == ["9007199254740993", "7"] and list(data.item_ids) == ["001", "NA"]
+    assert data.rating.tolist() == [3.5, 4.0]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match="no readable Parquet"):
+        read_interactions(path)
+    frame.assign(item_id=["a", None]).to_parquet(path)
+    with pytest.raises(InputError, match="row 2: item_id is missing"):
+        read_interactions(path)
+    path.write_text("user_id,item_id\n")
+    with pytest.raises(InputError, match="no readable Parquet"):
+        read_interactions(path)
+
+
+def test_gzip_that_is_cut_or_is_none(file):
+    content = gzip.compress(("user_id,item_id\n" + "a,b\n" * 1000).encode())
+    with pytest.raises(InputError, match="truncated or damaged gzip"):
+        read_interactions(file(content[:-9], "r.csv.gz"))
+    with pytest.raises(InputError, match="not gzip"):
+        read_interactions(file("user_id,item_id\na,b\n", "r.csv.gz"))
+    flipped = bytearray(content)
+    flipped[len(flipped) // 2] ^= 0xFF
+    with pytest.raises(InputError, match="truncated or damaged gzip"):
+        read_interactions(file(bytes(flipped), "r.csv.gz"))
+
+
+def test_a_gzip_bomb_is_refused_early(file):
+    bomb = gzip.compress(b"a" * 150_000_000, 9)
+    with pytest.raises(InputError, match="refused"):
+        read_interactions(file(bomb, "r.csv.gz"))
+
+
+def test_what_is_no_file_is_refused_without_hanging(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_interactions(tmp_path / "absent.csv")
+    with pytest.raises(InputError, match="is a folder"):
+        read_interactions(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(InputError, match="not a regular file"):
+            read_interactions(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_interactions("a\0b")
+
+
+def test_duplicates_are_merged_by_the_latest_and_counted(file):
+    text = "user_id,item_id,rating,timestamp\na,x,1,30\na,x,5,10\na,y,2,1\na,x,1,20\n"
+    data = read_interactions(file(text))
+    assert data.rating.tolist() == [1, 2] and data.time.tolist() == [30, 1]
+    assert data.notes == ("2 repeated pairs merged, the latest row kept (1 with another rating)",)
+    untimed = read_interactions(file("user_id,item_id,rating\na,x,1\na,x,5\n"))
+    assert untimed.rating.tolist() == [5]
+
+
+def test_a_threshold_counts_what_it_drops(file):
+    path = file(HEAD + "a,x,1\nb,x,5\nb,y,4\n")
+    data = read_interactions(path, min_rating=4)
+    assert list(data.user_ids) == ["b"] and data.notes == ("1 rows rated below 4 dropped",)
+    with pytest.raises(InputError, match="no interactions left; all 3 rows are rated below 6"):
+        read_interactions(path, min_rating=6)
+    with pytest.raises(InputError, match="needs a rating column"):
+        read_interactions(file("user_id,item_id\na,b\n"), min_rating=1)
+
+
+def test_features(file):
+    data = read_interactions(file("user_id,item_id\na,001\nb,1\n"))
+    table = read_features(file("item_id,title\n001,First\n7,Other\n", "items.csv"), None, "item")
+    joined = data.with_features(items=table)
+    assert list(joined.titles) == ["First", "1"]
+    assert "1 of 2 items have no row" in joined.notes[-1]
+    with pytest.raises(InputError, match="line 3: item id 'a' occurs twice"):
+        read_features(file("item_id,title\na,x\na,y\n", "twice.csv"), None, "item")
+    with pytest.raises(InputError, match="no column 'key'"):
+        read_features(file("item_id,title\na,x\n", "t.csv"), "key", "item")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200), st.booleans())
+def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, with_header):
+    path = tmp_path_factory.mktemp("fuzz") / "r.csv"
+    path.write_bytes((b"user_id,item_id,rating\n" if with_header else b"") + content)
+    try:
+        data = read_interactions(path)
+    except InputError as error:
+        assert "\n" not in str(error) and str(path) in str(error)
+    else:
+        assert len(data.users) == len(data.items) == len(data.rating if data.rating is not None else data.users)
+        assert np.isfinite(data.rating).all() if data.rating is not None else True
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8)), min_size=1))
+def test_what_was_written_is_read_back(tmp_path_factory, pairs):
+    """Any text id survives a CSV file, except those that a line-based text file cannot hold."""
+    pairs = [
+        tuple(x.replace("\r", "").replace("\0", "").encode("utf-8", "ignore").decode() or "x" for x in pair)
+        for pair in pairs
+    ]
+    path = tmp_path_factory.mktemp("round") / "r.csv"
+    frame = pd.DataFrame(pairs, columns=["user_id", "item_id"])
+    frame.to_csv(path, index=False, quoting=1, lineterminator="\n")
+    data = read_interactions(path)
+    assert set(zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)) == set(pairs)

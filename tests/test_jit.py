@@ -1,0 +1,111 @@
+"""Compiled code: cached on disk, safe from many threads, the same bits on one and on two."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import numpy as np, scipy.sparse as sp
+from recsys import make_ranker
+from recsys._jit import CACHE_DIR
+import recsys.rankers.omd as omd
+R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
+model = make_ranker("cf-komd").fit(R)
+print(hash(model.scores(np.arange(30), R).tobytes()), sum(omd._programs_parallel.stats.cache_hits.values()),
+      sum(omd._programs_parallel.stats.cache_misses.values()), CACHE_DIR)
+"""
+
+
+NO_FOLDER = """
+import tempfile
+def refuse(*args, **kwargs): raise OSError("read-only")
+tempfile.TemporaryFile = refuse
+"""
+
+
+def run(program, **env):
+    out = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True,
+                         env=os.environ | {"PYTHONHASHSEED": "0"} | env)
+    assert out.returncode == 0, out.stderr[-2000:]
+    return out.stdout.split()
+
+
+def test_a_second_process_takes_compiled_code_from_disk(tmp_path):
+    first = run(PROGRAM, NUMBA_CACHE_DIR=str(tmp_path))
+    second = run(PROGRAM, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first[1:3] == ["0", "1"] and second[1:3] == ["1", "0"]
+    assert first[0] == second[0] and first[3].startswith(str(tmp_path))
+
+
+def test_a_cache_folder_that_cannot_be_written_and_no_home(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    out = run(PROGRAM, NUMBA_CACHE_DIR=str(blocked), HOME="", XDG_CACHE_HOME=str(blocked), TMPDIR=str(tmp_path))
+    assert out[3].startswith(str(tmp_path))
+    nowhere = run(PROGRAM.replace("from recsys import", NO_FOLDER + "from recsys import"),
+                  NUMBA_CACHE_DIR=str(blocked))
+    assert nowhere[3] == "None" and nowhere[0] == out[0]
+
+
+def test_an_edited_callee_in_another_module_is_not_served_stale(tmp_path):
+    """numba would: its cache looks at one file only. The digest over all sources starts afresh."""
+    import shutil
+    from pathlib import Path
+
+    import recsys
+
+    shutil.copytree(Path(recsys.__file__).parent, tmp_path / "recsys", ignore=shutil.ignore_patterns("__pycache__"))
+    program = (
+        "import sys; sys.path.insert(0, '.'); import numpy as np, scipy.sparse as sp, recsys;"
+        "from recsys.kernels import item_gram, make_kernel;"
+        "R = sp.csr_matrix(np.eye(3, 4, dtype=np.float32) + 1 * (np.arange(4) == 0));"
+        "print(item_gram(R.tocsr().astype(np.float32), make_kernel('tanimoto'), normalize=False)[0, 1])"
+    )
+
+    def value():
+        out = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+                             env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
+        assert out.returncode == 0, out.stderr[-2000:]
+        return float(out.stdout)
+
+    before = value()
+    pairs = tmp_path / "recsys" / "kernels" / "pairs.py"
+    pairs.write_text(pairs.read_text().replace("return s / union if", "return 0.5 * s / union if"))
+    assert value() == pytest.approx(before / 2)
+
+
+THREADS = """
+import threading, numpy as np, scipy.sparse as sp, numba
+from recsys import make_ranker
+R = sp.csr_matrix(np.random.default_rng(0).random((60, 40)) < 0.3, dtype=np.float32)
+models = [make_ranker(n).fit(R, show_progress=False) for n in ("cf-komd", "ease", "msdw")]
+users = np.arange(60)
+expected = [(m.scores(users, R), m.recommend(3, R[3])) for m in models]
+wrong = []
+def work(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        k = int(rng.integers(3))
+        if rng.random() < 0.5:
+            same = np.array_equal(models[k].scores(users, R), expected[k][0])
+        else:
+            got = models[k].recommend(3, R[3])
+            same = np.array_equal(got[0], expected[k][1][0]) and np.array_equal(got[1], expected[k][1][1])
+        if not same: wrong.append(k)
+threads = [threading.Thread(target=work, args=(s,)) for s in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(wrong), numba.threading_layer())
+"""
+
+
+@pytest.mark.parametrize("layer", ["workqueue", "omp"])
+def test_eight_threads_on_one_ranker(layer):
+    try:
+        assert run(THREADS, NUMBA_THREADING_LAYER=layer) == ["0", layer]
+    except AssertionError as error:
+        if layer == "omp" and "No threading layer" in str(error):
+            pytest.skip("no OpenMP here")
+        raise

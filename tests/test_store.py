@@ -1,0 +1,339 @@
+"""Ranker files under crashes, faults, mutation and forgery."""
+
+import errno
+import json
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys import InputError, ModelFileError, load_ranker, make_ranker, store
+from recsys.rankers import fit_bundle, load_bundle
+
+
+@pytest.fixture
+def model(liked):
+    return make_ranker("cf-komd", kernel="md", degree=3).fit(liked)
+
+
+@pytest.fixture
+def saved(model, tmp_path):
+    path = tmp_path / "model"
+    model.save(path)
+    return path
+
+
+def scores(ranker, liked):
+    return ranker.scores(np.arange(60), liked)
+
+
+def test_the_file_is_plain_safetensors(saved):
+    content = saved.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    manifest = json.loads(header["__metadata__"]["recsys"])
+    assert manifest["ranker"] == "cf-komd" and manifest["params"]["kernel"] == "md"
+    assert header["gram_"]["dtype"] == "F32"
+
+
+KILLED = """
+import sys, numpy as np, scipy.sparse as sp
+from recsys import make_ranker
+rng = np.random.default_rng(0)
+model = make_ranker("ease").fit(sp.csr_matrix(rng.random((60, 400)) < 0.2, dtype=np.float32))
+print("ready", flush=True)
+while True:
+    model.save(sys.argv[1])
+"""
+
+
+def test_kill_9_during_a_save_leaves_the_old_or_the_new(tmp_path):
+    path = tmp_path / "model"
+    rng = np.random.default_rng(0)
+    for attempt in range(12):
+        child = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.03 + 0.05 * rng.random())
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        ranker = load_ranker(path)
+    ranker.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]  # stale temporaries swept
+
+
+@pytest.mark.parametrize("name", ["fsync", "replace", "fdopen", "chmod"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_fault_at_any_step_keeps_the_old_file(saved, liked, monkeypatch, name, code):
+    before = saved.read_bytes()
+    other = make_ranker("ease").fit(liked)
+
+    def fail(*args, **kwargs):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, name, fail)
+        with pytest.raises(InputError, match="cannot be written"):
+            other.save(saved)
+    assert saved.read_bytes() == before
+    other.save(saved)
+    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+
+
+def test_places_that_cannot_be_written(model, tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        model.save(tmp_path)
+    with pytest.raises(InputError, match="cannot be written"):
+        model.save(tmp_path / "absent" / "model")
+
+
+def test_a_link_is_followed_and_stays(model, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    model.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink() and load_ranker(tmp_path / "real").name == "cf-komd"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_mutated_file_loads(saved, liked, seed, tmp_path):
+    make_ranker("als", factors=4, iterations=2).fit(liked, show_progress=False).save(tmp_path / "other")
+    good, other = saved.read_bytes(), (tmp_path / "other").read_bytes()
+    rng = np.random.default_rng(seed)
+    bad = tmp_path / "bad"
+    for _ in range(250):
+        mutated = bytearray(good)
+        at = int(rng.integers(len(good)))
+        kind = rng.integers(6)
+        if kind == 0:
+            del mutated[at:]
+        elif kind == 1:
+            mutated[at] ^= 1 << int(rng.integers(8))
+        elif kind == 2:
+            mutated.insert(at, int(rng.integers(256)))
+        elif kind == 3:
+            del mutated[at]
+        elif kind == 4:
+            mutated[at:] = other[min(at, len(other) - 1) :]
+        else:
+            mutated += b"\0" * int(rng.integers(1, 9))
+        if bytes(mutated) == good:
+            continue
+        bad.write_bytes(mutated)
+        with pytest.raises(ModelFileError):
+            load_ranker(bad)
+
+
+def forge(path, change):
+    """Rewrite a file with a right checksum after `change(manifest, arrays)`."""
+    manifest, arrays = store.read(path)
+    change(manifest, arrays)
+    manifest.pop("sha256")
+    manifest.pop("format")
+    store.write(path, manifest, arrays)
+
+
+def nan(manifest, arrays):
+    arrays["gram_"][0, 0] = np.nan
+
+
+def narrow(manifest, arrays):
+    arrays["gram_"] = arrays["gram_"][:, :-1]
+
+
+def dtype(manifest, arrays):
+    arrays["gram_"] = arrays["gram_"].astype(np.float64)
+
+
+def short(manifest, arrays):
+    arrays["popularity_"] = arrays["popularity_"][:-1]
+
+
+def absent(manifest, arrays):
+    del arrays["row_sums_"]
+
+
+def other_kernel(manifest, arrays):
+    manifest["params"] = {"kernel": "exec"}
+
+
+def other_ranker(manifest, arrays):
+    manifest["ranker"] = "os.system"
+
+
+def no_ranker(manifest, arrays):
+    del manifest["ranker"]
+
+
+def sizes(manifest, arrays):
+    manifest["state"]["n_items_"] = 10**12
+
+
+def words(manifest, arrays):
+    manifest["state"]["n_users_"] = "many"
+
+
+def stray_method(manifest, arrays):
+    manifest["state"]["recommend"] = 1
+
+
+def bad_degree(manifest, arrays):
+    manifest["params"]["degree"] = -1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [nan, narrow, dtype, short, absent, other_kernel, other_ranker, no_ranker, sizes, words, stray_method,
+     bad_degree],
+)
+def test_forged_files_with_a_right_checksum_are_refused(saved, change):
+    forge(saved, change)
+    with pytest.raises(ModelFileError):
+        load_ranker(saved)
+
+
+def header_of(table):
+    raw = json.dumps(table).encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+HOSTILE = {
+    "empty": b"",
+    "html": b"<!doctype html><title>404</title>" * 20,
+    "npz": b"PK\x03\x04" + b"\0" * 64,
+    "huge header": struct.pack("<Q", 2**60) + b"{}",
+    "deep json": struct.pack("<Q", 200_000) + b"[" * 200_000,
+    "4 TB array": header_of({"__metadata__": {"recsys": '{"format": 1}'},
+                             "a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}}),
+    "negative shape": header_of({"__metadata__": {"recsys": '{"format": 1}'},
+                                 "a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}),
+    "many arrays": header_of({"__metadata__": {"recsys": '{"format": 1}'}}
+                             | {f"a{k}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for k in range(9000)}),
+    "object dtype": header_of({"__metadata__": {"recsys": '{"format": 1}'},
+                               "a": {"dtype": "O", "shape": [0], "data_offsets": [0, 0]}}),
+    "no manifest": header_of({"__metadata__": {}}),
+    "list": header_of([1, 2]),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_other_files_are_refused(tmp_path, kind):
+    path = tmp_path / "x"
+    path.write_bytes(HOSTILE[kind])
+    with pytest.raises(ModelFileError, match=str(path)):
+        load_ranker(path)
+
+
+class Exploit:
+    def __reduce__(self):
+        return (Path.touch, (Path(os.environ["RECSYS_PROOF"]),))
+
+
+def test_a_pickle_is_refused_unread(tmp_path, monkeypatch):
+    monkeypatch.setenv("RECSYS_PROOF", str(tmp_path / "proof"))
+    (tmp_path / "x").write_bytes(pickle.dumps(Exploit()))
+    with pytest.raises(ModelFileError):
+        load_ranker(tmp_path / "x")
+    assert not (tmp_path / "proof").exists()
+    with pytest.raises(ModelFileError, match="not a file"):
+        load_ranker(tmp_path)
+
+
+def test_a_newer_format_names_its_writer(saved, monkeypatch):
+    manifest, arrays = store.read(saved)
+    manifest.pop("sha256")
+    store.write(saved, manifest | {"format": 3, "written_by": "recsys 2.1"}, arrays)
+    with pytest.raises(ModelFileError, match=r"written by recsys 2.1 \(format 3\); this reads up to format 1"):
+        load_ranker(saved)
+
+
+def test_the_wrong_class_says_what_the_file_holds(saved):
+    with pytest.raises(ModelFileError, match="holds a cf-komd ranker, not a ease"):
+        type(make_ranker("ease")).load(saved)
+
+
+def test_a_bundle_round_trips_any_id(tmp_path):
+    from recsys.data import Interactions
+
+    users = np.array(["NA", "001", "é🎬", "a\nb"], dtype=object)
+    items = np.array(["1", "01", "x" * 10_000, " "], dtype=object)
+    bundle = fit_bundle(make_ranker("popularity"), Interactions.from_ids(users, items))
+    bundle.save(tmp_path / "m")
+    again = load_bundle(tmp_path / "m")
+    assert list(again.user_ids) == list(users) and list(again.item_ids) == list(items)
+    assert (again.user_items != bundle.user_items).nnz == 0
+    with pytest.raises(InputError, match="unknown user id 'nobody'; there are 4, such as 'NA'"):
+        again.rows(["nobody"])
+
+
+def forged_ids(values):
+    def change(manifest, arrays):
+        arrays["catalogue.item_ids"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
+
+    return change
+
+
+@pytest.mark.parametrize("values", [["a"], ["a"] * 40, list(range(40)), {"a": 1}, None])
+def test_forged_ids_are_refused(tmp_path, planted, values):
+    bundle = fit_bundle(make_ranker("popularity"), planted)
+    bundle.save(tmp_path / "m")
+    forge(tmp_path / "m", forged_ids(values))
+    with pytest.raises(ModelFileError, match="item_ids"):
+        load_bundle(tmp_path / "m")
+
+
+@pytest.mark.parametrize("kind", ["range", "falling", "negative", "absent"])
+def test_forged_histories_are_refused(tmp_path, planted, kind):
+    bundle = fit_bundle(make_ranker("popularity"), planted)
+    bundle.save(tmp_path / "m")
+
+    def change(manifest, arrays):
+        if kind == "range":
+            arrays["history.indices"][-1] = 10_000
+        elif kind == "falling":
+            arrays["history.indptr"][1] = 10_000
+        elif kind == "negative":
+            arrays["history.data"][0] = -1
+        else:
+            del arrays["history.indptr"]
+
+    forge(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match="histor"):
+        load_bundle(tmp_path / "m")
+
+
+def test_a_ranker_without_ids_is_no_bundle(saved):
+    with pytest.raises(ModelFileError, match="without ids: write it with"):
+        load_bundle(saved)
+
+
+def test_concurrent_saves_and_loads_see_whole_models(tmp_path):
+    path = tmp_path / "model"
+    writers = [subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) for _ in range(3)]
+    for child in writers:
+        assert child.stdout.readline() == b"ready\n"
+    while not path.exists():
+        time.sleep(0.01)
+    for _ in range(40):
+        assert load_ranker(path).n_items_ == 400
+    for child in writers:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_loading_in_a_new_process_gives_the_same_bits(saved, model, liked, tmp_path):
+    sp.save_npz(tmp_path / "rows.npz", liked)
+    code = (
+        "import sys, numpy as np, scipy.sparse as sp; from recsys import load_ranker;"
+        "r = load_ranker(sys.argv[1]); m = sp.load_npz(sys.argv[2]);"
+        "sys.stdout.buffer.write(r.scores(np.arange(60), m).tobytes())"
+    )
+    out = subprocess.run([sys.executable, "-c", code, str(saved), str(tmp_path / "rows.npz")], cwd=tmp_path,
+                         env=os.environ | {"NUMBA_NUM_THREADS": "1"}, capture_output=True, check=True)
+    assert out.stdout == scores(model, liked).tobytes()
