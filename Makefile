@@ -17,10 +17,10 @@ evaluate: $(VENV)/installed
 	$(BIN)/recsys evaluate
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 test-all: $(VENV)/installed
-	$(BIN)/python -m pytest -m 'slow or not slow'
+	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

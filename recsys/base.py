@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit, parallel
 from recsys.checks import check_ids, check_integer, clean_matrix
 from recsys.errors import InputError, NotFittedError
+from recsys.topn import LOWEST, Candidates, candidates, top_n
 
-LOWEST = np.float32(np.finfo(np.float32).min)
 BLOCK_BYTES = 64_000_000
 
 Callback = Callable[..., Any]
@@ -70,13 +68,6 @@ class Explanation:
     score: float
     bias: float
     contributions: list[tuple[int, float]] = field(default_factory=list)
-
-
-class Candidates(NamedTuple):
-    """Which items may be recommended: a mask, and how many it lets through."""
-
-    mask: NDArray[np.uint8]
-    count: int
 
 
 class Ranker:
@@ -180,7 +171,7 @@ class Ranker:
         single = np.ndim(userid) == 0
         userids, rows = self._check_users(userid, user_items, recalculate_user)
         allowed = candidates(self.n_items_, filter_items, items)
-        width = min(N, self.n_items_ if allowed.count == 0 else allowed.count)
+        width = min(N, self.n_items_ if allowed.size == 0 else allowed.size)
         ids = np.full((len(userids), width), -1, dtype=np.int32)
         best = np.full((len(userids), width), LOWEST, dtype=np.float32)
         block = max(1, BLOCK_BYTES // (4 * self.n_items_))
@@ -346,14 +337,19 @@ class Ranker:
         return out
 
     def _nearest(
-        self, what: str, given: Any, size: int, N: int, allowed: Candidates,
+        self,
+        what: str,
+        given: Any,
+        size: int,
+        N: int,
+        allowed: Candidates,
         similarity: Callable[[NDArray[np.int64]], NDArray[np.float32]],
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         N = check_integer("N", N, 1)
         single = np.ndim(given) == 0
         asked = check_ids(what, given, size)
         scores = similarity(asked)
-        width = min(N, max(1, allowed.count))
+        width = min(N, max(1, allowed.size))
         ids = np.full((len(asked), width), -1, dtype=np.int32)
         best = np.full((len(asked), width), LOWEST, dtype=np.float32)
         nothing = sp.csr_matrix((len(asked), size), dtype=np.float32)
@@ -380,107 +376,3 @@ class Ranker:
         if capability not in self.capabilities:
             can = ", ".join(sorted(self.capabilities)) or "nothing beyond recommend"
             raise InputError(f"{self.name} has no {capability}; it offers: {can}")
-
-
-def candidates(
-    size: int, leave_out: ArrayLike | None, only: ArrayLike | None, what: str = "items"
-) -> Candidates:
-    """Return the mask that `filter_items` or `items` describe.
-
-    Raises
-    ------
-    InputError
-        If both are given, or an index is out of range.
-    """
-    if leave_out is not None and only is not None:
-        raise InputError(f"pass filter_{what} or {what}, not both")
-    mask = np.ones(size, dtype=np.uint8)
-    if only is not None:
-        mask[:] = 0
-        mask[check_ids(what, only, size)] = 1
-    elif leave_out is not None:
-        mask[check_ids(f"filter_{what}", leave_out, size)] = 0
-    return Candidates(mask, int(mask.sum()))
-
-
-def top_n(
-    scores: NDArray[np.float32], rows: sp.csr_matrix, skip_liked: bool, mask: NDArray[np.uint8],
-    ids: NDArray[np.int32], best: NDArray[np.float32],
-) -> None:
-    """Fill ids and best (both (rows, N)) with each row's best candidates.
-
-    Equal scores go by index. One row runs serially, without the lock.
-    """
-    arrays = (scores, rows.indptr, rows.indices, skip_liked, mask, ids, best)
-    if len(scores) <= 1:
-        _top_rows(0, 1, *arrays)
-    else:
-        with parallel() as threads:
-            _top_parallel(threads, *arrays)
-
-
-# ---- kernels
-
-
-@jit
-def _worse(s, i, t, j):
-    return s < t or (s == t and i > j)
-
-
-@jit
-def _sift(s, i, start, size):
-    """Restore the heap whose root is the worst of the kept."""
-    root = start
-    while True:
-        child = 2 * root + 1
-        if child >= size:
-            return
-        if child + 1 < size and _worse(s[child + 1], i[child + 1], s[child], i[child]):
-            child += 1
-        if not _worse(s[child], i[child], s[root], i[root]):
-            return
-        s[child], s[root] = s[root], s[child]
-        i[child], i[root] = i[root], i[child]
-        root = child
-
-
-@jit
-def _top_rows(first, stride, scores, indptr, indices, skip_liked, mask, ids, best):
-    rows, m = scores.shape
-    width = ids.shape[1]
-    banned = np.zeros(m, dtype=np.uint8)
-    for r in range(first, rows, stride):
-        if skip_liked:
-            for p in range(indptr[r], indptr[r + 1]):
-                banned[indices[p]] = 1
-        s, i = best[r], ids[r]
-        size = 0
-        for j in range(m):
-            v = scores[r, j]
-            if (size == width and v <= s[0]) or mask[j] == 0 or banned[j] == 1:
-                continue
-            if size < width:
-                s[size], i[size] = v, j
-                size += 1
-                if size == width:
-                    for k in range(width // 2 - 1, -1, -1):
-                        _sift(s, i, k, width)
-            else:
-                s[0], i[0] = v, j
-                _sift(s, i, 0, width)
-        if size < width:
-            for k in range(size // 2 - 1, -1, -1):
-                _sift(s, i, k, size)
-        for end in range(size - 1, 0, -1):  # worst to the end
-            s[0], s[end] = s[end], s[0]
-            i[0], i[end] = i[end], i[0]
-            _sift(s, i, 0, end)
-        if skip_liked:
-            for p in range(indptr[r], indptr[r + 1]):
-                banned[indices[p]] = 0
-
-
-@jit(parallel=True)
-def _top_parallel(threads, scores, indptr, indices, skip_liked, mask, ids, best):
-    for t in numba.prange(threads):
-        _top_rows(t, threads, scores, indptr, indices, skip_liked, mask, ids, best)

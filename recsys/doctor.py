@@ -33,7 +33,9 @@ def findings() -> list[tuple[str, str]]:
     rows.append(("processors", f"{os.cpu_count()} ({numba.config.NUMBA_NUM_THREADS} used by numba)"))
     for pool in threadpool_info():
         if pool["user_api"] == "blas":
-            rows.append(("BLAS", f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads"))
+            rows.append(
+                ("BLAS", f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads")
+            )
     rows.append(("memory", f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free"))
     rows.append(("compiled code", str(CACHE_DIR or "kept nowhere: no folder can be written")))
     return rows

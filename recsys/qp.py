@@ -104,7 +104,7 @@ def solve_simplex(
 
 @jit
 def multiply(K, n, rows, count, sign, ridge, v, out):
-    """out = (S K S + diag(ridge)) v, where v is 0 outside the given rows.
+    """Out = (S K S + diag(ridge)) v, where v is 0 outside the given rows.
 
     Whole rows of the symmetric K are added up, so that the loop vectorises.
     """
@@ -178,7 +178,7 @@ def _residual(a, g, n, sign):
 
 @jit
 def _narrow_multiply(K, n, v, out):
-    """out = K v in K's own precision: twice the speed where that is float32."""
+    """Out = K v in K's own precision: twice the speed where that is float32."""
     out[:n] = 0
     i = 0
     while i + 4 <= n:
@@ -274,7 +274,7 @@ def _pairwise(K, n, sign, ridge, a, g, tol, max_steps):
 
 @jit
 def _gradient(K, n, q, sign, ridge, a, g, support):
-    """g = Q a − q, from the rows with positive weight."""
+    """G = Q a − q, from the rows with positive weight."""
     count = 0
     for i in range(n):
         if a[i] > 0.0:
@@ -348,9 +348,7 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_
         g[i] += ridge[i] * a[i] - q[i]
     steps, f = 0, n
     for attempt in range(MAX_FACES):
-        f, taken = _on_face(
-            K, buffer, f, face, q, sign, ridge, a, g, work, narrow, attempt == 0, tol
-        )
+        f, taken = _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, attempt == 0, tol)
         steps += taken
         _normalise(a, n, sign)
         multiply(K, n, face, f, sign, ridge, a, g)

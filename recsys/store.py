@@ -42,8 +42,11 @@ def write(path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
     payload, offset = [], 0
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        table[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape),
-                       "data_offsets": [offset, offset + array.nbytes]}
+        table[name] = {
+            "dtype": NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
         payload.append(array)
         offset += array.nbytes
     manifest = {"format": FORMAT, "written_by": f"recsys {metadata.version('recsys')}"} | manifest
@@ -54,7 +57,9 @@ def write(path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
     header = json.dumps({"__metadata__": {"recsys": json.dumps(manifest)}} | table).encode()
     header += b" " * (-len(header) % 8)
     if len(header) > MAX_HEADER:
-        raise InputError(f"{path}: the parameters take {len(header):,} bytes; at most {MAX_HEADER:,} fit")
+        raise InputError(
+            f"{path}: the parameters take {len(header):,} bytes; at most {MAX_HEADER:,} fit"
+        )
     try:
         target = Path(os.path.realpath(path))
         if target.is_dir():
@@ -111,9 +116,12 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: tuple[Any
         data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         rows, cols = (int(size) for size in shape)
         fine = (
-            data.ndim == indices.ndim == indptr.ndim == 1 and len(indptr) == rows + 1
-            and data.dtype.kind == "f" and indices.dtype.kind == indptr.dtype.kind == "i"
-            and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
+            data.ndim == indices.ndim == indptr.ndim == 1
+            and len(indptr) == rows + 1
+            and data.dtype.kind == "f"
+            and indices.dtype.kind == indptr.dtype.kind == "i"
+            and indptr[0] == 0
+            and indptr[-1] == len(indices) == len(data)
             and bool((np.diff(indptr) >= 0).all())
             and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < cols))
         )
@@ -143,8 +151,8 @@ def _parse(path: Path, header: bytes, payload: int) -> tuple[dict[str, Any], dic
         raise ModelFileError(f"{path} is not a ranker file of recsys") from None
     if not isinstance(version, int) or version < 1 or version > FORMAT:
         raise ModelFileError(
-            f"{path} was written by {str(manifest.get('written_by'))[:40]} (format {str(version)[:20]}); "
-            f"this reads up to format {FORMAT}: upgrade recsys"
+            f"{path} was written by {str(manifest.get('written_by'))[:40]} "
+            f"(format {str(version)[:20]}); this reads up to format {FORMAT}: upgrade recsys"
         )
     end = 0
     for span, size in zip(spans, sizes, strict=True):
@@ -184,7 +192,9 @@ def _replace(target: Path, parts: list[Any]) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             for part in parts:
-                file.write(part if isinstance(part, bytes) else part.data.cast("B") if part.size else b"")
+                file.write(
+                    part if isinstance(part, bytes) else part.data.cast("B") if part.size else b""
+                )
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)

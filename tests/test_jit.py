@@ -10,11 +10,11 @@ PROGRAM = """
 import numpy as np, scipy.sparse as sp
 from recsys import make_ranker
 from recsys._jit import CACHE_DIR
-import recsys.rankers.omd as omd
+import recsys.rankers._programs as programs
 R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
 model = make_ranker("cf-komd").fit(R)
-print(hash(model.scores(np.arange(30), R).tobytes()), sum(omd._programs_parallel.stats.cache_hits.values()),
-      sum(omd._programs_parallel.stats.cache_misses.values()), CACHE_DIR)
+print(hash(model.scores(np.arange(30), R).tobytes()), sum(programs.programs_parallel.stats.cache_hits.values()),
+      sum(programs.programs_parallel.stats.cache_misses.values()), CACHE_DIR)
 """
 
 
@@ -26,8 +26,12 @@ tempfile.TemporaryFile = refuse
 
 
 def run(program, **env):
-    out = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True,
-                         env=os.environ | {"PYTHONHASHSEED": "0"} | env)
+    out = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONHASHSEED": "0"} | env,
+    )
     assert out.returncode == 0, out.stderr[-2000:]
     return out.stdout.split()
 
@@ -42,10 +46,14 @@ def test_a_second_process_takes_compiled_code_from_disk(tmp_path):
 def test_a_cache_folder_that_cannot_be_written_and_no_home(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    out = run(PROGRAM, NUMBA_CACHE_DIR=str(blocked), HOME="", XDG_CACHE_HOME=str(blocked), TMPDIR=str(tmp_path))
+    out = run(
+        PROGRAM, NUMBA_CACHE_DIR=str(blocked), HOME="", XDG_CACHE_HOME=str(blocked), TMPDIR=str(tmp_path)
+    )
     assert out[3].startswith(str(tmp_path))
-    nowhere = run(PROGRAM.replace("from recsys import", NO_FOLDER + "from recsys import"),
-                  NUMBA_CACHE_DIR=str(blocked))
+    nowhere = run(
+        PROGRAM.replace("from recsys import", NO_FOLDER + "from recsys import"),
+        NUMBA_CACHE_DIR=str(blocked),
+    )
     assert nowhere[3] == "None" and nowhere[0] == out[0]
 
 
@@ -56,7 +64,9 @@ def test_an_edited_callee_in_another_module_is_not_served_stale(tmp_path):
 
     import recsys
 
-    shutil.copytree(Path(recsys.__file__).parent, tmp_path / "recsys", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        Path(recsys.__file__).parent, tmp_path / "recsys", ignore=shutil.ignore_patterns("__pycache__")
+    )
     program = (
         "import sys; sys.path.insert(0, '.'); import numpy as np, scipy.sparse as sp, recsys;"
         "from recsys.kernels import item_gram, make_kernel;"
@@ -65,8 +75,13 @@ def test_an_edited_callee_in_another_module_is_not_served_stale(tmp_path):
     )
 
     def value():
-        out = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
-                             env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
+        out = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )
         assert out.returncode == 0, out.stderr[-2000:]
         return float(out.stdout)
 

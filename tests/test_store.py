@@ -57,7 +57,7 @@ while True:
 def test_kill_9_during_a_save_leaves_the_old_or_the_new(tmp_path):
     path = tmp_path / "model"
     rng = np.random.default_rng(0)
-    for attempt in range(12):
+    for _ in range(12):
         child = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
         assert child.stdout.readline() == b"ready\n"
         time.sleep(0.03 + 0.05 * rng.random())
@@ -188,8 +188,20 @@ def bad_degree(manifest, arrays):
 
 @pytest.mark.parametrize(
     "change",
-    [nan, narrow, dtype, short, absent, other_kernel, other_ranker, no_ranker, sizes, words, stray_method,
-     bad_degree],
+    [
+        nan,
+        narrow,
+        dtype,
+        short,
+        absent,
+        other_kernel,
+        other_ranker,
+        no_ranker,
+        sizes,
+        words,
+        stray_method,
+        bad_degree,
+    ],
 )
 def test_forged_files_with_a_right_checksum_are_refused(saved, change):
     forge(saved, change)
@@ -208,14 +220,28 @@ HOSTILE = {
     "npz": b"PK\x03\x04" + b"\0" * 64,
     "huge header": struct.pack("<Q", 2**60) + b"{}",
     "deep json": struct.pack("<Q", 200_000) + b"[" * 200_000,
-    "4 TB array": header_of({"__metadata__": {"recsys": '{"format": 1}'},
-                             "a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]}}),
-    "negative shape": header_of({"__metadata__": {"recsys": '{"format": 1}'},
-                                 "a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]}}),
-    "many arrays": header_of({"__metadata__": {"recsys": '{"format": 1}'}}
-                             | {f"a{k}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for k in range(9000)}),
-    "object dtype": header_of({"__metadata__": {"recsys": '{"format": 1}'},
-                               "a": {"dtype": "O", "shape": [0], "data_offsets": [0, 0]}}),
+    "4 TB array": header_of(
+        {
+            "__metadata__": {"recsys": '{"format": 1}'},
+            "a": {"dtype": "F32", "shape": [10**12], "data_offsets": [0, 4 * 10**12]},
+        }
+    ),
+    "negative shape": header_of(
+        {
+            "__metadata__": {"recsys": '{"format": 1}'},
+            "a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 0]},
+        }
+    ),
+    "many arrays": header_of(
+        {"__metadata__": {"recsys": '{"format": 1}'}}
+        | {f"a{k}": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for k in range(9000)}
+    ),
+    "object dtype": header_of(
+        {
+            "__metadata__": {"recsys": '{"format": 1}'},
+            "a": {"dtype": "O", "shape": [0], "data_offsets": [0, 0]},
+        }
+    ),
     "no manifest": header_of({"__metadata__": {}}),
     "list": header_of([1, 2]),
 }
@@ -248,7 +274,9 @@ def test_a_newer_format_names_its_writer(saved, monkeypatch):
     manifest, arrays = store.read(saved)
     manifest.pop("sha256")
     store.write(saved, manifest | {"format": 3, "written_by": "recsys 2.1"}, arrays)
-    with pytest.raises(ModelFileError, match=r"written by recsys 2.1 \(format 3\); this reads up to format 1"):
+    with pytest.raises(
+        ModelFileError, match=r"written by recsys 2.1 \(format 3\); this reads up to format 1"
+    ):
         load_ranker(saved)
 
 
@@ -314,7 +342,10 @@ def test_a_ranker_without_ids_is_no_bundle(saved):
 
 def test_concurrent_saves_and_loads_see_whole_models(tmp_path):
     path = tmp_path / "model"
-    writers = [subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) for _ in range(3)]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
     for child in writers:
         assert child.stdout.readline() == b"ready\n"
     while not path.exists():
@@ -334,6 +365,11 @@ def test_loading_in_a_new_process_gives_the_same_bits(saved, model, liked, tmp_p
         "r = load_ranker(sys.argv[1]); m = sp.load_npz(sys.argv[2]);"
         "sys.stdout.buffer.write(r.scores(np.arange(60), m).tobytes())"
     )
-    out = subprocess.run([sys.executable, "-c", code, str(saved), str(tmp_path / "rows.npz")], cwd=tmp_path,
-                         env=os.environ | {"NUMBA_NUM_THREADS": "1"}, capture_output=True, check=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code, str(saved), str(tmp_path / "rows.npz")],
+        cwd=tmp_path,
+        env=os.environ | {"NUMBA_NUM_THREADS": "1"},
+        capture_output=True,
+        check=True,
+    )
     assert out.stdout == scores(model, liked).tobytes()

@@ -6,5 +6,14 @@ from recsys.data.interactions import Interactions
 from recsys.data.readers import read_features, read_interactions
 from recsys.data.splits import PROTOCOLS, Fold, split
 
-__all__ = ["PROTOCOLS", "Fold", "Interactions", "list_datasets", "load_dataset", "planted_catalogue",
-           "read_features", "read_interactions", "split"]
+__all__ = [
+    "PROTOCOLS",
+    "Fold",
+    "Interactions",
+    "list_datasets",
+    "load_dataset",
+    "planted_catalogue",
+    "read_features",
+    "read_interactions",
+    "split",
+]

@@ -17,14 +17,66 @@ import pandas as pd
 from recsys.checks import check_integer, check_real
 from recsys.data.interactions import Interactions
 
-GENRES = ("Action", "Adventure", "Animation", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
-          "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War")
+GENRES = (
+    "Action",
+    "Adventure",
+    "Animation",
+    "Comedy",
+    "Crime",
+    "Documentary",
+    "Drama",
+    "Fantasy",
+    "Film-Noir",
+    "Horror",
+    "Musical",
+    "Mystery",
+    "Romance",
+    "Sci-Fi",
+    "Thriller",
+    "War",
+)
 DECADES = ("1950s", "1960s", "1970s", "1980s", "1990s", "2000s")
 REGIONS = ("east", "north", "south", "west")
-FIRST = ("Silent", "Crimson", "Last", "Hidden", "Golden", "Broken", "Distant", "Electric", "Paper",
-         "Winter", "Burning", "Quiet", "Hollow", "Wandering", "Northern", "Velvet", "Iron", "Second")
-SECOND = ("Harbour", "Garden", "Signal", "Orchard", "Empire", "Letter", "Mirror", "River", "Station",
-          "Compass", "Lantern", "Voyage", "Kingdom", "Summer", "Shadow", "Machine", "Parade", "Shore")
+FIRST = (
+    "Silent",
+    "Crimson",
+    "Last",
+    "Hidden",
+    "Golden",
+    "Broken",
+    "Distant",
+    "Electric",
+    "Paper",
+    "Winter",
+    "Burning",
+    "Quiet",
+    "Hollow",
+    "Wandering",
+    "Northern",
+    "Velvet",
+    "Iron",
+    "Second",
+)
+SECOND = (
+    "Harbour",
+    "Garden",
+    "Signal",
+    "Orchard",
+    "Empire",
+    "Letter",
+    "Mirror",
+    "River",
+    "Station",
+    "Compass",
+    "Lantern",
+    "Voyage",
+    "Kingdom",
+    "Summer",
+    "Shadow",
+    "Machine",
+    "Parade",
+    "Shore",
+)
 
 
 @dataclass(frozen=True)
@@ -109,14 +161,16 @@ def planted_catalogue(
     interactions = Interactions.from_ids(
         np.array([f"u{k + 1:04d}" for k in flat_users], dtype=object),
         np.array([f"m{k + 1:04d}" for k in flat_items], dtype=object),
-        time=np.concatenate(times).astype(np.float64), name="generated",
+        time=np.concatenate(times).astype(np.float64),
+        name="generated",
     )
     people = pd.DataFrame(
         {"age": rng.integers(18, 70, n_users), "region": rng.choice(REGIONS, n_users)},
         index=pd.Index([f"u{k + 1:04d}" for k in range(n_users)], name="user_id"),
     )
     interactions = replace(
-        interactions, item_features=frame.reindex(interactions.item_ids),
+        interactions,
+        item_features=frame.reindex(interactions.item_ids),
         user_features=people.reindex(interactions.user_ids),
     )
     return Planted(interactions, rules, off / len(flat_items))
@@ -150,14 +204,17 @@ def _items(n_items: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray
     pairs = rng.permutation(len(FIRST) * len(SECOND))
     titles = [
         f"{FIRST[pairs[k % len(pairs)] // len(SECOND)]} {SECOND[pairs[k % len(pairs)] % len(SECOND)]}"
-        + ("" if k < len(pairs) else f" {k // len(pairs) + 1}") + f" ({year[k]})"
+        + ("" if k < len(pairs) else f" {k // len(pairs) + 1}")
+        + f" ({year[k]})"
         for k in range(n_items)
     ]
     has = {name: genre[:, g] for g, name in enumerate(GENRES)}
     has |= {name: decade == d for d, name in enumerate(DECADES)}
     genres = ["|".join(np.array(GENRES)[row]) for row in genre]
     ids = [f"m{k + 1:04d}" for k in range(n_items)]
-    return has, pd.DataFrame({"title": titles, "year": year, "genres": genres}, index=pd.Index(ids, name="item_id"))
+    return has, pd.DataFrame(
+        {"title": titles, "year": year, "genres": genres}, index=pd.Index(ids, name="item_id")
+    )
 
 
 def _rule(

@@ -88,10 +88,14 @@ class Interactions:
                 clash = f" ({differing:,} with another rating)" if differing else ""
             notes = (*notes, f"{merged:,} repeated pairs merged, the latest row kept{clash}")
         return cls(
-            u[keep].astype(np.int32), i[keep].astype(np.int32),
-            np.asarray(user_ids, dtype=object), np.asarray(item_ids, dtype=object),
-            None if rating is None else rating[keep], None if time is None else time[keep],
-            name=name, notes=notes,
+            u[keep].astype(np.int32),
+            i[keep].astype(np.int32),
+            np.asarray(user_ids, dtype=object),
+            np.asarray(item_ids, dtype=object),
+            None if rating is None else rating[keep],
+            None if time is None else time[keep],
+            name=name,
+            notes=notes,
         )
 
     @property
@@ -146,14 +150,21 @@ class Interactions:
         if dropped == 0:
             return self
         out = Interactions.from_ids(
-            self.user_ids[self.users[keep]], self.item_ids[self.items[keep]], self.rating[keep],
-            None if self.time is None else self.time[keep], self.name,
+            self.user_ids[self.users[keep]],
+            self.item_ids[self.items[keep]],
+            self.rating[keep],
+            None if self.time is None else self.time[keep],
+            self.name,
             (*self.notes, f"{dropped:,} rows rated below {least:g} dropped"),
         )
         return replace(
             out,
-            user_features=None if self.user_features is None else self.user_features.reindex(out.user_ids),
-            item_features=None if self.item_features is None else self.item_features.reindex(out.item_ids),
+            user_features=None
+            if self.user_features is None
+            else self.user_features.reindex(out.user_ids),
+            item_features=None
+            if self.item_features is None
+            else self.item_features.reindex(out.item_ids),
         )
 
     def with_features(
@@ -169,7 +180,8 @@ class Interactions:
             if absent:
                 notes.append(f"{absent:,} of {len(ids):,} {what}s have no row in the {what} table")
             out = (
-                replace(out, user_features=aligned) if what == "user"
+                replace(out, user_features=aligned)
+                if what == "user"
                 else replace(out, item_features=aligned)
             )
         return replace(out, notes=tuple(notes))
@@ -188,5 +200,7 @@ class Interactions:
             absent = [ids[k] for k in np.flatnonzero(found < 0)]
             more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
             shown = ", ".join(repr(name[:60]) for name in absent[:5])
-            raise InputError(f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}")
+            raise InputError(
+                f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}"
+            )
         return found.astype(np.int64)

@@ -260,9 +260,12 @@ def _ids(table: Table, name: str) -> NDArray[np.object_]:
 def _usual(table: Table, what: str, usual: tuple[str, ...]) -> str:
     found = [name for name in usual if name in table.names]
     if not found:
-        near = next((did_you_mean(name, usual) for name in table.names if name[:1].lower() == what[0]), "")
+        near = next(
+            (did_you_mean(name, usual) for name in table.names if name[:1].lower() == what[0]), ""
+        )
         raise InputError(
-            f"{table.path}: no {what} column; found: {', '.join(name[:40] for name in table.names[:20])}. "
+            f"{table.path}: no {what} column; found: "
+            f"{', '.join(name[:40] for name in table.names[:20])}. "
             f"Name it with --{what}-col {near}".rstrip()
         )
     return found[0]

@@ -106,7 +106,9 @@ def _half_profiles(
 ) -> Iterator[Fold]:
     group = np.empty(data.n_users, dtype=np.int64)
     group[rng.permutation(data.n_users)] = np.arange(data.n_users) % folds
-    place, lengths = _positions(data, data.time if by_time and data.time is not None else _draws(data, rng))
+    place, lengths = _positions(
+        data, data.time if by_time and data.time is not None else _draws(data, rng)
+    )
     second = place >= (lengths[data.users] + 1) // 2
     for fold in range(folds):
         held = (group[data.users] == fold) & second
@@ -119,7 +121,7 @@ def _whole_profiles(
     everyone = np.ones(data.n_users, dtype=bool)
     for _ in range(folds):
         if protocol == "temporal":
-            order = np.lexsort((data.items, data.users, data.time))
+            order = np.lexsort((data.items, data.users, np.asarray(data.time)))
             held = np.zeros(len(order), dtype=bool)
             held[order[len(order) - len(order) // 5 :]] = True
         elif protocol == "leave-one-out":

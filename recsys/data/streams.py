@@ -13,8 +13,13 @@ from recsys.errors import InputError
 MAX_BYTES = 4_000_000_000
 BOMB_RATIO, BOMB_BYTES = 200, 100_000_000
 GZIP_MAGIC = b"\x1f\x8b"
-KINDS = {b"PK\x03\x04": "a zip archive", b"MZ": "a program", b"\x7fELF": "a program",
-         b"PAR1": "a Parquet file", b"%PDF": "a PDF document"}
+KINDS = {
+    b"PK\x03\x04": "a zip archive",
+    b"MZ": "a program",
+    b"\x7fELF": "a program",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF document",
+}
 
 
 def check_file(path: Path) -> int:
@@ -72,7 +77,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return a file's text with \\n line ends; a byte order mark is dropped.
+    """Return a file's text with Unix line ends; a byte order mark is dropped.
 
     Raises
     ------

@@ -50,19 +50,32 @@ class Metric:
 
 
 for _metric in (
-    Metric("auc", "share of (positive, negative) pairs ranked right, ties one half; train items in "
-           "neither set", AUC, cutoff=False),
+    Metric(
+        "auc",
+        "share of (positive, negative) pairs ranked right, ties one half; train items in neither set",
+        AUC,
+        cutoff=False,
+    ),
     Metric("ndcg", "DCG over the ideal DCG at min(k, positives), gain 1, discount log2(rank + 1)", NDCG),
     Metric("map", "average precision at k, divided by min(k, positives)", AP_MIN),
-    Metric("map-full", "average precision at k, divided by all positives (the thesis' (3.5), trec_eval)",
-           AP_POSITIVES),
+    Metric(
+        "map-full",
+        "average precision at k, divided by all positives (the thesis' (3.5), trec_eval)",
+        AP_POSITIVES,
+    ),
     Metric("precision", "positives among the first k, divided by k", PRECISION),
     Metric("recall", "positives among the first k, divided by all positives", RECALL),
     Metric("hit", "1 if a positive is among the first k", HIT),
     Metric("mrr", "one over the rank of the first positive within k, else 0", MRR),
-    Metric("coverage", "share of the catalogue that occurs in anybody's first k (ties by item index)", None),
-    Metric("novelty", "mean −log2(train popularity / users) of the first k (ties by item index); an item "
-           "nobody has counts as half a user's", None),
+    Metric(
+        "coverage", "share of the catalogue that occurs in anybody's first k (ties by item index)", None
+    ),
+    Metric(
+        "novelty",
+        "mean −log2(train popularity / users) of the first k (ties by item index); an item "
+        "nobody has counts as half a user's",
+        None,
+    ),
 ):
     METRICS.add(_metric.name)(_metric)
 
@@ -89,7 +102,10 @@ def auc(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArra
 
 
 def average_precision(
-    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10,
+    ranking: ArrayLike,
+    train: sp.csr_matrix,
+    test: sp.csr_matrix,
+    k: int = 10,
     normalizer: str = "positives",
 ) -> NDArray[np.float64]:
     """Return AP@k of each user; (3.5) divides by the positives, others by min(k, positives).
@@ -105,27 +121,37 @@ def average_precision(
     return _per_user(AP_POSITIVES if normalizer == "positives" else AP_MIN, ranking, train, test, k)
 
 
-def ndcg(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10) -> NDArray[np.float64]:
+def ndcg(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
     """Return nDCG@k of each user, the ideal taken at min(k, positives); arguments as in `auc`."""
     return _per_user(NDCG, ranking, train, test, k)
 
 
-def precision(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10) -> NDArray[np.float64]:
+def precision(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
     """Return the positives among the first k, divided by k; arguments as in `auc`."""
     return _per_user(PRECISION, ranking, train, test, k)
 
 
-def recall(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10) -> NDArray[np.float64]:
+def recall(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
     """Return the positives among the first k, divided by all; arguments as in `auc`."""
     return _per_user(RECALL, ranking, train, test, k)
 
 
-def hit_rate(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10) -> NDArray[np.float64]:
+def hit_rate(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
     """Return 1 where a positive is among the first k; arguments as in `auc`."""
     return _per_user(HIT, ranking, train, test, k)
 
 
-def mrr(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10) -> NDArray[np.float64]:
+def mrr(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
     """Return one over the rank of the first positive within k, else 0; arguments as in `auc`."""
     return _per_user(MRR, ranking, train, test, k)
 
@@ -135,7 +161,9 @@ def coverage(ids: NDArray[np.int32], n_items: int) -> float:
     return float(len(np.unique(ids[ids >= 0])) / n_items)
 
 
-def novelty(ids: NDArray[np.int32], popularity: NDArray[np.float32], n_users: int) -> NDArray[np.float64]:
+def novelty(
+    ids: NDArray[np.int32], popularity: NDArray[np.float32], n_users: int
+) -> NDArray[np.float64]:
     """Return each user's mean self-information −log2(p) of the ranked ids, NaN for none."""
     share = np.maximum(popularity, 0.5) / n_users
     info = np.where(ids >= 0, -np.log2(share[ids]), np.nan)
@@ -159,7 +187,9 @@ def parse_metric(text: str) -> tuple[Metric, int, str]:
             raise InputError(f"metric {text!r}: {name} takes no @k")
         return metric, 0, name
     if at and not (k.isascii() and k.isdigit() and int(k) >= 1):
-        raise InputError(f"metric {text!r}: after @ a whole number of at least 1 is needed, as in {name}@10")
+        raise InputError(
+            f"metric {text!r}: after @ a whole number of at least 1 is needed, as in {name}@10"
+        )
     cut = int(k) if at else 10
     return metric, cut, f"{name}@{cut}"
 
@@ -172,20 +202,26 @@ def _per_user(
 
 
 def values(
-    codes: NDArray[np.int64], cuts: NDArray[np.int64], scores: NDArray[np.float32],
-    train: sp.csr_matrix, test: sp.csr_matrix,
+    codes: NDArray[np.int64],
+    cuts: NDArray[np.int64],
+    scores: NDArray[np.float32],
+    train: sp.csr_matrix,
+    test: sp.csr_matrix,
 ) -> NDArray[np.float64]:
     """Return several metrics in one pass over the scores: (users, metrics) float64."""
     if train.shape != test.shape or scores.shape != test.shape:
         raise InputError(
-            f"scores, train and test must have one shape, not {scores.shape}, {train.shape}, {test.shape}"
+            "scores, train and test must have one shape, "
+            f"not {scores.shape}, {train.shape}, {test.shape}"
         )
     if not np.isfinite(scores).all():
         raise InputError("scores hold NaN or infinity: there is no order to evaluate")
     out = np.full((len(scores), len(codes)), np.nan)
     test, train = _sorted(test), _sorted(train)
     with parallel() as threads:
-        _values(threads, codes, cuts, scores, train.indptr, train.indices, test.indptr, test.indices, out)
+        _values(
+            threads, codes, cuts, scores, train.indptr, train.indices, test.indptr, test.indices, out
+        )
     return out
 
 
@@ -199,7 +235,9 @@ def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float32
     if array.dtype.kind == "f":
         return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
     if array.dtype.kind not in "iu" or len(array) != shape[0]:
-        raise InputError(f"a ranking needs scores or ids of {shape[0]} users, not {array.shape} {array.dtype}")
+        raise InputError(
+            f"a ranking needs scores or ids of {shape[0]} users, not {array.shape} {array.dtype}"
+        )
     out = np.zeros(shape, dtype=np.float32)
     rows = np.arange(len(array))
     for place in range(array.shape[1]):
@@ -306,7 +344,7 @@ def _auc(s, state, positives, count):
 
 @jit
 def _at(code, k, starts, hits, groups, positives):
-    """Expectation of a metric at k over the orders within each group of equal scores.
+    """Return the expectation of a metric at k over the orders within each group of equal scores.
 
     A group of n items, r of them positive, begins at place `start` with `before` positives
     ahead of it. Source: McSherry and Najork 2008, for AP; the rest by hypergeometric odds.

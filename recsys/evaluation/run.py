@@ -16,11 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.base import candidates, top_n
 from recsys.data import Interactions, split
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.significance import Comparison, compare_all, holm
+from recsys.topn import candidates, top_n
 
 BLOCK_BYTES = 64_000_000
 Progress = Callable[[str, int, int], None]
@@ -120,7 +120,8 @@ class Report:
         for name in self.definitions:
             ranked = sorted(self.results, key=lambda r: -r.metrics[name].mean)
             lines += [
-                self._verdict(c) for c in self.comparisons
+                self._verdict(c)
+                for c in self.comparisons
                 if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
             ]
         if self.folds > 1:
@@ -133,18 +134,25 @@ class Report:
         sign = 1 if c["difference"] >= 0 else -1
         first, second = (c["first"], c["second"]) if sign > 0 else (c["second"], c["first"])
         low, high = sorted((sign * c["low"], sign * c["high"]))
-        return (f"{c['metric']}: {first} leads {second} by {abs(c['difference']):.4f} over users, 95% interval "
-                f"[{low:.4f}, {high:.4f}], Wilcoxon p = {c['p_holm']:.2g} (Holm, "
-                f"{c['users']:,} users)")
+        return (
+            f"{c['metric']}: {first} leads {second} by {abs(c['difference']):.4f} over users, "
+            f"95% interval [{low:.4f}, {high:.4f}], Wilcoxon p = {c['p_holm']:.2g} (Holm, "
+            f"{c['users']:,} users)"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the values per user."""
         out = {key: value for key, value in vars(self).items() if key != "results"}
         out["ties"] = M.TIES
         out["results"] = [
-            {"model": r.model, "params": r.params,
-             "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
-             "fit_seconds": r.fit_seconds, "score_seconds": r.score_seconds, "peak_mb": r.peak_mb}
+            {
+                "model": r.model,
+                "params": r.params,
+                "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
+                "fit_seconds": r.fit_seconds,
+                "score_seconds": r.score_seconds,
+                "peak_mb": r.peak_mb,
+            }
             for r in self.results
         ]
         return out
@@ -216,11 +224,18 @@ def evaluate(
             result.metrics[name] = _figure(folded[name])
             result.per_user[name] = np.concatenate(folded[name])
     return Report(
-        dataset=data.name, protocol=protocol, folds=len(divisions), seed=seed, users=data.n_users,
-        items=data.n_items, interactions=len(data.users),
+        dataset=data.name,
+        protocol=protocol,
+        folds=len(divisions),
+        seed=seed,
+        users=data.n_users,
+        items=data.n_items,
+        interactions=len(data.users),
         train_only=sum(fold.train_only for fold in divisions),
         definitions={name: metric.definition for metric, _, name in parsed},
-        results=results, comparisons=_comparisons(results, names, seed), notes=list(data.notes),
+        results=results,
+        comparisons=_comparisons(results, names, seed),
+        notes=list(data.notes),
     )
 
 
@@ -270,7 +285,7 @@ def _measure(
             top_n(scores, train, True, everything, top, np.empty(top.shape, dtype=np.float32))
             ids.append(top)
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    table = np.concatenate(measured) if measured else np.empty((len(fold.users), 0))
+    table = np.concatenate(measured) if measured else np.empty((len(fold.users), len(kernel)))
     out = {name: table[:, column] for column, (_, _, name) in enumerate(kernel)}
     ranked = np.concatenate(ids) if ids else np.full((0, depth), -1, dtype=np.int32)
     popularity = np.bincount(fold.train.indices, minlength=items).astype(np.float32)
@@ -283,7 +298,9 @@ def _measure(
     return out
 
 
-def _scores(model: Any, users: NDArray[np.int64], train: sp.csr_matrix, items: int) -> NDArray[np.float32]:
+def _scores(
+    model: Any, users: NDArray[np.int64], train: sp.csr_matrix, items: int
+) -> NDArray[np.float32]:
     """Return scores of all items, from `scores` or (any implicit model) a full `recommend`."""
     if hasattr(model, "scores"):
         return model.scores(users, train)

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.kernels.pairs import Plan, scaled, weights
-from recsys._jit import jit
 from recsys.registry import Registry, check_parameters
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
@@ -70,9 +70,7 @@ class Kernel:
             if not normalize:
                 out *= np.exp(plan.log_scale)
         if not np.isfinite(out).all():
-            raise InputError(
-                f"{self} leaves the range of float64 on these vectors: pass normalize=True"
-            )
+            raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
         if normalize and Z is None:
             np.fill_diagonal(out, 1.0)
         elif normalize:
@@ -95,7 +93,7 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
     InputError
         If X is not two-dimensional and numeric, or holds NaN or infinity.
     """
-    given = X if sp.issparse(X) else np.atleast_2d(np.asarray(X))
+    given: Any = X if sp.issparse(X) else np.atleast_2d(np.asarray(X))
     if given.dtype.kind not in "biuf":
         raise InputError(f"{name} has dtype {given.dtype}; real numbers are needed")
     if given.ndim != 2:

@@ -75,8 +75,9 @@ def _power(n: int, degree: int, coef: float) -> Plan:
     if degree > 4:
         with np.errstate(divide="ignore"):
             table = degree * np.log(np.arange(n + 1, dtype=np.longdouble) + coef)
-        return Plan(CONJUNCTION, np.zeros(4), table.astype(np.float64), logarithmic=True,
-                    zero_at_zero=coef == 0)
+        return Plan(
+            CONJUNCTION, np.zeros(4), table.astype(np.float64), logarithmic=True, zero_at_zero=coef == 0
+        )
     par = np.array([degree, coef, 0.0, 0.0])
     return Plan(POWER, par, NO_TABLE, zero_at_zero=coef == 0)
 

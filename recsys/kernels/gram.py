@@ -52,8 +52,22 @@ def item_gram(
         w = np.full(items, np.exp(0.5 * plan.log_scale))
     out = np.zeros((items, items), dtype=np.float32)
     with parallel() as threads:
-        _fill(user_items.indptr, user_items.indices, csc.indptr, csc.indices, csc.data, sizes,
-              plan.code, plan.logarithmic, plan.zero_at_zero, w, plan.par, plan.table, out, threads)
+        _fill(
+            user_items.indptr,
+            user_items.indices,
+            csc.indptr,
+            csc.indices,
+            csc.data,
+            sizes,
+            plan.code,
+            plan.logarithmic,
+            plan.zero_at_zero,
+            w,
+            plan.par,
+            plan.table,
+            out,
+            threads,
+        )
         _mirror(out)
     if normalize:
         np.fill_diagonal(out, 1.0)
@@ -104,8 +118,22 @@ def check_memory(need: int, what: str) -> None:
 
 
 @jit(parallel=True)
-def _fill(indptr, indices, item_ptr, item_users, position, sizes, code, logarithmic,
-          zero_at_zero, w, par, table, out, threads):
+def _fill(
+    indptr,
+    indices,
+    item_ptr,
+    item_users,
+    position,
+    sizes,
+    code,
+    logarithmic,
+    zero_at_zero,
+    w,
+    par,
+    table,
+    out,
+    threads,
+):
     m = len(sizes)
     for t in numba.prange(threads):
         count = np.zeros(m, dtype=np.int32)

@@ -24,5 +24,14 @@ def load_ranker(path: str | Path) -> SavedRanker:
     return read_ranker(path)[0]
 
 
-__all__ = ["Bundle", "SavedRanker", "fit_bundle", "list_rankers", "load_bundle",
-           "load_ranker", "make_ranker", "parse_spec", "read_ranker"]
+__all__ = [
+    "Bundle",
+    "SavedRanker",
+    "fit_bundle",
+    "list_rankers",
+    "load_bundle",
+    "load_ranker",
+    "make_ranker",
+    "parse_spec",
+    "read_ranker",
+]

@@ -108,5 +108,3 @@ def _unpack(path: str | Path, key: str, packed: NDArray[np.uint8], size: int) ->
     out = np.empty(size, dtype=object)
     out[:] = texts
     return out
-
-

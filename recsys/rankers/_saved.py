@@ -90,7 +90,9 @@ def read_ranker(path: str | Path) -> tuple[SavedRanker, dict[str, np.ndarray]]:
         ranker = make_ranker(manifest["ranker"], **manifest["params"])
         state = dict(manifest["state"])
         users, items = int(state["n_users_"]), int(state["n_items_"])
-        if not all(isinstance(key, str) and (key.endswith("_") or key.endswith("_.shape")) for key in state):
+        if not all(
+            isinstance(key, str) and (key.endswith("_") or key.endswith("_.shape")) for key in state
+        ):
             raise ValueError("its state has names that no ranker writes")
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} does not describe a ranker: {error}") from None

@@ -8,7 +8,6 @@ from typing import Any
 import numba
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from recsys._jit import jit, parallel
@@ -55,7 +54,9 @@ class EASE(ItemWeights):
         if failed == 0:
             inverse, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
         if failed:
-            raise FitError(f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})")
+            raise FitError(
+                f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})"
+            )
         out = np.empty((items, items), dtype=np.float32)
         with parallel():
             _negate_and_scale(inverse, out)
@@ -104,7 +105,9 @@ class SLIM(ItemWeights):
         gram = item_gram(liked, make_kernel("linear"), normalize=False)
         out = np.zeros((items, items), dtype=np.float32)
         with parallel() as threads:
-            _slim(threads, gram, float(self.l1), float(self.l2), int(self.iterations), float(self.tol), out)
+            _slim(
+                threads, gram, float(self.l1), float(self.l2), int(self.iterations), float(self.tol), out
+            )
         self.weights_ = np.ascontiguousarray(out.T)
 
 

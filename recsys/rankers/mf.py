@@ -69,7 +69,7 @@ class _Factors(SavedRanker):
     def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return self._cosines(self.user_factors_, ids)
 
-    def _cosines(self, factors: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _cosines(self, factors: Any, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         norms = np.linalg.norm(factors, axis=1, keepdims=True)
         unit = factors / np.where(norms > 0, norms, 1.0)
         return self._products(unit[ids], unit)
@@ -124,8 +124,12 @@ class ALS(_Factors):
         from implicit.als import AlternatingLeastSquares
 
         return AlternatingLeastSquares(
-            factors=self.factors, regularization=self.regularization, alpha=self.alpha,
-            iterations=self.iterations, random_state=self.random_state, num_threads=self.threads,
+            factors=self.factors,
+            regularization=self.regularization,
+            alpha=self.alpha,
+            iterations=self.iterations,
+            random_state=self.random_state,
+            num_threads=self.threads,
         )
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
@@ -187,8 +191,12 @@ class BPR(_Factors):
         from implicit.bpr import BayesianPersonalizedRanking
 
         return BayesianPersonalizedRanking(
-            factors=self.factors, learning_rate=self.learning_rate, regularization=self.regularization,
-            iterations=self.iterations, random_state=self.random_state, num_threads=self.threads,
+            factors=self.factors,
+            learning_rate=self.learning_rate,
+            regularization=self.regularization,
+            iterations=self.iterations,
+            random_state=self.random_state,
+            num_threads=self.threads,
         )
 
 
@@ -234,7 +242,11 @@ class LMF(_Factors):
         from implicit.lmf import LogisticMatrixFactorization
 
         return LogisticMatrixFactorization(
-            factors=self.factors, learning_rate=self.learning_rate, regularization=self.regularization,
-            iterations=self.iterations, neg_prop=self.negatives, random_state=self.random_state,
+            factors=self.factors,
+            learning_rate=self.learning_rate,
+            regularization=self.regularization,
+            iterations=self.iterations,
+            neg_prop=self.negatives,
+            random_state=self.random_state,
             num_threads=self.threads,
         )

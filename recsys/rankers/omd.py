@@ -8,20 +8,20 @@ Source: Polato's thesis, 5.2, 10.1 and 10.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import parallel
 from recsys.checks import check_choice, check_real, clean_matrix
 from recsys.errors import FitError
 from recsys.kernels import Kernel, item_gram, make_kernel
 from recsys.kernels.gram import check_memory
-from recsys.qp import TOLERANCE, multiply, solve_face
+from recsys.qp import TOLERANCE
 from recsys.rankers._dense import weighted_rows
+from recsys.rankers._programs import full_parallel, full_programs, programs, programs_parallel
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
@@ -80,7 +80,7 @@ class CFKOMD(_KernelRanker):
 
     name = "cf-komd"
     capabilities = frozenset({"fold-in", "explain", "similar-items"})
-    extra_parameters = "kernel_params"
+    extra_parameters: ClassVar[str | None] = "kernel_params"
 
     def _kernel(self) -> Kernel:
         degree = {} if self.degree is None else {"degree": self.degree}
@@ -120,14 +120,26 @@ class CFKOMD(_KernelRanker):
         order = np.argsort(-lengths, kind="stable")
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         exact = self.q == "exact"
-        shared = (order, rows.indptr, rows.indices, self.gram_, self.row_sums_, exact,
-                  float(self.regularization), TOLERANCE, MAX_STEPS, longest, alpha, residuals)
+        shared = (
+            order,
+            rows.indptr,
+            rows.indices,
+            self.gram_,
+            self.row_sums_,
+            exact,
+            float(self.regularization),
+            TOLERANCE,
+            MAX_STEPS,
+            longest,
+            alpha,
+            residuals,
+        )
         if rows.shape[0] <= 1:
-            _programs(0, 1, *shared)
+            programs(0, 1, *shared)
         else:
             with parallel() as threads:
                 check_memory(8 * threads * longest**2, f"the program of a user with {longest:,} items")
-                _programs_parallel(threads, *shared)
+                programs_parallel(threads, *shared)
         if residuals.max(initial=0.0) > 100 * TOLERANCE:
             raise FitError(
                 f"a program stopped at residual {residuals.max():.1e}, above {TOLERANCE:.0e}: "
@@ -233,14 +245,23 @@ class CFOMD(_KernelRanker):
     def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         users, m = rows.shape
         signed, residuals = np.zeros((users, m)), np.zeros(users)
-        shared = (rows.indptr, rows.indices, self.gram_, float(self.regularization),
-                  float(self.negative_regularization), TOLERANCE, MAX_STEPS, signed, residuals)
+        shared = (
+            rows.indptr,
+            rows.indices,
+            self.gram_,
+            float(self.regularization),
+            float(self.negative_regularization),
+            TOLERANCE,
+            MAX_STEPS,
+            signed,
+            residuals,
+        )
         if users <= 1:
-            _full_programs(0, 1, *shared)
+            full_programs(0, 1, *shared)
         else:
             with parallel() as threads:
                 check_memory(4 * threads * m * m, f"the programs over {m:,} items")
-                _full_parallel(threads, *shared)
+                full_parallel(threads, *shared)
         return signed, residuals
 
     def _scores(
@@ -256,88 +277,3 @@ class CFOMD(_KernelRanker):
         negative = -(np.minimum(signed[0], 0.0) @ column)
         shares = signed[0][row.indices] * (column[row.indices] - negative)
         return float(signed[0] @ column), shares
-
-
-# ---- kernels
-
-
-@jit
-def _programs(first, stride, order, indptr, indices, gram, row_sums, exact, ridge_p, tol,
-              max_steps, longest, alpha, residuals):
-    m = len(gram)
-    block = np.empty(longest * longest, dtype=np.float32)
-    small = np.empty(longest * longest, dtype=np.float32)
-    work = np.empty((6, longest))
-    sign, ridge = np.ones(longest), np.full(longest, ridge_p)
-    q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
-    narrow = np.empty((2, longest), dtype=np.float32)
-    for k in range(first, len(order), stride):  # sorted by length: each thread gets long and short
-        u = order[k]
-        items = indices[indptr[u] : indptr[u + 1]]
-        n = len(items)
-        if n == 0:
-            continue
-        K = block[: n * n].reshape(n, n)
-        g[:n] = 0.0
-        for i in range(n):
-            row = gram[items[i]]
-            for j in range(n):
-                K[i, j] = row[items[j]]
-            for j in range(n):  # column sums, which are the row sums: this order vectorises
-                g[j] += K[i, j]
-        for i in range(n):
-            if exact:
-                q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
-            else:
-                q[i] = row_sums[items[i]] / m
-            g[i] /= n
-        a = alpha[indptr[u] : indptr[u + 1]]
-        a[:] = 1.0 / n
-        residuals[u], _ = solve_face(
-            K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
-        )
-
-
-@jit(parallel=True)
-def _programs_parallel(threads, order, indptr, indices, gram, row_sums, exact, ridge_p, tol,
-                       max_steps, longest, alpha, residuals):
-    for t in numba.prange(threads):
-        _programs(t, threads, order, indptr, indices, gram, row_sums, exact, ridge_p, tol,
-                  max_steps, longest, alpha, residuals)
-
-
-@jit
-def _full_programs(first, stride, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps,
-                   signed, residuals):
-    m = len(gram)
-    small, work = np.empty(m * m, dtype=np.float32), np.empty((6, m))
-    sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)
-    everything, nothing = np.arange(m), np.zeros(m)
-    g, face = np.empty(m), np.empty(m, dtype=np.int64)
-    narrow = np.empty((2, m), dtype=np.float32)
-    for u in range(first, len(signed), stride):
-        if indptr[u] == indptr[u + 1]:
-            continue
-        sign[:] = -1.0
-        ridge[:] = ridge_n
-        for p in range(indptr[u], indptr[u + 1]):
-            sign[indices[p]] = 1.0
-            ridge[indices[p]] = ridge_p
-        a = signed[u]
-        liked = indptr[u + 1] - indptr[u]
-        a[:] = 1.0 / max(1, m - liked)
-        for p in range(indptr[u], indptr[u + 1]):
-            a[indices[p]] = 1.0 / liked
-        multiply(gram, m, everything, m, sign, nothing, a, g)
-        residuals[u], _ = solve_face(
-            gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
-        )
-        for i in range(m):
-            a[i] *= sign[i]
-
-
-@jit(parallel=True)
-def _full_parallel(threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals):
-    for t in numba.prange(threads):
-        _full_programs(t, threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps,
-                       signed, residuals)

@@ -231,9 +231,19 @@ def test_broken_index_arrays_are_refused(ranker, kind):
 @pytest.mark.parametrize(
     "given",
     [
-        np.zeros((0, 0)), np.zeros((3, 0)), np.zeros((3, 4)), -np.ones((2, 2)), np.full((2, 2), np.nan),
-        np.full((2, 2), np.inf), np.ones((2, 2), complex), np.array([["a"]]), np.array([[None]]), None,
-        "ratings.csv", np.ones(3), np.ones((2, 2, 2)),
+        np.zeros((0, 0)),
+        np.zeros((3, 0)),
+        np.zeros((3, 4)),
+        -np.ones((2, 2)),
+        np.full((2, 2), np.nan),
+        np.full((2, 2), np.inf),
+        np.ones((2, 2), complex),
+        np.array([["a"]]),
+        np.array([[None]]),
+        None,
+        "ratings.csv",
+        np.ones(3),
+        np.ones((2, 2, 2)),
     ],
     ids=repr,
 )
@@ -243,8 +253,12 @@ def test_what_cannot_be_fitted_is_refused(ranker, given):
 
 
 TINY = {
-    "one by one": [[1]], "one user": [[1, 0, 1]], "one item": [[1], [1], [0]], "all liked": np.ones((3, 4)),
-    "one item liked by all": [[1, 0], [1, 0], [1, 0]], "one pair": [[0, 0], [0, 1]],
+    "one by one": [[1]],
+    "one user": [[1, 0, 1]],
+    "one item": [[1], [1], [0]],
+    "all liked": np.ones((3, 4)),
+    "one item liked by all": [[1, 0], [1, 0], [1, 0]],
+    "one pair": [[0, 0], [0, 1]],
     "equal rows": np.tile([1, 1, 0], (5, 1)),
 }
 
@@ -366,16 +380,28 @@ def test_relabelling_items_permutes_the_scores(ranker, liked):
 
 
 NUMBERS = {
-    "regularization": [-5, np.nan, np.inf, "big", None], "factors": [0, -1, 1.5, "8"],
-    "negative_regularization": [-1, np.nan], "alpha": [-1, np.nan, 1e400], "degree": [0, -1, 1.5, "two"],
-    "iterations": [0, 2.5], "learning_rate": [0, -1], "l1": [-1], "l2": [-1, np.nan], "tol": [0],
-    "locality": [0, -2], "random_state": [-1, 0.5], "threads": [-1], "negatives": [0],
+    "regularization": [-5, np.nan, np.inf, "big", None],
+    "factors": [0, -1, 1.5, "8"],
+    "negative_regularization": [-1, np.nan],
+    "alpha": [-1, np.nan, 1e400],
+    "degree": [0, -1, 1.5, "two"],
+    "iterations": [0, 2.5],
+    "learning_rate": [0, -1],
+    "l1": [-1],
+    "l2": [-1, np.nan],
+    "tol": [0],
+    "locality": [0, -2],
+    "random_state": [-1, 0.5],
+    "threads": [-1],
+    "negatives": [0],
 }
 
 
 def test_parameters_out_of_range_are_refused_by_name(ranker):
     for key, values in NUMBERS.items():
-        if key not in ranker.params() or (key == "degree" and ranker.params().get("kernel") not in ("mc", "md")):
+        if key not in ranker.params() or (
+            key == "degree" and ranker.params().get("kernel") not in ("mc", "md")
+        ):
             continue
         for value in values:
             with pytest.raises(InputError, match=key):

@@ -12,9 +12,12 @@ from recsys.data import datasets, list_datasets, load_dataset, planted_catalogue
 from recsys.data.generate import write_planted
 
 SIZES = {
-    "movielens": (943, 1682, 100_000), "filmtrust": (1508, 2071, 35_494),
-    "bookcrossing": (2802, 5892, 70_593), "ciaodvd": (17_615, 16_121, 72_345),
-    "movielens-1m": (6040, 3706, 1_000_209), "gowalla": (29_858, 40_981, 1_027_370),
+    "movielens": (943, 1682, 100_000),
+    "filmtrust": (1508, 2071, 35_494),
+    "bookcrossing": (2802, 5892, 70_593),
+    "ciaodvd": (17_615, 16_121, 72_345),
+    "movielens-1m": (6040, 3706, 1_000_209),
+    "gowalla": (29_858, 40_981, 1_027_370),
     "jester": (17_101, 100, 603_952),
 }
 
@@ -61,7 +64,9 @@ def test_planted_rules_hold_for_the_share_they_should():
     assert counts[:40].sum() > 0.25 * counts.sum()  # a tenth of the items has a quarter of everything
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "CON", "a/b", "", "movielens\n", "Movielens", None, "movielns"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "CON", "a/b", "", "movielens\n", "Movielens", None, "movielns"]
+)
 def test_unknown_names_are_refused(name):
     with pytest.raises(DatasetError, match="unknown dataset .*(did you mean|known)"):
         load_dataset(name)
@@ -70,14 +75,19 @@ def test_unknown_names_are_refused(name):
 def test_absent_and_offline_says_where_to_put_which_file(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("RECSYS_DATA", raising=False)
-    with pytest.raises(DatasetError, match=r"bookcrossing has no public download: put interactions.csv.gz in bookcrossing/ under --data-dir"):
+    with pytest.raises(
+        DatasetError,
+        match=r"bookcrossing has no public download: put interactions.csv.gz in bookcrossing/ under --data-dir",
+    ):
         load_dataset("bookcrossing", tmp_path)
     with pytest.raises(DatasetError, match="data folder .* does not exist"):
         load_dataset("movielens", tmp_path / "absent")
 
 
 def test_every_dataset_can_be_loaded_or_says_what_it_needs(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "_download", lambda dataset, place: (_ for _ in ()).throw(DatasetError(place)))
+    monkeypatch.setattr(
+        datasets, "_download", lambda dataset, place: (_ for _ in ()).throw(DatasetError(place))
+    )
     monkeypatch.setattr(datasets, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.delenv("RECSYS_DATA", raising=False)
     for name in set(list_datasets()) - {"sample"}:
@@ -103,7 +113,9 @@ def test_an_official_archive_in_the_folder_is_recognised(tmp_path):
 def test_archives_with_escaping_names_write_nothing_outside(tmp_path):
     folder = tmp_path / "in" / "data"
     folder.mkdir(parents=True)
-    archive(folder / "ml-100k.zip", {"../../evil": "x", "/abs": "x", "..\\up": "x", "ml-100k/u.data": ROWS})
+    archive(
+        folder / "ml-100k.zip", {"../../evil": "x", "/abs": "x", "..\\up": "x", "ml-100k/u.data": ROWS}
+    )
     load_dataset("movielens", folder)
     assert {p.name for p in tmp_path.rglob("*") if p.is_file()} == {"ml-100k.zip", "u.data"}
     archive(folder / "ml-1m.zip", {"../../evil": "x"})

@@ -41,7 +41,10 @@ REFUSED = {
     "one long row": (HEAD + "a,b,1\nc,d,2,9\n", "line 3: 4 fields where the header has 3"),
     "one short row": (HEAD + "a,b,1\nc,d\n", "line 3: 2 fields where the header has 3"),
     "short row after comments": ("# x\n\n" + HEAD + "# y\nc,d\n", "line 5: 2 fields"),
-    "no user column": ("who,item_id\na,b\n", "no user column; found: who, item_id. Name it with --user-col"),
+    "no user column": (
+        "who,item_id\na,b\n",
+        "no user column; found: who, item_id. Name it with --user-col",
+    ),
     "two user columns": ("user_id,user_id,item_id\na,b,c\n", "2 columns are called 'user_id'"),
     "empty id": (HEAD + "a,b,1\n,c,2\n", "line 3: user_id is empty"),
     "latin-1": (HEAD.encode() + "a,caf\xe9,1\n".encode("latin-1"), "line 2: byte 0xe9 is not utf-8"),
@@ -68,8 +71,26 @@ def test_a_named_column_that_is_absent_gets_a_suggestion(file):
         read_interactions(path, rating_col="star")
 
 
-ODD = ["NA", "null", "None", "nan", "001", "1", "1.0", "9223372036854775808", "9007199254740993", "🎬",
-       "x" * 10_000, " spaced ", "=1+1", "-5", "true", "é", "a'b", "#notacomment"]
+ODD = [
+    "NA",
+    "null",
+    "None",
+    "nan",
+    "001",
+    "1",
+    "1.0",
+    "9223372036854775808",
+    "9007199254740993",
+    "🎬",
+    "x" * 10_000,
+    " spaced ",
+    "=1+1",
+    "-5",
+    "true",
+    "é",
+    "a'b",
+    "#notacomment",
+]
 
 
 def test_ids_are_kept_exactly(file):
@@ -89,7 +110,11 @@ VARIANTS = {
     "cr": ("user_id,item_id,rating\r1,a,3\r2,b,4\r", "r.csv", {}),
     "mixed ends": ("user_id,item_id,rating\r\n1,a,3\n2,b,4", "r.csv", {}),
     "quoted": ('user_id,item_id,rating\n"1",a,"3"\n2,"b",4\n', "r.csv", {}),
-    "other names": ("u,i,s\n1,a,3\n2,b,4\n", "r.csv", {"user_col": "u", "item_col": "i", "rating_col": "s"}),
+    "other names": (
+        "u,i,s\n1,a,3\n2,b,4\n",
+        "r.csv",
+        {"user_col": "u", "item_col": "i", "rating_col": "s"},
+    ),
     "gzip": (gzip.compress(b"user_id,item_id,rating\n1,a,3\n2,b,4\n"), "r.csv.gz", {}),
     "gzip unnamed": (gzip.compress(b"user_id,item_id,rating\n1,a,3\n2,b,4\n"), "r.csv", {}),
 }
@@ -198,7 +223,11 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, wi
     except InputError as error:
         assert "\n" not in str(error) and str(path) in str(error)
     else:
-        assert len(data.users) == len(data.items) == len(data.rating if data.rating is not None else data.users)
+        assert (
+            len(data.users)
+            == len(data.items)
+            == len(data.rating if data.rating is not None else data.users)
+        )
         assert np.isfinite(data.rating).all() if data.rating is not None else True
 
 
@@ -207,7 +236,9 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, wi
 def test_what_was_written_is_read_back(tmp_path_factory, pairs):
     """Any text id survives a CSV file, except those that a line-based text file cannot hold."""
     pairs = [
-        tuple(x.replace("\r", "").replace("\0", "").encode("utf-8", "ignore").decode() or "x" for x in pair)
+        tuple(
+            x.replace("\r", "").replace("\0", "").encode("utf-8", "ignore").decode() or "x" for x in pair
+        )
         for pair in pairs
     ]
     path = tmp_path_factory.mktemp("round") / "r.csv"

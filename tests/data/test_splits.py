@@ -39,7 +39,9 @@ def test_half_profiles(by_time, pairs, seed):
             held = fold.test[user].nnz
             assert held == (n - -(-n // 2) if user in fold.users else 0)
             if by_time and held:
-                time = {i: t for u, i, t in zip(data.users, data.items, data.time, strict=True) if u == user}
+                time = {
+                    i: t for u, i, t in zip(data.users, data.items, data.time, strict=True) if u == user
+                }
                 assert max(time[i] for i in fold.train[user].indices) < min(
                     time[i] for i in fold.test[user].indices
                 )
@@ -79,7 +81,13 @@ def test_a_seed_gives_the_same_folds_and_another_gives_others():
 def test_the_order_of_rows_does_not_matter_to_the_folds():
     pairs = [(u, i) for u in range(8) for i in range(10)]
     data = make(pairs, times=False)
-    order = np.concatenate([np.arange(0, 80, 10), np.arange(1, 10), np.setdiff1d(np.arange(80), [*range(0, 80, 10), *range(1, 10)])[::-1]])
+    order = np.concatenate(
+        [
+            np.arange(0, 80, 10),
+            np.arange(1, 10),
+            np.setdiff1d(np.arange(80), [*range(0, 80, 10), *range(1, 10)])[::-1],
+        ]
+    )
     other = make([pairs[k] for k in order], times=False)
     assert list(other.user_ids) == list(data.user_ids) and list(other.item_ids) == list(data.item_ids)
     for a, b in zip(split(data, seed=4), split(other, seed=4), strict=True):

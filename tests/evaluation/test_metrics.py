@@ -34,9 +34,12 @@ def cases(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     scores = rng.integers(0, draw(st.integers(1, 4)), (3, items)).astype(np.float32)
     parts = rng.integers(0, 3, (3, items))  # train, test, neither
-    return scores, csr([np.flatnonzero(p == 0) for p in parts], items), csr(
-        [np.flatnonzero(p == 1) for p in parts], items
-    ), draw(st.integers(1, 9))
+    return (
+        scores,
+        csr([np.flatnonzero(p == 0) for p in parts], items),
+        csr([np.flatnonzero(p == 1) for p in parts], items),
+        draw(st.integers(1, 9)),
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -45,7 +48,8 @@ def cases(draw):
 def test_equals_the_mean_over_all_orders(name, case):
     scores, train, test, k = case
     expected = [
-        reference.value(name, scores[u], set(train[u].indices), set(test[u].indices), k) for u in range(3)
+        reference.value(name, scores[u], set(train[u].indices), set(test[u].indices), k)
+        for u in range(3)
     ]
     np.testing.assert_allclose(FUNCTIONS[name](scores, train, test, k), expected, rtol=1e-12)
 
@@ -86,9 +90,19 @@ def test_equals_trec_eval_on_strict_orders():
     for u in range(1000):
         known = set(train[u].indices)
         qrels += [ir_measures.Qrel(str(u), str(j), 1) for j in test[u].indices]
-        run += [ir_measures.ScoredDoc(str(u), str(j), float(scores[u, j])) for j in range(50) if j not in known]
-    pairs = {"ndcg": nDCG @ 10, "map-full": AP @ 10, "precision": P @ 10, "recall": R @ 10,
-             "hit": Success @ 10, "mrr": RR @ 10}
+        run += [
+            ir_measures.ScoredDoc(str(u), str(j), float(scores[u, j]))
+            for j in range(50)
+            if j not in known
+        ]
+    pairs = {
+        "ndcg": nDCG @ 10,
+        "map-full": AP @ 10,
+        "precision": P @ 10,
+        "recall": R @ 10,
+        "hit": Success @ 10,
+        "mrr": RR @ 10,
+    }
     ours = {name: FUNCTIONS[name](scores, train, test, 10) for name in pairs}
     by_measure = {measure: name for name, measure in pairs.items()}
     checked = 0
@@ -108,7 +122,9 @@ def test_a_constant_scorer_gets_what_chance_gets_whatever_the_order_of_items():
     shuffle = rng.permutation(30)
     for name, metric in FUNCTIONS.items():
         plain = metric(constant, train, test, 5)
-        np.testing.assert_allclose(metric(constant, train[:, shuffle], test[:, shuffle], 5), plain, err_msg=name)
+        np.testing.assert_allclose(
+            metric(constant, train[:, shuffle], test[:, shuffle], 5), plain, err_msg=name
+        )
 
 
 def test_ranked_ids_count_like_scores_with_everything_else_tied_below():
@@ -151,7 +167,11 @@ def test_bad_cutoffs_are_refused(text):
 
 
 def test_parsing():
-    assert [M.parse_metric(t)[2] for t in ("auc", "ndcg", "map-full@5")] == ["auc", "ndcg@10", "map-full@5"]
+    assert [M.parse_metric(t)[2] for t in ("auc", "ndcg", "map-full@5")] == [
+        "auc",
+        "ndcg@10",
+        "map-full@5",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,16 @@ def test_every_input_form_gives_the_same(name):
     X = vectors(1, 8, 5)
     kernel = make_kernel(name)
     expected = kernel(X)
-    for given_ in (X.astype(np.float32), X.astype(np.int8), X.astype(bool), X * 7, sp.csr_matrix(X),
-                   sp.csc_matrix(X), sp.coo_array(X), X - 5 * (X == 0)):
+    for given_ in (
+        X.astype(np.float32),
+        X.astype(np.int8),
+        X.astype(bool),
+        X * 7,
+        sp.csr_matrix(X),
+        sp.csc_matrix(X),
+        sp.coo_array(X),
+        X - 5 * (X == 0),
+    ):
         np.testing.assert_array_equal(kernel(given_), expected)
     assert expected.dtype == np.float64
 
@@ -61,9 +69,14 @@ def test_gram_matrices_are_positive_semi_definite(name):
 @pytest.mark.parametrize(
     "name, params, text",
     [
-        ("mc", {"degree": 0}, "degree"), ("md", {"degree": 1.5}, "degree"), ("hp", {"degree": -1}, "degree"),
-        ("polynomial", {"coef": -1}, "coef"), ("rbf", {"gamma": 0}, "gamma"), ("rbf", {"gamma": np.nan}, "gamma"),
-        ("mc", {"degre": 2}, "did you mean 'degree'"), ("linear", {"degree": 2}, "it takes none"),
+        ("mc", {"degree": 0}, "degree"),
+        ("md", {"degree": 1.5}, "degree"),
+        ("hp", {"degree": -1}, "degree"),
+        ("polynomial", {"coef": -1}, "coef"),
+        ("rbf", {"gamma": 0}, "gamma"),
+        ("rbf", {"gamma": np.nan}, "gamma"),
+        ("mc", {"degre": 2}, "did you mean 'degree'"),
+        ("linear", {"degree": 2}, "it takes none"),
         ("mcc", {}, "unknown kernel 'mcc': did you mean 'mc'"),
     ],
 )

@@ -102,7 +102,9 @@ def test_cf_omd_tends_to_ecf_omd(movielens):
     assert np.abs(scores).max() <= 1e-6
 
 
-@pytest.mark.parametrize("kernel", [{"kernel": "linear"}, {"kernel": "mc"}, {"kernel": "md", "degree": 5}])
+@pytest.mark.parametrize(
+    "kernel", [{"kernel": "linear"}, {"kernel": "mc"}, {"kernel": "md", "degree": 5}]
+)
 @pytest.mark.parametrize("regularization", [0.0, 0.01, 0.1])
 def test_every_program_on_movielens_is_optimal_to_1e_6(movielens, kernel, regularization):
     ranker = make_ranker("cf-komd", regularization=regularization, **kernel).fit(movielens.matrix)
@@ -114,7 +116,9 @@ def test_every_program_on_movielens_is_optimal_to_1e_6(movielens, kernel, regula
         row = weights[u]
         liked, a = row.indices, row.data
         others = np.setdiff1d(np.arange(K.shape[0]), liked)
-        gradient = K[np.ix_(liked, liked)] @ a + regularization * a - K[np.ix_(liked, others)].mean(axis=1)
+        gradient = (
+            K[np.ix_(liked, liked)] @ a + regularization * a - K[np.ix_(liked, others)].mean(axis=1)
+        )
         assert gradient[a > 0].max() - gradient.min() <= 2e-6
         assert a.sum() == pytest.approx(1) and a.min() >= 0
 
@@ -145,11 +149,17 @@ def test_wrappers_equal_what_they_wrap(movielens, name, params):
     from threadpoolctl import threadpool_limits
 
     R = movielens.matrix
-    kind = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking,
-            "lmf": LogisticMatrixFactorization}[name]
+    kind = {
+        "als": AlternatingLeastSquares,
+        "bpr": BayesianPersonalizedRanking,
+        "lmf": LogisticMatrixFactorization,
+    }[name]
     with threadpool_limits(limits=1, user_api="blas"):
-        theirs = kind(random_state=7, num_threads=1,
-                      **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()})
+        theirs = kind(
+            random_state=7,
+            num_threads=1,
+            **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()},
+        )
         theirs.fit(R.copy(), show_progress=False)
     ours = make_ranker(name, random_state=7, **params).fit(R, show_progress=False)
     np.testing.assert_allclose(ours.user_factors_, theirs.user_factors, rtol=1e-6, atol=1e-7)
@@ -164,5 +174,7 @@ def test_als_folds_in_what_it_was_fitted_on():
     R = sp.csr_matrix(rng.random((40, 20)) < 0.3, dtype=np.float32)
     ranker = make_ranker("als", factors=4, iterations=200, regularization=1.0, alpha=3.0).fit(R, False)
     stored = ranker.recommend(np.arange(40), R, N=20, filter_already_liked_items=False)
-    again = ranker.recommend(np.arange(40), R, N=20, recalculate_user=True, filter_already_liked_items=False)
+    again = ranker.recommend(
+        np.arange(40), R, N=20, recalculate_user=True, filter_already_liked_items=False
+    )
     np.testing.assert_allclose(again.scores, stored.scores, atol=5e-3)

@@ -57,8 +57,11 @@ def test_normalised_values_equal_exact_integers_at_any_degree(name, n):
                 if name == "mc":
                     exact = (comb(int(S[i, j]), d), comb(a, d), comb(b, d))
                 else:
-                    exact = (disjunctions(n, d, a, b, int(S[i, j])), disjunctions(n, d, a, a, a),
-                             disjunctions(n, d, b, b, b))
+                    exact = (
+                        disjunctions(n, d, a, b, int(S[i, j])),
+                        disjunctions(n, d, a, a, a),
+                        disjunctions(n, d, b, b, b),
+                    )
                 expected = root_ratio(*exact) if exact[1] and exact[2] else 0.0
                 assert K[i, j] == pytest.approx(expected, rel=1e-9, abs=1e-280), (d, a, b)
 

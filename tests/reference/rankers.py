@@ -62,8 +62,12 @@ def cf_komd(K, rows, regularization, q="exact"):
             continue
         averaged = others if q == "exact" else np.arange(len(row))
         mean = K[:, averaged].mean(axis=1) if len(averaged) else np.zeros(len(row))
-        a = qp.solve(K[np.ix_(liked, liked)], mean[liked], np.ones(len(liked)),
-                     np.full(len(liked), regularization))
+        a = qp.solve(
+            K[np.ix_(liked, liked)],
+            mean[liked],
+            np.ones(len(liked)),
+            np.full(len(liked), regularization),
+        )
         out[u] = K[:, liked] @ a - mean
     return out
 

@@ -33,8 +33,9 @@ def literal(value: object) -> str:
 def console(stderr: bool = False) -> Console:
     """Return a console; off a terminal it is wide, plain and never wraps to 80 columns."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else 160, highlight=False, emoji=False,
-                   markup=False)
+    return Console(
+        file=stream, width=None if stream.isatty() else 160, highlight=False, emoji=False, markup=False
+    )
 
 
 def say(text: str) -> None:
@@ -50,7 +51,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         right = bool(rows) and all(_numeric(row[position]) for row in rows)
         out.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in rows:
-        out.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        out.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     console().print(out)
 
 
@@ -65,8 +66,13 @@ def progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
     if not (show and sys.stderr.isatty()):
         yield lambda text, done, total: None
         return
-    parts = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(),
-             TextColumn("left"), TimeRemainingColumn())
+    parts = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     with Progress(*parts, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 

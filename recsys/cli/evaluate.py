@@ -1,0 +1,149 @@
+"""`recsys evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from recsys import doctor as health
+from recsys.cli import terminal
+from recsys.cli.app import app
+from recsys.cli.options import (
+    DataDir,
+    DatasetOption,
+    FileOption,
+    ItemCol,
+    ItemId,
+    ItemsOption,
+    Json,
+    MinRating,
+    Protocol,
+    Quiet,
+    RatingCol,
+    Threads,
+    TimeCol,
+    UserCol,
+    UserId,
+    UsersOption,
+    load_data,
+    use_threads,
+)
+from recsys.errors import InputError
+from recsys.evaluation import Report
+from recsys.evaluation import evaluate as run_evaluation
+from recsys.rankers import make_ranker, parse_spec
+
+MODELS = (
+    "popularity",
+    "msdw",
+    "ease",
+    "als",
+    "ecf-omd",
+    "cf-komd:kernel=mc,degree=2",
+    "cf-komd:kernel=md,degree=2",
+)
+
+
+@app.command()
+def evaluate(
+    dataset: DatasetOption = None,
+    interactions: FileOption = None,
+    user_col: UserCol = None,
+    item_col: ItemCol = None,
+    rating_col: RatingCol = None,
+    time_col: TimeCol = None,
+    min_rating: MinRating = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="NAME[:key=value,…]; repeat for more.")
+    ] = None,
+    protocol: Annotated[Protocol, typer.Option("--protocol")] = Protocol["half-profile"],
+    folds: Annotated[int | None, typer.Option("--folds")] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed")] = 0,
+    items: ItemsOption = None,
+    item_id: ItemId = None,
+    users: UsersOption = None,
+    user_id: UserId = None,
+    data_dir: DataDir = None,
+    json_file: Json = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare models under one protocol, with paired tests between them."""
+    use_threads(threads)
+    if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
+        raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
+    chosen = _split_commas(model) or list(MODELS)
+    models = []
+    for text in chosen:
+        name, params = parse_spec(text)
+        ranker = make_ranker(name, **params)
+        models.append((text, ranker.params(), ranker))
+    names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
+    data = load_data(
+        dataset,
+        interactions,
+        data_dir,
+        user_col,
+        item_col,
+        rating_col,
+        time_col,
+        min_rating,
+        items,
+        item_id,
+        users,
+        user_id,
+        quiet,
+    )
+    with terminal.progress(not quiet) as progress:
+        report = run_evaluation(
+            data,
+            models,
+            protocol=protocol.value,
+            folds=folds,
+            metrics=names,
+            seed=seed,
+            progress=progress,
+        )
+    if json_file:
+        terminal.write_json(json_file, report.as_dict() | {"versions": health.versions()})
+    if json_file != "-":
+        _print_report(report)
+
+
+def _print_report(report: Report) -> None:
+    title = (
+        f"{report.dataset}: {report.users:,} users, {report.items:,} items, {report.interactions:,} "
+        f"interactions; {report.protocol}, {report.folds} fold{'s' if report.folds > 1 else ''}, "
+        f"seed {report.seed}"
+    )
+    names = list(report.definitions)
+    best = {name: max(r.metrics[name].mean for r in report.results) for name in names}
+    rows = []
+    for r in report.results:
+        cells = []
+        for name in names:
+            figure = r.metrics[name]
+            text = f"{figure.mean:.4f}" + (f" ±{figure.std:.4f}" if report.folds > 1 else "")
+            cells.append(Text(text, style="bold" if figure.mean == best[name] else ""))
+        rows.append([r.model, *cells, f"{r.fit_seconds:.2f}", f"{r.score_seconds:.2f}"])
+    terminal.table(title, ("model", *names, "fit s", "score s"), rows)
+    for line in report.sentences():
+        print(line)
+
+
+def _split_commas(models: list[str] | None) -> list[str]:
+    """Take `a,b:k=1` as two models and `a:k=1,l=2` as one: what has = belongs to the one before."""
+    out: list[str] = []
+    for text in models or ():
+        for part in text.split(","):
+            if out and "=" in part and ":" not in part and ":" in out[-1]:
+                out[-1] += f",{part}"
+            else:
+                out.append(part.strip())
+    return out

@@ -1,0 +1,136 @@
+"""The programs of CF-KOMD and CF-OMD for many users, in parallel: gather, solve, scatter."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from recsys._jit import jit
+from recsys.qp import multiply, solve_face
+
+# ---- kernels
+
+
+@jit
+def programs(
+    first,
+    stride,
+    order,
+    indptr,
+    indices,
+    gram,
+    row_sums,
+    exact,
+    ridge_p,
+    tol,
+    max_steps,
+    longest,
+    alpha,
+    residuals,
+):
+    m = len(gram)
+    block = np.empty(longest * longest, dtype=np.float32)
+    small = np.empty(longest * longest, dtype=np.float32)
+    work = np.empty((6, longest))
+    sign, ridge = np.ones(longest), np.full(longest, ridge_p)
+    q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    narrow = np.empty((2, longest), dtype=np.float32)
+    for k in range(first, len(order), stride):  # sorted by length: each thread gets long and short
+        u = order[k]
+        items = indices[indptr[u] : indptr[u + 1]]
+        n = len(items)
+        if n == 0:
+            continue
+        K = block[: n * n].reshape(n, n)
+        g[:n] = 0.0
+        for i in range(n):
+            row = gram[items[i]]
+            for j in range(n):
+                K[i, j] = row[items[j]]
+            for j in range(n):  # column sums, which are the row sums: this order vectorises
+                g[j] += K[i, j]
+        for i in range(n):
+            if exact:
+                q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
+            else:
+                q[i] = row_sums[items[i]] / m
+            g[i] /= n
+        a = alpha[indptr[u] : indptr[u + 1]]
+        a[:] = 1.0 / n
+        residuals[u], _ = solve_face(
+            K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
+        )
+
+
+@jit(parallel=True)
+def programs_parallel(
+    threads,
+    order,
+    indptr,
+    indices,
+    gram,
+    row_sums,
+    exact,
+    ridge_p,
+    tol,
+    max_steps,
+    longest,
+    alpha,
+    residuals,
+):
+    for t in numba.prange(threads):
+        programs(
+            t,
+            threads,
+            order,
+            indptr,
+            indices,
+            gram,
+            row_sums,
+            exact,
+            ridge_p,
+            tol,
+            max_steps,
+            longest,
+            alpha,
+            residuals,
+        )
+
+
+@jit
+def full_programs(
+    first, stride, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals
+):
+    m = len(gram)
+    small, work = np.empty(m * m, dtype=np.float32), np.empty((6, m))
+    sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)
+    everything, nothing = np.arange(m), np.zeros(m)
+    g, face = np.empty(m), np.empty(m, dtype=np.int64)
+    narrow = np.empty((2, m), dtype=np.float32)
+    for u in range(first, len(signed), stride):
+        if indptr[u] == indptr[u + 1]:
+            continue
+        sign[:] = -1.0
+        ridge[:] = ridge_n
+        for p in range(indptr[u], indptr[u + 1]):
+            sign[indices[p]] = 1.0
+            ridge[indices[p]] = ridge_p
+        a = signed[u]
+        liked = indptr[u + 1] - indptr[u]
+        a[:] = 1.0 / max(1, m - liked)
+        for p in range(indptr[u], indptr[u + 1]):
+            a[indices[p]] = 1.0 / liked
+        multiply(gram, m, everything, m, sign, nothing, a, g)
+        residuals[u], _ = solve_face(
+            gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
+        )
+        for i in range(m):
+            a[i] *= sign[i]
+
+
+@jit(parallel=True)
+def full_parallel(threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals):
+    for t in numba.prange(threads):
+        full_programs(
+            t, threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals
+        )

@@ -1,0 +1,131 @@
+"""The best N of each row: filters, ties and padding, in one place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys._jit import jit, parallel
+from recsys.checks import check_ids
+from recsys.errors import InputError
+
+LOWEST = np.float32(np.finfo(np.float32).min)
+
+
+class Candidates(NamedTuple):
+    """Which items may be recommended: a mask, and how many it lets through."""
+
+    mask: NDArray[np.uint8]
+    size: int
+
+
+def candidates(
+    size: int, leave_out: ArrayLike | None, only: ArrayLike | None, what: str = "items"
+) -> Candidates:
+    """Return the mask that `filter_items` or `items` describe.
+
+    Raises
+    ------
+    InputError
+        If both are given, or an index is out of range.
+    """
+    if leave_out is not None and only is not None:
+        raise InputError(f"pass filter_{what} or {what}, not both")
+    mask = np.ones(size, dtype=np.uint8)
+    if only is not None:
+        mask[:] = 0
+        mask[check_ids(what, only, size)] = 1
+    elif leave_out is not None:
+        mask[check_ids(f"filter_{what}", leave_out, size)] = 0
+    return Candidates(mask, int(mask.sum()))
+
+
+def top_n(
+    scores: NDArray[np.float32],
+    rows: sp.csr_matrix,
+    skip_liked: bool,
+    mask: NDArray[np.uint8],
+    ids: NDArray[np.int32],
+    best: NDArray[np.float32],
+) -> None:
+    """Fill ids and best (both (rows, N)) with each row's best candidates.
+
+    Equal scores go by index. One row runs serially, without the lock.
+    """
+    arrays = (scores, rows.indptr, rows.indices, skip_liked, mask, ids, best)
+    if len(scores) <= 1:
+        _top_rows(0, 1, *arrays)
+    else:
+        with parallel() as threads:
+            _top_parallel(threads, *arrays)
+
+
+# ---- kernels
+
+
+@jit
+def _worse(s, i, t, j):
+    return s < t or (s == t and i > j)
+
+
+@jit
+def _sift(s, i, start, size):
+    """Restore the heap whose root is the worst of the kept."""
+    root = start
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            return
+        if child + 1 < size and _worse(s[child + 1], i[child + 1], s[child], i[child]):
+            child += 1
+        if not _worse(s[child], i[child], s[root], i[root]):
+            return
+        s[child], s[root] = s[root], s[child]
+        i[child], i[root] = i[root], i[child]
+        root = child
+
+
+@jit
+def _top_rows(first, stride, scores, indptr, indices, skip_liked, mask, ids, best):
+    rows, m = scores.shape
+    width = ids.shape[1]
+    banned = np.zeros(m, dtype=np.uint8)
+    for r in range(first, rows, stride):
+        if skip_liked:
+            for p in range(indptr[r], indptr[r + 1]):
+                banned[indices[p]] = 1
+        s, i = best[r], ids[r]
+        size = 0
+        for j in range(m):
+            v = scores[r, j]
+            if (size == width and v <= s[0]) or mask[j] == 0 or banned[j] == 1:
+                continue
+            if size < width:
+                s[size], i[size] = v, j
+                size += 1
+                if size == width:
+                    for k in range(width // 2 - 1, -1, -1):
+                        _sift(s, i, k, width)
+            else:
+                s[0], i[0] = v, j
+                _sift(s, i, 0, width)
+        if size < width:
+            for k in range(size // 2 - 1, -1, -1):
+                _sift(s, i, k, size)
+        for end in range(size - 1, 0, -1):  # worst to the end
+            s[0], s[end] = s[end], s[0]
+            i[0], i[end] = i[end], i[0]
+            _sift(s, i, 0, end)
+        if skip_liked:
+            for p in range(indptr[r], indptr[r + 1]):
+                banned[indices[p]] = 0
+
+
+@jit(parallel=True)
+def _top_parallel(threads, scores, indptr, indices, skip_liked, mask, ids, best):
+    for t in numba.prange(threads):
+        _top_rows(t, threads, scores, indptr, indices, skip_liked, mask, ids, best)
