@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys._jit import jit
 from recsys.errors import InputError
 
-TOLERANCE = 1e-6
+TOLERANCE = 5e-7
 # Beyond so many faces the bounds are many, and pairwise steps are the better tool.
 MAX_FACES = 30
 MAX_CG_STEPS = 200
@@ -91,7 +91,7 @@ def solve_simplex(
     if not (np.abs(sign) == 1).all():
         raise InputError("sign must hold only +1 and -1")
     weights = np.where(sign > 0, 1.0 / max(1, (sign > 0).sum()), 1.0 / max(1, (sign < 0).sum()))
-    gradient, face = sign * (K @ (sign * weights)), np.empty(n, dtype=np.int64)
+    gradient, face = sign * (K @ (sign * weights)), np.empty(n, dtype=np.uint32)
     buffer, narrow, work = np.empty(n * n, K.dtype), np.empty((2, n), K.dtype), np.empty((6, n))
     residual, steps = solve_face(
         K, n, q, sign, ridge, weights, gradient, face, buffer, work, narrow, tol, max_steps
@@ -295,7 +295,7 @@ def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol)
     the steps taken.
     """
     b, r, p, s, ridge_f, q_f = work[0], work[1], work[2], work[3], work[4], work[5]
-    everything = np.arange(f)
+    everything = np.arange(f).astype(np.uint32)
     small = K if f == len(K) else buffer[: f * f].reshape(f, f)
     for i in range(f):
         row = face[i]
@@ -340,7 +340,7 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_
     """Solve for one C-ordered matrix K (n, n); a (n) receives the weights, g (n) the gradient.
 
     On entry a holds the uniform weights of each group and g the vector S K S a.
-    face is int64 (n), buffer a vector of n² or more like K, work float64 (6, n), narrow (2, n)
+    face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a vector of n² or more like K, work float64 (6, n), narrow (2, n)
     like K. Returns the residual and the number of steps.
     """
     for i in range(n):

@@ -55,6 +55,7 @@ def load_data(
     user_id: str | None,
     quiet: bool,
 ) -> Interactions:
+    """Return the interactions that the options describe; notes about them go to stderr."""
     if dataset is not None and file is not None:
         raise InputError("pass --dataset or --interactions, not both")
     if file is not None:
@@ -82,6 +83,7 @@ def load_data(
 
 
 def use_threads(threads: int | None) -> None:
+    """Set the number of processors; more than there are is capped, with a note."""
     if threads is not None:
         most = numba.config.NUMBA_NUM_THREADS
         check_integer("--threads", threads, 1)

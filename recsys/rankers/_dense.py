@@ -44,7 +44,7 @@ def weighted_rows(
     out = np.empty((users, m), dtype=np.float32)
     offset = np.zeros(m) if offset is None else offset
     scale = np.zeros(users) if scale is None else scale
-    arrays = (rows.indptr, rows.indices, weights, matrix, offset, scale, out)
+    arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, out)
     if users <= 1:
         if users:
             _one_user(*arrays)
@@ -62,20 +62,24 @@ def weighted_rows(
 
 @jit
 def _accumulate(acc, matrix, first, width, indices, weights, begin, end):
-    """acc[c] += Σ_p weights[p]·matrix[indices[p], first + c], in the order of p."""
+    """acc[c] += Σ_p weights[p]·matrix[indices[p], first + c], in the order of p.
+
+    Four products are added in float32 before they join the float64 sum: their rounding is
+    that of the float32 matrix itself, and the loop runs at twice the width.
+    """
     p = begin
     while p + 4 <= end:
         r0, r1, r2, r3 = indices[p], indices[p + 1], indices[p + 2], indices[p + 3]
-        w0, w1, w2, w3 = weights[p], weights[p + 1], weights[p + 2], weights[p + 3]
+        w0, w1 = np.float32(weights[p]), np.float32(weights[p + 1])
+        w2, w3 = np.float32(weights[p + 2]), np.float32(weights[p + 3])
         for c in range(width):
             k = first + c
-            v = acc[c] + w0 * matrix[r0, k]
-            v = v + w1 * matrix[r1, k]
-            v = v + w2 * matrix[r2, k]
-            acc[c] = v + w3 * matrix[r3, k]
+            acc[c] += (w0 * matrix[r0, k] + w1 * matrix[r1, k]) + (
+                w2 * matrix[r2, k] + w3 * matrix[r3, k]
+            )
         p += 4
     while p < end:
-        r, w = indices[p], weights[p]
+        r, w = indices[p], np.float32(weights[p])
         for c in range(width):
             acc[c] += w * matrix[r, first + c]
         p += 1

@@ -33,7 +33,7 @@ def programs(
     small = np.empty(longest * longest, dtype=np.float32)
     work = np.empty((6, longest))
     sign, ridge = np.ones(longest), np.full(longest, ridge_p)
-    q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
+    q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.uint32)
     narrow = np.empty((2, longest), dtype=np.float32)
     for k in range(first, len(order), stride):  # sorted by length: each thread gets long and short
         u = order[k]
@@ -104,8 +104,8 @@ def full_programs(
     m = len(gram)
     small, work = np.empty(m * m, dtype=np.float32), np.empty((6, m))
     sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)
-    everything, nothing = np.arange(m), np.zeros(m)
-    g, face = np.empty(m), np.empty(m, dtype=np.int64)
+    everything, nothing = np.arange(m).astype(np.uint32), np.zeros(m)
+    g, face = np.empty(m), np.empty(m, dtype=np.uint32)
     narrow = np.empty((2, m), dtype=np.float32)
     for u in range(first, len(signed), stride):
         if indptr[u] == indptr[u + 1]:

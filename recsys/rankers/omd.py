@@ -123,7 +123,7 @@ class CFKOMD(_KernelRanker):
         shared = (
             order,
             rows.indptr,
-            rows.indices,
+            rows.indices.view(np.uint32),
             self.gram_,
             self.row_sums_,
             exact,

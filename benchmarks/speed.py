@@ -1,0 +1,154 @@
+"""CF-KOMD on MovieLens 1M against implicit's ALS, EASE and cvxopt, in one run, as ratios.
+
+    python benchmarks/speed.py [--runs 5] [--threads 2]
+
+Every figure is a median over the runs, after one run of each that compiles and warms up.
+Counted for CF-KOMD: item Gram, the programs of all users, scores, top 10. For ALS and EASE:
+fit and top 10 of all users. BLAS runs on one thread, as implicit advises; EASE is shown
+with BLAS on all threads as well, since it is nothing but BLAS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from statistics import median
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from recsys import make_ranker
+from recsys.data import load_dataset
+
+RESULTS = Path(__file__).parent / "results"
+SAMPLE = 60  # users whose programs cvxopt solves; its cost per user is what counts
+
+
+def cf_komd(R, **params):
+    ranker = make_ranker("cf-komd", **params).fit(R)
+    return ranker.recommend(np.arange(R.shape[0]), R, N=10)
+
+
+def our_ease(R):
+    return make_ranker("ease").fit(R).recommend(np.arange(R.shape[0]), R, N=10)
+
+
+def numpy_ease(R):
+    """EASE as its paper prints it: numpy's inverse, a product, the largest ten."""
+    G = (R.T @ R).toarray().astype(np.float64)
+    G[np.diag_indices(len(G))] += 500.0
+    P = np.linalg.inv(G)
+    B = P / -np.diag(P)
+    B[np.diag_indices(len(B))] = 0
+    scores = R @ B.astype(np.float32)
+    scores[R.nonzero()] = -np.inf
+    top = np.argpartition(-scores, 10, axis=1)[:, :10]
+    order = np.argsort(-np.take_along_axis(scores, top, 1), axis=1)
+    return np.take_along_axis(top, order, 1)
+
+
+def implicit_als(R, threads):
+    from implicit.als import AlternatingLeastSquares
+
+    model = AlternatingLeastSquares(
+        factors=64, regularization=10.0, alpha=1.0, iterations=15, random_state=0, num_threads=threads
+    )
+    model.fit(R, show_progress=False)
+    return model.recommend(np.arange(R.shape[0]), R, N=10)
+
+
+def cvxopt_programs(ranker, R, users):
+    """Solve (10.2) by interior points, as the thesis' own code does."""
+    from cvxopt import matrix, solvers
+
+    solvers.options["show_progress"] = False
+    out = []
+    for u in users:
+        liked = R[u].indices
+        n = len(liked)
+        K = ranker.gram_[np.ix_(liked, liked)].astype(np.float64)
+        q = (ranker.row_sums_[liked] - K.sum(axis=1)) / (R.shape[1] - n)
+        solution = solvers.qp(
+            matrix(K + ranker.regularization * np.eye(n)), matrix(-q), matrix(-np.eye(n)),
+            matrix(np.zeros(n)), matrix(np.ones((1, n))), matrix(1.0),
+        )  # fmt: skip
+        out.append(np.array(solution["x"]).ravel())
+    return out
+
+
+def timed(function, *args, **kwargs):
+    start = time.perf_counter()
+    function(*args, **kwargs)
+    return time.perf_counter() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS)
+    parser.add_argument("--data-dir", default=None)
+    options = parser.parse_args()
+    R = sp.csr_matrix(load_dataset("movielens-1m", options.data_dir).matrix)
+    numba.set_num_threads(options.threads)
+    contestants = {
+        "cf-komd linear": lambda: cf_komd(R, kernel="linear"),
+        "cf-komd mc-2": lambda: cf_komd(R, kernel="mc", degree=2),
+        "implicit ALS, 64 factors, 15 iterations": lambda: implicit_als(R, options.threads),
+        "EASE, numpy's inverse": lambda: numpy_ease(R),
+        "EASE, ours (Cholesky inverse)": lambda: our_ease(R),
+    }
+    seconds = {name: [] for name in contestants}
+    with threadpool_limits(limits=1, user_api="blas"):
+        for run in range(options.runs + 1):
+            for name, function in contestants.items():
+                taken = timed(function)
+                if run:
+                    seconds[name].append(taken)
+    wide = {}
+    with threadpool_limits(limits=options.threads, user_api="blas"):
+        for name in list(contestants)[3:]:
+            timed(contestants[name])
+            wide[name] = median(timed(contestants[name]) for _ in range(options.runs))
+    middle = {name: median(values) for name, values in seconds.items()}
+    per_user = {}
+    users = np.random.default_rng(0).choice(R.shape[0], SAMPLE, replace=False)
+    for kernel in ({"kernel": "linear"}, {"kernel": "mc", "degree": 2}):
+        ranker = make_ranker("cf-komd", **kernel).fit(R)
+        ranker.weights(R)
+        ours = median(timed(ranker.weights, R) for _ in range(options.runs)) / R.shape[0]
+        with threadpool_limits(limits=1, user_api="blas"):
+            theirs = timed(cvxopt_programs, ranker, R, users) / SAMPLE
+        same = timed(ranker.weights, R[users]) / SAMPLE
+        per_user[kernel["kernel"]] = (ours, same, theirs)
+    print(
+        f"MovieLens 1M: {R.shape[0]:,} users, top 10 of all; {options.threads} threads, BLAS 1, ", end=""
+    )
+    print(f"median of {options.runs}")
+    for name, value in middle.items():
+        spread = f"{min(seconds[name]):.2f}-{max(seconds[name]):.2f}"
+        more = f"   with BLAS on {options.threads} threads: {wide[name]:.2f} s" if name in wide else ""
+        print(f"  {name:42s} {value:6.2f} s  ({spread}){more}")
+    rows = {}
+    for ours in list(contestants)[:2]:
+        for peer in list(contestants)[2:]:
+            rows[f"{peer} / {ours}"] = middle[peer] / middle[ours]
+            if peer in wide:
+                rows[f"{peer}, BLAS {options.threads} / {ours}"] = wide[peer] / middle[ours]
+    for kernel, (ours, same, theirs) in per_user.items():
+        rows[f"cvxopt per user / cf-komd {kernel} per user, all users"] = theirs / ours
+        rows[f"cvxopt per user / cf-komd {kernel} per user, the same {SAMPLE} users"] = theirs / same
+    for name, ratio in rows.items():
+        print(f"  {name:78s} {ratio:8.2f}")
+    RESULTS.mkdir(exist_ok=True)
+    text = json.dumps(
+        {"threads": options.threads, "seconds": middle, "blas_wide": wide, "ratios": rows}, indent=1
+    )
+    (RESULTS / "speed.json").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
