@@ -10,6 +10,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -166,6 +167,7 @@ def evaluate(
     folds: int | None = None,
     metrics: Sequence[str] = ("auc", "ndcg@10", "map@10"),
     seed: int = 0,
+    only_folds: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Fit every model on every fold and measure it.
@@ -179,6 +181,8 @@ def evaluate(
         As in `recsys.data.split`.
     metrics : sequence of str
         `NAME[@k]`.
+    only_folds : int, optional
+        Measure the first so many folds only, as a validation does that cannot afford all.
     progress : callable, optional
         Called as progress(text, done, total).
 
@@ -196,7 +200,7 @@ def evaluate(
         twice = sorted({name for name in given if given.count(name) > 1})
         if twice:
             raise InputError(f"{what} {twice[0]!r} is asked for twice")
-    divisions = list(split(data, protocol, folds=folds, seed=seed))
+    divisions = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
     if not any(len(fold.users) for fold in divisions):
         raise InputError(
             f"{data.name} leaves no user with an item to predict under {protocol}: "

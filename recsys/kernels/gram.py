@@ -30,7 +30,9 @@ def item_gram(
     kernel : Kernel
         Evaluated on the items as vectors over n = users.
     normalize : bool
-        Scale to unit diagonal; a null item gets 1 there and 0 elsewhere.
+        Scale to unit diagonal; a null item gets 1 there and 0 elsewhere. So does an item
+        nobody has, under every kernel (also where two empty vectors are alike, as under
+        `tanimoto`): nothing is known that it could be similar by.
 
     Returns
     -------
@@ -70,6 +72,9 @@ def item_gram(
         )
         _mirror(out)
     if normalize:
+        unseen = np.flatnonzero(sizes == 0)
+        out[unseen] = 0.0
+        out[:, unseen] = 0.0
         np.fill_diagonal(out, 1.0)
     if not np.isfinite(out).all():
         raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")

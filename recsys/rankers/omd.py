@@ -68,6 +68,10 @@ class CFKOMD(_KernelRanker):
     q : "exact" or "mean"
         Mean over the items not liked (10.3), or over all items (10.5), which is cheaper by
         little and off by at most 2·(liked items)/(items).
+    unrated : "kernel" or "mean"
+        Score of an item nobody has: what (10.4) gives for its null vector, or the mean of
+        the other items' scores, as if it were an average item. The thesis does not say;
+        under kernels of high degree the null vector ranks below everything.
     kernel_params : dict, optional
         Further parameters of the kernel.
     """
@@ -76,6 +80,7 @@ class CFKOMD(_KernelRanker):
     degree: int | None = None
     regularization: float = 0.01
     q: str = "exact"
+    unrated: str = "kernel"
     kernel_params: dict[str, Any] | None = None
 
     name = "cf-komd"
@@ -89,6 +94,7 @@ class CFKOMD(_KernelRanker):
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0)
         check_choice("q", self.q, ("exact", "mean"))
+        check_choice("unrated", self.unrated, ("kernel", "mean"))
         self._kernel()
 
     def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
@@ -156,7 +162,11 @@ class CFKOMD(_KernelRanker):
         share = self._share(lengths)
         if self.q == "exact":
             alpha = alpha + np.repeat(share, lengths)
-        return weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
+        out = weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
+        known = self.popularity_ > 0
+        if self.unrated == "mean" and not known.all():
+            out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
+        return out
 
     def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return one over the number of items that q averages; 0 where there is none."""
@@ -165,6 +175,9 @@ class CFKOMD(_KernelRanker):
 
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
+        if self.unrated == "mean" and self.popularity_[item] == 0:
+            score = self._scores(np.array([userid]), row, False)[0, item]
+            return float(score), np.zeros(row.nnz)
         alpha, _ = self._solve(row)
         similarity = self.gram_[row.indices, item].astype(np.float64)
         inside = similarity.sum() if self.q == "exact" else 0.0

@@ -67,8 +67,26 @@ def test_slim(l1, l2, R):
 def test_cf_komd(name, q, R):
     dense = R.toarray()
     K = make_kernel(name)(dense.T, normalize=True)
+    empty = ~dense.any(axis=0)
+    K[empty] = K[:, empty] = 0
+    np.fill_diagonal(K, 1)
     expected = reference.cf_komd(K, dense, 0.05, q)
     compare(make_ranker("cf-komd", kernel=name, regularization=0.05, q=q), expected, R, 2e-5)
+
+
+@SMALL
+@given(liked_matrices(min_users=2))
+def test_items_nobody_has_can_score_as_the_mean_of_the_others(R):
+    plain, mean = make_ranker("cf-komd").fit(R), make_ranker("cf-komd", unrated="mean").fit(R)
+    users = np.flatnonzero(np.diff(R.indptr))
+    known = np.asarray(R.sum(axis=0)).ravel() > 0
+    expected = plain.scores(users, R[users])
+    expected[:, ~known] = expected[:, known].mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(mean.scores(users, R[users]), expected, atol=1e-6)
+    for item in np.flatnonzero(~known):
+        why = mean.explain(int(users[0]), R[users[0]], int(item), N=50)
+        assert why.score == pytest.approx(expected[0, item], abs=1e-6)
+        assert why.bias + sum(v for _, v in why.contributions) == pytest.approx(why.score)
 
 
 @SMALL
