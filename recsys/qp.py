@@ -340,8 +340,9 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_
     """Solve for one C-ordered matrix K (n, n); a (n) receives the weights, g (n) the gradient.
 
     On entry a holds the uniform weights of each group and g the vector S K S a.
-    face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a vector of n² or more like K, work float64 (6, n), narrow (2, n)
-    like K. Returns the residual and the number of steps.
+    face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a vector of n²
+    or more like K, work float64 (6, n), narrow (2, n) like K. Returns the residual and the
+    number of steps.
     """
     for i in range(n):
         face[i] = i
