@@ -29,7 +29,7 @@ DEGREES = (2, 5, 10, 20, 50, 100, 200, 300, 500)
 UNRATED = ("kernel", "mean")
 SETTINGS = {
     "MSDw": [f"msdw:alpha={a}" for a in (0, 0.15, 0.25, 0.5, 0.75, 1)],
-    "SLIM": [f"slim:l1={l1},l2={l2}" for l1 in (0.1, 0.5, 1, 2) for l2 in (2, 10)],
+    "SLIM": [f"slim:l1={l1},l2=10,iterations=10" for l1 in (0.5, 1, 2)],
     "WRMF": [f"als:factors=50,regularization={r}" for r in (1, 10, 100, 300)],
     "BPR-MF": ["bpr:factors=50,learning_rate=0.01,regularization=0.0025"],
     "ECF-OMD": ["ecf-omd:regularization=0.1"],

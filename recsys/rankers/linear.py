@@ -128,27 +128,36 @@ def _negate_and_scale(inverse, out):
 
 @jit(parallel=True)
 def _slim(threads, gram, l1, l2, iterations, tol, out):
-    """Row j of out receives the weights that predict item j."""
+    """Row j of out receives the weights that predict item j.
+
+    The slope of item i starts at gram[j, i] and other weights only lower it, so that items
+    with gram[j, i] ≤ l1 never enter: the rest, few on sparse data, are all that is walked.
+    """
     m = len(gram)
     for t in numba.prange(threads):
-        slope = np.empty(m)  # Rᵀ(r_j − R w)
+        near = np.empty(m, dtype=np.uint32)
+        slope = np.empty(m)  # Rᵀ(r_j − R w) at the near items
+        w = np.empty(m, dtype=np.float32)
         for j in range(t, m, threads):
-            if gram[j, j] == 0:
-                continue
-            w = out[j]
+            count = 0
             for i in range(m):
-                slope[i] = gram[j, i]
+                if i != j and gram[j, i] > l1:
+                    near[count], slope[count], w[count] = i, gram[j, i], 0.0
+                    count += 1
             for _ in range(iterations):
                 moved = 0.0
-                for i in range(m):
-                    if i == j or (w[i] == 0.0 and slope[i] <= l1):
+                for a in range(count):
+                    if w[a] == 0.0 and slope[a] <= l1:
                         continue
-                    new = max(0.0, (slope[i] + gram[i, i] * w[i] - l1) / (gram[i, i] + l2))
-                    change = np.float32(new) - w[i]
+                    i = near[a]
+                    new = max(0.0, (slope[a] + gram[i, i] * w[a] - l1) / (gram[i, i] + l2))
+                    change = np.float32(new) - w[a]
                     if change != 0.0:
-                        w[i] += change
+                        w[a] += change
                         moved = max(moved, abs(change))
-                        for k in range(m):
-                            slope[k] -= change * gram[i, k]
+                        for k in range(count):
+                            slope[k] -= change * gram[i, near[k]]
                 if moved <= tol:
                     break
+            for a in range(count):
+                out[j, near[a]] = w[a]

@@ -19,6 +19,8 @@ from recsys.errors import FitError
 from recsys.rankers._dense import weighted_rows
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 
+AT_LEAST = {"factors": 1, "iterations": 1, "negatives": 1, "random_state": 0, "threads": 0}
+
 
 class _Factors(SavedRanker):
     """A ranker by inner products of user and item factors."""
@@ -31,7 +33,12 @@ class _Factors(SavedRanker):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        check_integer("factors", self.factors, 1)
+        given = self.params()
+        for key in given.keys() & AT_LEAST.keys():
+            check_integer(key, given[key], AT_LEAST[key])
+        for key in given.keys() & {"alpha", "learning_rate"}:
+            check_real(key, given[key], 0.0, open_low=True)
+        check_real("regularization", given["regularization"], 0.0)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         with threadpool_limits(limits=1, user_api="blas"):
@@ -112,14 +119,6 @@ class ALS(_Factors):
     name = "als"
     capabilities = frozenset({"fold-in", "similar-items", "similar-users"})
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("regularization", self.regularization, 0.0)
-        check_real("alpha", self.alpha, 0.0, open_low=True)
-        check_integer("iterations", self.iterations, 1)
-        check_integer("random_state", self.random_state, 0)
-        check_integer("threads", self.threads, 0)
-
     def _model(self) -> Any:
         from implicit.als import AlternatingLeastSquares
 
@@ -179,14 +178,6 @@ class BPR(_Factors):
     name = "bpr"
     capabilities = frozenset({"similar-items", "similar-users"})
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
-        check_real("regularization", self.regularization, 0.0)
-        check_integer("iterations", self.iterations, 1)
-        check_integer("random_state", self.random_state, 0)
-        check_integer("threads", self.threads, 0)
-
     def _model(self) -> Any:
         from implicit.bpr import BayesianPersonalizedRanking
 
@@ -228,15 +219,6 @@ class LMF(_Factors):
 
     name = "lmf"
     capabilities = frozenset({"similar-items", "similar-users"})
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
-        check_real("regularization", self.regularization, 0.0)
-        for key in ("iterations", "negatives"):
-            check_integer(key, getattr(self, key), 1)
-        check_integer("random_state", self.random_state, 0)
-        check_integer("threads", self.threads, 0)
 
     def _model(self) -> Any:
         from implicit.lmf import LogisticMatrixFactorization

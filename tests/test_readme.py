@@ -1,0 +1,25 @@
+"""The README's Python runs as printed, and its tables name what there is."""
+
+import re
+from pathlib import Path
+
+from recsys import list_rankers
+from recsys.kernels import list_kernels
+
+TEXT = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = re.findall(r"```python\n(.*?)```", TEXT, re.S)[0]
+    exec(compile(first, "README.md", "exec"), {})  # our own text, checked in
+    assert (tmp_path / "model.recsys").exists()
+
+
+def test_every_ranker_and_kernel_is_in_the_table():
+    for name in [*list_rankers(), *list_kernels()]:
+        assert f"`{name}`" in TEXT, name
+
+
+def test_nothing_is_left_to_fill_in():
+    assert "@@" not in TEXT
