@@ -4,6 +4,9 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
+# Parameters that fit vectors over two variables, where the defaults do not.
+SMALL_KERNELS = {"mdnf": {"d": 1, "c": 2}, "mdnf-sum": {"d": 2, "c": 2}}
+
 
 @st.composite
 def liked_matrices(draw, max_users=8, max_items=8, min_users=1, min_items=1, some=True):

@@ -75,7 +75,7 @@ class Kernel:
             np.fill_diagonal(out, 1.0)
         elif normalize:
             out[np.ix_(_null(plan, a), _null(plan, b))] = 0.0
-        elif plan.log_scale < 36.0 and plan.table.size > 1:
+        elif plan.whole and plan.log_scale < 36.0:
             np.rint(out, out=out)  # counts below 2⁵³ are exact integers
         return out
 

@@ -1,4 +1,4 @@
-"""Boolean kernels: monotone literals, conjunctions and disjunctions (thesis, 6.3)."""
+"""Boolean kernels of one connective: literals, conjunctions and disjunctions (thesis, 6.3, 6.4)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,36 @@ from scipy.special import gammaln
 
 from recsys.checks import check_integer
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.pairs import CONJUNCTION, DISJUNCTION, LINEAR, Plan
+from recsys.kernels.pairs import (
+    CONJUNCTION,
+    CONJUNCTION_L,
+    DISJUNCTION,
+    DISJUNCTION_L,
+    LINEAR,
+    LITERAL,
+    NEGATION,
+    Plan,
+)
 
 
-@KERNELS.add("mc")
 @dataclass(frozen=True)
-class MonotoneConjunctive(Kernel):
+class OneDegree(Kernel):
+    """Base of the kernels with one degree."""
+
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse a degree that is no whole number of at least 1."""
+        check_integer("degree", self.degree, 1)
+
+
+@KERNELS.add("mc", "anova")
+@dataclass(frozen=True)
+class MonotoneConjunctive(OneDegree):
     """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, c).
 
-    A vector with fewer than `degree` ones is null. Binomials are kept as logarithms.
+    On binary vectors this is the ANOVA kernel. A vector with fewer than `degree` ones is
+    null. Binomials are kept as logarithms.
 
     Parameters
     ----------
@@ -29,21 +50,17 @@ class MonotoneConjunctive(Kernel):
     Source: Polato's thesis, (6.4).
     """
 
-    degree: int = 2
-
-    def __post_init__(self) -> None:
-        """Refuse a degree that is no whole number of at least 1."""
-        check_integer("degree", self.degree, 1)
-
     def plan(self, n: int) -> Plan:
         """Tabulate log C(k, degree) for k = 0…n."""
         check_integer("degree", self.degree, 1, n)
-        return Plan(CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True)
+        return Plan(
+            CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True, whole=True
+        )
 
 
 @KERNELS.add("md")
 @dataclass(frozen=True)
-class MonotoneDisjunctive(Kernel):
+class MonotoneDisjunctive(OneDegree):
     """mD: how many disjunctions of `degree` variables hold in both vectors.
 
     Computed as probabilities: with h(k) = 1 − C(n−k,d)/C(n,d), the share of disjunctions
@@ -60,20 +77,80 @@ class MonotoneDisjunctive(Kernel):
     Source: Polato's thesis, (6.7).
     """
 
-    degree: int = 2
-
-    def __post_init__(self) -> None:
-        """Refuse a degree that is no whole number of at least 1."""
-        check_integer("degree", self.degree, 1)
-
     def plan(self, n: int) -> Plan:
         """Tabulate h for k = 0…n."""
         d = check_integer("degree", self.degree, 1, n)
         if d == 1:  # ⟨x,z⟩: exact, where shares would leave 1e-16 for vectors without a common one
-            return Plan(LINEAR, np.zeros(4), np.zeros(1))
+            return Plan(LINEAR, np.zeros(4), np.zeros(1), whole=True)
         scale = gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1)
         table = shares_hit(n, d)
-        return Plan(DISJUNCTION, np.zeros(4), table, float(scale), zero_at_zero=False)
+        return Plan(DISJUNCTION, np.zeros(4), table, float(scale), zero_at_zero=False, whole=True)
+
+
+@KERNELS.add("negation")
+@dataclass(frozen=True)
+class Negation(Kernel):
+    """How many variables are false in both vectors (6.9). A vector of ones is null."""
+
+    def plan(self, n: int) -> Plan:
+        """No table is needed."""
+        return Plan(NEGATION, np.array([n, 0.0, 0.0, 0.0]), np.zeros(1), zero_at_zero=False, whole=True)
+
+
+@KERNELS.add("literal")
+@dataclass(frozen=True)
+class Literal(Kernel):
+    """How many variables have the same value in both vectors (6.10). No vector is null."""
+
+    def plan(self, n: int) -> Plan:
+        """No table is needed."""
+        return Plan(LITERAL, np.array([n, 0.0, 0.0, 0.0]), np.zeros(1), zero_at_zero=False, whole=True)
+
+
+@KERNELS.add("c")
+@dataclass(frozen=True)
+class Conjunctive(OneDegree):
+    """C: how many conjunctions of `degree` literals hold in both vectors. No vector is null.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Literals in a conjunction, at most n.
+
+    Notes
+    -----
+    Source: Polato's thesis, (6.11).
+    """
+
+    def plan(self, n: int) -> Plan:
+        """Tabulate log C(k, degree) for k = 0…n."""
+        check_integer("degree", self.degree, 1, n)
+        par, table = np.array([n, 0.0, 0.0, 0.0]), log_binomials(n, self.degree)
+        return Plan(CONJUNCTION_L, par, table, logarithmic=True, zero_at_zero=False, whole=True)
+
+
+@KERNELS.add("d")
+@dataclass(frozen=True)
+class Disjunctive(OneDegree):
+    """D: how many disjunctions of `degree` literals hold in both vectors. No vector is null.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Literals in a disjunction, at most n.
+
+    Notes
+    -----
+    Source: Polato's thesis, (6.12); the line in 6.5.4 has its sign and index wrong.
+    """
+
+    def plan(self, n: int) -> Plan:
+        """Tabulate C(k, degree)/C(n, degree) for k = 0…n."""
+        d = check_integer("degree", self.degree, 1, n)
+        logs = log_binomials(n, d)
+        par = np.array([n, 0.5**d, d, 0.0])
+        scale = float(logs[n] + d * np.log(2.0))
+        return Plan(DISJUNCTION_L, par, np.exp(logs - logs[n]), scale, zero_at_zero=False, whole=True)
 
 
 def log_binomials(n: int, c: int) -> np.ndarray:

@@ -7,6 +7,7 @@ hands over a `Plan`: an integer code, a few parameters and a table over 0…n. O
 
 from __future__ import annotations
 
+from math import expm1, log1p
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 
 LINEAR, POWER, RBF, TANIMOTO, CONJUNCTION, DISJUNCTION = range(6)
+NEGATION, LITERAL, CONJUNCTION_L, DISJUNCTION_L = range(6, 10)
+HIT, HIT_L, HIT_SUM, CONJUNCTION_OF_D, CONJUNCTION_OF_DL = range(10, 15)
 
 
 class Plan(NamedTuple):
@@ -34,6 +37,8 @@ class Plan(NamedTuple):
         Whether `value` returns logarithms.
     zero_at_zero : bool
         Whether vectors without a common element have value 0.
+    whole : bool
+        Whether raw values are counts: whole numbers.
     """
 
     code: int
@@ -42,6 +47,7 @@ class Plan(NamedTuple):
     log_scale: float = 0.0
     logarithmic: bool = False
     zero_at_zero: bool = True
+    whole: bool = False
 
 
 def weights(plan: Plan, sizes: NDArray[np.int64], normalize: bool) -> NDArray[np.float64]:
@@ -65,7 +71,7 @@ def weights(plan: Plan, sizes: NDArray[np.int64], normalize: bool) -> NDArray[np
 
 @jit
 def value(code, s, a, b, par, table):
-    """κ(x, z) up to its scale, or its logarithm (CONJUNCTION)."""
+    """κ(x, z) up to its scale, or its logarithm where the plan says so."""
     if code == LINEAR:
         return float(s)
     if code == POWER:  # (⟨x,z⟩ + coef)^degree
@@ -79,7 +85,92 @@ def value(code, s, a, b, par, table):
         return table[s]
     if code == DISJUNCTION:  # (6.7) over C(n,d); table[k] = 1 − C(n−k,d)/C(n,d)
         return table[a] - (table[a + b - s] - table[b])
+    if code == NEGATION:  # (6.9); par = n
+        return par[0] - a - b + s
+    agree = int(par[0]) - a - b + 2 * s  # literals true in both, n of 2n in every vector
+    if code == LITERAL:  # (6.10); par = n
+        return float(agree)
+    if code == CONJUNCTION_L:  # log C(L, c), (6.11); par = n
+        return table[agree]
+    if code == DISJUNCTION_L:  # (6.12) over 2^d C(n,d); par = n, 2^−d; table = C(k,d)/C(n,d)
+        return (1.0 - 2.0 * par[1]) + par[1] * table[agree]
+    # Below, table[k] is the share of the N inner features that k ones satisfy; par[1] = 1/N.
+    if code == HIT:  # (6.14) over C(N,d); par = n, 1/N, d
+        return hit_both(table[s], table[a] - table[s], table[b] - table[s], par[1], par[2])
+    if code == HIT_L:  # (6.16) over C(N,d); every vector satisfies table[n]
+        one = table[int(par[0])] - table[agree]
+        return hit_both(table[agree], one, one, par[1], par[2])
+    if code == HIT_SUM:  # κ* over its largest value; weights of d = 1…D follow the table
+        total = 0.0
+        for d in range(1, int(par[2]) + 1):
+            share = hit_both(table[s], table[a] - table[s], table[b] - table[s], par[1], d)
+            total += table[int(par[0]) + d] * share
+        return total
+    if code == CONJUNCTION_OF_D:  # log C(κ_mD, c), (6.18); par = n, 1/n, d, c; table[n + 1] = log C(n,d)
+        n = int(par[0])
+        share = hit_both(table[s], table[a] - table[s], table[b] - table[s], par[1], par[2])
+        return log_choose(share, table[n + 1], par[3])
+    if code == CONJUNCTION_OF_DL:  # log C(κ_D, c), (6.20); par = n, 2^−d, d, c; last: log 2^d C(n,d)
+        share = (1.0 - 2.0 * par[1]) + par[1] * table[agree]
+        return log_choose(share, table[int(par[0]) + 1], par[3])
     return np.nan
+
+
+@jit
+def hit_both(both, first, second, unit, d):
+    """Return the share of the d-subsets of N features that meet two sets of features.
+
+    The sets have `both` in common and `first`, `second` to themselves, as shares of N = 1/unit;
+    a unit of 0 is an infinite N. Everything is written with expm1 and log1p in differences of
+    like sign, so that sets rarer than the rounding of 1 keep their digits.
+    """
+    if d == 1:
+        return both
+    steps = int(d) if unit * d > 1e-13 else 1
+    times = 1.0 if steps > 1 else d
+    rest = 1.0 - both
+    miss = lost_x = lost_y = lost = gain = 0.0
+    for i in range(steps):
+        size = 1.0 - i * unit
+        left = size - both
+        if left <= 0.5 * unit:
+            return 1.0
+        miss += log1p(-both / size)
+        lost_x += log1p(-first / left) if left - first > 0.5 * unit else -np.inf
+        lost_y += log1p(-second / left) if left - second > 0.5 * unit else -np.inf
+        free = left - first - second
+        if free > 0.5 * unit and lost > -np.inf:
+            lost += log1p(-(first + second) / left)
+            gain += log1p(first * second / (left * free))
+        else:
+            lost = -np.inf
+    if rest <= 0.0:
+        return 1.0
+    miss, lost_x, lost_y = times * miss, times * lost_x, times * lost_y
+    one_each = expm1(lost_x) * expm1(lost_y)
+    if lost > -np.inf:
+        one_each -= np.exp(times * lost) * expm1(times * gain)
+    else:
+        one_each -= np.exp(lost_x + lost_y)
+    return -expm1(miss) + np.exp(miss) * max(one_each, 0.0)
+
+
+@jit
+def log_choose(share, log_scale, c):
+    """Return log C(v, c) for v = share·exp(log_scale), a whole number; −∞ where v < c."""
+    if share <= 0.0:
+        return -np.inf
+    log_v = np.log(share) + log_scale
+    total = 0.0
+    v = np.rint(np.exp(log_v)) if log_v < 34.0 else np.inf
+    for i in range(int(c)):
+        if v == np.inf:  # beyond 2⁴⁹ the subtrahend is below the rounding
+            total += log_v - np.log(i + 1.0)
+        elif v - i <= 0.0:
+            return -np.inf
+        else:
+            total += np.log((v - i) / (i + 1.0))
+    return total
 
 
 @jit

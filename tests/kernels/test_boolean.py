@@ -1,30 +1,169 @@
+"""Every Boolean kernel against the enumeration of its feature space, and against exact integers."""
+
+from fractions import Fraction
+from math import comb
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
 from recsys.kernels import make_kernel
 from tests.reference import kernels as reference
 
-FEATURES = {"mc": reference.conjunctions, "md": reference.disjunctions}
+ONE = ["mc", "md", "c", "d", "mc-sum", "anova"]
+TWO = ["mdnf", "dnf", "mcnf", "cnf", "mdnf-sum"]
+NONE = ["linear", "negation", "literal", "all-subsets"]
+CASES = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 5))
 
 
-@settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 7), rows=st.integers(1, 6))
-@pytest.mark.parametrize("name", ["mc", "md"])
-def test_equals_enumeration(name, seed, n, rows):
+def vectors(seed, n, rows):
     rng = np.random.default_rng(seed)
-    X = (rng.random((rows, n)) < rng.random()).astype(int)
-    degree = int(rng.integers(1, n + 1))
-    expected = reference.gram(FEATURES[name], X, degree)
-    kernel = make_kernel(name, degree=degree)
-    np.testing.assert_allclose(kernel(X), expected, rtol=1e-12)
+    X = (rng.random((rows, n)) < rng.random((rows, 1))).astype(int)
+    X[rng.integers(rows)] = rng.integers(2)
+    return X, rng
+
+
+def check(name, X, params):
+    expected = reference.gram(name, X, **params)
+    kernel = make_kernel(name, **params)
+    np.testing.assert_allclose(kernel(X), expected, rtol=1e-10)
     np.testing.assert_allclose(
-        kernel(X, normalize=True), reference.normalised(expected), rtol=1e-12, atol=1e-14
+        kernel(X, normalize=True), reference.normalised(expected), rtol=1e-10, atol=1e-14
     )
 
 
-def test_degree_of_no_feature_is_refused():
-    with pytest.raises(InputError, match="degree must be a whole number from 1 to 3, not 4"):
-        make_kernel("md", degree=4)(np.ones((2, 3)))
+@settings(max_examples=80, deadline=None)
+@given(CASES)
+@pytest.mark.parametrize("name", ONE)
+def test_one_degree(name, case):
+    X, rng = vectors(*case)
+    check(name, X, {"degree": int(rng.integers(1, case[1] + 1))})
+
+
+@settings(max_examples=60, deadline=None)
+@given(CASES, st.integers(1, 3), st.integers(1, 3))
+@pytest.mark.parametrize("name", TWO)
+def test_normal_forms(name, case, d, c):
+    seed, n, rows = case
+    n = min(n, 4 if name in ("dnf", "cnf") else 5)
+    inner = c if name in ("mdnf", "dnf", "mdnf-sum") else d
+    assume(inner <= n)
+    clauses = {
+        "mdnf": comb(n, c),
+        "dnf": 2**c * comb(n, c),
+        "mdnf-sum": sum(comb(n, k) for k in range(1, c + 1)),
+    }
+    assume(d <= clauses.get(name, d))
+    X, _ = vectors(seed, n, rows)
+    check(name, X, {"d": d, "c": c})
+
+
+@settings(max_examples=40, deadline=None)
+@given(CASES)
+@pytest.mark.parametrize("name", NONE)
+def test_without_parameters(name, case):
+    check(name, vectors(*case)[0], {})
+
+
+@settings(max_examples=40, deadline=None)
+@given(CASES)
+@pytest.mark.parametrize("name", ["sadohara-mdnf", "sadohara-dnf"])
+def test_sadohara(name, case):
+    X, rng = vectors(*case)
+    n = case[1]
+    arity = int(rng.integers(1, n + 1))
+    check(name, X, {"arity": arity})
+    np.testing.assert_allclose(make_kernel(name)(X), reference.gram(name, X, arity=n), rtol=1e-10)
+    sigma = 0.3
+    a, b = X[:, None, :], X[None, :, :]
+    agree = a * b if name == "sadohara-mdnf" else a * b + (1 - a) * (1 - b)
+    np.testing.assert_allclose(
+        make_kernel(name, sigma=sigma)(X), (sigma * agree + 1).prod(axis=2) - 1, rtol=1e-10, atol=1e-14
+    )
+    weighted = sum(sigma**i * np.vectorize(comb)(agree.sum(axis=2), i) for i in range(1, arity + 1))
+    np.testing.assert_allclose(
+        make_kernel(name, sigma=sigma, arity=arity)(X), weighted, rtol=1e-10, atol=1e-14
+    )
+
+
+def hits(size, x, z, both, d):
+    """Exact: d-subsets of `size` features that meet both sets."""
+    return comb(size, d) - comb(size - x, d) - comb(size - z, d) + comb(size - x - z + both, d)
+
+
+@pytest.mark.parametrize(
+    "n, c, d", [(240, 3, 5), (240, 10, 3), (240, 120, 2), (60, 5, 300), (943, 2, 40)]
+)
+def test_normal_forms_equal_exact_integers_far_beyond_float64(n, c, d):
+    rng = np.random.default_rng(n + c)
+    X = np.zeros((7, n), dtype=np.int8)
+    for row, size in enumerate([max(c - 1, 0), c, c + 1, n // 2 + c // 2, n - 2, n - 1, n]):
+        X[row, rng.permutation(n)[:size]] = 1
+    X[1, :] = 0
+    X[1, np.flatnonzero(X[2])[:c]] = 1  # a vector just inside another
+    S = X.astype(int) @ X.T.astype(int)
+    L = n - X.sum(1)[:, None] - X.sum(1)[None, :] + 2 * S
+    monotone, signed = make_kernel("mdnf", d=d, c=c), make_kernel("dnf", d=d, c=c)
+    size, own = comb(n, c), comb(n, c)
+    for kernel, value in (
+        (
+            monotone,
+            lambda i, j: hits(
+                size, comb(int(S[i, i]), c), comb(int(S[j, j]), c), comb(int(S[i, j]), c), d
+            ),
+        ),
+        (signed, lambda i, j: hits(2**c * size, own, own, comb(int(L[i, j]), c), d)),
+    ):
+        K = kernel(X, normalize=True)
+        for i in range(7):
+            for j in range(i):
+                exact, a, b = value(i, j), value(i, i), value(j, j)
+                expected = 0.0 if a * b == 0 else float(Fraction(exact * exact, a * b)) ** 0.5
+                assert K[i, j] == pytest.approx(expected, rel=1e-9, abs=1e-150), (i, j)
+
+
+@pytest.mark.parametrize("name", ["mcnf", "cnf"])
+def test_conjunctive_forms_equal_exact_integers(name):
+    n, d, c = 100, 4, 3
+    rng = np.random.default_rng(0)
+    X = (rng.random((6, n)) < [[0.0], [0.02], [0.1], [0.5], [0.9], [1.0]]).astype(int)
+    S = X @ X.T
+    K = make_kernel(name, d=d, c=c)(X, normalize=True)
+
+    def value(i, j):
+        if name == "mcnf":
+            inner = hits(n, int(S[i, i]), int(S[j, j]), int(S[i, j]), d)
+        else:
+            agree = n - int(S[i, i]) - int(S[j, j]) + 2 * int(S[i, j])
+            inner = (2**d - 2) * comb(n, d) + comb(agree, d)
+        return comb(inner, c)
+
+    for i in range(6):
+        for j in range(i):
+            a, b = value(i, i), value(j, j)
+            expected = 0.0 if a * b == 0 else float(Fraction(value(i, j) ** 2, a * b)) ** 0.5
+            assert K[i, j] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name, params, text",
+    [
+        ("md", {"degree": 4}, "degree must be a whole number from 1 to 3, not 4"),
+        ("c", {"degree": 4}, "degree"),
+        ("mdnf", {"c": 4}, "c must be"),
+        ("mcnf", {"d": 4}, "d must be"),
+        ("mdnf", {"c": 2, "d": 4}, "d must be at most the number of clauses, 3, not 4"),
+        ("sadohara-dnf", {"arity": 4}, "arity"),
+    ],
+)
+def test_degrees_of_no_feature_are_refused(name, params, text):
+    with pytest.raises(InputError, match=text):
+        make_kernel(name, **params)(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("params", [{"sigma": 0}, {"sigma": -1}, {"arity": 0}])
+def test_sadoharas_parameters(params):
+    with pytest.raises(InputError):
+        make_kernel("sadohara-dnf", **params)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from recsys import make_ranker
 from recsys.kernels import list_kernels, make_kernel
 from tests.reference import rankers as reference
-from tests.strategies import liked_matrices
+from tests.strategies import SMALL_KERNELS, liked_matrices
 
 SMALL = settings(max_examples=25, deadline=None)
 
@@ -66,12 +66,13 @@ def test_slim(l1, l2, R):
 @pytest.mark.parametrize("name", list_kernels())
 def test_cf_komd(name, q, R):
     dense = R.toarray()
-    K = make_kernel(name)(dense.T, normalize=True)
+    small = SMALL_KERNELS.get(name, {})
+    K = make_kernel(name, **small)(dense.T, normalize=True)
     empty = ~dense.any(axis=0)
     K[empty] = K[:, empty] = 0
     np.fill_diagonal(K, 1)
     expected = reference.cf_komd(K, dense, 0.05, q)
-    compare(make_ranker("cf-komd", kernel=name, regularization=0.05, q=q), expected, R, 2e-5)
+    compare(make_ranker("cf-komd", kernel=name, regularization=0.05, q=q, **small), expected, R, 2e-5)
 
 
 @SMALL

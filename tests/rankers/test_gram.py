@@ -10,14 +10,14 @@ from hypothesis import given, settings
 
 from recsys import InputError
 from recsys.kernels import item_gram, list_kernels, make_kernel
-from tests.strategies import liked_matrices
+from tests.strategies import SMALL_KERNELS, liked_matrices
 
 
 @settings(max_examples=40, deadline=None)
 @given(liked_matrices(min_users=2, max_users=10))
 @pytest.mark.parametrize("name", list_kernels())
 def test_equals_the_kernel_called_on_the_columns(name, R):
-    kernel = make_kernel(name)
+    kernel = make_kernel(name, **SMALL_KERNELS.get(name, {}))
     K = item_gram(R, kernel)
     expected = kernel(R.T.tocsr(), normalize=True)
     empty = np.asarray(R.sum(axis=0)).ravel() == 0

@@ -1,20 +1,62 @@
-"""Kernels by enumerating their feature space: every conjunction or disjunction of variables."""
+"""Kernels by enumerating their feature space: every formula over the variables."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
 
+def literals(x):
+    return [*x, *(1 - v for v in x)]
+
+
 def conjunctions(x, degree):
-    return np.array([all(x[i] for i in c) for c in combinations(range(len(x)), degree)], float)
+    return [all(clause) for clause in combinations(x, degree)]
 
 
 def disjunctions(x, degree):
-    return np.array([any(x[i] for i in c) for c in combinations(range(len(x)), degree)], float)
+    return [any(clause) for clause in combinations(x, degree)]
 
 
-def gram(features, X, degree):
-    F = np.array([features(x, degree) for x in X])
+def signed(x, degree, connective):
+    """One formula for each choice of variables and of their signs."""
+    return [
+        connective(x[i] == s for i, s in zip(chosen, signs, strict=True))
+        for chosen in combinations(range(len(x)), degree)
+        for signs in product((0, 1), repeat=degree)
+    ]
+
+
+def up_to(x, degree):
+    return [value for c in range(1, degree + 1) for value in conjunctions(x, c)]
+
+
+def signed_up_to(x, degree):
+    return [value for c in range(1, degree + 1) for value in signed(x, c, all)]
+
+
+FEATURES = {
+    "linear": lambda x: list(x),
+    "negation": lambda x: [1 - v for v in x],
+    "literal": literals,
+    "mc": lambda x, degree: conjunctions(x, degree),
+    "anova": lambda x, degree: conjunctions(x, degree),
+    "md": lambda x, degree: disjunctions(x, degree),
+    "c": lambda x, degree: signed(x, degree, all),
+    "d": lambda x, degree: signed(x, degree, any),
+    "mdnf": lambda x, d, c: disjunctions(conjunctions(x, c), d),
+    "dnf": lambda x, d, c: disjunctions(signed(x, c, all), d),
+    "mcnf": lambda x, d, c: conjunctions(disjunctions(x, d), c),
+    "cnf": lambda x, d, c: conjunctions(signed(x, d, any), c),
+    "mc-sum": lambda x, degree: up_to(x, degree),
+    "mdnf-sum": lambda x, d, c: [v for k in range(1, d + 1) for v in disjunctions(up_to(x, c), k)],
+    "all-subsets": lambda x: [True, *up_to(x, len(x))],
+    "sadohara-mdnf": lambda x, arity: up_to(x, arity),
+    "sadohara-dnf": lambda x, arity: signed_up_to(x, arity),
+}
+
+
+def gram(name, X, **params):
+    F = np.array([FEATURES[name](x, **params) for x in X], dtype=float).reshape(len(X), -1)
     return F @ F.T
 
 
