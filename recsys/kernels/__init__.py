@@ -1,6 +1,29 @@
-"""Kernels of binary vectors, and Gram matrices of a catalogue's items."""
+"""Kernels of binary vectors, Gram matrices of a catalogue's items, and what they can express."""
 
+from recsys.kernels import propositional
 from recsys.kernels.base import Kernel, list_kernels, make_kernel
 from recsys.kernels.gram import item_gram
+from recsys.kernels.recursions import degree_path
+from recsys.kernels.spectral import (
+    margin,
+    mc_decomposition,
+    more_general,
+    normalized,
+    radius,
+    spectral_ratio,
+)
 
-__all__ = ["Kernel", "item_gram", "list_kernels", "make_kernel"]
+__all__ = [
+    "Kernel",
+    "degree_path",
+    "item_gram",
+    "list_kernels",
+    "make_kernel",
+    "margin",
+    "mc_decomposition",
+    "more_general",
+    "normalized",
+    "propositional",
+    "radius",
+    "spectral_ratio",
+]

@@ -157,6 +157,11 @@ def _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out
     if code == 0:  # linear: a loop that vectorises
         for j in range(i + 1, m):
             out[i, j] = count[j] * (wi * w[j])
+    elif code == 4 and zero_at_zero:  # CONJUNCTION, the logarithm of a table: no call per entry
+        for j in range(i + 1, m):
+            if count[j] > 0:
+                shift = table[count[j]] - wi - w[j]
+                out[i, j] = np.exp(shift) if shift > -np.inf else 0.0
     elif zero_at_zero:
         for j in range(i + 1, m):
             if count[j] > 0:
