@@ -83,6 +83,11 @@ def progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8, whole or not at all; raises as `write_bytes`."""
+    write_bytes(path, text.encode("utf-8", errors="surrogatepass"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a file whole or not at all.
 
     Raises
@@ -95,8 +100,8 @@ def write_text(path: Path, text: str) -> None:
             raise InputError(f"{path} is a folder; name a file")
         handle, name = tempfile.mkstemp(".recsys-tmp", f".{path.name}.", path.parent)
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
             os.chmod(name, 0o644)
             os.replace(name, path)
         except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -107,7 +108,7 @@ class KOMD(ClassifierMixin, BaseEstimator):
         if self._precomputed:
             if Z is None and not hasattr(self, "dual_") and X.shape[0] != X.shape[1]:
                 raise InputError(f"a precomputed kernel must be square to fit, not {X.shape}")
-            return np.asarray(X, dtype=np.float64)
+            return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
         return resolve(self.kernel, self.kernel_params)(X, Z, normalize=self.normalize)
 
     def __sklearn_tags__(self) -> Any:

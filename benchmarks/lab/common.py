@@ -1,0 +1,120 @@
+"""What the scripts share: tables, nested validation, files and charts."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC
+
+from recsys.data.tables import OneHot, list_tables, load_table
+from recsys.kernels import make_kernel
+
+RESULTS = Path(__file__).parent.parent / "results"
+COSTS = [2.0**k for k in range(-5, 5)]
+LARGE = 1000  # rows beyond which one inner fold decides instead of five
+
+
+def table(name: str) -> OneHot:
+    return load_table(name, Path(os.environ["RECSYS_DATA"]) / "categorical")
+
+
+def names(without: Sequence[str] = ()) -> list[str]:
+    return [name for name in list_tables() if name not in without]
+
+
+def rbf(gamma: float) -> Callable[..., np.ndarray]:
+    return make_kernel("rbf", gamma=gamma)
+
+
+def family(name: str) -> list[tuple[str, Any]]:
+    """Return the labelled kernels of Table 6.2 that one row of Tables 6.3 and 6.4 chooses from."""
+    if name == "linear":
+        return [("", make_kernel("linear"))]
+    if name == "rbf":
+        return [(f"gamma={10.0**k:g}", rbf(10.0**k)) for k in range(-4, 4)]
+    if name in ("mc", "md", "c", "d"):
+        return [(f"degree={k}", make_kernel(name, degree=k)) for k in range(1, 6)]
+    return [(f"d={d} c={c}", make_kernel(name, d=d, c=c)) for d in range(1, 5) for c in range(1, 5)]
+
+
+def svm_auc(K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, cost: float) -> float:
+    model = SVC(C=cost, kernel="precomputed", tol=1e-4, cache_size=500).fit(
+        K[np.ix_(train, train)], y[train]
+    )
+    return float(roc_auc_score(y[test], model.decision_function(K[np.ix_(test, train)])))
+
+
+def nested_auc(
+    grams: Sequence[np.ndarray], y: np.ndarray, seed: int, inner: int, outer: int = 5
+) -> list[float]:
+    """Return one AUC an outer fold.
+
+    In its training part the kernel is chosen at C = 1 and then C for that kernel, each by the
+    mean AUC of the first `inner` of five inner folds.
+    """
+    out = []
+    for train, test in StratifiedKFold(outer, shuffle=True, random_state=seed).split(y, y):
+        folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]))[:inner]
+
+        def score(K: np.ndarray, cost: float, train: np.ndarray = train, folds: list = folds) -> float:
+            return float(np.mean([svm_auc(K, y, train[a], train[b], cost) for a, b in folds]))
+
+        K = max(grams, key=lambda K: score(K, 1.0)) if len(grams) > 1 else grams[0]
+        cost = max(COSTS, key=lambda c: score(K, c))
+        out.append(svm_auc(K, y, train, test, cost))
+    return out
+
+
+def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    with open(RESULTS / f"{name}.csv", "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows:
+            writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
+
+
+def read_csv(name: str) -> list[dict[str, str]]:
+    with open(RESULTS / f"{name}.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def figure(
+    columns: int, rows: int = 1, size: tuple[float, float] = (4.2, 3.2)
+) -> tuple[Any, np.ndarray]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(rows, columns, figsize=(size[0] * columns, size[1] * rows), squeeze=False)
+    return fig, axes.ravel()
+
+
+def write_png(name: str, fig: Any) -> None:
+    fig.tight_layout()
+    fig.savefig(RESULTS / f"{name}.png", dpi=110)
+
+
+def each(function: Callable[..., Any], jobs: Sequence[tuple], processes: int = 2) -> list[Any]:
+    """Run jobs on both cores, one numba thread each, saying when each is done."""
+    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    started = time.perf_counter()
+    out = []
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(function, *job) for job in jobs]
+        for job, result in zip(jobs, waiting, strict=True):
+            out.append(result.result())
+            print(f"{time.perf_counter() - started:6.0f} s  {' '.join(map(str, job))[:80]}", flush=True)
+    return out

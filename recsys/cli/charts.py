@@ -1,0 +1,51 @@
+"""Charts as PNG files through matplotlib, an optional dependency."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from recsys.cli.terminal import write_bytes
+from recsys.errors import InputError
+
+# Okabe and Ito's colours, told apart by colour-blind readers, and marks for printing in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKS = "osD^vPX"
+
+
+def require(option: str) -> None:
+    """Refuse an option that draws when matplotlib is not installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError(f"{option} needs matplotlib: pip install 'recsys[plot]'")
+
+
+def draw_lines(
+    path: Path, lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, title: str
+) -> None:
+    """Draw one line a name and write the chart.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5))
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for k, (name, points) in enumerate(lines.items()):
+        colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+        axes.plot([p[0] for p in points], [p[1] for p in points], label=name, color=colour, marker=mark)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=120)
+    write_bytes(path, out.getvalue())

@@ -1,0 +1,355 @@
+"""Categorical tables, one-hot: ARFF and CSV files, and the benchmark tables of Boolean learning.
+
+Every column becomes one 0/1 feature a value, named `column=value`, so that each row has as
+many ones as there are columns. Rows with a missing value (`?` or empty) are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.readers import read_table
+from recsys.data.streams import read_text
+from recsys.errors import DatasetError, InputError
+from recsys.registry import did_you_mean
+
+MISSING = ("?", "")
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """A two-class table over 0/1 features.
+
+    Attributes
+    ----------
+    X : (rows, features) uint8
+    y : (rows,) int64
+        1 for the positive class.
+    names : tuple of str
+        Feature names, `column=value`.
+    target : str
+        What y = 1 means, `column=value`.
+    notes : tuple of str
+    """
+
+    X: NDArray[np.uint8]
+    y: NDArray[np.int64]
+    names: tuple[str, ...]
+    target: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def read_categorical(
+    path: str | Path, target: str | None = None, positive: str | Sequence[str] | None = None
+) -> OneHot:
+    """Read an ARFF or delimited file of categories and encode it.
+
+    Parameters
+    ----------
+    path : path
+    target : str, optional
+        Column of the class; the last when not given.
+    positive : str or sequence of str, optional
+        Its value (or values) that are to be learned; of two values the more frequent one when
+        not given.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, the column or value is unknown, or fewer than two classes
+        are left.
+    """
+    path = Path(path)
+    names, rows = _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
+    return encode(names, rows, target, positive, str(path))
+
+
+def encode(
+    names: list[str], rows: list[list[str]], target: str | None, positive: str | Sequence[str] | None,
+    source: str,
+) -> OneHot:  # fmt: skip
+    """Encode rows of categories; arguments and errors as in `read_categorical`."""
+    target = names[-1] if target is None else target
+    if target not in names:
+        raise InputError(f"{source}: no column {target!r} ({did_you_mean(target, names)})")
+    cells = np.array(rows, dtype=object).reshape(len(rows), len(names))
+    known = ~np.isin(cells, MISSING).any(axis=1)
+    dropped = int((~known).sum())
+    cells = cells[known]
+    if len(cells) == 0:
+        raise InputError(f"{source}: no rows left; all {dropped:,} have a missing value")
+    label = cells[:, names.index(target)]
+    values, counts = np.unique(label, return_counts=True)
+    if positive is None:
+        if len(values) != 2:
+            found = ", ".join(map(str, values[:12]))
+            raise InputError(
+                f"{source}: {target} has {len(values)} values ({found}); "
+                "name the one to learn with --positive"
+            )
+        positive = [str(values[np.argmax(counts)])]
+    wanted = [positive] if isinstance(positive, str) else list(positive)
+    for value in wanted:
+        if value not in values:
+            raise InputError(
+                f"{source}: {target} is never {value!r} ({did_you_mean(value, map(str, values))})"
+            )
+    y = np.isin(label, wanted).astype(np.int64)
+    if y.min() == y.max():
+        raise InputError(
+            f"{source}: every row is {target}={'|'.join(wanted)}: there is nothing to learn"
+        )
+    columns, features = [], []
+    for k, name in enumerate(names):
+        if name != target:
+            for value in sorted(set(cells[:, k])):
+                columns.append(cells[:, k] == value)
+                features.append(f"{name}={value}")
+    notes = (f"{dropped:,} of {len(rows):,} rows with a missing value dropped",) if dropped else ()
+    X = np.array(columns, dtype=np.uint8).T.copy() if columns else np.zeros((len(y), 0), np.uint8)
+    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", notes)
+
+
+def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:
+    names: list[str] = []
+    rows: list[list[str]] = []
+    in_data = False
+    for number, line in enumerate(read_text(path, "latin-1").split("\n"), 1):
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        if in_data:
+            cells = [
+                c.strip().strip("'\"")
+                for c in next(csv.reader([text], quotechar="'", skipinitialspace=True))
+            ]
+            if len(cells) != len(names):
+                raise InputError(
+                    f"{path}, line {number}: {len(cells)} values for {len(names)} attributes"
+                )
+            rows.append(cells)
+        elif text.lower().startswith("@attribute"):
+            found = re.match(r"@attribute\s+('[^']*'|\"[^\"]*\"|\S+)", text, re.I)
+            if found is None:
+                raise InputError(f"{path}, line {number}: an attribute without a name")
+            names.append(found.group(1).strip("'\""))
+        elif text.lower().startswith("@data"):
+            in_data = True
+    if not names or not rows:
+        raise InputError(f"{path}: no ARFF table (attributes and data) in it")
+    return names, rows
+
+
+def _read_delimited(path: Path) -> tuple[list[str], list[list[str]]]:
+    table = read_table(path)
+    if len(set(table.names)) != len(table.names):
+        raise InputError(f"{path}: two columns have one name")
+    columns = [[str(cell).strip() for cell in column] for column in table.columns]
+    return table.names, [list(row) for row in zip(*columns, strict=True)]
+
+
+# The tables of Boolean learning (Polato's thesis, Table 3.1), each with its recipe
+
+
+def list_tables() -> list[str]:
+    """Return the names that `load_table` takes."""
+    return sorted(TABLES)
+
+
+def load_table(name: str, folder: str | Path | None = None) -> OneHot:
+    """Return a table of Boolean learning.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_tables()`.
+    folder : path, optional
+        Where the official files lie; tic-tac-toe and MONK's are generated.
+
+    Raises
+    ------
+    DatasetError
+        If it is unknown, or its file is absent.
+    """
+    if name not in TABLES:
+        raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), TABLES)}")
+    return TABLES[name](Path(folder) if folder is not None else Path())
+
+
+def tic_tac_toe() -> OneHot:
+    """Return all 958 boards at which a game that x began may end; positive: x has won."""
+    squares = [
+        f"{row}-{column}"
+        for row in ("top", "middle", "bottom")
+        for column in ("left", "middle", "right")
+    ]
+    lines = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
+    ends: dict[str, bool] = {}
+
+    def play(board: str, player: str) -> None:
+        for k in range(9):
+            if board[k] == "b":
+                after = board[:k] + player + board[k + 1 :]
+                won = any(all(after[s] == player for s in line) for line in lines)
+                if won or "b" not in after:
+                    ends[after] = won and player == "x"
+                else:
+                    play(after, "o" if player == "x" else "x")
+
+    play("b" * 9, "x")
+    rows = [[*board, "positive" if ends[board] else "negative"] for board in sorted(ends)]
+    return encode([*squares, "class"], rows, "class", "positive", "tic-tac-toe")
+
+
+def monks(number: int) -> OneHot:
+    """Return MONK's problem 1, 2 or 3 over all 432 robots, without the noise of 3's training half."""
+    sizes = (3, 3, 2, 3, 4, 2)
+    names = ("head_shape", "body_shape", "is_smiling", "holding", "jacket_color", "has_tie")
+    rows = []
+    for a in product(*(range(1, size + 1) for size in sizes)):
+        if number == 1:
+            positive = a[0] == a[1] or a[4] == 1
+        elif number == 2:
+            positive = sum(value == 1 for value in a) == 2
+        else:
+            positive = (a[4] == 3 and a[3] == 1) or (a[4] != 4 and a[1] != 3)
+        rows.append([*map(str, a), str(int(positive))])
+    return encode([*names, "class"], rows, "class", "1", f"monks-{number}")
+
+
+def artificial_dnf(
+    disjuncts: int,
+    conjuncts: int,
+    *,
+    rows: int = 1000,
+    features: int = 30,
+    exact: bool = False,
+    seed: int = 0,
+) -> tuple[OneHot, tuple[tuple[int, ...], ...]]:
+    """Return a table whose positive class is a random monotone DNF, and that DNF.
+
+    Each row has a third of the features set, so that all rows have as many ones (7.3.1).
+
+    Parameters
+    ----------
+    disjuncts, conjuncts : int
+        Clauses, and most variables in one (exactly so many if `exact`).
+    rows, features, seed : int
+    """
+    rng = np.random.default_rng(seed)
+    ones = max(1, features // 3)
+    order = np.argsort(rng.random((rows, features)), axis=1)
+    X = np.zeros((rows, features), dtype=np.uint8)
+    np.put_along_axis(X, order[:, :ones], 1, axis=1)
+    for _ in range(1000):
+        sizes = [conjuncts if exact else int(rng.integers(1, conjuncts + 1)) for _ in range(disjuncts)]
+        rule = tuple(tuple(sorted(rng.choice(features, size, replace=False).tolist())) for size in sizes)
+        y = np.any([X[:, clause].all(axis=1) for clause in rule], axis=0).astype(np.int64)
+        distinct = not any(set(a) <= set(b) for a in rule for b in rule if a is not b)
+        if distinct and 0.2 <= y.mean() <= 0.8:
+            break
+    names = tuple(f"x{k}" for k in range(features))
+    return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
+
+
+def _arff(file: str, target: str | None, positive: str | Sequence[str]) -> Callable[[Path], OneHot]:
+    return lambda folder: read_categorical(_present(folder / file), target, positive)
+
+
+def _present(path: Path) -> Path:
+    if not path.is_file():
+        raise DatasetError(f"{path} does not exist: put {path.name} there")
+    return path
+
+
+def _primary_tumor(folder: Path) -> OneHot:
+    """Leave out the two often-missing attributes; the grouping into two classes is ours."""
+    names, rows = _read_arff(_present(folder / "primary.tumor.arff"))
+    keep = [k for k, name in enumerate(names) if name not in ("histologic-type", "degree-of-diffe")]
+    target = "class" if "class" in names else names[0]
+    rows = [[row[k] for k in keep] for row in rows]
+    kept = [names[k] for k in keep]
+    share = _group(rows, kept.index(target), 0.42)
+    return encode(kept, rows, target, share, "primary-tumor")
+
+
+def _soybean(folder: Path) -> OneHot:
+    names, rows = _read_arff(_present(folder / "soybean.arff"))
+    rows = [row for row in rows[:307] if not any(cell in MISSING for cell in row)]
+    return replace(
+        encode(names, rows, "class", _group(rows, names.index("class"), 0.55), "soybean"),
+        notes=("the first 307 rows, those with a missing value dropped",),
+    )
+
+
+def _group(rows: list[list[str]], column: int, share: float) -> list[str]:
+    """Return the largest classes that together come nearest to a share: our two-class grouping."""
+    complete = [row for row in rows if not any(cell in MISSING for cell in row)]
+    values, counts = np.unique([row[column] for row in complete], return_counts=True)
+    order = np.lexsort((values, -counts))
+    total = np.cumsum(counts[order]) / counts.sum()
+    best = int(np.argmin(np.abs(total - share))) + 1
+    return [str(values[k]) for k in order[:best]]
+
+
+def _spect(folder: Path) -> OneHot:
+    parts = [_read_arff(_present(folder / f"spect.{half}.arff")) for half in ("train", "test")]
+    names = parts[0][0]
+    target = next(name for name in names if name.lower() in ("class", "overall_diagnosis"))
+    rows = parts[0][1] + parts[1][1]
+    values = sorted({row[names.index(target)] for row in rows})
+    return encode(names, rows, target, values[-1], "spect")
+
+
+def _splice(folder: Path) -> OneHot:
+    names, rows = _read_arff(_present(folder / "splice.arff"))
+    drop = [k for k, name in enumerate(names) if "name" in name.lower()]
+    target = next(name for name in names if name.lower() == "class")
+    keep = [k for k in range(len(names)) if k not in drop]
+    bases = {"D", "N", "R", "S"}
+    cleaned = [
+        [
+            "?" if cell in bases and names[k] != target else cell
+            for k, cell in enumerate(row)
+            if k in set(keep)
+        ]
+        for row in rows
+    ]
+    return encode([names[k] for k in keep], cleaned, target, ["EI", "IE"], "splice")
+
+
+def _promoters(folder: Path) -> OneHot:
+    text = read_text(_present(folder / "promoters.data"))
+    rows = []
+    for line in filter(str.strip, text.split("\n")):
+        label, _, sequence = (part.strip() for part in line.split(","))
+        rows.append([*sequence, label])
+    return encode([*(f"p{k - 50}" for k in range(57)), "class"], rows, "class", "+", "promoters")
+
+
+def _votes(folder: Path) -> OneHot:
+    names, rows = _read_arff(_present(folder / "vote.arff"))
+    return encode(names, rows, names[-1], "democrat", "house-votes")
+
+
+TABLES: dict[str, Callable[[Path], OneHot]] = {
+    "house-votes": _votes,
+    "kr-vs-kp": _arff("kr-vs-kp.arff", None, "won"),
+    "monks-1": lambda folder: monks(1),
+    "monks-2": lambda folder: monks(2),
+    "monks-3": lambda folder: monks(3),
+    "primary-tumor": _primary_tumor,
+    "promoters": _promoters,
+    "soybean": _soybean,
+    "spect": _spect,
+    "splice": _splice,
+    "tic-tac-toe": lambda folder: tic_tac_toe(),
+}

@@ -1,0 +1,140 @@
+"""A rule: a monotone disjunctive normal form over binary features, and what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from recsys.errors import InputError
+from recsys.kernels.base import binary_rows
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A disjunction of conjunctions of features, such as (a ∧ b) ∨ c.
+
+    Attributes
+    ----------
+    clauses : tuple of tuples of int
+        Features of each conjunction, sorted. No clause makes every vector false, an empty
+        clause every vector true.
+    names : tuple of str
+        Of the features; x0, x1, … where there are none.
+    """
+
+    clauses: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def literals(self) -> int:
+        """Number of literals in all clauses."""
+        return sum(map(len, self.clauses))
+
+    def covers(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Return for each row of X whether the rule holds.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+            An entry above 0 is true.
+        """
+        rows = binary_rows(X, "X")
+        out = np.zeros(rows.shape[0], dtype=bool)
+        for clause in self.clauses:
+            if clause and max(clause) >= rows.shape[1]:
+                raise InputError(f"the rule needs feature {max(clause)}; X has {rows.shape[1]} columns")
+            out |= np.asarray(rows[:, list(clause)].sum(axis=1)).ravel() == len(clause)
+        return out
+
+    def implies(self, other: Rule) -> bool:
+        """Return whether every vector of this rule is one of the other's."""
+        return all(any(set(b) <= set(a) for b in other.clauses) for a in self.clauses)
+
+    def __str__(self) -> str:
+        """Return the rule with the features' names."""
+        if not self.clauses:
+            return "never"
+        parts = []
+        for clause in self.clauses:
+            text = " ∧ ".join(self.names[k] if self.names else f"x{k}" for k in clause)
+            many = len(clause) > 1 and len(self.clauses) > 1
+            parts.append(f"({text})" if many else text or "always")
+        return " ∨ ".join(parts)
+
+
+def tidy(clauses: Iterable[Iterable[int]], names: Sequence[str] = ()) -> Rule:
+    """Return the rule of these clauses without those that another one contains."""
+    sets = sorted({frozenset(map(int, clause)) for clause in clauses}, key=lambda c: (len(c), sorted(c)))
+    kept: list[frozenset[int]] = []
+    for clause in sets:
+        if not any(other <= clause for other in kept):
+            kept.append(clause)
+    return Rule(tuple(tuple(sorted(clause)) for clause in kept), tuple(names))
+
+
+def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
+    """Return yᵢαᵢ of a fitted machine for each training row, those of each class summing to ±1.
+
+    Parameters
+    ----------
+    machine : KOMD, an MKL machine, or scikit-learn's SVC
+        Fitted for two classes.
+    rows : int
+        Of the training data.
+
+    Raises
+    ------
+    InputError
+        If the machine has no such weights, or they are of another number of rows.
+    """
+    check_is_fitted(machine)
+    if hasattr(machine, "dual_"):
+        signed = np.array(machine.dual_, dtype=np.float64)
+    elif hasattr(machine, "dual_coef_") and hasattr(machine, "support_"):
+        coefficients = np.asarray(machine.dual_coef_)
+        if coefficients.shape[0] != 1:
+            raise InputError("a rule is read from a machine of two classes")
+        signed = np.zeros(rows)
+        if len(machine.support_) and machine.support_.max() >= rows:
+            raise InputError(f"the machine was fitted on more than the {rows} rows given")
+        signed[machine.support_] = coefficients[0]
+    else:
+        raise InputError(
+            f"{type(machine).__name__} has no weights on its training rows; "
+            "fit KOMD, an MKL machine or SVC"
+        )
+    if signed.shape != (rows,):
+        raise InputError(f"the machine was fitted on {len(signed)} rows, and {rows} are given")
+    return balanced(signed)
+
+
+def balanced(signed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return signed weights scaled so that the positive and the negative ones sum to ±1."""
+    up, down = np.maximum(signed, 0.0), np.maximum(-signed, 0.0)
+    return up / max(up.sum(), 1e-300) - down / max(down.sum(), 1e-300)
+
+
+def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
+    """Return Σ yᵢαᵢ over the rows that the rule covers: (7.1) up to the constant 1/q.
+
+    At most 1 for weights of `signed_weights`, which a rule reaches that covers every
+    positive support vector and no negative one.
+
+    Notes
+    -----
+    Source: Polato's thesis, 7.1.
+    """
+    return float(np.asarray(signed, dtype=np.float64)[rule.covers(X)].sum())
+
+
+def agreement(rule: Rule, X: ArrayLike, positive: ArrayLike) -> float:
+    """Return the share of rows where the rule holds just where `positive` is true.
+
+    With the labels this is the rule's accuracy, with a machine's decisions its fidelity (7.3.1).
+    """
+    return float(np.mean(rule.covers(X) == np.asarray(positive, dtype=bool)))

@@ -1,0 +1,96 @@
+"""The choice of a kernel by its radius-margin ratio, without validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.checks import check_real
+from recsys.errors import InputError
+from recsys.kernels.spectral import margin_program, radius_program
+from recsys.machines._grams import resolve
+
+SOLVER_TOLERANCE = 1e-7
+
+
+class Selected(NamedTuple):
+    """The kernel with the smallest ratio, its position, and the ratio of each."""
+
+    kernel: Any
+    position: int
+    ratios: NDArray[np.float64]
+
+
+def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> float:
+    """Return R²/(rows·ρ²) of a Gram matrix: the smaller, the lower the bound on the error.
+
+    Parameters
+    ----------
+    K : (rows, rows) float
+    y : (rows,)
+        Two classes.
+    identity : float in 0…1
+        Share of the identity mixed in, K ← (1 − t)·K + t·(mean diagonal)·I, which keeps the
+        ratio finite where the classes cannot be separated.
+
+    Returns
+    -------
+    float
+        Infinite if K does not separate the classes.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or there are not two classes.
+
+    Notes
+    -----
+    Source: Polato's thesis, 8.4 and 9.3.2; ρ is the distance of the hulls, as in `margin`.
+    """
+    G = np.asarray(K, dtype=np.float64)
+    share = check_real("identity", identity, 0.0, 1.0)
+    if share > 0:
+        own = float(np.mean(np.diag(G)))
+        G = (1.0 - share) * G
+        G[np.diag_indices_from(G)] += share * own
+    squared = margin_program(G, y, tol=SOLVER_TOLERANCE).squared
+    floor = 1e-9 * max(float(np.mean(np.diag(G))), 1e-300)
+    if squared <= floor:
+        return float("inf")
+    return radius_program(G, tol=SOLVER_TOLERANCE).squared / squared / len(G)
+
+
+def select_by_ratio(
+    kernels: Sequence[Any], X: ArrayLike, y: ArrayLike, *, normalize: bool = True, identity: float = 0.01
+) -> Selected:
+    """Return the kernel whose radius-margin ratio on (X, y) is smallest; the first of equals.
+
+    Parameters
+    ----------
+    kernels : sequence of str, Kernel, Expression or callable
+    X : (rows, features) binary
+    y : (rows,)
+        Two classes.
+    normalize : bool
+    identity : float in 0…1
+        As in `radius_margin_ratio`.
+
+    Raises
+    ------
+    InputError
+        If there is no kernel, or one is unknown.
+
+    Notes
+    -----
+    Source: Polato's thesis, 8.4.
+    """
+    if len(kernels) == 0:
+        raise InputError("there is no kernel to choose from")
+    ratios = np.array(
+        [radius_margin_ratio(resolve(kernel)(X, normalize=normalize), y, identity) for kernel in kernels]
+    )
+    best = int(np.argmin(ratios))
+    return Selected(kernels[best], best, ratios)

@@ -1,0 +1,83 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from recsys import cli
+
+TABLE = "colour,size,target\n" + "".join(
+    f"{c},{s},{'yes' if c == 'red' and s == 'big' else 'no'}\n"
+    for c in ("red", "blue", "green")
+    for s in ("big", "small")
+    for _ in range(8)
+)
+
+
+@pytest.fixture
+def recsys(capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(TABLE)
+
+    def invoke(*arguments):
+        code = cli.call([str(part) for part in arguments])
+        return (code, *capfd.readouterr())
+
+    return invoke
+
+
+def test_rules_print_the_rule_and_end_with_its_figures(recsys):
+    code, out, err = recsys("rules", "--data", "t.csv", "--target", "target", "--positive", "yes")
+    assert code == 0 and err == ""
+    assert "colour=red ∧ size=big" in out
+    assert re.fullmatch(
+        r"accuracy 1\.000  fidelity 1\.000  clauses 1  literals 2", out.rstrip().split("\n")[-1]
+    )
+
+
+def test_rules_as_json_and_on_a_generated_table(recsys):
+    code, out, _ = recsys("rules", "--data", "monks-1", "--json", "-", "--seed", 3)
+    found = json.loads(out)
+    assert code == 0 and found["accuracy"] == 1.0 and found["seed"] == 3
+    assert ["jacket_color=1"] in found["clauses"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rules"], "pass --data FILE"),
+        (["rules", "--data", "absent.csv"], "absent.csv"),
+        (["rules", "--data", "t.csv", "--target", "tarket"], "did you mean 'target'"),
+        (["rules", "--data", "t.csv", "--test-size", "1.5"], "--test-size"),
+        (["rules", "--data", "t.csv", "--max-clauses", "0"], "--max-clauses"),
+        (["rules", "--data", "t.csv", "--target", "colour"], "--positive"),
+        (["kernels", "--kernel", "mc"], "pass --data FILE"),
+        (["kernels", "--data", "t.csv", "--kernel", "mcc"], "did you mean 'mc'"),
+        (["kernels", "--data", "t.csv", "--kernel", "mc:deg=2"], "did you mean 'degree'"),
+        (["kernels", "--data", "t.csv", "--kernel", "mc", "--kernel", "md", "--out", "k.npy"], "once"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_2(recsys, arguments, message):
+    code, out, err = recsys(*arguments)
+    assert code == 2 and message in err and len(err.strip().split("\n")) == 1 and out == ""
+
+
+def test_kernels_are_listed_computed_written_and_drawn(recsys, tmp_path):
+    code, out, _ = recsys("kernels")
+    assert code == 0 and "mdnf-sum" in out and "degree=2" in out
+    code, out, _ = recsys("kernels", "--data", "t.csv", "--kernel", "mc:degree=2", "--out", "k.npy")
+    K = np.load(tmp_path / "k.npy")
+    assert code == 0 and K.shape == (48, 48) and np.allclose(np.diag(K), 1) and "mc:degree=2" in out
+    code, out, _ = recsys("kernels", "--data", "t.csv", "--json", "-", "--kernel", "linear")
+    assert json.loads(out)[0]["kernel"] == "linear"
+    pytest.importorskip("matplotlib")
+    code, out, _ = recsys("kernels", "--data", "t.csv", "--curve", "c.png", "--up-to", 3)
+    assert code == 0 and (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_chart_without_matplotlib_says_how_to_get_it(recsys, monkeypatch):
+    from recsys.cli import charts
+
+    monkeypatch.setattr(charts.importlib.util, "find_spec", lambda name: None)
+    code, _, err = recsys("kernels", "--data", "t.csv", "--curve", "c.png")
+    assert code == 2 and "pip install 'recsys[plot]'" in err

@@ -1,0 +1,119 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recsys import DatasetError, InputError
+from recsys.data.tables import artificial_dnf, list_tables, load_table, read_categorical
+
+FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere")) / "categorical"
+SHAPES = {  # Table 3.1; house-votes and spect to the last row, the others as their recipes give
+    "house-votes": (232, 32, 0.534), "kr-vs-kp": (3196, 73, 0.522), "monks-1": (432, 17, 0.5),
+    "monks-2": (432, 17, 0.329), "monks-3": (432, 17, 0.528), "promoters": (106, 228, 0.5),
+    "soybean": (266, 97, 0.526), "spect": (267, 44, 0.794), "splice": (3175, 240, 0.481),
+    "tic-tac-toe": (958, 27, 0.653), "primary-tumor": (336, 31, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list_tables())
+def test_tables_have_the_shapes_of_table_3_1(name):
+    generated = name in ("tic-tac-toe", "monks-1", "monks-2", "monks-3")
+    if not generated and not FOLDER.is_dir():
+        pytest.skip("the real tables are not here")
+    table = load_table(name, FOLDER)
+    rows, features, share = SHAPES[name]
+    assert table.X.shape == (rows, features) and len(table.names) == features
+    assert share is None or abs(table.y.mean() - share) < 0.001
+    assert len(set(table.X.sum(axis=1))) == 1, "one value a column"
+
+
+def test_monks_equal_the_official_files():
+    if not FOLDER.is_dir():
+        pytest.skip("the real tables are not here")
+    for number in (1, 2, 3):
+        table = load_table(f"monks-{number}")
+        ours = {tuple(np.flatnonzero(x)): y for x, y in zip(table.X, table.y, strict=True)}
+        for line in (FOLDER / f"monks-{number}.test").read_text().split("\n"):
+            if not line.strip():
+                continue
+            label, *values = line.split()[:7]
+            names = ("head_shape", "body_shape", "is_smiling", "holding", "jacket_color", "has_tie")
+            ones = [table.names.index(f"{n}={v}") for n, v in zip(names, values, strict=True)]
+            assert ours[tuple(sorted(ones))] == int(label)
+
+
+def test_tic_tac_toe_equals_the_official_file():
+    if not FOLDER.is_dir():
+        pytest.skip("the real tables are not here")
+    ours, theirs = (
+        load_table("tic-tac-toe"),
+        read_categorical(FOLDER / "tic-tac-toe.arff", positive="positive"),
+    )
+    assert theirs.X.shape == ours.X.shape
+    theirs_rows = {(tuple(x), y) for x, y in zip(theirs.X, theirs.y, strict=True)}
+    assert {(tuple(x), y) for x, y in zip(ours.X, ours.y, strict=True)} == theirs_rows
+
+
+def test_one_hot_drops_and_counts_rows_with_missing_values(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\nx,1,yes\n?,1,no\ny,,no\ny,2,no\nx,2,no\n")
+    table = read_categorical(path)
+    assert table.names == ("a=x", "a=y", "b=1", "b=2")
+    assert table.X.tolist() == [[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 0, 1]]
+    assert table.y.tolist() == [0, 1, 1] and table.target == "c=no"
+    assert table.notes == ("2 of 5 rows with a missing value dropped",)
+
+
+ARFF = "% a comment\n@relation r\n@attribute 'the a' {x,y}\n@attribute b {1,2}\n@data\n'x',1\ny, 2\n"
+
+
+def test_arff_with_quoted_names(tmp_path):
+    path = tmp_path / "t.arff"
+    path.write_text(ARFF)
+    assert read_categorical(path, positive="2").names == ("the a=x", "the a=y")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a,b\nx,1\ny,2\nz,3\n", {}, "b has 3 values"),
+        ("a,b\nx,1\ny,1\n", {"positive": "1"}, "every row is b=1"),
+        ("a,b\nx,1\ny,2\n", {"positive": "3"}, "b is never '3'"),
+        ("a,b\nx,1\ny,2\n", {"target": "bb"}, "no column 'bb'"),
+        ("a,b\n?,1\n,2\n", {}, "all 2 have a missing value"),
+        ("a,a\nx,1\ny,2\n", {}, "two columns have one name"),
+    ],
+)
+def test_bad_tables_say_what_to_do(tmp_path, text, options, message):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_categorical(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("@relation r\n", "no ARFF table"), (ARFF + "x\n", "line 8: 1 values for 2 attributes")],
+)
+def test_bad_arff_names_the_line(tmp_path, text, message):
+    path = tmp_path / "t.arff"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_categorical(path)
+
+
+def test_unknown_and_absent_tables():
+    with pytest.raises(DatasetError, match="did you mean 'spect'"):
+        load_table("spec")
+    with pytest.raises(DatasetError, match="put kr-vs-kp.arff there"):
+        load_table("kr-vs-kp", "/nowhere")
+
+
+def test_artificial_tables_follow_their_formula():
+    table, rule = artificial_dnf(3, 3, rows=200, seed=1)
+    truth = np.any([table.X[:, clause].all(axis=1) for clause in rule], axis=0)
+    np.testing.assert_array_equal(truth, table.y == 1)
+    assert set(table.X.sum(axis=1)) == {10}
+    again = artificial_dnf(3, 3, rows=200, seed=1)
+    np.testing.assert_array_equal(again[0].X, table.X)

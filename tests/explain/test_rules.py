@@ -1,0 +1,175 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
+
+from recsys import InputError
+from recsys.data.tables import artificial_dnf, load_table
+from recsys.explain import (
+    Rule,
+    agreement,
+    genetic_search,
+    learn_rule,
+    rule_weight,
+    search_rule,
+    signed_weights,
+)
+from recsys.explain.genetic import bitsets
+from recsys.explain.rule import tidy
+from recsys.kernels.base import binary_rows
+from recsys.machines import GRAM, KOMD
+
+
+def cases(seed, rows=14, n=6):
+    rng = np.random.default_rng(seed)
+    return (rng.random((rows, n)) < 0.5).astype(np.uint8), rng.normal(size=rows)
+
+
+def every_clause(n, most):
+    return [c for size in range(1, most + 1) for c in combinations(range(n), size)]
+
+
+def test_a_rule_reads_covers_and_implies():
+    rule = tidy([(2, 0), (1,), (1, 2)], ["a", "b", "c"])
+    assert str(rule) == "b ∨ (a ∧ c)" and rule.literals == 3
+    assert rule.covers(np.array([[1, 0, 1], [0, 1, 0], [1, 0, 0]])).tolist() == [True, True, False]
+    assert (
+        str(Rule(())) == "never" and str(Rule(((),))) == "always" and str(Rule(((0, 1),))) == "x0 ∧ x1"
+    )
+    assert Rule(((0, 1),)).implies(Rule(((1,),))) and not Rule(((1,),)).implies(Rule(((0, 1),)))
+    with pytest.raises(InputError, match="needs feature 7"):
+        Rule(((7,),)).covers(np.ones((1, 3)))
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_implication_is_that_of_truth_tables(seed):
+    rng = np.random.default_rng(seed)
+    pool = every_clause(4, 3)
+    a, b = (tidy([pool[k] for k in rng.integers(len(pool), size=2)]) for _ in range(2))
+    table = np.array([[k >> j & 1 for j in range(4)] for k in range(16)])
+    assert a.implies(b) == bool((~a.covers(table) | b.covers(table)).all())
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_one_clause_is_the_best_of_all(seed, most):
+    X, weights = cases(seed)
+    if not (weights > 0).any():
+        return
+    best = max(rule_weight(Rule((c,)), X, weights) for c in every_clause(6, most))
+    found = search_rule(X, weights, max_clauses=1, max_literals=most)
+    if best > 0:
+        assert found.weight == pytest.approx(best)
+        assert rule_weight(found.rule, X, weights) == pytest.approx(found.weight)
+    else:
+        assert found.rule.clauses == ()
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_two_clauses_come_near_the_best_pair_and_ga_never_beats_it(seed):
+    X, weights = cases(seed)
+    pool = every_clause(6, 2)
+    best = max(0.0, *(rule_weight(Rule((a, b)), X, weights) for a in pool for b in pool))
+    found = search_rule(X, weights, max_clauses=2, max_literals=2)
+    evolved = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=60, seed=seed)
+    assert found.weight <= best + 1e-9 and evolved.weight <= best + 1e-9
+    single = max(rule_weight(Rule((a,)), X, weights) for a in pool)
+    assert found.weight >= single - 1e-9
+
+
+def test_the_genetic_search_finds_small_optima_and_repeats_itself():
+    hits = 0
+    for seed in range(10):
+        X, weights = cases(seed)
+        pool = every_clause(6, 2)
+        best = max(rule_weight(Rule((a, b)), X, weights) for a in pool for b in pool)
+        found = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=200, seed=seed)
+        hits += found.weight > best - 1e-9
+        again = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=200, seed=seed)
+        assert found == again
+    assert hits == 10
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
+def test_bitsets_hold_every_feature(n):
+    rng = np.random.default_rng(n)
+    X = (rng.random((5, n)) < 0.4).astype(np.uint8)
+    words = bitsets(binary_rows(X, "X"))
+    back = [[(int(row[f // 64]) >> (f % 64)) & 1 for f in range(n)] for row in words]
+    np.testing.assert_array_equal(back, X)
+
+
+def test_rules_over_more_features_than_a_word_has_bits():
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 150)) < 0.5).astype(np.uint8)
+    y = X[:, 3] & X[:, 149] | X[:, 70] & X[:, 64]
+    signed = np.where(y == 1, 1.0, -1.0)
+    assert search_rule(X, signed).rule == Rule(((3, 149), (64, 70)))
+    found = genetic_search(X, signed, max_clauses=2, max_literals=2, seed=1)
+    assert found.rule == Rule(((3, 149), (64, 70)))
+
+
+def test_weights_come_from_any_of_the_machines():
+    table, _ = artificial_dnf(2, 2, rows=120, features=12, seed=3)
+    from recsys.kernels import make_kernel
+
+    K = make_kernel("mdnf-sum", d=2, c=2)(table.X, normalize=True)
+    machines = [
+        KOMD(0.0, kernel="mdnf-sum", kernel_params={"d": 2, "c": 2}).fit(table.X, table.y),
+        GRAM(kernels=["linear", make_kernel("mc", degree=2)], max_iter=5).fit(table.X, table.y),
+        SVC(C=1e6, kernel="precomputed").fit(K, table.y),
+    ]
+    for machine in machines:
+        signed = signed_weights(machine, 120)
+        assert signed[signed > 0].sum() == pytest.approx(1) and signed[
+            signed < 0
+        ].sum() == pytest.approx(-1)
+        assert (signed[table.y == 0] <= 0).all() and (signed[table.y == 1] >= 0).all()
+    with pytest.raises(InputError, match="fitted on 120 rows, and 7"):
+        signed_weights(machines[0], 7)
+    with pytest.raises(InputError, match="no weights on its training rows"):
+        from sklearn.linear_model import LogisticRegression
+
+        signed_weights(LogisticRegression().fit(table.X, table.y), 120)
+
+
+@pytest.mark.parametrize("name", ["monks-1", "monks-3", "tic-tac-toe"])
+def test_rules_are_exact_on_held_out_rows(name):
+    table = load_table(name)
+    X, held, y, truth = train_test_split(
+        table.X, table.y, test_size=0.3, random_state=0, stratify=table.y
+    )
+    learned = learn_rule(X, y, names=table.names)
+    assert agreement(learned.rule, held, truth == 1) == 1.0
+
+
+def test_noise_is_not_learned_by_heart():
+    rng = np.random.default_rng(0)
+    table, rule = artificial_dnf(2, 2, rows=600, features=20, seed=5)
+    y = np.where(rng.random(600) < 0.1, 1 - table.y, table.y)
+    learned = learn_rule(table.X[:400], y[:400])
+    clean = agreement(learned.rule, table.X[400:], table.y[400:] == 1)
+    assert clean > 0.95, (learned.rule, rule)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: search_rule(np.eye(3), [1.0, -1.0]), "3 rows and weights of shape"),
+        (lambda: search_rule(np.eye(2), [np.nan, 1.0]), "NaN or infinity"),
+        (lambda: search_rule(np.eye(2), [-1.0, -1.0]), "one row of positive weight"),
+        (lambda: search_rule(np.eye(2), [1.0, -1.0], max_clauses=0), "max_clauses"),
+        (lambda: genetic_search(np.eye(2), [1.0, -1.0], mutation=2.0), "mutation"),
+        (lambda: genetic_search(np.eye(2), [1.0, -1.0], population=1), "population"),
+        (lambda: learn_rule(np.eye(3), [1, 1, 1]), "two classes"),
+    ],
+)
+def test_bad_input_to_a_search(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
