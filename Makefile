@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate test test-all check format clean
+.PHONY: evaluate app test test-all test-browser check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,16 @@ test: $(VENV)/installed
 
 test-all: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
+
+# Playwright's own browsers are not used: the system's Chromium is.
+test-browser: $(VENV)/installed
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 \
+		|| echo "no Chromium, and it could not be installed: install the package chromium"
+	$(BIN)/python -m pytest -m browser tests/app
+
+app: $(VENV)/installed
+	$(BIN)/python -m streamlit run app/main.py
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

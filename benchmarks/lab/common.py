@@ -55,12 +55,17 @@ def svm_auc(K: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, c
 
 
 def nested_auc(
-    grams: Sequence[np.ndarray], y: np.ndarray, seed: int, inner: int, outer: int = 5
+    grams: Sequence[np.ndarray],
+    y: np.ndarray,
+    seed: int,
+    inner: int,
+    outer: int = 5,
+    joint: bool = False,
 ) -> list[float]:
     """Return one AUC an outer fold.
 
-    In its training part the kernel is chosen at C = 1 and then C for that kernel, each by the
-    mean AUC of the first `inner` of five inner folds.
+    In its training part kernel and C are chosen by the mean AUC of the first `inner` of five
+    inner folds: together if `joint`, else the kernel at C = 1 and then C for that kernel.
     """
     out = []
     for train, test in StratifiedKFold(outer, shuffle=True, random_state=seed).split(y, y):
@@ -69,9 +74,12 @@ def nested_auc(
         def score(K: np.ndarray, cost: float, train: np.ndarray = train, folds: list = folds) -> float:
             return float(np.mean([svm_auc(K, y, train[a], train[b], cost) for a, b in folds]))
 
-        K = max(grams, key=lambda K: score(K, 1.0)) if len(grams) > 1 else grams[0]
-        cost = max(COSTS, key=lambda c: score(K, c))
-        out.append(svm_auc(K, y, train, test, cost))
+        pairs = [(k, cost) for k in range(len(grams)) for cost in COSTS]
+        if not joint:
+            best = max(range(len(grams)), key=lambda k: score(grams[k], 1.0)) if len(grams) > 1 else 0
+            pairs = [(best, cost) for cost in COSTS]
+        k, cost = max(pairs, key=lambda pair: score(grams[pair[0]], pair[1]))
+        out.append(svm_auc(grams[k], y, train, test, cost))
     return out
 
 

@@ -1,18 +1,38 @@
 """Why: rules read from kernel machines, and the reasons behind a recommendation."""
 
+from recsys.explain.attributes import Attributes, item_attributes
+from recsys.explain.diversity import list_diversity, mmr, tail_items
 from recsys.explain.genetic import Found, genetic_search
 from recsys.explain.learn import LearnedRule, learn_rule
+from recsys.explain.people import ItemRule, item_rule
+from recsys.explain.reasons import Change, Reasons, because, changes, listing, reasons
 from recsys.explain.rule import Rule, agreement, rule_weight, signed_weights
 from recsys.explain.search import search_rule
+from recsys.explain.taste import TasteRule, taste_rule
 
 __all__ = [
+    "Attributes",
+    "Change",
     "Found",
+    "ItemRule",
     "LearnedRule",
+    "Reasons",
     "Rule",
+    "TasteRule",
     "agreement",
+    "because",
+    "changes",
     "genetic_search",
+    "item_attributes",
+    "item_rule",
     "learn_rule",
+    "list_diversity",
+    "listing",
+    "mmr",
+    "reasons",
     "rule_weight",
     "search_rule",
     "signed_weights",
+    "tail_items",
+    "taste_rule",
 ]

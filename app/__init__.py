@@ -1,0 +1,1 @@
+"""The Streamlit app: `streamlit run app/main.py`."""

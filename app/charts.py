@@ -1,0 +1,74 @@
+"""Charts, in colours that colour-blind readers tell apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+alt.data_transformers.disable_max_rows()
+
+
+def _colour(field: str) -> Any:
+    return alt.Color(
+        field, scale=alt.Scale(range=COLOURS), legend=alt.Legend(orient="bottom", columns=2)
+    )
+
+
+def contributions(names: list[str], values: list[float]) -> Any:
+    """Return bars of each liked item's share, in the order given."""
+    frame = pd.DataFrame({"item": names, "share": values})
+    frame["speaks"] = ["for" if v >= 0 else "against" for v in values]
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X("share", title="share of the score"),
+            y=alt.Y("item", sort=names, title=None, axis=alt.Axis(labelLimit=170)),
+            color=alt.Color(
+                "speaks", scale=alt.Scale(domain=["for", "against"], range=COLOURS[:2]), legend=None
+            ),
+            tooltip=["item", alt.Tooltip("share", format=".4f")],
+        )
+        .properties(height=28 * len(names) + 40)
+    )
+
+
+def lines(frame: pd.DataFrame, x: str, y: str, colour: str, log: bool = False) -> Any:
+    """Return lines with marks of y over x, one a value of `colour`."""
+    scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
+    return (
+        alt.Chart(frame)
+        .mark_line(point=True)
+        .encode(
+            x=alt.X(x, scale=alt.Scale(type="log") if log else alt.Scale()),
+            y=alt.Y(y, scale=scale),
+            color=_colour(colour),
+            tooltip=[x, alt.Tooltip(y, format=".4f"), colour],
+        )
+        .properties(height=320)
+    )
+
+
+def trade_off(frame: pd.DataFrame, x: str, y: str) -> Any:
+    """Return one mark a model: accuracy against something else."""
+    tips = ["model", alt.Tooltip(x, format=".4f"), alt.Tooltip(y, format=".4f")]
+    base = alt.Chart(frame).encode(
+        x=alt.X(x, scale=alt.Scale(zero=False, padding=30)),
+        y=alt.Y(y, scale=alt.Scale(zero=False, padding=20)),
+        color=_colour("model"),
+        tooltip=tips,
+    )
+    return base.mark_point(size=120, filled=True).properties(height=320)
+
+
+def distribution(frame: pd.DataFrame, value: str) -> Any:
+    """Return how users spread, one line a model: the share with at most each value."""
+    return (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after")
+        .encode(x=alt.X(value), y=alt.Y("share of users"), color=_colour("model"))
+        .properties(height=320)
+    )

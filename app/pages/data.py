@@ -1,0 +1,211 @@
+"""Data: upload a table or look at a dataset: sparsity, long tails, kernel density."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import charts, state
+from recsys import InputError
+from recsys.data import read_features, read_interactions
+from recsys.data.profile import PowerLaw, Profile, profile
+from recsys.data.readers import read_table
+
+MOST_BYTES = 200_000_000
+MOST_ROWS = 5_000_000
+DENSE = 60_000  # items beyond which the kernel's density is not computed on a page
+
+
+def page() -> None:
+    """Show the page."""
+    st.header("Data")
+    upload()
+    catalogue = state.choose_data()
+    for note in catalogue.data.notes:
+        st.caption(note)
+    if len(catalogue.labels) > DENSE:
+        st.warning(
+            f"{len(catalogue.labels):,} items are too many for the density of the item kernel here."
+        )
+        st.stop()
+    key = ("profile", catalogue.key)
+    found = state.ready(
+        state.jobs().get(key, lambda progress: profile(catalogue.matrix)), key, "Measuring"
+    )
+    show(catalogue, found)
+
+
+def upload() -> None:
+    """Show the upload, its columns and what is wrong with it."""
+    with st.expander("Upload a table of interactions"):
+        file = st.file_uploader(
+            "CSV, TSV or Parquet; plain or gzip", type=["csv", "tsv", "gz", "parquet", "txt"]
+        )
+        extra = st.file_uploader(
+            "Item table (optional): genres, year, title", type=["csv", "tsv", "gz", "parquet"]
+        )
+        if file is None:
+            st.caption(
+                f"Up to {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows. Files stay on this machine."
+            )
+            return
+        try:
+            content = limited(file)
+            names = columns(content, file.name)
+            user = st.selectbox(
+                "User column", names, index=guess(names, ("user_id", "user", "userid"), 0)
+            )
+            item = st.selectbox(
+                "Item column", names, index=guess(names, ("item_id", "item", "movieid"), 1)
+            )
+            rating = st.selectbox(
+                "Rating column", ["none", *names], index=guess(["none", *names], ("rating",), 0)
+            )
+            least = (
+                st.number_input("Lowest rating that counts as liked", value=0.0)
+                if rating != "none"
+                else None
+            )
+            if not st.button("Use this table", type="primary"):
+                return
+            data = parsed(content, file.name, user, item, None if rating == "none" else rating, least)
+            if extra is not None:
+                with spooled(limited(extra), extra.name) as path:
+                    data = data.with_features(items=read_features(path, None, "item"))
+        except InputError as error:
+            st.error(clean(str(error), file.name))
+            return
+        digest = hashlib.sha256(content + (extra.getvalue() if extra else b"")).hexdigest()
+        choice = f"{digest} {user} {item} {rating} {least}"
+        st.session_state["uploaded"] = (("upload", choice), data)
+        st.session_state["dataset"] = f"upload: {data.name}"
+        st.success(f"{data.n_users:,} users, {data.n_items:,} items, {len(data.users):,} interactions")
+
+
+def limited(file: Any) -> bytes:
+    """Return an upload's bytes, refusing empty and oversized ones."""
+    if file.size == 0:
+        raise InputError("the file is empty")
+    if file.size > MOST_BYTES:
+        raise InputError(
+            f"the file has {file.size / 1e6:.0f} MB; at most {MOST_BYTES / 1e6:.0f} MB are read"
+        )
+    return file.getvalue()
+
+
+class spooled:  # noqa: N801 - used like contextlib's lower-case managers
+    """A temporary file of our own name; only the ending comes from the upload."""
+
+    def __init__(self, content: bytes, name: str) -> None:
+        known = (".csv.gz", ".tsv.gz", ".csv", ".tsv", ".parquet", ".gz", ".txt")
+        self.ending = next((e for e in known if name.lower().endswith(e)), ".csv")
+        self.content = content
+
+    def __enter__(self) -> Path:
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name) / f"upload{self.ending}"
+        path.write_bytes(self.content)
+        return path
+
+    def __exit__(self, *error: object) -> None:
+        self.folder.cleanup()
+
+
+def clean(message: str, name: str) -> str:
+    """Return a reader's message with the upload's name instead of the temporary path."""
+    words = ["the file" if "upload." in word and "/" in word else word for word in message.split()]
+    text = " ".join(words).replace("the file line", "the file, line")
+    return f"{name}: {text}"[:400]
+
+
+@st.cache_data(max_entries=4, show_spinner="Reading")
+def columns(content: bytes, name: str) -> list[str]:
+    """Return the column names of an upload."""
+    with spooled(content, name) as path:
+        table = read_table(path)
+    if len(table) > MOST_ROWS:
+        raise InputError(f"the file has {len(table):,} rows; at most {MOST_ROWS:,} are read")
+    if len(table.names) < 2:
+        raise InputError("a table of interactions needs a column of users and one of items")
+    return list(table.names)
+
+
+@st.cache_data(max_entries=4, show_spinner="Reading")
+def parsed(
+    content: bytes, name: str, user: str, item: str, rating: str | None, least: float | None
+) -> Any:
+    """Return the interactions of an upload."""
+    if user == item:
+        raise InputError("users and items must come from two different columns")
+    with spooled(content, name) as path:
+        return read_interactions(
+            path,
+            user_col=user,
+            item_col=item,
+            rating_col=rating,
+            min_rating=least or None,
+            name=name[:60],
+        )
+
+
+def guess(names: list[str], usual: tuple[str, ...], otherwise: int) -> int:
+    """Return the position of the first usual name."""
+    lower = [name.lower() for name in names]
+    return next((lower.index(name) for name in usual if name in lower), min(otherwise, len(names) - 1))
+
+
+def show(catalogue: state.Catalogue, found: Profile) -> None:
+    """Show what a dataset is like."""
+    n, m = catalogue.matrix.shape
+    for column, (label, value) in zip(
+        st.columns(4),
+        (
+            ("users", f"{n:,}"),
+            ("items", f"{m:,}"),
+            ("interactions", f"{catalogue.matrix.nnz:,}"),
+            ("density", f"{found.density:.3%}"),
+        ),
+        strict=True,
+    ):
+        column.metric(label, value)
+    st.subheader("Long tails")
+    left, right = st.columns(2)
+    for column, what, counts, law in (
+        (left, "users", found.users, found.user_law),
+        (right, "items", found.items, found.item_law),
+    ):
+        column.altair_chart(
+            charts.lines(tail(counts, law), "rank", "likes", "line", log=True), width="stretch"
+        )
+        fit = f"likes ≈ {law.scale:.0f} · rank^−{law.exponent:.2f}, R² {law.r_squared:.2f}"
+        column.caption(f"{what}: {fit} on log axes")
+    st.subheader("Density of the item kernel")
+    st.dataframe(
+        pd.DataFrame(
+            {
+                "of the data": [found.density],
+                "of the linear kernel": [found.kernel_density],
+                "estimated (10.7)": [found.kernel_estimate],
+            }
+        ).style.format("{:.3%}"),
+        hide_index=True,
+    )
+    st.caption(
+        "The estimate assumes likes spread evenly. "
+        "A denser kernel than estimated tells of a few very active users."
+    )
+
+
+def tail(counts: np.ndarray, law: PowerLaw) -> pd.DataFrame:
+    """Return points of a rank plot and of the fitted line, evenly spaced on a log axis."""
+    at = np.unique(np.geomspace(1, max(len(counts), 1), 80).astype(int))
+    real = pd.DataFrame({"rank": at, "likes": counts[at - 1], "line": "data"})
+    fit = pd.DataFrame({"rank": at, "likes": law.scale * at**-law.exponent, "line": "power law"})
+    both = pd.concat([real, fit])
+    return both[both["likes"] >= 0.5]

@@ -1,0 +1,169 @@
+"""Evaluate: models measured in the background, with intervals, spread and trade-off."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import charts, state
+from app.jobs import Job
+from recsys import InputError, make_ranker
+from recsys.cli.terminal import csv_text
+from recsys.data import PROTOCOLS
+from recsys.evaluation import Report, evaluate
+from recsys.rankers import parse_spec
+
+METRICS = (
+    "auc",
+    "ndcg@10",
+    "map@10",
+    "recall@10",
+    "precision@10",
+    "hit@10",
+    "mrr@10",
+    "coverage@10",
+    "novelty@10",
+)
+
+
+def page() -> None:
+    """Show the page."""
+    st.header("Evaluate")
+    catalogue = state.choose_data()
+    with st.form("evaluation"):
+        models = st.multiselect("Models", state.MODELS, ["popularity", "ease", state.MODELS[0]])
+        more = st.text_input("Another model", placeholder="cf-komd:kernel=mdnf,d=2,c=2")
+        one, two, three = st.columns(3)
+        protocol = one.selectbox("Protocol", list(PROTOCOLS))
+        folds = two.number_input("Folds", 1, 10, 2, help="Only the half-profile protocols have several.")
+        seed = three.number_input("Seed", 0, 10_000, 0)
+        metrics = st.multiselect("Metrics", METRICS, ["auc", "ndcg@10", "novelty@10"])
+        pressed = st.form_submit_button("Run", type="primary")
+    specs = [*models, *([more.strip()] if more.strip() else [])]
+    if pressed:
+        start(catalogue, specs, protocol, int(folds), int(seed), metrics)
+    job: Job | None = st.session_state.get("evaluation job")
+    if job is None:
+        st.info("Choose models and press Run. It runs in the background: other pages stay usable.")
+    elif not job.over:
+        running(job)
+    elif job.error is not None:
+        st.error("The evaluation was cancelled." if job.error == "cancelled" else job.error)
+    else:
+        show(job.result)
+
+
+def start(
+    catalogue: state.Catalogue,
+    specs: list[str],
+    protocol: str,
+    folds: int,
+    seed: int,
+    metrics: list[str],
+) -> None:
+    """Start an evaluation; a wrong specification is told at once."""
+    try:
+        chosen = []
+        for spec in specs:
+            name, params = parse_spec(spec)
+            chosen.append((spec, params, make_ranker(name, **params)))
+    except InputError as error:
+        st.session_state.pop("evaluation job", None)
+        st.error(str(error))
+        st.stop()
+    running_one: Job | None = st.session_state.get("evaluation job")
+    if running_one is not None:
+        running_one.cancel()
+    several = folds if protocol.startswith("half-profile") else None
+    st.session_state["evaluation job"] = Job(
+        lambda progress: evaluate(
+            catalogue.data, chosen, protocol=protocol, folds=max(2, several) if several else None,
+            only_folds=several, metrics=metrics, seed=seed, progress=progress,
+        )
+    )  # fmt: skip
+
+
+@st.fragment(run_every=0.7)
+def running(job: Job) -> None:
+    """Show progress and the way out."""
+    if job.over:
+        st.rerun()
+    share = job.done / job.total if job.total else 0.0
+    st.progress(min(share, 1.0), text=job.text)
+    if st.button("Cancel"):
+        job.cancel()
+
+
+def show(report: Report) -> None:
+    """Show a report: table, differences, spread, trade-off, files."""
+    st.caption(
+        f"{report.dataset}: {report.users:,} users, {report.items:,} items, "
+        f"{report.interactions:,} interactions; {report.protocol}, seed {report.seed}"
+    )
+    names = list(report.definitions)
+    table = pd.DataFrame(
+        [
+            {
+                "model": r.model,
+                **{n: r.metrics[n].mean for n in names},
+                "fit s": r.fit_seconds,
+                "score s": r.score_seconds,
+            }
+            for r in report.results
+        ]
+    )
+    st.dataframe(table.style.format(precision=4).highlight_max(names, color="#cfe8f5"), hide_index=True)
+    if report.comparisons:
+        st.subheader("Differences over users")
+        pairs = pd.DataFrame(report.comparisons)
+        st.dataframe(pairs.style.format(precision=4), hide_index=True)
+    name = st.selectbox("Look closer at", names)
+    st.subheader("How users spread")
+    st.altair_chart(charts.distribution(_spread(report, name), name), width="stretch")
+    others = [n for n in names if n != name]
+    if others:
+        other = st.selectbox("Trade off against", others, index=len(others) - 1)
+        st.altair_chart(charts.trade_off(table[["model", name, other]], other, name), width="stretch")
+    with st.expander("What the figures mean"):
+        for line in report.sentences():
+            st.text(line)
+    left, right = st.columns(2)
+    left.download_button(
+        "Download JSON",
+        json.dumps(_plain(report.as_dict()), indent=2),
+        "evaluation.json",
+        "application/json",
+    )
+    text = csv_text(tuple(table.columns), table.itertuples(index=False))
+    right.download_button("Download CSV", text, "evaluation.csv", "text/csv")
+
+
+def _spread(report: Report, name: str) -> pd.DataFrame:
+    parts = []
+    for result in report.results:
+        values = np.sort(result.per_user[name][np.isfinite(result.per_user[name])])
+        at = np.unique(np.linspace(0, len(values) - 1, 200).astype(int)) if len(values) else []
+        parts.append(
+            pd.DataFrame(
+                {
+                    name: values[at],
+                    "share of users": (np.array(at) + 1) / max(len(values), 1),
+                    "model": result.model,
+                }
+            )
+        )
+    return pd.concat(parts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
