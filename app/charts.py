@@ -13,7 +13,9 @@ alt.data_transformers.disable_max_rows()
 
 def _colour(field: str) -> Any:
     return alt.Color(
-        field, scale=alt.Scale(range=COLOURS), legend=alt.Legend(orient="bottom", columns=2)
+        field,
+        scale=alt.Scale(range=COLOURS),
+        legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None),
     )
 
 
@@ -48,7 +50,7 @@ def lines(frame: pd.DataFrame, x: str, y: str, colour: str, log: bool = False) -
             color=_colour(colour),
             tooltip=[x, alt.Tooltip(y, format=".4f"), colour],
         )
-        .properties(height=320)
+        .properties(height=380)
     )
 
 
@@ -61,7 +63,7 @@ def trade_off(frame: pd.DataFrame, x: str, y: str) -> Any:
         color=_colour("model"),
         tooltip=tips,
     )
-    return base.mark_point(size=120, filled=True).properties(height=320)
+    return base.mark_point(size=120, filled=True).properties(height=380)
 
 
 def distribution(frame: pd.DataFrame, value: str) -> Any:
@@ -70,5 +72,5 @@ def distribution(frame: pd.DataFrame, value: str) -> Any:
         alt.Chart(frame)
         .mark_line(interpolate="step-after")
         .encode(x=alt.X(value), y=alt.Y("share of users"), color=_colour("model"))
-        .properties(height=320)
+        .properties(height=380)
     )

@@ -9,7 +9,7 @@ import streamlit as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from app.pages import data, evaluate, explain, kernels, recommend  # noqa: E402
+from app.views import data, evaluate, explain, kernels, recommend  # noqa: E402
 
 PAGES = [
     st.Page(recommend.page, title="Recommend", url_path="recommend", default=True),

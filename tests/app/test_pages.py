@@ -13,7 +13,7 @@ HARNESS = """
 import sys
 sys.path.insert(0, {root!r})
 import streamlit as st
-from app.pages import {page}
+from app.views import {page}
 st.session_state["explain page"] = "x"
 {page}.page()
 """
@@ -164,7 +164,7 @@ UPLOADS = {
 
 @pytest.mark.parametrize("content", UPLOADS)
 def test_bad_uploads_are_one_sentence(content):
-    from app.pages import data
+    from app.views import data
 
     class File:
         name, size = "<img src=x>.csv", len(content)
@@ -181,7 +181,7 @@ def test_bad_uploads_are_one_sentence(content):
 
 
 def test_oversized_uploads_are_not_read():
-    from app.pages import data
+    from app.views import data
     from recsys import InputError
 
     class File:
@@ -195,7 +195,7 @@ def test_oversized_uploads_are_not_read():
 
 
 def test_uploads_become_interactions_whatever_their_name():
-    from app.pages import data
+    from app.views import data
 
     found = data.parsed(b"who,what\na,x\na,y\nb,x\n", "../../etc/passwd", "who", "what", None, None)
     assert (found.n_users, found.n_items) == (2, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from app import charts, state
-from app.pages.recommend import choose_profile, taste
+from app.views.recommend import choose_profile, taste
 from recsys.explain import because, changes, item_rule, listing, reasons
 
 

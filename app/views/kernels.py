@@ -10,7 +10,7 @@ import streamlit as st
 from sklearn.model_selection import train_test_split
 
 from app import charts, state
-from app.pages.data import clean, limited, spooled
+from app.views.data import clean, limited, spooled
 from recsys import InputError, make_ranker
 from recsys.data.tables import OneHot, load_table, read_categorical
 from recsys.evaluation import evaluate

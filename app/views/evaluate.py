@@ -120,7 +120,8 @@ def show(report: Report) -> None:
     if report.comparisons:
         st.subheader("Differences over users")
         pairs = pd.DataFrame(report.comparisons)
-        st.dataframe(pairs.style.format(precision=4), hide_index=True)
+        small = {"p_value": "{:.2g}", "p_holm": "{:.2g}"}
+        st.dataframe(pairs.style.format(small, precision=4), hide_index=True)
     name = st.selectbox("Look closer at", names)
     st.subheader("How users spread")
     st.altair_chart(charts.distribution(_spread(report, name), name), width="stretch")
