@@ -93,19 +93,22 @@ class Bank:
     def __init__(
         self, grams: Iterable[NDArray[np.float64]], count: int, rows: int, max_bytes: int | None = None
     ) -> None:
+        if isinstance(grams, np.ndarray) and grams.flags.c_contiguous and grams.dtype == np.float64:
+            self.on_disk, self.all = False, grams  # one array already: read, never written
+            return
         need = 8 * count * rows * rows
         limit = free_memory() // 2 if max_bytes is None else max_bytes
         self.on_disk = need > limit
         shape = (count, rows, rows)
         if self.on_disk:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the bank
-            self.all: NDArray[np.float64] = np.memmap(
-                self._file, dtype=np.float64, mode="w+", shape=shape
-            )
+            self.all = np.memmap(self._file, dtype=np.float64, mode="w+", shape=shape)
         else:
             self.all = np.empty(shape)
         for k, gram in enumerate(grams):
             self.all[k] = gram
+
+    all: NDArray[np.float64]
 
     def close(self) -> None:
         """Give the memory or the file back; the bank is empty afterwards."""
@@ -120,20 +123,22 @@ class Bank:
         return len(self.all)
 
     def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Σ weights[r]·K_r, leaving out those of weight 0."""
-        out = np.zeros(self.all.shape[1:])
-        for weight, gram in zip(weights, self.all, strict=True):
-            if weight > 0:
-                out += weight * gram
-        return out
+        """Return Σ weights[r]·K_r, in one pass over the bank."""
+        count, rows, _ = self.all.shape
+        flat = self.all.reshape(count, -1)
+        return (weights @ flat).reshape(rows, rows)
 
-    def quadratic(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return vᵀ K_r v for each r, over the non-zeros of v only."""
-        support = np.flatnonzero(v)
-        w = v[support]
-        if len(support) < 0.7 * len(v):
-            return np.array([w @ gram[np.ix_(support, support)] @ w for gram in self.all])
-        return np.array([v @ (gram @ v) for gram in self.all])
+    def quadratic(self, *vectors: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return vᵀ K_r v over r for each v, all in one pass over the bank."""
+        V = np.array(vectors).T
+        support = np.flatnonzero((V != 0).any(axis=1))
+        if len(support) < 0.3 * len(V):
+            V = np.ascontiguousarray(V[support])
+            parts = (gram[np.ix_(support, support)] for gram in self.all)
+        else:
+            parts = (gram for gram in self.all)
+        found = np.array([np.einsum("ij,ij->j", V, part @ V) for part in parts])
+        return list(found.T)
 
     def diagonals(self) -> NDArray[np.float64]:
         """Return the diagonals, (kernels, rows)."""

@@ -49,7 +49,9 @@ class _Combination(ClassifierMixin, BaseEstimator):
         codes = self._codes
         if self.identity:
             grams.append(lambda: np.eye(rows))
-        bank = Bank((make() for make in grams), len(grams), rows)
+        whole = self._precomputed and isinstance(X, np.ndarray) and not self.identity
+        source: Any = X if whole else (make() for make in grams)
+        bank = Bank(source, len(grams), rows)
         try:
             self.weights_ = self._learn(bank, codes)
             K = bank.combine(self.weights_)
@@ -214,7 +216,7 @@ class EasyMKL(_Combination):
         else:
             K = bank.combine(np.full(len(bank), 1.0 / len(bank)))
             gamma = margin_program(K, codes, ridge=lam / (1 - lam), tol=SOLVER_TOLERANCE).weights
-        return _shares(bank.quadratic(sign * gamma))
+        return _shares(bank.quadratic(sign * gamma)[0])
 
 
 class GRAM(_Combination):
@@ -273,7 +275,8 @@ class GRAM(_Combination):
             K = bank.combine(mu)
             alpha, solved = _radius(K).weights, _margin(K, codes)
             sign = np.where(codes == 1, 1.0, -1.0)
-            return own @ alpha - bank.quadratic(alpha), bank.quadratic(sign * solved.weights)
+            inner, squares = bank.quadratic(alpha, sign * solved.weights)
+            return own @ alpha - inner, squares
 
         return self._descend(parts, len(bank), len(codes))
 
@@ -336,7 +339,7 @@ class RMKL(GRAM):
         a = np.array([_radius(np.array(gram)).squared for gram in bank])
 
         def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            return a, bank.quadratic(sign * _margin(bank.combine(mu), codes).weights)
+            return a, bank.quadratic(sign * _margin(bank.combine(mu), codes).weights)[0]
 
         return self._descend(parts, len(bank), len(codes))
 

@@ -138,7 +138,9 @@ def test_a_bank_beyond_its_bound_lies_on_disk():
     w = np.array([0.1, 0.2, 0.0, 0.7])
     np.testing.assert_array_equal(small.combine(w), large.combine(w))
     v = np.array([0.0, 0, 0, 1, 2])
-    np.testing.assert_allclose(small.quadratic(v), [9.0 * k for k in range(4)])
+    np.testing.assert_allclose(
+        small.quadratic(v, 2 * v), [[9.0 * k for k in range(4)], [36.0 * k for k in range(4)]]
+    )
     small.close()
 
 
