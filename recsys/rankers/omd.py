@@ -19,34 +19,75 @@ from recsys.checks import check_choice, check_real, clean_matrix
 from recsys.errors import FitError
 from recsys.kernels import Kernel, item_gram, make_kernel
 from recsys.kernels.gram import check_memory
+from recsys.kernels.structured import StructuredGram, structured_gram
 from recsys.qp import TOLERANCE
 from recsys.rankers._dense import weighted_rows
 from recsys.rankers._programs import full_parallel, full_programs, programs, programs_parallel
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
+from recsys.rankers._structured import parse_memory, prefers_dense, solve_programs, weighted_structured
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
 MAX_STEPS = 200_000
 
 
 class _KernelRanker(SavedRanker):
-    """What the rankers over an item kernel share: the Gram matrix and its row sums."""
+    """What the rankers over an item kernel share: the Gram matrix, in either form, and its row sums.
+
+    Dense it is `gram_`; structured it is `correction_`, `classes_` and `table_`.
+    """
 
     gram_: NDArray[np.float32]
+    correction_: sp.csr_matrix
+    classes_: NDArray[np.int32]
+    table_: NDArray[np.float64]
     row_sums_: NDArray[np.float64]
+    memory: Any = None
 
     def _kernel(self) -> Kernel:
         return make_kernel("linear")
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        self.gram_ = item_gram(liked, self._kernel())
-        self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
+        budget = parse_memory(self.memory)
+        for name in ("gram_", "correction_", "classes_", "table_"):
+            vars(self).pop(name, None)  # of an earlier fit, maybe of the other form
+        if prefers_dense(liked, budget):
+            self.gram_ = item_gram(liked, self._kernel())
+            self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
+        else:
+            gram = structured_gram(liked, self._kernel(), budget=budget)
+            self.correction_, self.classes_, self.table_ = gram.correction, gram.classes, gram.table
+            self.row_sums_ = gram.row_sums()
+
+    @property
+    def _structured(self) -> StructuredGram | None:
+        if hasattr(self, "gram_"):
+            return None
+        return StructuredGram(self.correction_, self.classes_, self.table_)
+
+    def _entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
+        """Return the kernel between some items and one."""
+        gram = self._structured
+        if gram is None:
+            return self.gram_[rows, item].astype(np.float64)
+        return gram.sub(rows, [item])[:, 0]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        return self.gram_[ids]
+        gram = self._structured
+        return self.gram_[ids] if gram is None else gram.rows(ids)
 
     def _check_state(self) -> None:
-        expect("gram_", self.gram_, (self.n_items_, self.n_items_), np.float32)
-        expect("row_sums_", self.row_sums_, (self.n_items_,), np.float64)
+        m = self.n_items_
+        expect("row_sums_", self.row_sums_, (m,), np.float64)
+        if hasattr(self, "gram_"):
+            expect("gram_", self.gram_, (m, m), np.float32)
+            return
+        size = len(self.table_)
+        expect("table_", self.table_, (size, size), np.float64)
+        expect("classes_", self.classes_, (m,), np.int32)
+        if self.classes_.min() < 0 or self.classes_.max() >= size:
+            raise ValueError("classes_ leaves its table")
+        if self.correction_.shape != (m, m) or self.correction_.dtype != np.float32:
+            raise ValueError("correction_ does not fit the items")
 
 
 @RANKERS.add("cf-komd")
@@ -68,6 +109,10 @@ class CFKOMD(_KernelRanker):
     q : "exact" or "mean"
         Mean over the items not liked (10.3), or over all items (10.5), which is cheaper by
         little and off by at most 2·(liked items)/(items).
+    memory : str or int, optional
+        Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
+        Beyond a small catalogue the matrix is kept as a table over popularities and a sparse
+        correction wherever that is smaller; the scores are the same up to rounding.
     unrated : "kernel" or "mean"
         Score of an item nobody has: what (10.4) gives for its null vector, or the mean of
         the other items' scores, as if it were an average item. The thesis does not say;
@@ -81,6 +126,7 @@ class CFKOMD(_KernelRanker):
     regularization: float = 0.01
     q: str = "exact"
     unrated: str = "kernel"
+    memory: str | int | None = None
     kernel_params: dict[str, Any] | None = None
 
     name = "cf-komd"
@@ -95,6 +141,7 @@ class CFKOMD(_KernelRanker):
         check_real("regularization", self.regularization, 0.0)
         check_choice("q", self.q, ("exact", "mean"))
         check_choice("unrated", self.unrated, ("kernel", "mean"))
+        parse_memory(self.memory)
         self._kernel()
 
     def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
@@ -126,6 +173,13 @@ class CFKOMD(_KernelRanker):
         order = np.argsort(-lengths, kind="stable")
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         exact = self.q == "exact"
+        gram = self._structured
+        if gram is not None:
+            check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
+            alpha, residuals = solve_programs(
+                rows, gram, self.row_sums_, exact, float(self.regularization), TOLERANCE, MAX_STEPS
+            )
+            return self._certified(alpha, residuals)
         shared = (
             order,
             rows.indptr,
@@ -146,6 +200,11 @@ class CFKOMD(_KernelRanker):
             with parallel() as threads:
                 check_memory(8 * threads * longest**2, f"the program of a user with {longest:,} items")
                 programs_parallel(threads, *shared)
+        return self._certified(alpha, residuals)
+
+    def _certified(
+        self, alpha: NDArray[np.float64], residuals: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if residuals.max(initial=0.0) > 100 * TOLERANCE:
             raise FitError(
                 f"a program stopped at residual {residuals.max():.1e}, above {TOLERANCE:.0e}: "
@@ -162,7 +221,11 @@ class CFKOMD(_KernelRanker):
         share = self._share(lengths)
         if self.q == "exact":
             alpha = alpha + np.repeat(share, lengths)
-        out = weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
+        gram = self._structured
+        if gram is None:
+            out = weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
+        else:
+            out = weighted_structured(rows, alpha, gram, self.row_sums_, share)
         known = self.popularity_ > 0
         if self.unrated == "mean" and not known.all():
             out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
@@ -179,7 +242,7 @@ class CFKOMD(_KernelRanker):
             score = self._scores(np.array([userid]), row, False)[0, item]
             return float(score), np.zeros(row.nnz)
         alpha, _ = self._solve(row)
-        similarity = self.gram_[row.indices, item].astype(np.float64)
+        similarity = self._entries(row.indices, item)
         inside = similarity.sum() if self.q == "exact" else 0.0
         q = (self.row_sums_[item] - inside) * self._share(np.array([row.nnz]))[0]
         shares = alpha * (similarity - q)
@@ -205,8 +268,8 @@ class ECFOMD(CFKOMD):
     extra_parameters = None
 
     def params(self) -> dict[str, Any]:
-        """Return the one parameter."""
-        return {"regularization": self.regularization}
+        """Return the two parameters."""
+        return {"regularization": self.regularization, "memory": self.memory}
 
 
 @RANKERS.add("cf-omd")
@@ -229,6 +292,10 @@ class CFOMD(_KernelRanker):
 
     name = "cf-omd"
     capabilities = frozenset({"fold-in", "explain", "similar-items"})
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        self.gram_ = item_gram(liked, self._kernel())
+        self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
 
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0)

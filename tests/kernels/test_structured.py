@@ -1,0 +1,209 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import InputError, make_ranker
+from recsys.kernels import item_gram, list_kernels, make_kernel, spectral_ratio
+from recsys.kernels.structured import cooccurrence, pair_lengths, structured_gram
+from recsys.rankers import _structured
+from recsys.rankers._structured import parse_memory
+
+PARAMS = {
+    "cnf": {"d": 2, "c": 2},
+    "dnf": {"d": 2, "c": 2},
+    "mcnf": {"d": 2, "c": 2},
+    "mdnf": {"d": 2, "c": 2},
+}
+
+
+def data(seed, users=12, items=9, density=0.25):
+    rng = np.random.default_rng(seed)
+    R = (rng.random((users, items)) < density * rng.random(items) * 2).astype(np.float32)
+    return sp.csr_matrix(R)
+
+
+@pytest.mark.parametrize("name", list_kernels())
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=12, deadline=None)
+def test_structured_equals_dense_for_every_kernel(name, seed):
+    R = data(seed)
+    kernel = make_kernel(name, **PARAMS.get(name, {}))
+    gram = structured_gram(R, kernel, dtype=np.float64)
+    direct = kernel(R.T.tocsr(), normalize=True)
+    unseen = np.asarray(R.sum(axis=0)).ravel() == 0
+    direct[unseen] = direct[:, unseen] = 0.0
+    np.fill_diagonal(direct, 1.0)
+    np.testing.assert_allclose(gram.dense(), direct, atol=1e-10)
+    single = structured_gram(R, kernel)
+    assert single.correction.dtype == np.float32
+    np.testing.assert_allclose(single.dense(), direct, atol=1e-4)
+    np.testing.assert_allclose(gram.row_sums(), direct.sum(axis=1), atol=1e-10)
+    np.testing.assert_allclose(single.row_sums(), direct.sum(axis=1), atol=1e-4)
+    np.testing.assert_allclose(gram.diagonal(), 1.0, atol=1e-12)
+    ids, cols = [3, 0, 3], [1, 8, 2, 2]
+    np.testing.assert_allclose(gram.rows(ids), direct[ids], atol=1e-10)
+    np.testing.assert_allclose(gram.sub(ids, cols), direct[np.ix_(ids, cols)], atol=1e-10)
+    B = np.random.default_rng(seed).normal(size=(9, 2))
+    np.testing.assert_allclose(gram.multiply(B), direct @ B, atol=1e-10)
+    np.testing.assert_allclose(gram.multiply(B[:, 0]), direct @ B[:, 0], atol=1e-10)
+    for standardized in (False, True):
+        expected = spectral_ratio(direct, standardized)
+        assert gram.spectral_ratio(standardized) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["linear", "mc", "md", "tanimoto", "negation", "polynomial"])
+def test_structured_equals_dense_without_normalisation(name):
+    for seed in range(5):
+        R = data(seed)
+        kernel = make_kernel(name)
+        expected = kernel(R.T.tocsr())
+        gram = structured_gram(R, kernel, normalize=False, dtype=np.float64)
+        np.testing.assert_allclose(gram.dense(), expected, rtol=1e-10, atol=1e-9)
+
+
+def test_pairs_that_always_meet_have_no_class_value():
+    R = sp.csr_matrix(np.ones((4, 3), dtype=np.float32))
+    gram = structured_gram(R, make_kernel("md", degree=2), dtype=np.float64)
+    np.testing.assert_allclose(gram.dense(), 1.0)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_cooccurrence_sums_votes(seed):
+    R = data(seed)
+    votes = np.random.default_rng(seed).random(12)
+    dense = R.toarray()
+    np.testing.assert_allclose(
+        cooccurrence(R, votes).toarray(), dense.T @ (votes[:, None] * dense), rtol=1e-6
+    )
+    np.testing.assert_allclose(cooccurrence(R).toarray(), dense.T @ dense)
+    assert pair_lengths(R).tolist() == (dense.T @ dense > 0).sum(axis=1).tolist()
+
+
+def test_rows_are_sorted_whichever_way_they_are_ordered():
+    for density in (0.02, 0.6):
+        R = sp.random(60, 500, density, format="csr", random_state=0, dtype=np.float32)
+        R.data[:] = 1
+        assert (
+            cooccurrence(R).has_sorted_indices
+            and structured_gram(R, make_kernel("md")).correction.has_sorted_indices
+        )
+
+
+@pytest.fixture
+def always_structured(monkeypatch):
+    monkeypatch.setattr("recsys.rankers.omd.prefers_dense", lambda liked, budget: False)
+
+
+SPECS = [
+    {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"}, {"q": "mean"},
+    {"kernel": "md", "degree": 5, "unrated": "mean"}, {"kernel": "mdnf", "d": 2, "c": 2},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("params", SPECS, ids=str)
+def test_cf_komd_is_the_same_in_either_form(params, always_structured, tmp_path):
+    R = data(5, users=60, items=40, density=0.4)
+    sparse = make_ranker("cf-komd", **params).fit(R)
+    assert not hasattr(sparse, "gram_")
+    dense = make_ranker("cf-komd", **params)
+    dense._check_parameters()
+    dense.gram_ = item_gram(R, dense._kernel())
+    dense.row_sums_ = dense.gram_.sum(axis=1, dtype=np.float64)
+    dense.n_users_, dense.n_items_, dense.popularity_ = (
+        sparse.n_users_,
+        sparse.n_items_,
+        sparse.popularity_,
+    )
+    users = np.arange(60)
+    np.testing.assert_allclose(sparse.scores(users, R), dense.scores(users, R), atol=2e-5)
+    alone = np.vstack([sparse.scores(u, R[u]) for u in range(0, 60, 9)])
+    np.testing.assert_array_equal(alone, sparse.scores(users, R)[::9])
+    told = sparse.explain(3, R[3], 7, N=50)
+    assert told.score == pytest.approx(float(sparse.scores(3, R[3])[0, 7]), abs=1e-5)
+    np.testing.assert_allclose(
+        sparse.similar_items(4, N=5)[1], dense.similar_items(4, N=5)[1], atol=1e-5
+    )
+    sparse.save(tmp_path / "m")
+    loaded = type(sparse).load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.scores(users, R), sparse.scores(users, R))
+
+
+def test_a_refit_may_change_form(monkeypatch):
+    R = data(5, users=60, items=40, density=0.4)
+    model = make_ranker("cf-komd").fit(R)
+    assert hasattr(model, "gram_")
+    monkeypatch.setattr("recsys.rankers.omd.prefers_dense", lambda liked, budget: False)
+    model.fit(R)
+    assert not hasattr(model, "gram_") and hasattr(model, "correction_")
+    monkeypatch.undo()
+    model.fit(R)
+    assert hasattr(model, "gram_") and not hasattr(model, "correction_")
+
+
+def test_dense_is_chosen_when_it_is_smaller(monkeypatch):
+    monkeypatch.setattr(_structured, "SMALL", 0)
+    full = sp.csr_matrix(np.ones((5, 30), dtype=np.float32))
+    assert _structured.prefers_dense(full, None)
+    assert not _structured.prefers_dense(sp.identity(30, format="csr", dtype=np.float32), None)
+    assert not _structured.prefers_dense(full, 100)
+
+
+def test_a_budget_that_is_too_small_says_what_would_fit(monkeypatch):
+    R = data(1, users=50, items=40)
+    for name in ("cf-komd", "ecf-omd", "msdw"):
+        with pytest.raises(InputError, match=r"needs .* GB, the budget is .* pass memory="):
+            make_ranker(name, memory=1000).fit(R)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4GB", 4 * 10**9), ("500 mb", 5 * 10**8), (7, 7), (None, None), ("1.5g", 1_500_000_000)],
+)
+def test_memory_is_read(text, size):
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize("bad", ["lots", "4XB", -1, 0, True, "GB"])
+def test_bad_memory_is_refused(bad):
+    with pytest.raises(InputError, match="memory must be a size"):
+        parse_memory(bad)
+
+
+def test_msdw_is_the_same_sparse_and_dense(monkeypatch, tmp_path):
+    R = data(2, users=60, items=40, density=0.4)
+    dense = make_ranker("msdw", votes=0.5, alpha=0.3).fit(R)
+    monkeypatch.setattr("recsys.rankers.neighbours.SMALL", 0)
+    R0 = data(3, users=60, items=40, density=0.02)
+    for model, matrix in ((make_ranker("msdw", votes=0.5), R0),):
+        model.fit(matrix)
+        assert sp.issparse(model.weights_)
+        monkeypatch.undo()
+        again = make_ranker("msdw", votes=0.5).fit(matrix)
+        assert not sp.issparse(again.weights_)
+        np.testing.assert_allclose(
+            model.scores(range(60), matrix), again.scores(range(60), matrix), atol=1e-6
+        )
+        model.save(tmp_path / "m")
+        loaded = type(model).load(tmp_path / "m")
+        np.testing.assert_array_equal(loaded.scores(range(60), matrix), model.scores(range(60), matrix))
+    lengths = np.maximum(np.diff(R.indptr), 1)
+    X = R.toarray().astype(float)
+    c = X.T @ (X / np.sqrt(lengths)[:, None])
+    own = np.where(np.diag(c) > 0, np.diag(c), 1.0)
+    expected = c / (own[:, None] ** 0.7 * own[None, :] ** 0.3)
+    np.testing.assert_allclose(dense.weights_, expected, rtol=2e-6, atol=1e-7)
+
+
+def test_msdw_keeps_the_largest_of_each_candidate():
+    R = data(2, users=60, items=40, density=0.4)
+    whole = make_ranker("msdw").fit(R).weights_
+    kept = make_ranker("msdw", top_k=5).fit(R).weights_
+    assert ((kept != 0).sum(axis=0) <= 5).all()
+    for j in range(40):
+        largest = np.sort(whole[:, j])[::-1][:5]
+        np.testing.assert_allclose(np.sort(kept[:, j])[::-1][:5], largest)
+    bare = make_ranker("msdw", diagonal=False).fit(R).weights_
+    assert (np.diag(bare) == 0).all()
