@@ -91,6 +91,22 @@ class StructuredGram:
         """Return the whole matrix, in the correction's dtype."""
         return self.rows(np.arange(len(self.classes)))
 
+    def sparsify(self) -> StructuredGram:
+        """Return the matrix minus the smallest value of the table: its zero-degree term.
+
+        CF-KOMD's weights and ranking do not change by a constant, and where all pairs without a
+        common user have one value, as under a dot-product kernel, nothing but the sparse
+        correction is left.
+
+        Notes
+        -----
+        Source: Polato's thesis, 10.3.
+        """
+        least = float(self.table.min())
+        if not np.allclose(self.table, least, rtol=0, atol=1e-12):
+            return StructuredGram(self.correction, self.classes, self.table - least)
+        return StructuredGram(self.correction, np.zeros_like(self.classes), np.zeros((1, 1)))
+
     def spectral_ratio(self, standardized: bool = False) -> float:
         """Return trace over Frobenius norm, as `recsys.kernels.spectral_ratio` of the matrix."""
         n = len(self.classes)

@@ -207,3 +207,54 @@ def test_msdw_keeps_the_largest_of_each_candidate():
         np.testing.assert_allclose(np.sort(kept[:, j])[::-1][:5], largest)
     bare = make_ranker("msdw", diagonal=False).fit(R).weights_
     assert (np.diag(bare) == 0).all()
+
+
+def test_dropping_the_zero_degree_term_changes_no_ranking(always_structured):
+    R = data(7, users=60, items=40, density=0.4)
+    for kernel in ("polynomial", "rbf", "md"):
+        model = make_ranker("cf-komd", kernel=kernel).fit(R)
+        before = model.scores(range(60), R)
+        less = model._structured.sparsify()
+        model.correction_, model.classes_, model.table_ = less.correction, less.classes, less.table
+        model.row_sums_ = less.row_sums()
+        np.testing.assert_allclose(model.scores(range(60), R), before, atol=1e-5)
+    flat = structured_gram(R, make_kernel("linear"))
+    assert flat.sparsify().table.shape == (1, 1)
+
+
+def test_the_mean_over_all_items_is_off_by_at_most_twice_the_liked_share():
+    R = data(7, users=60, items=40, density=0.4)
+    K = structured_gram(R, make_kernel("md", degree=2), dtype=np.float64).dense()
+    for u in range(60):
+        liked = R[u].indices
+        others = np.setdiff1d(np.arange(40), liked)
+        exact, mean = K[:, others].mean(axis=1), K.mean(axis=1)
+        assert np.abs(exact - mean).max() <= 2 * len(liked) / 40 + 1e-12
+
+
+def test_votes_weigh_the_cosine(always_structured, monkeypatch):
+    R = data(8, users=60, items=40, density=0.4)
+    sparse = make_ranker("cf-komd", votes=1.0).fit(R)
+    monkeypatch.undo()
+    dense = make_ranker("cf-komd", votes=1.0).fit(R)
+    X = R.toarray().astype(float)
+    c = X.T @ (X / np.maximum(X.sum(axis=1, keepdims=True), 1))
+    own = np.where(np.diag(c) > 0, np.diag(c), 1.0)
+    expected = c / np.sqrt(np.outer(own, own))
+    np.fill_diagonal(expected, 1.0)
+    np.testing.assert_allclose(dense.gram_, expected, atol=1e-6)
+    np.testing.assert_allclose(sparse.scores(range(60), R), dense.scores(range(60), R), atol=2e-5)
+    with pytest.raises(InputError, match="linear kernel only"):
+        make_ranker("cf-komd", kernel="md", votes=1.0)
+
+
+def test_a_long_tailed_matrix_has_what_was_asked_for():
+    from recsys.data.generate import long_tail
+
+    R = long_tail(500, 800, 5000, seed=1)
+    assert R.shape == (500, 800) and R.nnz == 5000 and (R.data == 1).all() and R.has_canonical_format
+    assert (R != long_tail(500, 800, 5000, seed=1)).nnz == 0
+    counts = np.sort(np.bincount(R.indices, minlength=800))[::-1]
+    assert counts[:80].sum() > 0.35 * 5000
+    with pytest.raises(InputError, match="n_interactions"):
+        long_tail(2, 2, 4)

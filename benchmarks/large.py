@@ -1,0 +1,209 @@
+"""Structured Gram matrices over the size of the catalogue: time and peak memory.
+
+Each size runs in a process of its own, so that its peak is its own; a first tiny fit compiles.
+`python -m benchmarks.large` writes large.csv, large.png and gram_build.csv; `... gowalla` measures
+the evaluation on Gowalla and the literature's split there.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.lab.common import figure, write_csv, write_png
+from recsys import InputError, make_ranker
+from recsys.data.generate import long_tail
+from recsys.kernels import item_gram, make_kernel
+from recsys.kernels.structured import cooccurrence, pair_lengths
+
+SIZES = (  # users, items, interactions
+    (4_000, 10_000, 60_000), (8_000, 20_000, 120_000), (20_000, 50_000, 300_000),
+    (40_000, 100_000, 600_000), (40_000, 140_000, 700_000), (80_000, 200_000, 1_200_000),
+    (1_000_000, 200_000, 10_000_000),
+)  # fmt: skip
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def one(users: int, items: int, interactions: int) -> dict:
+    """Fit md-2, recommend the top 10 for all users (100,000 at most), spot-check, and say what it took."""
+    small = long_tail(300, 400, 3000, seed=1)
+    import recsys.rankers.omd as omd
+
+    chosen = omd.prefers_dense
+    omd.prefers_dense = lambda liked, budget: False
+    warm = make_ranker("cf-komd", kernel="md", degree=2).fit(small)
+    warm.recommend(np.arange(300), small, N=10)
+    omd.prefers_dense = chosen
+    R = long_tail(users, items, interactions, seed=2)
+    before = peak_mb()
+    out = {"users": users, "items": items, "interactions": interactions, "start_mb": before}
+    started = time.perf_counter()
+    try:
+        model = make_ranker("cf-komd", kernel="md", degree=2).fit(R)
+    except InputError as error:
+        return out | {"refused": str(error), "pairs": int(pair_lengths(R).sum())}
+    out["fit_seconds"] = time.perf_counter() - started
+    out["form"] = "dense" if hasattr(model, "gram_") else "structured"
+    out["pairs"] = int(model.correction_.nnz) if hasattr(model, "correction_") else items * items
+    asked = np.arange(min(users, 100_000))
+    started = time.perf_counter()
+    _, residuals = model.weights(R[asked])
+    out["programs_seconds"] = time.perf_counter() - started
+    out["largest_residual"] = float(residuals.max())
+    started = time.perf_counter()
+    for begin in range(0, len(asked), 20_000):
+        part = asked[begin : begin + 20_000]
+        model.recommend(part, R[part], N=10)
+    out["recommend_seconds"] = time.perf_counter() - started
+    out["asked"] = len(asked)
+    out["peak_mb"] = peak_mb()
+    rng = np.random.default_rng(0)
+    ids = np.unique(rng.integers(0, items, 30))
+    direct = make_kernel("md", degree=2)(R[:, ids].T.tocsr(), normalize=True)
+    seen = np.flatnonzero(np.asarray(R[:, ids].sum(axis=0)).ravel() > 0)
+    rows = model.similar_items if out["form"] == "dense" else model._structured.sub(ids, ids)
+    if out["form"] == "structured":
+        out["largest_error"] = float(np.abs(rows - direct)[np.ix_(seen, seen)].max())
+    return out
+
+
+def sizes() -> None:
+    rows = []
+    for size in SIZES:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.large", "one", *map(str, size)],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr[-2000:])
+        rows.append(json.loads(done.stdout.strip().split("\n")[-1]))
+        print(rows[-1], flush=True)
+    columns = (
+        "users",
+        "items",
+        "interactions",
+        "form",
+        "pairs",
+        "fit_seconds",
+        "programs_seconds",
+        "recommend_seconds",
+        "asked",
+        "start_mb",
+        "peak_mb",
+        "largest_residual",
+        "largest_error",
+        "refused",
+    )
+    write_csv("large", columns, [[row.get(c, "") for c in columns] for row in rows])
+    fitted = [row for row in rows if row.get("form") == "structured" and row["asked"] == row["users"]]
+    used = np.log([row["peak_mb"] - row["start_mb"] for row in fitted])
+    slopes = {
+        x: float(np.polyfit(np.log([row[x] for row in fitted]), used, 1)[0]) for x in ("pairs", "items")
+    }
+    print("exponents of the added peak memory", slopes)
+    write_csv("large_exponents", ("over", "exponent"), list(slopes.items()))
+    fig, axes = figure(2)
+    for axis, fields, label in (
+        (axes[0], ("fit_seconds", "programs_seconds", "recommend_seconds"), "seconds"),
+        (axes[1], ("peak_mb",), "MB"),
+    ):
+        for field in fields:
+            axis.loglog(
+                [r["items"] for r in fitted], [r[field] for r in fitted], marker="o", label=field
+            )
+        axis.set_xlabel("items")
+        axis.set_ylabel(label)
+        axis.legend(fontsize=7)
+    write_png("large", fig)
+
+
+def builds() -> None:
+    """Time three ways to R.T @ R on one density after another."""
+    rows = []
+    for users, items, interactions in (
+        (2000, 2000, 20_000),
+        (2000, 2000, 200_000),
+        (2000, 2000, 1_000_000),
+        (20_000, 20_000, 200_000),
+        (20_000, 20_000, 1_000_000),
+    ):
+        R = long_tail(users, items, interactions, seed=3)
+        X = R.toarray()
+        ways = {
+            "scipy": lambda R=R: R.T.tocsr() @ R,
+            "dense BLAS, float32": lambda X=X: X.T @ X,
+            "ours, sparse": lambda R=R: cooccurrence(R),
+            "ours, dense": lambda R=R: item_gram(R, make_kernel("linear"), normalize=False),
+        }
+        for name, way in ways.items():
+            if "dense" in name and items > 5000 and name.startswith("dense"):
+                continue
+            way()
+            times = []
+            for _ in range(3):
+                started = time.perf_counter()
+                way()
+                times.append(time.perf_counter() - started)
+            rows.append((users, items, interactions, name, min(times)))
+            print(rows[-1], flush=True)
+    write_csv("gram_build", ("users", "items", "interactions", "way", "seconds"), rows)
+
+
+def table_10_2() -> None:
+    """HP-2, ECF-OMD and MSDw on generated users: half of each profile predicts the other half."""
+    R = long_tail(100_000, 60_000, 2_000_000, seed=4)
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(R.shape[0]), np.diff(R.indptr))
+    visible = rng.random(R.nnz) < 0.5
+    train = sp.csr_matrix((R.data[visible], (owner[visible], R.indices[visible])), R.shape)
+    test = sp.csr_matrix((R.data[~visible], (owner[~visible], R.indices[~visible])), R.shape)
+    from recsys.evaluation import metrics as M
+
+    users = rng.permutation(R.shape[0])[:10_000]
+    rows = []
+    for spec, model in (
+        ("HP-2", make_ranker("cf-komd", kernel="hp", degree=2)),
+        ("ECF-OMD", make_ranker("ecf-omd", regularization=0.01)),
+        ("MSDw", make_ranker("msdw")),
+    ):
+        started = time.perf_counter()
+        model.fit(train)
+        fit = time.perf_counter() - started
+        auc, ap, spent = [], [], 0.0
+        for begin in range(0, len(users), 1000):
+            part = users[begin : begin + 1000]
+            started = time.perf_counter()
+            scores = model.scores(part, train[part])
+            spent += time.perf_counter() - started
+            auc.append(M.auc(scores, train[part], test[part]))
+            ap.append(M.average_precision(scores, train[part], test[part], k=500, normalizer="min"))
+        rows.append(
+            (
+                spec,
+                float(np.nanmean(np.concatenate(auc))),
+                float(np.nanmean(np.concatenate(ap))),
+                fit,
+                spent / len(users) * 1000,
+            )
+        )
+        print(rows[-1], flush=True)
+    write_csv("table_10_2", ("model", "auc", "map@500", "fit_seconds", "seconds_per_1000_users"), rows)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["one"]:
+        print(json.dumps(one(*map(int, sys.argv[2:5]))))
+    else:
+        sizes()  # first: a child's peak starts at what its parent holds
+        builds()
+        table_10_2()
