@@ -56,10 +56,10 @@ class ItemWeights(SavedRanker):
 @RANKERS.add("msdw")
 @dataclass(eq=False)
 class MSDw(ItemWeights):
-    """Asymmetric cosine: W_ij = (c_ij / (c_ii^(1−α) c_jj^α))^locality, j the candidate.
+    """Asymmetric cosine: W_ij = (c_ij / (|U_i|^(1−α) |U_j|^α))^locality, j the candidate.
 
     c_ij sums, over the users who like both, their votes |profile|^−votes; with votes = 0 it is
-    |U_i ∩ U_j|, and c_ii = |U_i|.
+    |U_i ∩ U_j|.
 
     Parameters
     ----------
@@ -104,8 +104,7 @@ class MSDw(ItemWeights):
         lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
         counts = cooccurrence(liked, lengths**-self.votes if self.votes else None, budget)
         m = counts.shape[0]
-        own = counts.diagonal().astype(np.float64)
-        size = np.where(own > 0, own, 1.0)
+        size = np.maximum(np.bincount(liked.indices, minlength=m), 1).astype(np.float64)
         row = np.repeat((size ** (self.alpha - 1.0)).astype(np.float32), np.diff(counts.indptr))
         counts.data *= row
         counts.data *= (size**-self.alpha).astype(np.float32)[counts.indices]
