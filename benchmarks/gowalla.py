@@ -71,7 +71,7 @@ def main() -> None:
         trials.append((recall + ndcg, params, recall, ndcg))
         print(params, round(recall, 4), round(ndcg, 4), flush=True)
     params = max(trials, key=lambda t: t[0])[1]
-    for locality in (0.8, 1.25, 1.5):
+    for locality in (0.9, 1.1):
         other = params | {"locality": locality}
         recall, ndcg = measure(make_ranker("msdw", **other).fit(fit), fit, valid, some)
         trials.append((recall + ndcg, other, recall, ndcg))

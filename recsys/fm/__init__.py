@@ -1,5 +1,6 @@
 """Factorization machines and their relatives as scikit-learn estimators."""
 
+from recsys.fm.encode import PairEncoder
 from recsys.fm.models import (
     AllSubsetsClassifier,
     AllSubsetsRegressor,
@@ -14,6 +15,7 @@ __all__ = [
     "AllSubsetsRegressor",
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
+    "PairEncoder",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
 ]

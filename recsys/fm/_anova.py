@@ -1,4 +1,4 @@
-"""The ANOVA kernel A^t(p, x) = Σ_{j₁<…<j_t} Π p_j x_j of sparse rows, and the all-subsets kernel.
+"""The ANOVA kernel A^t(p, x) = Σ_{j₁<…<j_t} Π p_j x_j of sparse rows, and its slopes.
 
 Everything touches the non-zeros of a row only. Tables hold A^1…A^t of each row and component.
 Source: Blondel et al. 2016, Algorithms 1 and 2 and (8); Atarashi's thesis, (3.20) and (3.21).
@@ -26,30 +26,6 @@ def anova_tables(indptr, indices, data, P, up_to, out):
                 for t in range(up_to - 1, 0, -1):
                     out[i, s, t] += z * out[i, s, t - 1]
                 out[i, s, 0] += z
-
-
-@jit
-def all_subsets_tables(indptr, indices, data, P, out):
-    """Fill out[i, s] with Π_j (1 + p_js x_ij)."""
-    n, k = out.shape
-    for i in range(n):
-        for s in range(k):
-            out[i, s] = 1.0
-        for p in range(indptr[i], indptr[i + 1]):
-            row, x = P[indices[p]], data[p]
-            for s in range(k):
-                out[i, s] *= 1.0 + row[s] * x
-
-
-@jit
-def product_tables(indptr, indices, data, U, out):
-    """Fill out[i, s, t] with ⟨u_ts, x_i⟩ for U of shape (degree, features, components)."""
-    out[:] = 0.0
-    for i in range(out.shape[0]):
-        for p in range(indptr[i], indptr[i + 1]):
-            for t in range(U.shape[0]):
-                for s in range(U.shape[2]):
-                    out[i, s, t] += U[t, indices[p], s] * data[p]
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,25 +19,32 @@ from recsys._jit import jit
 from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import FitError, InputError
 from recsys.fm import _cd
+from recsys.fm._anova import anova_tables
 from recsys.fm._losses import BLOCKWISE, CURVATURE, LOSSES, PENALTIES, loss_value
 
 SOLVERS = ("cd", "block")
+REFRESH = 10  # epochs after which predictions are computed afresh
 
 
-class _Part:
-    """One multi-linear term: its parameters, its tables, and how they are computed."""
+class Term(NamedTuple):
+    """One multi-linear term: its kind, the width of its tables, and its parameters.
+
+    `P` has shape (factors, features, components), and is updated in place.
+    """
 
     kind: int
     width: int
-    part = 0
+    P: NDArray[np.float64]
 
-    def __init__(self, P: NDArray[np.float64], n: int) -> None:
-        self.P = P
-        self.table = np.zeros((n, P.shape[1], self.width))
-
-    def refresh(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        """Recompute the tables of X and return the term's predictions."""
-        raise NotImplementedError
+    def predict(self, X: sp.csr_matrix) -> NDArray[np.float64]:
+        """Return the term's predictions, (rows,)."""
+        out = np.zeros(X.shape[0])
+        order = self.width + 1 if self.kind == _cd.ANOVA else self.width
+        table = np.empty((X.shape[0], order))
+        for s in range(self.P.shape[2]):
+            _cd.fill_component(self.kind, X.indptr, X.indices, X.data, self.P, s, table)
+            out += table.prod(axis=1) if self.kind == _cd.PRODUCT else table[:, -1]
+        return out
 
 
 class FactorMachine(BaseEstimator):
@@ -73,8 +80,8 @@ class FactorMachine(BaseEstimator):
     ----------
     w_ : (features,) float64
     intercept_ : float
-    P_ : list of (features, n_components) float64
-        One an order, factor or model; with the rows of columns of ones, if any.
+    P_ : list of (factors, features, n_components) float64
+        One an order; one factor but for polynomial networks, with the rows of columns of ones, if any.
     history_ : list of dict
         "objective", "violation" (sum of absolute changes) and "seconds", first at the start.
     n_iter_ : int
@@ -100,10 +107,10 @@ class FactorMachine(BaseEstimator):
     w_: NDArray[np.float64]
     P_: Any
 
-    def _parts(self, P: list[NDArray[np.float64]], n: int) -> list[_Part]:
+    def _terms(self, P: list[NDArray[np.float64]]) -> list[Term]:
         raise NotImplementedError
 
-    def _shapes(self, features: int) -> list[tuple[int, int]]:
+    def _shapes(self, features: int) -> list[tuple[int, int, int]]:
         raise NotImplementedError
 
     def _losses(self) -> tuple[str, ...]:
@@ -138,7 +145,7 @@ class FactorMachine(BaseEstimator):
             self.w_, self.intercept_ = np.zeros(d), 0.0
             self.P_ = [self.init_scale * rng.standard_normal(shape) for shape in self._shapes(d)]
             self.history_: list[dict[str, float]] = []
-        parts = self._parts(self.P_, n)
+        terms = self._terms(self.P_)
         columns = X.tocsc()
         columns.sort_indices()
         layout = (columns.indptr, columns.indices, columns.data)
@@ -147,7 +154,7 @@ class FactorMachine(BaseEstimator):
         self.n_iter_ = 0
         self.stopped_ = "max_iter"
         started = time.perf_counter()
-        pred = self._forward(X, parts)
+        pred = self._forward(X, terms)
         last = self._objective(pred, y)
         self.history_.append({"objective": last, "violation": np.inf, "seconds": 0.0})
         for epoch in range(1, self.max_iter + 1):
@@ -158,18 +165,23 @@ class FactorMachine(BaseEstimator):
                 moved += abs(self.intercept_ - before)
             if self.fit_linear:
                 moved += _cd.linear_epoch(*layout, y, pred, self.w_, loss, bound, float(self.alpha))
-            for part in parts:
+            for term in terms:
                 if self.solver == "block":
+                    table = np.empty((n, self.n_components, term.width + 1))
+                    anova_tables(X.indptr, X.indices, X.data, term.P[0], term.width + 1, table)
+                    table = np.ascontiguousarray(table[:, :, : term.width])
                     moved += _cd.block_epoch(
-                        *layout, y, pred, part.P, part.table, part.width, loss, bound,
+                        *layout, y, pred, term.P[0], table, term.width, loss, bound,
                         float(self.beta), penalty, float(self.gamma),
                     )  # fmt: skip
                 else:
                     moved += _cd.coordinate_epoch(
-                        part.kind, *layout, y, pred, part.P, part.table, part.width, part.part, loss,
-                        bound, float(self.beta), penalty, float(self.gamma), np.abs(part.P).sum(axis=0),
+                        term.kind, X.indptr, X.indices, X.data, *layout, y, pred, term.P,
+                        np.empty((n, term.width)), loss, bound, float(self.beta), penalty,
+                        float(self.gamma),
                     )  # fmt: skip
-            pred = self._forward(X, parts)  # tables afresh: rounding does not pile up over epochs
+            if epoch % REFRESH == 0:
+                pred = self._forward(X, terms)  # rounding does not pile up
             objective = self._objective(pred, y)
             self.n_iter_ = epoch
             if not np.isfinite(objective):
@@ -187,12 +199,12 @@ class FactorMachine(BaseEstimator):
                 break
             last = objective
 
-    def _forward(self, X: sp.csr_matrix, parts: list[_Part]) -> NDArray[np.float64]:
+    def _forward(self, X: sp.csr_matrix, terms: list[Term]) -> NDArray[np.float64]:
         out = np.full(X.shape[0], float(self.intercept_))
         if self.fit_linear:
             out += X @ self.w_
-        for part in parts:
-            out += part.refresh(X)
+        for term in terms:
+            out += term.predict(X)
         return out
 
     def _objective(self, pred: NDArray[np.float64], y: NDArray[np.float64]) -> float:
@@ -200,8 +212,8 @@ class FactorMachine(BaseEstimator):
         value = float(mean_loss(LOSSES[self.loss], pred, y))
         value += 0.5 * self.alpha * float(self.w_ @ self.w_)
         for P in self.P_:
-            matrix = P.reshape(-1, P.shape[-1])
-            value += 0.5 * self.beta * float((P * P).sum()) + self.gamma * self._omega(matrix)
+            value += 0.5 * self.beta * float((P * P).sum())
+            value += self.gamma * sum(self._omega(factor) for factor in P)
         return value
 
     def _omega(self, P: NDArray[np.float64]) -> float:
@@ -218,7 +230,7 @@ class FactorMachine(BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         rows = self._augmented(sp.csr_matrix(X))
-        return self._forward(rows, self._parts(self.P_, rows.shape[0]))
+        return self._forward(rows, self._terms(self.P_))
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return X

@@ -1,7 +1,7 @@
 """Coordinate descent on multi-linear models: every parameter enters a prediction linearly.
 
-One pass over the features is an epoch. `coordinate` walks a feature's rows once a component;
-`block` walks them twice for all components together and takes the exact step of the quadratic
+One pass over the features is an epoch. `coordinate_epoch` walks a feature's rows for each component;
+`block_epoch` walks them twice for all components together and takes the exact step of the quadratic
 bound on the feature's whole row of P, or, under a penalty on rows, a proximal one.
 """
 
@@ -18,36 +18,56 @@ ANOVA, ALL_SUBSETS, PRODUCT = range(3)
 
 
 @jit
-def _slope(kind, table, i, s, x, p, width, part):
-    """Return ∂prediction/∂p_js of row i, by the O(width) recursion (3.20)."""
-    if kind == 0:  # A^m without j, from the tables of A^1…A^(m−1)
+def slope(kind, table, i, x, p, part):
+    """Return ∂prediction/∂p_j of row i for one component, by the O(degree) recursion (3.20)."""
+    if kind == 0:  # A^m without j, from the table of A^1…A^(m−1)
         b = 1.0
-        for t in range(width):
-            b = table[i, s, t] - p * x * b
+        for t in range(table.shape[1]):
+            b = table[i, t] - p * x * b
         return x * b
     if kind == 1:
-        rest = 1.0 + p * x
-        return x * table[i, s, 0] / rest
+        return x * table[i, 0] / (1.0 + p * x)
     product = x
-    for t in range(table.shape[2]):
+    for t in range(table.shape[1]):
         if t != part:
-            product *= table[i, s, t]
+            product *= table[i, t]
     return product
 
 
 @jit
-def _move(kind, table, i, s, x, p, width, part, change):
-    """Bring the tables of row i up to date after p_js has changed."""
+def _move(kind, table, i, x, p, part, change):
+    """Bring the table of row i up to date after p_j has changed."""
     if kind == 0:
         b = 1.0
-        for t in range(width):
-            old = table[i, s, t]
-            table[i, s, t] = old + change * x * b
+        for t in range(table.shape[1]):
+            old = table[i, t]
+            table[i, t] = old + change * x * b
             b = old - p * x * b
     elif kind == 1:
-        table[i, s, 0] *= (1.0 + (p + change) * x) / (1.0 + p * x)
+        table[i, 0] *= (1.0 + (p + change) * x) / (1.0 + p * x)
     else:
-        table[i, s, part] += change * x
+        table[i, part] += change * x
+
+
+@jit
+def fill_component(kind, indptr, indices, data, P, s, table):
+    """Fill the table of one component: A^1…A^width, Π(1 + p x), or one linear form a factor."""
+    n, width = table.shape
+    for i in range(n):
+        for t in range(width):
+            table[i, t] = 1.0 if kind == 1 else 0.0
+        for q in range(indptr[i], indptr[i + 1]):
+            j, x = indices[q], data[q]
+            if kind == 0:
+                z = P[0, j, s] * x
+                for t in range(width - 1, 0, -1):
+                    table[i, t] += z * table[i, t - 1]
+                table[i, 0] += z
+            elif kind == 1:
+                table[i, 0] *= 1.0 + P[0, j, s] * x
+            else:
+                for t in range(width):
+                    table[i, t] += P[t, j, s] * x
 
 
 @jit
@@ -83,47 +103,77 @@ def bias_step(y, pred, bias, loss, curvature):
 
 
 @jit
+def _apply(value, penalty, gamma, bound, others):
+    """Return the proximal step of a penalty on single parameters."""
+    if penalty == 1:
+        return np.sign(value) * max(abs(value) - gamma / bound, 0.0)
+    if penalty == 2:
+        return np.sign(value) * max(abs(value) - gamma * others / bound, 0.0)
+    return value
+
+
+@jit
 def coordinate_epoch(
-    kind, col_ptr, rows, data, y, pred, P, table, width, part, loss, curvature, beta, penalty, gamma,
-    sums,
+    kind, indptr, indices, xdata, col_ptr, rows, data, y, pred, P, table, loss, curvature, beta,
+    penalty, gamma,
 ):  # fmt: skip
-    """Update every p_js in turn; sums[s] holds Σ_j |p_js| for the TI penalty."""
-    n, k = len(y), P.shape[1]
-    moved = 0.0
-    for j in range(P.shape[0]):
-        for s in range(k):
-            old = P[j, s]
-            g = h = 0.0
-            for p in range(col_ptr[j], col_ptr[j + 1]):
-                i = rows[p]
-                d = _slope(kind, table, i, s, data[p], old, width, part)
-                g += loss_slope(loss, pred[i], y[i]) * d
-                h += d * d
-            bound = curvature * h / n + beta
-            if bound <= 1e-300:
-                continue
-            new = old - (g / n + beta * old) / bound
-            if penalty == 1:
-                new = np.sign(new) * max(abs(new) - gamma / bound, 0.0)
-            elif penalty == 2:
-                new = np.sign(new) * max(abs(new) - gamma * (sums[s] - abs(old)) / bound, 0.0)
-            change = new - old
-            if change == 0.0:
-                continue
-            for p in range(col_ptr[j], col_ptr[j + 1]):
-                i, x = rows[p], data[p]
-                if kind == 1 and abs(1.0 + old * x) < 1e-6:
-                    change = 0.0  # the quotient is not safe here: this coordinate waits
-                    break
-            if change == 0.0:
-                continue
-            for p in range(col_ptr[j], col_ptr[j + 1]):
-                i, x = rows[p], data[p]
-                pred[i] += change * _slope(kind, table, i, s, x, old, width, part)
-                _move(kind, table, i, s, x, old, width, part, change)
-            sums[s] += abs(new) - abs(old)
-            P[j, s] = new
-            moved += abs(change)
+    """Update every parameter of P, (factors, features, components), component by component.
+
+    The table is of one component at a time, so that it stays in the cache.
+    """
+    n, moved = len(y), 0.0
+    longest = 1
+    for j in range(len(col_ptr) - 1):
+        longest = max(longest, col_ptr[j + 1] - col_ptr[j])
+    kept = np.empty(longest)
+    for s in range(P.shape[2]):
+        fill_component(kind, indptr, indices, xdata, P, s, table)
+        for part in range(P.shape[0]):
+            total = 0.0
+            for j in range(P.shape[1]):
+                total += abs(P[part, j, s])
+            for j in range(P.shape[1]):
+                begin, end = col_ptr[j], col_ptr[j + 1]
+                old = P[part, j, s]
+                g = h = 0.0
+                safe = True
+                if kind == 0 and table.shape[1] == 1:
+                    for p in range(begin, end):
+                        i, x = rows[p], data[p]
+                        d = x * (table[i, 0] - old * x)
+                        kept[p - begin] = d
+                        g += loss_slope(loss, pred[i], y[i]) * d
+                        h += d * d
+                else:
+                    for p in range(begin, end):
+                        i, x = rows[p], data[p]
+                        if kind == 1 and abs(1.0 + old * x) < 1e-6:
+                            safe = False  # the quotient cancels here: this coordinate waits
+                            break
+                        d = slope(kind, table, i, x, old, part)
+                        kept[p - begin] = d
+                        g += loss_slope(loss, pred[i], y[i]) * d
+                        h += d * d
+                bound = curvature * h / n + beta
+                if bound <= 1e-300 or not safe:
+                    continue
+                new = old - (g / n + beta * old) / bound
+                new = _apply(new, penalty, gamma, bound, total - abs(old))
+                change = new - old
+                if change == 0.0:
+                    continue
+                if kind == 0 and table.shape[1] == 1:
+                    for p in range(begin, end):
+                        i = rows[p]
+                        pred[i] += change * kept[p - begin]
+                        table[i, 0] += change * data[p]
+                else:
+                    for p in range(begin, end):
+                        pred[rows[p]] += change * kept[p - begin]
+                        _move(kind, table, rows[p], data[p], old, part, change)
+                total += abs(new) - abs(old)
+                P[part, j, s] = new
+                moved += abs(change)
     return moved
 
 
@@ -163,7 +213,7 @@ def block_epoch(
     it is the proximal step of the bound's largest curvature.
     """
     n, k = len(y), P.shape[1]
-    H, g, slope = np.empty((k, k)), np.empty(k), np.empty(k)
+    H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
     norms = np.empty(P.shape[0])
     total = 0.0
     for j in range(P.shape[0]):
@@ -181,20 +231,20 @@ def block_epoch(
             r = loss_slope(loss, pred[i], y[i])
             if width == 1:
                 for s in range(k):
-                    slope[s] = x * (table[i, s, 0] - row[s] * x)
+                    slopes[s] = x * (table[i, s, 0] - row[s] * x)
             else:
                 for s in range(k):
-                    slope[s] = _slope(0, table, i, s, x, row[s], width, 0)
+                    slopes[s] = slope(0, table[i], s, x, row[s], 0)
             square = 0.0
             for s in range(k):
-                g[s] += r * slope[s]
-                square += slope[s] * slope[s]
+                g[s] += r * slopes[s]
+                square += slopes[s] * slopes[s]
             largest += square
             if not rowwise:
                 for a in range(k):
-                    v = slope[a]
+                    v = slopes[a]
                     for b in range(a + 1):
-                        H[a, b] += v * slope[b]
+                        H[a, b] += v * slopes[b]
         if rowwise:
             bound = curvature * largest / n + beta
             if bound <= 1e-300:
@@ -202,12 +252,12 @@ def block_epoch(
             weight = gamma if penalty == 3 else gamma * (total - norms[j])
             size = 0.0
             for s in range(k):
-                slope[s] = row[s] - (g[s] / n + beta * row[s]) / bound
-                size += slope[s] * slope[s]
+                slopes[s] = row[s] - (g[s] / n + beta * row[s]) / bound
+                size += slopes[s] * slopes[s]
             size = np.sqrt(size)
             shrink = max(0.0, 1.0 - weight / bound / size) if size > 0.0 else 0.0
             for s in range(k):
-                g[s] = shrink * slope[s] - row[s]
+                g[s] = shrink * slopes[s] - row[s]
         else:
             for a in range(k):
                 for b in range(a + 1):
@@ -226,8 +276,8 @@ def block_epoch(
                 step *= x
             else:
                 for s in range(k):
-                    step += g[s] * _slope(0, table, i, s, x, row[s], width, 0)
-                    _move(0, table, i, s, x, row[s], width, 0, g[s])
+                    step += g[s] * slope(0, table[i], s, x, row[s], 0)
+                    _move(0, table[i], s, x, row[s], 0, g[s])
             pred[i] += step
         total -= norms[j]
         size = 0.0

@@ -13,54 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from recsys.checks import check_choice, check_integer
 from recsys.errors import InputError
 from recsys.fm import _cd
-from recsys.fm._anova import all_subsets_tables, anova_tables, product_tables
-from recsys.fm._base import Classifier, Regressor, _Part
+from recsys.fm._base import Classifier, Regressor, Term
 
 __all__ = [
     "AllSubsetsClassifier", "AllSubsetsRegressor", "FactorizationMachineClassifier",
     "FactorizationMachineRegressor", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
 ]  # fmt: skip
-
-
-class _Anova(_Part):
-    kind = _cd.ANOVA
-
-    def __init__(self, P: NDArray[np.float64], n: int, order: int) -> None:
-        self.order, self.width = order, order - 1
-        super().__init__(P, n)
-
-    def refresh(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        full = np.empty((X.shape[0], self.P.shape[1], self.order))
-        anova_tables(X.indptr, X.indices, X.data, self.P, self.order, full)
-        self.table = np.ascontiguousarray(full[:, :, : self.width])
-        return full[:, :, -1].sum(axis=1)
-
-
-class _AllSubsets(_Part):
-    kind, width = _cd.ALL_SUBSETS, 1
-
-    def refresh(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        table = np.empty((X.shape[0], self.P.shape[1]))
-        all_subsets_tables(X.indptr, X.indices, X.data, self.P, table)
-        self.table = table[:, :, None].copy()
-        return table.sum(axis=1)
-
-
-class _Product(_Part):
-    """One of the linear forms of a polynomial network; all share one table."""
-
-    kind = _cd.PRODUCT
-
-    def __init__(self, U: list[NDArray[np.float64]], n: int, part: int, first: _Product | None) -> None:
-        self.U, self.part, self.width, self.first = U, part, len(U), first
-        self.P = U[part]
-        self.table = np.zeros((n, self.P.shape[1], len(U))) if first is None else first.table
-
-    def refresh(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        if self.first is not None:
-            return np.zeros(X.shape[0])
-        product_tables(X.indptr, X.indices, X.data, np.array(self.U), self.table)
-        return self.table.prod(axis=2).sum(axis=1)
 
 
 class _FM:
@@ -88,11 +46,12 @@ class _FM:
             return X
         return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self._dummies()))], format="csr"))
 
-    def _shapes(self, features: int) -> list[tuple[int, int]]:
-        return [(features, self.n_components) for _ in self._orders()]
+    def _shapes(self, features: int) -> list[tuple[int, int, int]]:
+        return [(1, features, self.n_components) for _ in self._orders()]
 
-    def _parts(self, P: list[NDArray[np.float64]], n: int) -> list[_Part]:
-        return [_Anova(matrix, n, order) for matrix, order in zip(P, self._orders(), strict=True)]
+    def _terms(self, P: list[NDArray[np.float64]]) -> list[Term]:
+        pairs = zip(P, self._orders(), strict=True)
+        return [Term(_cd.ANOVA, order - 1, matrix) for matrix, order in pairs]
 
     def interaction_weight(self, features: Sequence[int]) -> float:
         """Return the weight of the product of these distinct features: Σ_s Π_j p_js.
@@ -106,7 +65,7 @@ class _FM:
         chosen = [int(j) for j in features]
         if len(set(chosen)) != len(chosen) or len(chosen) not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
-        P = self.P_[self._orders().index(len(chosen))]
+        P = self.P_[self._orders().index(len(chosen))][0]
         return float(np.prod(P[chosen], axis=0).sum())
 
     def top_interactions(
@@ -129,7 +88,7 @@ class _FM:
         check_integer("n", n, 1)
         if 2 not in self._orders():
             raise InputError("the model has no term of second order")
-        P = self.P_[self._orders().index(2)]
+        P = self.P_[self._orders().index(2)][0]
         used = np.flatnonzero((P != 0).any(axis=1))
         best: list[tuple[float, int, int]] = []
         for start in range(0, len(used), 512):  # a block of rows at a time: never the whole matrix
@@ -148,7 +107,7 @@ class _FM:
     def n_used_features_(self) -> int:
         """Features with a non-zero row in some P."""
         check_is_fitted(self)
-        return int(np.any([(P != 0).any(axis=1) for P in self.P_], axis=0).sum())
+        return int(np.any([(P != 0).any(axis=(0, 2)) for P in self.P_], axis=0).sum())
 
 
 class FactorizationMachineRegressor(_FM, Regressor):
@@ -210,11 +169,11 @@ class _Subsets:
         super()._check_parameters()  # type: ignore[misc]
         _only_cd(self, "the all-subsets model")
 
-    def _shapes(self, features: int) -> list[tuple[int, int]]:
-        return [(features, self.n_components)]
+    def _shapes(self, features: int) -> list[tuple[int, int, int]]:
+        return [(1, features, self.n_components)]
 
-    def _parts(self, P: list[NDArray[np.float64]], n: int) -> list[_Part]:
-        return [_AllSubsets(P[0], n)]
+    def _terms(self, P: list[NDArray[np.float64]]) -> list[Term]:
+        return [Term(_cd.ALL_SUBSETS, 1, P[0])]
 
 
 class AllSubsetsRegressor(_Subsets, Regressor):
@@ -258,12 +217,11 @@ class _Network:
         super()._check_parameters()  # type: ignore[misc]
         _only_cd(self, "a polynomial network")
 
-    def _shapes(self, features: int) -> list[tuple[int, int]]:
-        return [(features, self.n_components)] * self.degree
+    def _shapes(self, features: int) -> list[tuple[int, int, int]]:
+        return [(self.degree, features, self.n_components)]
 
-    def _parts(self, P: list[NDArray[np.float64]], n: int) -> list[_Part]:
-        first = _Product(P, n, 0, None)
-        return [first, *(_Product(P, n, t, first) for t in range(1, self.degree))]
+    def _terms(self, P: list[NDArray[np.float64]]) -> list[Term]:
+        return [Term(_cd.PRODUCT, self.degree, P[0])]
 
 
 class PolynomialNetworkRegressor(_Network, Regressor):

@@ -82,7 +82,7 @@ def test_tables_and_slopes_are_those_of_the_definition(seed, degree):
             down[j] -= 1e-6
             numeric = (reference.anova(up, X[i], degree) - reference.anova(down, X[i], degree)) / 2e-6
             assert slopes[q] == pytest.approx(numeric, abs=1e-6)
-            short = _cd._slope(0, out[:, :, : degree - 1].copy(), i, 0, X[i, j], P[j, 0], degree - 1, 0)
+            short = _cd.slope(0, out[:, 0, : degree - 1].copy(), i, X[i, j], P[j, 0], 0)
             assert short == pytest.approx(slopes[q], abs=1e-7)
 
 
@@ -106,7 +106,9 @@ def test_predictions_are_those_of_the_definition(degree, fit_lower):
     ).fit(X, y)
     dummies = model._dummies()
     wide = np.hstack([X, np.ones((len(X), dummies))])
-    expected = reference.predict_fm(wide, model.intercept_, model.w_, model.P_, model._orders())
+    expected = reference.predict_fm(
+        wide, model.intercept_, model.w_, [P[0] for P in model.P_], model._orders()
+    )
     np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)
     np.testing.assert_allclose(model.predict(sp.csr_matrix(X)), expected, atol=1e-9)
 
@@ -116,12 +118,12 @@ def test_the_other_models_predict_by_their_definition():
     subsets = AllSubsetsRegressor(n_components=2, max_iter=5).fit(X, y)
     np.testing.assert_allclose(
         subsets.predict(X),
-        reference.predict_all_subsets(X, subsets.intercept_, subsets.w_, subsets.P_[0]),
+        reference.predict_all_subsets(X, subsets.intercept_, subsets.w_, subsets.P_[0][0]),
         atol=1e-9,
     )
     net = PolynomialNetworkRegressor(degree=3, n_components=2, max_iter=5).fit(X, y)
     np.testing.assert_allclose(
-        net.predict(X), reference.predict_network(X, net.intercept_, net.w_, net.P_), atol=1e-9
+        net.predict(X), reference.predict_network(X, net.intercept_, net.w_, net.P_[0]), atol=1e-9
     )
 
 
@@ -163,30 +165,16 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
     )
     rows = sp.csr_matrix(X)
     model.w_, model.intercept_ = np.zeros(7), 0.0
-    P = np.random.default_rng(0).normal(size=(7, 1))
-    model.P_ = [P]
-    parts = model._parts([P], len(y))
-    pred = model._forward(rows, parts)
+    P = np.random.default_rng(0).normal(size=(1, 7, 1))
+    pred = model._forward(rows, model._terms([P]))
     cols = rows.tocsc()
-    before = P.copy()
+    before = P[0].copy()
+    only = cols.indptr.copy()
+    only[2:] = only[1]  # the first feature's column, and empty ones
     _cd.coordinate_epoch(
-        0,
-        cols.indptr,
-        cols.indices,
-        cols.data,
-        y,
-        pred,
-        P[:1],
-        parts[0].table,
-        1,
-        0,
-        0,
-        1.0,
-        0.1,
-        0,
-        0.0,
-        np.zeros(1),
-    )
+        0, rows.indptr, rows.indices, rows.data, only, cols.indices, cols.data, y, pred, P, np.empty((len(y), 1)), 0, 1.0, 0.1, 0, 0.0,
+    )  # fmt: skip
+    best_value = P[0, 0, 0]
 
     def objective(value):
         Q = before.copy()
@@ -196,8 +184,8 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
             + 0.05 * (Q**2).sum()
         )
 
-    best = objective(P[0, 0])
-    assert all(best <= objective(P[0, 0] + step) + 1e-12 for step in (-0.1, -1e-3, 1e-3, 0.1))
+    best = objective(best_value)
+    assert all(best <= objective(best_value + step) + 1e-12 for step in (-0.1, -1e-3, 1e-3, 0.1))
 
 
 def test_both_solvers_reach_the_same_quality_and_learn_the_interaction():

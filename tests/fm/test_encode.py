@@ -1,0 +1,37 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from recsys import InputError
+from recsys.fm import PairEncoder
+
+USERS = pd.DataFrame({"age": [20, 30, None], "sex": ["f", "m", "f"]})
+ITEMS = pd.DataFrame({"title": ["x", "y"], "genres": ["a|b", "b"]})
+
+
+def test_rows_are_identities_and_features_with_names():
+    encoder = PairEncoder(USERS, ITEMS).fit(3, 2)
+    X = encoder.transform([0, 2], [1, 0])
+    named = [{encoder.names_[k] for k in row.indices} for row in X]
+    assert named[0] == {"user=0", "age=20.0", "sex=f", "item=1", "genres=b"}
+    assert named[1] == {"user=2", "sex=f", "item=0", "genres=a", "genres=b"}
+    assert [name for name, _, _ in encoder.fields_] == ["user", "age", "sex", "item", "genres"]
+    assert encoder.fields_[-1][2] == X.shape[1] == len(encoder.names_)
+
+
+def test_numbers_of_many_values_are_cut_at_quantiles():
+    table = pd.DataFrame({"age": np.arange(100)})
+    X = PairEncoder(table, buckets=4).fit(100, 1).transform(np.arange(100), np.zeros(100, int))
+    counts = np.asarray(X[:, 100:104].sum(axis=0)).ravel()
+    assert counts.tolist() == [25, 25, 25, 25]
+
+
+def test_unknown_users_are_ignored_or_refused():
+    row = PairEncoder(USERS, ITEMS).fit(3, 2).transform([7], [0])
+    assert row.nnz == 3  # the item and its genres
+    with pytest.raises(InputError, match="users"):
+        PairEncoder(USERS, ITEMS, unknown="error").fit(3, 2).transform([7], [0])
+    with pytest.raises(InputError, match="do not pair"):
+        PairEncoder().fit(3, 2).transform([0, 1], [0])
+    with pytest.raises(InputError, match="rows for 4 users"):
+        PairEncoder(USERS).fit(4, 2)
