@@ -15,7 +15,9 @@ from recsys.checks import check_integer, check_real
 from recsys.errors import FitError
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.gram import check_memory
+from recsys.kernels.structured import cooccurrence
 from recsys.rankers._saved import RANKERS
+from recsys.rankers._structured import SMALL, parse_memory
 from recsys.rankers.neighbours import ItemWeights
 
 
@@ -79,6 +81,11 @@ class SLIM(ItemWeights):
         Most sweeps per item.
     tol : float > 0
         Stop when no weight moves by more in a sweep.
+    top_k : int ≥ 1, optional
+        Predict each item from the `top_k` items of the largest cosine only. Memory then grows
+        with the pairs of items that share a user, not with the square of the catalogue.
+    memory : str or int, optional
+        Budget, as in `cf-komd`.
 
     Notes
     -----
@@ -89,6 +96,8 @@ class SLIM(ItemWeights):
     l2: float = 10.0
     iterations: int = 50
     tol: float = 1e-4
+    top_k: int | None = None
+    memory: str | int | None = None
 
     name = "slim"
     capabilities = frozenset({"fold-in", "explain", "similar-items"})
@@ -98,8 +107,14 @@ class SLIM(ItemWeights):
         check_real("l2", self.l2, 0.0)
         check_integer("iterations", self.iterations, 1)
         check_real("tol", self.tol, 0.0, open_low=True)
+        if self.top_k is not None:
+            check_integer("top_k", self.top_k, 1)
+        parse_memory(self.memory)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        if self.top_k is not None:
+            self._fit_near(liked)
+            return
         items = liked.shape[1]
         check_memory(12 * items * items, f"SLIM on {items:,} items")
         gram = item_gram(liked, make_kernel("linear"), normalize=False)
@@ -109,6 +124,23 @@ class SLIM(ItemWeights):
                 threads, gram, float(self.l1), float(self.l2), int(self.iterations), float(self.tol), out
             )
         self.weights_ = np.ascontiguousarray(out.T)
+
+    def _fit_near(self, liked: sp.csr_matrix) -> None:
+        items = liked.shape[1]
+        counts = cooccurrence(liked, budget=parse_memory(self.memory))
+        k = min(int(self.top_k or 1), items)
+        near = np.full((items, k), -1, dtype=np.int32)
+        weights = np.zeros((items, k), dtype=np.float32)
+        with parallel() as threads:
+            _slim_near(
+                threads, counts.indptr, counts.indices, counts.data, counts.diagonal(), float(self.l1),
+                float(self.l2), int(self.iterations), float(self.tol), near, weights,
+            )  # fmt: skip
+        used = weights > 0
+        target = np.repeat(np.arange(items), used.sum(axis=1))
+        entries = (weights[used], (near[used], target))
+        found = sp.csr_matrix(entries, shape=(items, items), dtype=np.float32)
+        self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
 
 
 # ---- kernels
@@ -161,3 +193,51 @@ def _slim(threads, gram, l1, l2, iterations, tol, out):
                     break
             for a in range(count):
                 out[j, near[a]] = w[a]
+
+
+@jit(parallel=True)
+def _slim_near(threads, indptr, indices, data, own, l1, l2, iterations, tol, near, weights):
+    """Row j of near and weights receives the items that predict item j, by index, and their weights."""
+    m, most = near.shape
+    for t in numba.prange(threads):
+        local = np.full(m, -1, dtype=np.int32)
+        gram = np.empty((most, most))
+        slope = np.empty(most)
+        for j in range(t, m, threads):
+            begin, end = indptr[j], indptr[j + 1]
+            cosine = np.empty(end - begin)
+            for p in range(begin, end):
+                i = indices[p]
+                useful = i != j and data[p] > l1
+                cosine[p - begin] = -data[p] / np.sqrt(own[i]) if useful else 1.0
+            order = np.argsort(cosine, kind="mergesort")
+            count = 0
+            while count < min(most, len(order)) and cosine[order[count]] < 0.0:
+                count += 1
+            chosen = np.sort(order[:count])
+            for a in range(count):
+                near[j, a] = indices[begin + chosen[a]]
+                slope[a] = data[begin + chosen[a]]
+                local[near[j, a]] = a
+            for a in range(count):
+                gram[a, :count] = 0.0
+                i = near[j, a]
+                for p in range(indptr[i], indptr[i + 1]):
+                    b = local[indices[p]]
+                    if b >= 0:
+                        gram[a, b] = data[p]
+            for a in range(count):
+                local[near[j, a]] = -1
+            w = weights[j]
+            for _ in range(iterations):
+                moved = 0.0
+                for a in range(count):
+                    new = max(0.0, (slope[a] + gram[a, a] * w[a] - l1) / (gram[a, a] + l2))
+                    change = np.float32(new) - w[a]
+                    if change != 0.0:
+                        w[a] += change
+                        moved = max(moved, abs(change))
+                        for b in range(count):
+                            slope[b] -= change * gram[a, b]
+                if moved <= tol:
+                    break

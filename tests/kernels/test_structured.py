@@ -258,3 +258,17 @@ def test_a_long_tailed_matrix_has_what_was_asked_for():
     assert counts[:80].sum() > 0.35 * 5000
     with pytest.raises(InputError, match="n_interactions"):
         long_tail(2, 2, 4)
+
+
+def test_slim_with_all_neighbours_is_slim(monkeypatch):
+    R = data(9, users=80, items=30, density=0.5)
+    whole = make_ranker("slim", iterations=500, tol=1e-7).fit(R).weights_
+    near = make_ranker("slim", iterations=500, tol=1e-7, top_k=30).fit(R).weights_
+    np.testing.assert_allclose(near, whole, atol=1e-4)
+    few = make_ranker("slim", top_k=3).fit(R).weights_
+    assert ((few > 0).sum(axis=0) <= 3).all() and (np.diag(few) == 0).all()
+    monkeypatch.setattr("recsys.rankers.linear.SMALL", 0)
+    sparse = make_ranker("slim", top_k=3).fit(R)
+    assert sp.issparse(sparse.weights_)
+    np.testing.assert_allclose(sparse.weights_.toarray(), few)
+    np.testing.assert_allclose(sparse.scores(range(80), R), R.toarray() @ few, atol=1e-5)
