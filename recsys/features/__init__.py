@@ -1,0 +1,21 @@
+"""Random feature maps: itemset and polynomial kernels for linear models."""
+
+from recsys.features.maps import (
+    RandomKernelMap,
+    RandomMaclaurin,
+    SignedCirculantMap,
+    SparseRandomKernelMap,
+    SubsampledRandomKernelMap,
+    TensorSketch,
+    redundant_feature_augmentation,
+)
+
+__all__ = [
+    "RandomKernelMap",
+    "RandomMaclaurin",
+    "SignedCirculantMap",
+    "SparseRandomKernelMap",
+    "SubsampledRandomKernelMap",
+    "TensorSketch",
+    "redundant_feature_augmentation",
+]
