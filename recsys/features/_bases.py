@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -11,8 +13,8 @@ from recsys._jit import jit
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
 
 
-def draw(rng: np.random.Generator, distribution: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return independent entries of mean 0 and variance 1."""
+def draw(rng: np.random.Generator, distribution: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return independent entries of mean 0 and variance 1, float64."""
     if distribution == "rademacher":
         return rng.integers(0, 2, shape) * 2.0 - 1.0
     if distribution == "gaussian":

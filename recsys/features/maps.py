@@ -41,18 +41,15 @@ class _Map(TransformerMixin, BaseEstimator):
             If a parameter is out of range.
         """
         self._check_parameters()
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        seed = self.random_state
-        self._draw(
-            X.shape[1], seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-        )
+        checked: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        self._draw(checked.shape[1], np.random.default_rng(self.random_state))
         return self
 
     def transform(self, X: ArrayLike) -> Any:
         """Return the random features of each row, (rows, n_components)."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        rows = sp.csr_matrix(X)
+        checked: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        rows = sp.csr_matrix(checked)
         rows.sum_duplicates()
         return self._map(rows)
 
