@@ -1,6 +1,6 @@
 """The literature's split of Gowalla with sparse rankers of ours, tuned on the training half only.
 
-A tenth of every training profile validates: the exponents with the largest mean of recall@20 and
+A fifth of the training pairs validates, as large a share as the test half is of all: the exponents with the largest mean of recall@20 and
 nDCG@20 there are fitted on the whole training half and measured on the test half once.
 """
 
@@ -60,12 +60,11 @@ def split(train: sp.csr_matrix, share: float, seed: int) -> tuple[sp.csr_matrix,
 
 def main() -> None:
     train, test = halves()
-    fit, valid = split(train, 0.1, 0)
-    some = np.flatnonzero(np.diff(valid.indptr) > 0)
+    fit, valid = split(train, 0.2, 0)
+    rng = np.random.default_rng(1)
+    some = rng.permutation(np.flatnonzero(np.diff(valid.indptr) > 0))[:8000]
     trials = []
-    for alpha, votes, locality in product(
-        (0.15, 0.2, 0.25, 0.3, 0.35, 0.4), (0.4, 0.5, 0.6, 0.75, 0.9, 1.0), (1.0,)
-    ):
+    for alpha, votes, locality in product((0.2, 0.25, 0.3), (0.4, 0.5, 0.6, 0.75), (1.0,)):
         params = {"alpha": alpha, "votes": votes, "locality": locality}
         recall, ndcg = measure(make_ranker("msdw", **params).fit(fit), fit, valid, some)
         trials.append((recall + ndcg, params, recall, ndcg))

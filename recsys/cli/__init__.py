@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from recsys.cli import evaluate, exits, lab, rank, system
+from recsys.cli import evaluate, exits, lab, rank, serve, system
 from recsys.cli.app import app
 
-__all__ = ["app", "call", "evaluate", "lab", "rank", "run", "system"]
+__all__ = ["app", "call", "evaluate", "lab", "rank", "run", "serve", "system"]
 
 
 def call(arguments: list[str] | None = None) -> int:

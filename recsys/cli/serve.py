@@ -1,0 +1,37 @@
+"""`recsys serve`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Annotated
+
+import typer
+
+from recsys.checks import check_integer
+from recsys.cli import terminal
+from recsys.cli.app import app
+from recsys.cli.options import RankerFile
+from recsys.errors import InputError
+
+
+@app.command()
+def serve(
+    ranker: RankerFile,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port")] = 8000,
+    at_once: Annotated[int, typer.Option("--at-once", help="Requests in flight beyond which 503.")] = 64,
+) -> None:
+    """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
+    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"serve needs {' and '.join(missing)}: pip install 'recsys[service]'")
+    check_integer("--port", port, 0, 65535)
+    check_integer("--at-once", at_once, 1)
+    import uvicorn
+
+    from recsys.service import create_app
+
+    application = create_app(ranker, token=os.environ.get("RECSYS_TOKEN") or None, at_once=at_once)
+    terminal.say(f"serving {ranker} on http://{host}:{port}")
+    uvicorn.run(application, host=host, port=port, log_level="warning", timeout_graceful_shutdown=8)

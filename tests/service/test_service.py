@@ -1,0 +1,184 @@
+import os
+import shutil
+import threading
+
+import pytest
+
+fastapi = pytest.importorskip("fastapi")
+pytest.importorskip("httpx2")
+from starlette.testclient import TestClient
+
+from recsys import make_ranker
+from recsys.data import load_dataset
+from recsys.rankers import fit_bundle
+from recsys.service import create_app
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_dataset("sample")
+
+
+@pytest.fixture(scope="module")
+def path(data, tmp_path_factory):
+    file = tmp_path_factory.mktemp("service") / "model.recsys"
+    fit_bundle(make_ranker("cf-komd"), data, show_progress=False).save(file)
+    return file
+
+
+@pytest.fixture
+def client(path):
+    with TestClient(create_app(path, reload_seconds=60)) as client:
+        yield client
+
+
+def test_known_users_get_what_the_ranker_recommends(client, data):
+    ranker = make_ranker("cf-komd").fit(data.matrix, show_progress=False)
+    ids, scores = ranker.recommend(5, data.matrix[5], N=7)
+    answer = client.post("/recommend", json={"user": str(data.user_ids[5]), "n": 7}).json()
+    assert [i["item"] for i in answer["items"]] == [data.item_ids[k] for k in ids]
+    assert [i["score"] for i in answer["items"]] == pytest.approx(scores.tolist())
+    assert (
+        answer["items"][0]["title"] == data.titles[ids[0]]
+        and answer["unknown"] == []
+        and not answer["fallback"]
+    )
+    again = client.get(f"/users/{data.user_ids[5]}/recommendations", params={"n": 7}).json()
+    assert again == answer
+
+
+def test_histories_fold_in_and_unknown_ids_are_named(client, data):
+    liked = [str(data.item_ids[k]) for k in data.matrix[5].indices]
+    known = client.post("/recommend", json={"user": str(data.user_ids[5])}).json()
+    posted = client.post("/recommend", json={"history": [*liked, "nope"]}).json()
+    assert posted["items"] == known["items"] and posted["unknown"] == ["nope"]
+    empty = client.post("/recommend", json={"history": []}).json()
+    assert empty["fallback"] and len(empty["items"]) == 10
+
+
+def test_filters(client, data):
+    some = [str(i) for i in data.item_ids[:20]]
+    only = client.post("/recommend", json={"history": [some[0]], "items": some, "n": 50}).json()
+    assert {i["item"] for i in only["items"]} <= set(some) - {some[0]}
+    without = client.post("/recommend", json={"history": [some[0]], "filter_items": some, "n": 5}).json()
+    assert not {i["item"] for i in without["items"]} & set(some)
+    liked = client.post(
+        "/recommend", json={"history": [some[0]], "filter_liked": False, "items": some, "n": 50}
+    ).json()
+    assert len(liked["items"]) == 20
+    assert (
+        client.post("/recommend", json={"history": [], "items": some, "filter_items": some}).status_code
+        == 422
+    )
+
+
+def test_similar_and_explain(client, data):
+    item = str(data.item_ids[3])
+    near = client.get(f"/items/{item}/similar", params={"n": 4}).json()["items"]
+    assert len(near) == 4 and item not in {i["item"] for i in near}
+    told = client.post("/explain", json={"user": str(data.user_ids[2]), "item": item, "n": 100}).json()
+    assert told["score"] == pytest.approx(
+        told["bias"] + sum(i["score"] for i in told["items"]), abs=1e-5
+    )
+
+
+BAD = [
+    ({}, 422), ({"user": "u0001", "history": []}, 422), ({"user": "nobody"}, 404), ({"user": "u0001", "n": 0}, 422),
+    ({"user": "u0001", "n": 1001}, 422), ({"history": ["x"] * 1001}, 422), ({"history": "x"}, 422), ({"user": "u0001", "path": "/etc"}, 422),
+    ({"history": [""]}, 422), ({"user": 7}, 422),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "status"), BAD, ids=str)
+def test_bad_requests(client, body, status):
+    answer = client.post("/recommend", json=body)
+    assert answer.status_code == status and "Traceback" not in answer.text
+
+
+def test_broken_json_and_large_bodies(client):
+    assert client.post("/recommend", content=b"{").status_code == 422
+    assert client.post("/recommend", content=b'{"user": NaN}').status_code == 422
+    assert client.post("/recommend", content=b"x" * (1 << 20) + b"x").status_code == 413
+
+    def stream():
+        for _ in range(40):
+            yield b"x" * 60_000
+
+    assert client.post("/recommend", content=stream()).status_code == 413
+    assert client.get("/items/none/similar").status_code == 404
+    assert client.get("/users/u0001/recommendations", params={"n": 0}).status_code == 422
+
+
+def test_a_token_is_asked_for_everywhere_but_health(path):
+    with TestClient(create_app(path, token="secret")) as client:
+        assert client.get("/health").status_code == 200
+        for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+            assert client.get("/metrics", headers=header).status_code == 401
+        assert client.get("/metrics", headers={"Authorization": "Bearer secret"}).status_code == 200
+
+
+def test_metrics_count_requests(client):
+    client.get("/health")
+    client.post("/recommend", json={"history": []})
+    text = client.get("/metrics").text
+    assert 'recsys_requests_total{route="/recommend",status="200"} 1' in text
+    assert "recsys_request_seconds_count" in text
+
+
+def test_too_many_at_once_get_503(path):
+    app = create_app(path, at_once=1)
+    app.state.metrics.in_flight = 1
+    with TestClient(app) as client:
+        answer = client.post("/recommend", json={"history": []})
+        assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+        assert client.get("/health").status_code == 200
+
+
+def test_a_new_file_is_served_and_a_broken_one_is_not(path, data, tmp_path):
+    file = tmp_path / "m.recsys"
+    shutil.copy(path, file)
+    app = create_app(file, reload_seconds=60)
+    with TestClient(app) as client:
+        before = client.post("/recommend", json={"user": "u0003"}).json()
+        fit_bundle(make_ranker("popularity"), data, show_progress=False).save(file)
+        app.state.holder.check()
+        assert client.get("/health").json()["model"] == "popularity"
+        after = client.post("/recommend", json={"user": "u0003"}).json()
+        assert after != before
+        broken = tmp_path / "broken"
+        broken.write_bytes(b"not a model" * 100)
+        os.replace(broken, file)
+        app.state.holder.check()
+        health = client.get("/health").json()
+        assert health["model"] == "popularity" and "refused" in health["error"]
+        assert client.post("/recommend", json={"user": "u0003"}).json() == after
+
+
+def test_many_clients_get_their_own_answers(client, data):
+    expected = {
+        k: client.post("/recommend", json={"user": str(data.user_ids[k])}).json() for k in range(24)
+    }
+    wrong = []
+
+    def ask(k):
+        for _ in range(5):
+            if client.post("/recommend", json={"user": str(data.user_ids[k])}).json() != expected[k]:
+                wrong.append(k)
+
+    threads = [threading.Thread(target=ask, args=(k,)) for k in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_serve_refuses_what_is_not_a_model(tmp_path, capfd):
+    from recsys import cli
+
+    file = tmp_path / "x"
+    file.write_text("hello")
+    assert cli.call(["serve", "--ranker", str(file)]) == 2
+    assert len(capfd.readouterr().err.strip().split("\n")) == 1
