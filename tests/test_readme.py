@@ -9,10 +9,12 @@ from recsys.kernels import list_kernels
 TEXT = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_example_runs(tmp_path, monkeypatch):
+def test_the_python_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    first = re.findall(r"```python\n(.*?)```", TEXT, re.S)[0]
-    exec(compile(first, "README.md", "exec"), {})  # our own text, checked in
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", TEXT, re.S):
+        if "RANKERS.add" not in block:  # the pattern of a new ranker, with its parts left out
+            exec(compile(block, "README.md", "exec"), names)  # our own text, checked in
     assert (tmp_path / "model.recsys").exists()
 
 
