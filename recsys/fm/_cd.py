@@ -204,6 +204,16 @@ def _solve(H, g, k):
 
 
 @jit
+def _gather_squares(rows, H):
+    """H += rowsᵀ rows for four rows."""
+    k = len(H)
+    for a in range(k):
+        v0, v1, v2, v3 = rows[0, a], rows[1, a], rows[2, a], rows[3, a]
+        for b in range(k):
+            H[a, b] += (v0 * rows[0, b] + v1 * rows[1, b]) + (v2 * rows[2, b] + v3 * rows[3, b])
+
+
+@jit
 def block_epoch(
     col_ptr, rows, data, y, pred, P, table, width, loss, curvature, beta, penalty, gamma
 ):  # fmt: skip
@@ -214,6 +224,7 @@ def block_epoch(
     """
     n, k = len(y), P.shape[1]
     H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
+    held = np.empty((4, k))
     norms = np.empty(P.shape[0])
     total = 0.0
     for j in range(P.shape[0]):
@@ -225,7 +236,7 @@ def block_epoch(
         row = P[j]
         g[:] = 0.0
         H[:] = 0.0
-        largest = 0.0
+        largest, count = 0.0, 0
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = rows[p], data[p]
             r = loss_slope(loss, pred[i], y[i])
@@ -241,10 +252,14 @@ def block_epoch(
                 square += slopes[s] * slopes[s]
             largest += square
             if not rowwise:
-                for a in range(k):
-                    v = slopes[a]
-                    for b in range(a + 1):
-                        H[a, b] += v * slopes[b]
+                held[count] = slopes
+                count += 1
+                if count == 4:  # four rows at once: a quarter of the passes over H
+                    _gather_squares(held, H)
+                    count = 0
+        if count:
+            held[count:] = 0.0
+            _gather_squares(held, H)
         if rowwise:
             bound = curvature * largest / n + beta
             if bound <= 1e-300:
