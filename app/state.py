@@ -145,11 +145,6 @@ def waiting(job: Job, text: str) -> None:
     st.progress(min(share, 1.0), text=f"{text} … {job.text if job.total else ''}")
 
 
-def known(row: sp.csr_matrix, model: Any) -> bool:
-    """Return whether a model can rank this row as it is, without knowing its user."""
-    return "fold-in" in model.capabilities
-
-
 def recommend(
     model: Any, user: int | None, row: sp.csr_matrix, N: int, items: NDArray[np.int64] | None = None
 ) -> Any:
