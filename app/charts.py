@@ -7,14 +7,15 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+from recsys.cli.charts import COLOURS
+
 alt.data_transformers.disable_max_rows()
 
 
 def _colour(field: str) -> Any:
     return alt.Color(
         field,
-        scale=alt.Scale(range=COLOURS),
+        scale=alt.Scale(range=list(COLOURS)),
         legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None),
     )
 
@@ -30,7 +31,9 @@ def contributions(names: list[str], values: list[float]) -> Any:
             x=alt.X("share", title="share of the score"),
             y=alt.Y("item", sort=names, title=None, axis=alt.Axis(labelLimit=170)),
             color=alt.Color(
-                "speaks", scale=alt.Scale(domain=["for", "against"], range=COLOURS[:2]), legend=None
+                "speaks",
+                scale=alt.Scale(domain=["for", "against"], range=list(COLOURS[:2])),
+                legend=None,
             ),
             tooltip=["item", alt.Tooltip("share", format=".4f")],
         )

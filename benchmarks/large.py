@@ -70,8 +70,8 @@ def one(users: int, items: int, interactions: int) -> dict:
     ids = np.unique(rng.integers(0, items, 30))
     direct = make_kernel("md", degree=2)(R[:, ids].T.tocsr(), normalize=True)
     seen = np.flatnonzero(np.asarray(R[:, ids].sum(axis=0)).ravel() > 0)
-    rows = model.similar_items if out["form"] == "dense" else model._structured.sub(ids, ids)
     if out["form"] == "structured":
+        rows = model._structured.sub(ids, ids)
         out["largest_error"] = float(np.abs(rows - direct)[np.ix_(seen, seen)].max())
     return out
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -12,7 +9,7 @@ import streamlit as st
 from app import charts, state
 from app.jobs import Job
 from recsys import InputError, make_ranker
-from recsys.cli.terminal import csv_text
+from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
 from recsys.evaluation import Report, evaluate
 from recsys.rankers import parse_spec
@@ -135,7 +132,7 @@ def show(report: Report) -> None:
     left, right = st.columns(2)
     left.download_button(
         "Download JSON",
-        json.dumps(_plain(report.as_dict()), indent=2),
+        json_text(report.as_dict()),
         "evaluation.json",
         "application/json",
     )
@@ -158,13 +155,3 @@ def _spread(report: Report, name: str) -> pd.DataFrame:
             )
         )
     return pd.concat(parts)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

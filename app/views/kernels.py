@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
-from sklearn.model_selection import train_test_split
 
 from app import charts, state
 from app.views.data import clean, limited, spooled
 from recsys import InputError, make_ranker
-from recsys.data.tables import OneHot, load_table, read_categorical
+from recsys.data.tables import load_table, read_categorical
 from recsys.evaluation import evaluate
-from recsys.explain import agreement, learn_rule
+from recsys.explain import measure_rule
 from recsys.kernels import item_gram, make_kernel, spectral_ratio
 
 GENERATED = ("tic-tac-toe", "monks-1", "monks-2", "monks-3")
@@ -108,37 +108,25 @@ def table_rules() -> None:
     except InputError as error:
         st.error(clean(str(error), file.name if file else name))
         return
-    key = ("rules", name, table.X.tobytes(), table.y.tobytes(), clauses, literals)
-    work = state.jobs().get(("rules", hash(key)), lambda progress: _learn(table, clauses, literals))
-    if not state.settled(work, ("rules", hash(key)), "Learning"):
+    digest = hashlib.sha256(table.X.tobytes() + table.y.tobytes()).hexdigest()
+    key = ("rules", digest, table.names, clauses, literals)
+    options = {"max_clauses": clauses, "max_literals": literals, "names": table.names}
+    work = state.jobs().get(key, lambda progress: measure_rule(table.X, table.y, **options))
+    if not state.settled(work, key, "Learning"):
         return
-    rule, accuracy, fidelity, rows, held = work.result
+    found = work.result
+    rule = found.rule
     st.text(f"{table.target} if")
     st.dataframe({"one of": str(rule).split(" ∨ ")}, hide_index=True, width="stretch")
     for column, (label, value) in zip(
         st.columns(4),
         (
-            ("accuracy", f"{accuracy:.3f}"),
-            ("fidelity", f"{fidelity:.3f}"),
+            ("accuracy", f"{found.accuracy:.3f}"),
+            ("fidelity", f"{found.fidelity:.3f}"),
             ("clauses", len(rule.clauses)),
             ("literals", rule.literals),
         ),
         strict=True,
     ):
         column.metric(label, value)
-    st.caption(f"learned on {rows:,} rows, measured on {held:,} others")
-
-
-def _learn(table: OneHot, clauses: int, literals: int) -> tuple[Any, float, float, int, int]:
-    X, held, y, truth = train_test_split(
-        table.X, table.y, test_size=0.3, random_state=0, stratify=table.y
-    )
-    learned = learn_rule(X, y, max_clauses=clauses, max_literals=literals, names=table.names)
-    says = learned.machine.decision_function(held) > 0
-    return (
-        learned.rule,
-        agreement(learned.rule, held, truth == 1),
-        agreement(learned.rule, held, says),
-        len(y),
-        len(truth),
-    )
+    st.caption(f"learned on {found.rows:,} rows, measured on {found.held_out:,} others")

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from sklearn.model_selection import train_test_split
 
 from recsys.checks import check_integer, check_real
 from recsys.cli import charts, terminal
@@ -17,7 +16,7 @@ from recsys.cli.app import app
 from recsys.cli.options import Json
 from recsys.data.tables import OneHot, list_tables, load_table, read_categorical
 from recsys.errors import InputError
-from recsys.explain import agreement, learn_rule
+from recsys.explain import measure_rule
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
 from recsys.kernels.gram import check_memory
 from recsys.rankers import parse_spec
@@ -119,33 +118,25 @@ def rules(
         raise InputError(
             f"{data}: only {counts.min()} rows of one class; a held-out part needs at least 4"
         )
-    try:
-        X, held, y, truth = train_test_split(
-            table.X, table.y, test_size=test_size, random_state=seed, stratify=table.y
-        )
-    except ValueError:
-        raise InputError(
-            f"{data}: {len(table.y)} rows are too few for --test-size {test_size:g}"
-        ) from None
-    learned = learn_rule(
-        X, y, max_clauses=max_clauses, max_literals=max_literals, names=table.names, seed=seed
-    )
-    rule = learned.rule
-    accuracy = agreement(rule, held, truth == 1)
-    fidelity = agreement(rule, held, learned.machine.decision_function(held) > 0)
-    base = max(truth.mean(), 1 - truth.mean())
+    found = measure_rule(
+        table.X, table.y, test_size=test_size, seed=seed, max_clauses=max_clauses,
+        max_literals=max_literals, names=table.names,
+    )  # fmt: skip
+    rule = found.rule
     if json is not None:
         terminal.write_json(json, {
-            "target": table.target, "rule": str(rule), "accuracy": accuracy, "fidelity": fidelity,
-            "majority": float(base), "rows": len(y), "held_out": len(truth), "seed": seed,
+            "target": table.target, "rule": str(rule), "accuracy": found.accuracy,
+            "fidelity": found.fidelity, "majority": found.majority, "rows": found.rows,
+            "held_out": found.held_out, "seed": seed,
             "clauses": [[table.names[k] for k in clause] for clause in rule.clauses],
         })  # fmt: skip
     if json != "-":
         print(f"{table.target} if\n")
         print("  " + terminal.literal(str(rule)).replace(" ∨ ", "\n  ∨ ") + "\n")
-        print(f"{len(y):,} rows learned from, {len(truth):,} held out; the larger class has {base:.3f}")
+        counted = f"{found.rows:,} rows learned from, {found.held_out:,} held out"
+        print(f"{counted}; the larger class has {found.majority:.3f}")
         size = f"clauses {len(rule.clauses)}  literals {rule.literals}"
-        print(f"accuracy {accuracy:.3f}  fidelity {fidelity:.3f}  {size}")
+        print(f"accuracy {found.accuracy:.3f}  fidelity {found.fidelity:.3f}  {size}")
 
 
 def _load(data: Path, target: str | None, positive: str | None) -> OneHot:

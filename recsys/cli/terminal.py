@@ -114,11 +114,16 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_json(target: str, value: Any) -> None:
     """Write JSON to a file, or to stdout for `-`; NaN and infinity become null."""
-    text = json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
+    text = json_text(value)
     if target == "-":
         sys.stdout.write(text)
     else:
         write_text(Path(target), text)
+
+
+def json_text(value: Any) -> str:
+    """Return JSON; NaN and infinity become null."""
+    return json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from recsys.explain.attributes import Attributes, item_attributes
 from recsys.explain.diversity import list_diversity, mmr, tail_items
 from recsys.explain.genetic import Found, genetic_search
-from recsys.explain.learn import LearnedRule, learn_rule
+from recsys.explain.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
 from recsys.explain.people import ItemRule, item_rule
 from recsys.explain.reasons import Change, Reasons, because, changes, listing, reasons
 from recsys.explain.rule import Rule, agreement, rule_weight, signed_weights
@@ -16,6 +16,7 @@ __all__ = [
     "Found",
     "ItemRule",
     "LearnedRule",
+    "MeasuredRule",
     "Reasons",
     "Rule",
     "TasteRule",
@@ -28,6 +29,7 @@ __all__ = [
     "learn_rule",
     "list_diversity",
     "listing",
+    "measure_rule",
     "mmr",
     "reasons",
     "rule_weight",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 
-from recsys.checks import check_integer
+from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.explain.rule import Rule, agreement, signed_weights
 from recsys.explain.search import search_rule
@@ -84,3 +84,68 @@ def learn_rule(
     top = labels.max()
     scores = [agreement(fit(part, s).rule, rows[held], labels[held] == top) for s in SETTINGS]
     return fit(everything, SETTINGS[int(np.argmax(scores))])
+
+
+class MeasuredRule(NamedTuple):
+    """A rule with its figures on rows that it was not learned from.
+
+    Attributes
+    ----------
+    rule : Rule
+    accuracy, fidelity : float
+        Share of the held-out rows where the rule is right, and where it agrees with its machine.
+    majority : float
+        Share of the larger class among them.
+    rows, held_out : int
+    """
+
+    rule: Rule
+    accuracy: float
+    fidelity: float
+    majority: float
+    rows: int
+    held_out: int
+
+
+def measure_rule(
+    X: ArrayLike, y: ArrayLike, *, test_size: float = 0.3, seed: int = 0, **options: Any
+) -> MeasuredRule:
+    """Learn a rule on a part of a table and measure it on the rest.
+
+    Parameters
+    ----------
+    X : (rows, features) binary
+    y : (rows,)
+        Two classes, of which the larger one is described.
+    test_size : float in 0…0.9
+    seed : int
+        Of the stratified split, and of the validation inside the learned part.
+    **options
+        As in `learn_rule`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or there are too few rows to hold some out.
+    """
+    check_real("test_size", test_size, 0.0, 0.9, open_low=True)
+    labels = np.asarray(y)
+    try:
+        parts = train_test_split(
+            np.asarray(X), labels, test_size=test_size, random_state=seed, stratify=labels
+        )
+    except ValueError:
+        raise InputError(
+            f"{len(labels)} rows are too few to hold out a share of {test_size:g}"
+        ) from None
+    learn, held, known, truth = parts
+    learned = learn_rule(learn, known, seed=seed, **options)
+    right = truth == labels.max()
+    return MeasuredRule(
+        learned.rule,
+        agreement(learned.rule, held, right),
+        agreement(learned.rule, held, learned.machine.decision_function(held) > 0),
+        float(max(right.mean(), 1.0 - right.mean())),
+        len(known),
+        len(truth),
+    )
