@@ -8,6 +8,7 @@ that separate the profile from the rest of the catalogue.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +132,9 @@ def taste_rule(
     return None if best is None else _measured(best, X, learned, held, others, machine)
 
 
-def _machine(X, learned, weight, rng):  # type: ignore[no-untyped-def]
+def _machine(
+    X: Any, learned: Any, weight: Any, rng: np.random.Generator
+) -> tuple[KOMD, NDArray[np.int64]]:
     """Return a machine that tells the profile from items sampled by popularity, and these."""
     keys = rng.exponential(size=len(X)) / weight
     keys[learned] = np.inf
@@ -141,7 +144,9 @@ def _machine(X, learned, weight, rng):  # type: ignore[no-untyped-def]
     return KOMD(0.9, kernel="mdnf-sum", kernel_params={"d": 2, "c": 2}, tol=1e-4).fit(X[rows], y), others
 
 
-def _candidates(X, learned, others, weight, machine, names):  # type: ignore[no-untyped-def]
+def _candidates(
+    X: Any, learned: Any, others: Any, weight: Any, machine: KOMD, names: tuple[str, ...]
+) -> list[Rule]:
     rows = np.concatenate([learned, others])
     found: dict[tuple[tuple[int, ...], ...], Rule] = {}
     views = [(X[rows], balanced(machine.dual_))]
@@ -160,7 +165,7 @@ def _candidates(X, learned, others, weight, machine, names):  # type: ignore[no-
     return list(found.values())
 
 
-def _worth(rule, X, learned, weight):  # type: ignore[no-untyped-def]
+def _worth(rule: Rule, X: Any, learned: Any, weight: Any) -> tuple[float, float]:
     """Return the bits that a rule saves, and its lift over the catalogue less a standard error."""
     covered = rule.covers(X)
     n, k = len(learned), int(covered[learned].sum())
@@ -176,7 +181,9 @@ def _worth(rule, X, learned, weight):  # type: ignore[no-untyped-def]
     return float(saved - cost), float(low / max(covered.mean(), 1e-12))
 
 
-def _measured(best, X, learned, held, others, machine):  # type: ignore[no-untyped-def]
+def _measured(
+    best: tuple[bool, float, Rule], X: Any, learned: Any, held: Any, others: Any, machine: KOMD
+) -> TasteRule:
     shown, bits, rule = best
     covered = rule.covers(X)
     rest = np.ones(len(X), dtype=bool)

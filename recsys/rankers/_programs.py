@@ -12,6 +12,22 @@ from recsys.qp import multiply, solve_face
 
 
 @jit
+def solve_one(
+    K, n, items, row_sums, m, exact, sign, ridge, a, q, g, face, small, work, narrow, tol, max_steps
+):  # fmt: skip
+    """Solve one user's program from the block K and its column sums g; returns the residual."""
+    for i in range(n):
+        if exact:
+            q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
+        else:
+            q[i] = row_sums[items[i]] / m
+        g[i] /= n
+    a[:] = 1.0 / n
+    residual, _ = solve_face(K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps)
+    return residual
+
+
+@jit
 def programs(
     first,
     stride,
@@ -49,17 +65,10 @@ def programs(
                 K[i, j] = row[items[j]]
             for j in range(n):  # column sums, which are the row sums: this order vectorises
                 g[j] += K[i, j]
-        for i in range(n):
-            if exact:
-                q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
-            else:
-                q[i] = row_sums[items[i]] / m
-            g[i] /= n
-        a = alpha[indptr[u] : indptr[u + 1]]
-        a[:] = 1.0 / n
-        residuals[u], _ = solve_face(
-            K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
-        )
+        residuals[u] = solve_one(
+            K, n, items, row_sums, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face,
+            small, work, narrow, tol, max_steps,
+        )  # fmt: skip
 
 
 @jit(parallel=True)

@@ -14,7 +14,7 @@ from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.gram import free_memory
 from recsys.kernels.structured import StructuredGram, pair_lengths, structured_bytes
-from recsys.qp import solve_face
+from recsys.rankers._programs import solve_one
 
 SMALL = 128_000_000  # bytes of a dense matrix that nobody misses
 UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -150,17 +150,10 @@ def _programs(
         for i in range(n):
             for j in range(n):
                 g[j] += K[i, j]
-        for i in range(n):
-            if exact:
-                q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
-            else:
-                q[i] = row_sums[items[i]] / m
-            g[i] /= n
-        a = alpha[indptr[u] : indptr[u + 1]]
-        a[:] = 1.0 / n
-        residuals[u], _ = solve_face(
-            K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
-        )
+        residuals[u] = solve_one(
+            K, n, items, row_sums, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face,
+            small, work, narrow, tol, max_steps,
+        )  # fmt: skip
 
 
 @jit(parallel=True)

@@ -48,35 +48,20 @@ class _KernelRanker(SavedRanker):
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         budget = parse_memory(self.memory)
-        votes = float(getattr(self, "votes", 0.0))
+        dense = prefers_dense(liked, budget)
+        kernel = self._kernel()
+        self._keep(item_gram(liked, kernel) if dense else structured_gram(liked, kernel, budget=budget))
+
+    def _keep(self, gram: NDArray[np.float32] | StructuredGram) -> None:
+        """Keep a Gram matrix of either form, and nothing of an earlier fit."""
         for name in ("gram_", "correction_", "classes_", "table_"):
-            vars(self).pop(name, None)  # of an earlier fit, maybe of the other form
-        if votes:
-            self._fit_votes(liked, votes, budget)
-        elif prefers_dense(liked, budget):
-            self.gram_ = item_gram(liked, self._kernel())
-            self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
-        else:
-            gram = structured_gram(liked, self._kernel(), budget=budget)
+            vars(self).pop(name, None)
+        if isinstance(gram, StructuredGram):
             self.correction_, self.classes_, self.table_ = gram.correction, gram.classes, gram.table
             self.row_sums_ = gram.row_sums()
-
-    def _fit_votes(self, liked: sp.csr_matrix, votes: float, budget: int | None) -> None:
-        """Take the cosine of items in which a user counts |profile|^−votes."""
-        lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
-        counts = cooccurrence(liked, lengths**-votes, budget)
-        own = counts.diagonal().astype(np.float64)
-        scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
-        owner = np.repeat(np.arange(len(own)), np.diff(counts.indptr))
-        counts.data = (counts.data * scale[owner] * scale[counts.indices]).astype(np.float32)
-        counts.setdiag(1.0)
-        if prefers_dense(liked, budget):
-            self.gram_ = counts.toarray()
-            self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
         else:
-            self.correction_, self.table_ = counts, np.zeros((1, 1))
-            self.classes_ = np.zeros(len(own), dtype=np.int32)
-            self.row_sums_ = StructuredGram(counts, self.classes_, self.table_).row_sums()
+            self.gram_ = gram
+            self.row_sums_ = gram.sum(axis=1, dtype=np.float64)
 
     @property
     def _structured(self) -> StructuredGram | None:
@@ -169,6 +154,22 @@ class CFKOMD(_KernelRanker):
         if check_real("votes", self.votes, 0.0) and self.kernel not in ("linear", "ml"):
             raise InputError(f"votes weigh the linear kernel only, not {self.kernel}")
         self._kernel()
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        if not self.votes:
+            super()._fit(liked, show_progress, callback)
+            return
+        budget = parse_memory(self.memory)
+        lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
+        counts = cooccurrence(liked, lengths**-self.votes, budget)
+        own = counts.diagonal().astype(np.float64)
+        scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
+        owner = np.repeat(np.arange(len(own)), np.diff(counts.indptr))
+        counts.data = (counts.data * scale[owner] * scale[counts.indices]).astype(np.float32)
+        counts.setdiag(1.0)
+        one_class = np.zeros(len(own), dtype=np.int32)
+        structured = StructuredGram(counts, one_class, np.zeros((1, 1)))
+        self._keep(counts.toarray() if prefers_dense(liked, budget) else structured)
 
     def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
         """Solve the programs of the given rows.
@@ -320,8 +321,7 @@ class CFOMD(_KernelRanker):
     capabilities = frozenset({"fold-in", "explain", "similar-items"})
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        self.gram_ = item_gram(liked, self._kernel())
-        self.row_sums_ = self.gram_.sum(axis=1, dtype=np.float64)
+        self._keep(item_gram(liked, self._kernel()))
 
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0)
