@@ -1,10 +1,10 @@
-"""What the estimators share: data to columns, the epochs, convergence, prediction."""
+"""What the estimators share: parameters, checks, the record of a fit, prediction."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,41 +12,27 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from recsys._jit import jit
 from recsys.checks import check_choice, check_integer, check_real
-from recsys.errors import FitError, InputError
-from recsys.fm import _cd
-from recsys.fm._anova import anova_tables
-from recsys.fm._losses import BLOCKWISE, CURVATURE, LOSSES, PENALTIES, loss_value
+from recsys.errors import InputError
+from recsys.fm import _batch, _solvers
+from recsys.fm._losses import LOSSES, PAIRWISE, PENALTIES
+from recsys.fm._problem import Model, Problem, Shape
+from recsys.fm._record import Record
+from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
 
-SOLVERS = ("cd", "block")
-REFRESH = 10  # epochs after which predictions are computed afresh
-
-
-class Term(NamedTuple):
-    """One multi-linear term: its kind, the width of its tables, and its parameters.
-
-    `P` has shape (factors, features, components), and is updated in place.
-    """
-
-    kind: int
-    width: int
-    P: NDArray[np.float64]
-
-    def predict(self, X: sp.csr_matrix) -> NDArray[np.float64]:
-        """Return the term's predictions, (rows,)."""
-        out = np.zeros(X.shape[0])
-        order = self.width + 1 if self.kind == _cd.ANOVA else self.width
-        table = np.empty((X.shape[0], order))
-        for s in range(self.P.shape[2]):
-            _cd.fill_component(self.kind, X.indptr, X.indices, X.data, self.P, s, table)
-            out += table.prod(axis=1) if self.kind == _cd.PRODUCT else table[:, -1]
-        return out
+SOLVERS: dict[str, type[_solvers.Solver]] = {
+    "cd": _solvers.CoordinateDescent, "block": _solvers.BlockDescent,
+    "relational": _solvers.RelationalDescent, "sgd": _solvers.Stochastic, "adagrad": _solvers.AdaGrad,
+    "fista": _batch.Fista, "nmapgd": _batch.NonMonotone, "katyusha": _batch.Katyusha,
+    "lbfgs": _batch.Lbfgs, "subgradient": _batch.SubGradient,
+}  # fmt: skip
 
 
+@dataclass(eq=False, repr=False)
 class FactorMachine(BaseEstimator):
     """What the estimators of this package share.
 
@@ -57,21 +43,35 @@ class FactorMachine(BaseEstimator):
     n_components : int ≥ 1
         Rank k.
     loss : str
-        "squared" or "huber"; for classes "logistic", "squared_hinge" or "squared".
-    penalty : "l2", "l1", "ti", "l21" or "cs"
-        Ω: nothing; ‖P‖₁; Σ_s Σ_{i<j} |p_is||p_js|; Σ ‖p_i‖; Σ_{i<j} ‖p_i‖‖p_j‖.
-    solver : "cd" or "block"
-        One parameter at a time, or a feature's whole row; rows for "l21" and "cs".
+        "squared" or "huber"; for classes "logistic", "squared_hinge", "squared", or, over pairs of a
+        row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd" and "adagrad".
+    penalty : "l2", "l1", "ti", "l21", "cs" or "omega"
+        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|. The
+        all-subsets model has Π(1 + ·) in place of K_A^m.
+    solver : str
+        "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
+        are pairs of objects which repeat (users and items), many times faster; "sgd" and "adagrad",
+        mini-batches; "fista", "nmapgd", "katyusha", "lbfgs", "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
     fit_linear, fit_intercept : bool
     max_iter : int ≥ 1
         Epochs.
     tol : float ≥ 0
         Stop when an epoch lowers the objective by less than this share of it.
+    learning_rate : float > 0
+        Of "sgd" (over √epoch) and "adagrad".
+    batch_size : int ≥ 1
+        Of "sgd", "adagrad" and "katyusha".
+    validation_fraction : float in [0, 1)
+        Share of the rows kept out to stop early: the best epoch's parameters are kept.
+    patience : int ≥ 1
+        Epochs without a better validation loss after which to stop.
     warm_start : bool
         Go on from the last fit on as many features.
     init_scale : float > 0
         Standard deviation of the first P.
+    num_threads : int ≥ 0
+        0 is all; the result does not depend on it.
     random_state : int, RandomState or None
     callback : callable, optional
         Called as callback(epoch, objective).
@@ -82,35 +82,41 @@ class FactorMachine(BaseEstimator):
     intercept_ : float
     P_ : list of (factors, features, n_components) float64
         One an order; one factor but for polynomial networks, with the rows of columns of ones, if any.
+    theta_ : (terms, orders) float64
+        Weights of the orders of a shared P; 1 elsewhere.
     history_ : list of dict
-        "objective", "violation" (sum of absolute changes) and "seconds", first at the start.
+        "objective", "violation" (sum of absolute changes), "seconds", and "validation" (loss) if there
+        is any, first at the start.
     n_iter_ : int
-    stopped_ : "tolerance" or "max_iter"
+    stopped_ : "tolerance", "validation" or "max_iter"
     """
 
-    degree: int
-    n_components: int
-    loss: str
-    penalty: str
-    solver: str
-    alpha: float
-    beta: float
-    gamma: float
-    fit_linear: bool
-    fit_intercept: bool
-    max_iter: int
-    tol: float
-    warm_start: bool
-    init_scale: float
-    random_state: Any
-    callback: Callable[[int, float], Any] | None
-    w_: NDArray[np.float64]
-    P_: Any
+    n_components: int = 8
+    loss: str = "squared"
+    penalty: str = "l2"
+    solver: str = "cd"
+    alpha: float = 1e-4
+    beta: float = 1e-4
+    gamma: float = 1e-6
+    fit_linear: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 100
+    tol: float = 1e-5
+    learning_rate: float = 0.1
+    batch_size: int = 1
+    validation_fraction: float = 0.0
+    patience: int = 5
+    warm_start: bool = False
+    init_scale: float = 0.05
+    num_threads: int = 0
+    random_state: Any = 0
+    callback: Callable[[int, float], Any] | None = None
 
-    def _terms(self, P: list[NDArray[np.float64]]) -> list[Term]:
-        raise NotImplementedError
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn that there are parameters."""
+        return hasattr(self, "P_")
 
-    def _shapes(self, features: int) -> list[tuple[int, int, int]]:
+    def _shapes(self) -> list[Shape]:
         raise NotImplementedError
 
     def _losses(self) -> tuple[str, ...]:
@@ -119,121 +125,141 @@ class FactorMachine(BaseEstimator):
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, self._losses())
         check_choice("penalty", self.penalty, tuple(PENALTIES))
-        check_choice("solver", self.solver, SOLVERS)
-        if self.solver == "cd" and self.penalty in BLOCKWISE:
-            raise InputError(
-                f"solver 'cd' moves single parameters and cannot serve penalty {self.penalty!r}, which "
-                "joins a feature's row: use solver='block'"
-            )
-        if self.solver == "block" and self.penalty in ("l1", "ti"):
-            raise InputError(
-                f"solver 'block' moves a feature's row at once and cannot serve penalty "
-                f"{self.penalty!r}, which is per parameter: use solver='cd'"
-            )
+        check_choice("solver", self.solver, tuple(SOLVERS))
         check_integer("n_components", self.n_components, 1)
-        check_integer("max_iter", self.max_iter, 1)
+        for name in ("max_iter", "batch_size", "patience"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("num_threads", self.num_threads, 0)
         for name in ("alpha", "beta", "gamma"):
             check_real(name, getattr(self, name), 0.0)
         check_real("tol", self.tol, 0.0)
-        check_real("init_scale", self.init_scale, 0.0, open_low=True)
+        check_real("validation_fraction", self.validation_fraction, 0.0, 0.9)
+        for name in ("init_scale", "learning_rate"):
+            check_real(name, getattr(self, name), 0.0, open_low=True)
+        shapes = self._shapes()
+        refusal = _refusal(self.solver, self.loss, self.penalty, shapes)
+        if refusal:
+            able = [name for name in SOLVERS if not _refusal(name, self.loss, self.penalty, shapes)]
+            raise InputError(
+                f"solver {self.solver!r} cannot serve {refusal}"
+                + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver can")
+            )
+
+    def _start(self, features: int, rng: np.random.RandomState) -> Model:
+        """Return the model to fit: the last one under warm_start, else a random one."""
+        model = Model.zeros(self._shapes(), features, self.n_components, self.fit_linear)
+        if self.warm_start and hasattr(self, "P_") and self.w_.shape == (features,):
+            self._pour(model)
+            return model
+        self.history_: list[dict[str, float]] = []
+        for P in model.tables():
+            P[:] = self.init_scale * rng.standard_normal(P.shape)
+        if model.shapes[0].kind == MIXED and self._learns_theta():
+            model.theta[:] = 1.0 / model.theta.shape[1]
+        return model
+
+    def _learns_theta(self) -> bool:
+        return False
+
+    def _pour(self, model: Model) -> None:
+        """Write the fitted attributes into a model's vector."""
+        model.z[0] = self.intercept_
+        model.w[:] = self.w_
+        for P, known in zip(model.tables(), self.P_, strict=True):
+            P[:] = known
+        model.theta[:] = self.theta_
+
+    def _keep(self, model: Model) -> None:
+        self.w_, self.intercept_ = model.w.copy(), float(model.z[0])
+        self.P_ = [P.copy() for P in model.tables()]
+        self.theta_ = model.theta
+
+    def _problem(
+        self, model: Model, X: sp.csr_matrix, y: NDArray[np.float64], rng: np.random.RandomState
+    ) -> Problem:
+        pairwise = self.loss in PAIRWISE
+        code = PAIRWISE[self.loss] if pairwise else LOSSES[self.loss]
+        return Problem(
+            model, X, y, code, pairwise, self.penalty, float(self.alpha), float(self.beta),
+            float(self.gamma), self.fit_intercept and not pairwise, rng,
+        )  # fmt: skip
 
     def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
-        n, d = X.shape
         rng = check_random_state(self.random_state)
-        warm = self.warm_start and hasattr(self, "P_") and self.w_.shape == (d,)
-        if not warm:
-            self.w_, self.intercept_ = np.zeros(d), 0.0
-            self.P_ = [self.init_scale * rng.standard_normal(shape) for shape in self._shapes(d)]
-            self.history_: list[dict[str, float]] = []
-        terms = self._terms(self.P_)
-        columns = X.tocsc()
-        columns.sort_indices()
-        layout = (columns.indptr, columns.indices, columns.data)
-        loss, bound = LOSSES[self.loss], float(CURVATURE[LOSSES[self.loss]])
-        penalty = PENALTIES[self.penalty]
-        self.n_iter_ = 0
-        self.stopped_ = "max_iter"
-        started = time.perf_counter()
-        pred = self._forward(X, terms)
-        last = self._objective(pred, y)
-        self.history_.append({"objective": last, "violation": np.inf, "seconds": 0.0})
-        for epoch in range(1, self.max_iter + 1):
-            moved = 0.0
-            if self.fit_intercept:
-                before = self.intercept_
-                self.intercept_ = float(_cd.bias_step(y, pred, before, loss, bound))
-                moved += abs(self.intercept_ - before)
-            if self.fit_linear:
-                moved += _cd.linear_epoch(*layout, y, pred, self.w_, loss, bound, float(self.alpha))
-            for term in terms:
-                if self.solver == "block":
-                    table = np.empty((n, self.n_components, term.width + 1))
-                    anova_tables(X.indptr, X.indices, X.data, term.P[0], term.width + 1, table)
-                    table = np.ascontiguousarray(table[:, :, : term.width])
-                    moved += _cd.block_epoch(
-                        *layout, y, pred, term.P[0], table, term.width, loss, bound,
-                        float(self.beta), penalty, float(self.gamma),
-                    )  # fmt: skip
-                else:
-                    moved += _cd.coordinate_epoch(
-                        term.kind, X.indptr, X.indices, X.data, *layout, y, pred, term.P,
-                        np.empty((n, term.width)), loss, bound, float(self.beta), penalty,
-                        float(self.gamma),
-                    )  # fmt: skip
-            if epoch % REFRESH == 0:
-                pred = self._forward(X, terms)  # rounding does not pile up
-            objective = self._objective(pred, y)
-            self.n_iter_ = epoch
-            if not np.isfinite(objective):
-                raise FitError(
-                    f"the objective is {objective} after {epoch} epochs: scale the features, "
-                    f"or raise beta (now {self.beta:g})"
-                )
-            self.history_.append(
-                {"objective": objective, "violation": moved, "seconds": time.perf_counter() - started}
-            )
-            if self.callback is not None:
-                self.callback(epoch, objective)
-            if last - objective <= self.tol * max(abs(last), 1e-12):
-                self.stopped_ = "tolerance"
-                break
-            last = objective
+        model = self._start(X.shape[1], rng)
+        held: Problem | None = None
+        if self.validation_fraction > 0.0:
+            order = rng.permutation(X.shape[0])
+            cut = max(1, round(self.validation_fraction * X.shape[0]))
+            if cut >= X.shape[0]:
+                raise InputError(f"validation_fraction leaves none of {X.shape[0]} rows to train on")
+            held = self._problem(model, X[order[:cut]], y[order[:cut]], rng)
+            X, y = X[order[cut:]], y[order[cut:]]
+        problem = self._problem(model, X, y, rng)
+        options = _solvers.Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
+        solver = SOLVERS[self.solver](problem, options)
+        record = Record(self, solver, problem, held)
+        solver.run(record, self.max_iter)
+        record.finish()
+        self._keep(model)
 
-    def _forward(self, X: sp.csr_matrix, terms: list[Term]) -> NDArray[np.float64]:
-        out = np.full(X.shape[0], float(self.intercept_))
-        if self.fit_linear:
-            out += X @ self.w_
-        for term in terms:
-            out += term.predict(X)
-        return out
+    def _steps(self) -> bool:
+        if not issubclass(SOLVERS.get(self.solver, _solvers.Solver), _solvers.Stochastic):
+            raise InputError(f"partial_fit needs solver='sgd' or 'adagrad', not {self.solver!r}")
+        return True
 
-    def _objective(self, pred: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-        """Return mean loss + α/2·‖w‖² + β/2·‖P‖² + γ·Ω(P)."""
-        value = float(mean_loss(LOSSES[self.loss], pred, y))
-        value += 0.5 * self.alpha * float(self.w_ @ self.w_)
-        for P in self.P_:
-            value += 0.5 * self.beta * float((P * P).sum())
-            value += self.gamma * sum(self._omega(factor) for factor in P)
-        return value
-
-    def _omega(self, P: NDArray[np.float64]) -> float:
-        rows = np.sqrt((P * P).sum(axis=1))
-        return {
-            "l2": lambda: 0.0,
-            "l1": lambda: float(np.abs(P).sum()),
-            "ti": lambda: 0.5 * float((np.abs(P).sum(axis=0) ** 2).sum() - (P * P).sum()),
-            "l21": lambda: float(rows.sum()),
-            "cs": lambda: 0.5 * float(rows.sum() ** 2 - (P * P).sum()),
-        }[self.penalty]()
+    def _partial_fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
+        rng = check_random_state(self.random_state)
+        model = Model.zeros(self._shapes(), X.shape[1], self.n_components, self.fit_linear)
+        if hasattr(self, "P_"):
+            self._pour(model)
+        else:
+            model = self._start(X.shape[1], rng)
+        options = _solvers.Options(float(self.learning_rate), self.batch_size, 1)
+        problem = self._problem(model, X, y, rng)
+        solver = SOLVERS[self.solver](problem, options)
+        assert isinstance(solver, _solvers.Stochastic)
+        passes: int = getattr(self, "n_iter_", 0)
+        state: NDArray[np.float64] | None = getattr(self, "_state", None)
+        if state is not None and len(state) == len(solver.state):
+            solver.state, solver.passes = state, passes
+        self.n_iter_ = passes + 1
+        moved = solver.epoch()
+        objective = problem.objective()
+        if not np.isfinite(objective):
+            raise solver.diverged(objective, self.n_iter_)
+        self.history_.append({"objective": objective, "violation": moved, "seconds": np.nan})
+        self._state = solver.state
+        self._keep(model)
 
     def _predict(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         rows = self._augmented(sp.csr_matrix(X))
-        return self._forward(rows, self._terms(self.P_))
+        model = Model.zeros(self._shapes(), rows.shape[1], self.n_components, self.fit_linear)
+        self._pour(model)
+        return model.predict(rows)
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return X
+
+
+def _refusal(solver: str, loss: str, penalty: str, shapes: list[Shape]) -> str:
+    """Return what a solver cannot serve, or nothing."""
+    able = SOLVERS[solver]
+    if loss in PAIRWISE and not able.pairwise:
+        return f"loss {loss!r}, which compares rows"
+    if penalty not in able.penalties:
+        return f"penalty {penalty!r}"
+    for shape in shapes:
+        if shape.kind not in able.kinds:
+            return _solvers.NAMES[shape.kind]
+        deep = shape.kind == ALL_SUBSETS or (shape.kind in (ANOVA, MIXED) and shape.order > 2)
+        if penalty in ("ti", "cs") and deep and able.orders is not None:
+            return f"penalty {penalty!r} above order {able.orders}"
+        if penalty == "omega" and (shape.kind == ALL_SUBSETS or shape.kind == PRODUCT or deep):
+            return "penalty 'omega' beyond pairs of features"
+    return ""
 
 
 class Regressor(RegressorMixin, FactorMachine):
@@ -243,7 +269,7 @@ class Regressor(RegressorMixin, FactorMachine):
         return ("squared", "huber")
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Fit by epochs of coordinate descent.
+        """Fit.
 
         Parameters
         ----------
@@ -253,13 +279,26 @@ class Regressor(RegressorMixin, FactorMachine):
         Raises
         ------
         InputError, FitError
-            For parameters out of range or a solver that cannot serve the penalty; if it diverges.
+            For parameters out of range or a solver that cannot serve the rest; if it diverges.
         """
-        self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        goal: Any = np.asarray(y, dtype=np.float64)
-        self._fit(self._augmented(_rows(X)), goal)
+        self._fit(*self._rows(X, y, True))
         return self
+
+    @available_if(lambda self: self._steps())
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Make one stochastic pass over these rows, from where the last call ended.
+
+        Parameters and errors are those of `fit`.
+        """
+        self._partial_fit(*self._rows(X, y, not hasattr(self, "P_")))
+        return self
+
+    def _rows(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[sp.csr_matrix, Any]:
+        self._check_parameters()
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
+        )
+        return self._augmented(clean_rows(X)), np.asarray(y, dtype=np.float64)
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return predictions, (rows,)."""
@@ -276,10 +315,10 @@ class Classifier(ClassifierMixin, FactorMachine):
     """Classification into two classes."""
 
     def _losses(self) -> tuple[str, ...]:
-        return ("logistic", "squared_hinge", "squared")
+        return ("logistic", "squared_hinge", "squared", *PAIRWISE)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
-        """Fit by epochs of coordinate descent.
+        """Fit.
 
         Parameters
         ----------
@@ -292,21 +331,38 @@ class Classifier(ClassifierMixin, FactorMachine):
         InputError, FitError
             As for regression, and if there are not two classes.
         """
+        self._fit(*self._rows(X, y, None, True))
+        return self
+
+    @available_if(lambda self: self._steps())
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Any:
+        """Make one stochastic pass over these rows, from where the last call ended.
+
+        Parameters and errors are those of `fit`; `classes`, (2,), may be given at the first call.
+        """
+        first = not hasattr(self, "P_")
+        self._partial_fit(*self._rows(X, y, classes if first else self.classes_, first))
+        return self
+
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, reset: bool
+    ) -> tuple[sp.csr_matrix, Any]:
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind not in ("binary", "multiclass"):
             raise InputError(f"Unknown label type: {kind}. y must hold two classes")
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
+        known = np.unique(np.asarray(y) if classes is None else classes)
+        if len(known) > 2:
             raise InputError(
                 f"Only binary classification is supported. The type of the target is {kind}."
             )
-        if len(self.classes_) < 2:
+        if len(known) < 2:
             raise InputError("y must hold two classes, and has 1 class")
-        goal: Any = 2.0 * codes - 1.0
-        self._fit(self._augmented(_rows(X)), goal)
-        return self
+        if not np.isin(y, known).all():
+            raise InputError(f"y holds classes other than {known.tolist()}")
+        self.classes_ = known
+        return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return scores, (rows,): above 0 for the second class."""
@@ -317,17 +373,14 @@ class Classifier(ClassifierMixin, FactorMachine):
         above = self.decision_function(X) > 0
         return self.classes_[above.astype(int)]
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the probability of each class, (rows, 2); for the logistic loss.
-
-        Raises
-        ------
-        InputError
-            Under another loss.
-        """
-        check_is_fitted(self)
+    def _logistic(self) -> bool:
         if self.loss != "logistic":
             raise InputError(f"probabilities need loss='logistic', not {self.loss!r}")
+        return True
+
+    @available_if(_logistic)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each class, (rows, 2); for the logistic loss only."""
         p = expit(self.decision_function(X))
         return np.column_stack([1.0 - p, p])
 
@@ -339,19 +392,9 @@ class Classifier(ClassifierMixin, FactorMachine):
         return tags
 
 
-def _rows(X: Any) -> sp.csr_matrix:
+def clean_rows(X: Any) -> sp.csr_matrix:
+    """Return a canonical copy: no duplicates, no stored zeros, sorted."""
     rows = sp.csr_matrix(X, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
-
-
-# ---- kernels
-
-
-@jit
-def mean_loss(loss, pred, y):
-    total = 0.0
-    for i in range(len(y)):
-        total += loss_value(loss, pred[i], y[i])
-    return total / len(y)

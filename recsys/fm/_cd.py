@@ -1,8 +1,6 @@
 """Coordinate descent on multi-linear models: every parameter enters a prediction linearly.
 
-One pass over the features is an epoch. `coordinate_epoch` walks a feature's rows for each component;
-`block_epoch` walks them twice for all components together and takes the exact step of the quadratic
-bound on the feature's whole row of P, or, under a penalty on rows, a proximal one.
+One pass over the features, component by component, is an epoch.
 """
 
 from __future__ import annotations
@@ -10,15 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm._losses import loss_slope
-
-ANOVA, ALL_SUBSETS, PRODUCT = range(3)
+from recsys.fm._losses import (
+    derivative_of_symmetric,
+    loss_slope,
+    move_symmetric,
+    proximal,
+    symmetric_polynomials,
+)
+from recsys.fm._rows import GUARD, excluded
 
 # ---- kernels
 
 
 @jit
-def slope(kind, table, i, x, p, part):
+def slope(kind, table, i, x, p, part, theta):
     """Return ∂prediction/∂p_j of row i for one component, by the O(degree) recursion (3.20)."""
     if kind == 0:  # A^m without j, from the table of A^1…A^(m−1)
         b = 1.0
@@ -27,6 +30,12 @@ def slope(kind, table, i, x, p, part):
         return x * b
     if kind == 1:
         return x * table[i, 0] / (1.0 + p * x)
+    if kind == 3:  # Σ_t θ_t A^t
+        b, total = 1.0, theta[0]
+        for t in range(table.shape[1] - 1):
+            b = table[i, t] - p * x * b
+            total += theta[t + 1] * b
+        return x * total
     product = x
     for t in range(table.shape[1]):
         if t != part:
@@ -35,9 +44,9 @@ def slope(kind, table, i, x, p, part):
 
 
 @jit
-def _move(kind, table, i, x, p, part, change):
+def move(kind, table, i, x, p, part, change):
     """Bring the table of row i up to date after p_j has changed."""
-    if kind == 0:
+    if kind == 0 or kind == 3:
         b = 1.0
         for t in range(table.shape[1]):
             old = table[i, t]
@@ -50,6 +59,17 @@ def _move(kind, table, i, x, p, part, change):
 
 
 @jit
+def _careful_slope(kind, rest, x, theta):
+    """Return ∂prediction/∂p_j from A^1… without feature j."""
+    if kind == 0:
+        return x * (rest[len(rest) - 1])
+    total = theta[0]
+    for t in range(len(rest) - 1):
+        total += theta[t + 1] * rest[t]
+    return x * total
+
+
+@jit
 def fill_component(kind, indptr, indices, data, P, s, table):
     """Fill the table of one component: A^1…A^width, Π(1 + p x), or one linear form a factor."""
     n, width = table.shape
@@ -58,7 +78,7 @@ def fill_component(kind, indptr, indices, data, P, s, table):
             table[i, t] = 1.0 if kind == 1 else 0.0
         for q in range(indptr[i], indptr[i + 1]):
             j, x = indices[q], data[q]
-            if kind == 0:
+            if kind == 0 or kind == 3:
                 z = P[0, j, s] * x
                 for t in range(width - 1, 0, -1):
                     table[i, t] += z * table[i, t - 1]
@@ -103,203 +123,138 @@ def bias_step(y, pred, bias, loss, curvature):
 
 
 @jit
-def _apply(value, penalty, gamma, bound, others):
-    """Return the proximal step of a penalty on single parameters."""
-    if penalty == 1:
-        return np.sign(value) * max(abs(value) - gamma / bound, 0.0)
-    if penalty == 2:
-        return np.sign(value) * max(abs(value) - gamma * others / bound, 0.0)
-    return value
-
-
-@jit
 def coordinate_epoch(
-    kind, indptr, indices, xdata, col_ptr, rows, data, y, pred, P, table, loss, curvature, beta,
-    penalty, gamma,
+    kind, indptr, indices, xdata, col_ptr, rows, data, y, pred, P, table, theta, weights, loss,
+    curvature, beta, penalty, gamma, degree,
 ):  # fmt: skip
     """Update every parameter of P, (factors, features, components), component by component.
 
     The table is of one component at a time, so that it stays in the cache.
     """
-    n, moved = len(y), 0.0
+    n, moved, width = len(y), 0.0, table.shape[1]
     longest = 1
+    largest = np.zeros(len(col_ptr) - 1)
     for j in range(len(col_ptr) - 1):
         longest = max(longest, col_ptr[j + 1] - col_ptr[j])
-    kept = np.empty(longest)
+        for p in range(col_ptr[j], col_ptr[j + 1]):
+            largest[j] = max(largest[j], abs(data[p]))
+    kept, rest = np.empty(longest), np.empty(width)
+    multilinear = (kind == 0 or kind == 3) and width > 1
     for s in range(P.shape[2]):
+        weight = weights[s]
         fill_component(kind, indptr, indices, xdata, P, s, table)
         for part in range(P.shape[0]):
-            total = 0.0
-            for j in range(P.shape[1]):
-                total += abs(P[part, j, s])
+            if kind == 1:
+                held = np.array([np.log1p(np.abs(P[part, :, s])).sum()])  # log Π(1 + |p|)
+            else:
+                held = symmetric_polynomials(np.abs(P[part, :, s]), max(degree - 1, 1))
             for j in range(P.shape[1]):
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
-                safe = True
-                if kind == 0 and table.shape[1] == 1:
+                safe = kind != 1
+                careful = multilinear and abs(old) * largest[j] > GUARD
+                if kind == 0 and width == 1:
                     for p in range(begin, end):
                         i, x = rows[p], data[p]
-                        d = x * (table[i, 0] - old * x)
+                        d = weight * x * (table[i, 0] - old * x)
+                        kept[p - begin] = d
+                        g += loss_slope(loss, pred[i], y[i]) * d
+                        h += d * d
+                elif careful:
+                    for p in range(begin, end):
+                        i = rows[p]
+                        excluded(indptr, indices, xdata, P[0], s, i, j, rest)
+                        d = weight * _careful_slope(kind, rest, data[p], theta)
+                        kept[p - begin] = d
+                        g += loss_slope(loss, pred[i], y[i]) * d
+                        h += d * d
+                elif kind == 0:
+                    for p in range(begin, end):
+                        i, x = rows[p], data[p]
+                        b = 1.0
+                        for t in range(width):
+                            b = table[i, t] - old * x * b
+                        d = weight * x * b
                         kept[p - begin] = d
                         g += loss_slope(loss, pred[i], y[i]) * d
                         h += d * d
                 else:
+                    if not safe:  # where the quotient of all-subsets cancels, the coordinate waits
+                        safe = True
+                        for p in range(begin, end):
+                            safe = safe and abs(1.0 + old * data[p]) >= 1e-6
+                        if not safe:
+                            continue
                     for p in range(begin, end):
-                        i, x = rows[p], data[p]
-                        if kind == 1 and abs(1.0 + old * x) < 1e-6:
-                            safe = False  # the quotient cancels here: this coordinate waits
-                            break
-                        d = slope(kind, table, i, x, old, part)
+                        i = rows[p]
+                        d = weight * slope(kind, table, i, data[p], old, part, theta)
                         kept[p - begin] = d
                         g += loss_slope(loss, pred[i], y[i]) * d
                         h += d * d
                 bound = curvature * h / n + beta
-                if bound <= 1e-300 or not safe:
+                if bound <= 1e-300:
                     continue
-                new = old - (g / n + beta * old) / bound
-                new = _apply(new, penalty, gamma, bound, total - abs(old))
+                others = _factor(penalty, kind, held, abs(old), degree)
+                new = proximal(old - (g / n + beta * old) / bound, penalty, gamma / bound, others)
                 change = new - old
                 if change == 0.0:
                     continue
-                if kind == 0 and table.shape[1] == 1:
+                if kind == 0 and width == 1:
                     for p in range(begin, end):
                         i = rows[p]
                         pred[i] += change * kept[p - begin]
                         table[i, 0] += change * data[p]
                 else:
                     for p in range(begin, end):
-                        pred[rows[p]] += change * kept[p - begin]
-                        _move(kind, table, rows[p], data[p], old, part, change)
-                total += abs(new) - abs(old)
+                        i, x = rows[p], data[p]
+                        pred[i] += change * kept[p - begin]
+                        if careful:
+                            excluded(indptr, indices, xdata, P[0], s, i, j, rest)
+                            for t in range(width):
+                                table[i, t] = rest[t] + new * x * (1.0 if t == 0 else rest[t - 1])
+                        elif kind == 0:
+                            b = 1.0
+                            for t in range(width):
+                                held_t = table[i, t]
+                                table[i, t] = held_t + change * x * b
+                                b = held_t - old * x * b
+                        else:
+                            move(kind, table, i, x, old, part, change)
+                if kind == 1:
+                    held[0] += np.log1p(abs(new)) - np.log1p(abs(old))
+                else:
+                    move_symmetric(held, abs(old), abs(new))
                 P[part, j, s] = new
                 moved += abs(change)
     return moved
 
 
 @jit
-def _solve(H, g, k):
-    """Solve H d = g in place by Cholesky; returns whether H was positive definite."""
-    for a in range(k):
-        for b in range(a):
-            total = H[a, b]
-            for c in range(b):
-                total -= H[a, c] * H[b, c]
-            H[a, b] = total / H[b, b]
-        total = H[a, a]
-        for c in range(a):
-            total -= H[a, c] * H[a, c]
-        if total <= 0.0:
-            return False
-        H[a, a] = np.sqrt(total)
-    for a in range(k):
-        for c in range(a):
-            g[a] -= H[a, c] * g[c]
-        g[a] /= H[a, a]
-    for a in range(k - 1, -1, -1):
-        for c in range(a + 1, k):
-            g[a] -= H[c, a] * g[c]
-        g[a] /= H[a, a]
-    return True
+def _factor(penalty, kind, held, size, degree):
+    """Return what multiplies |p_js| in Ω: the ANOVA kernel of the others, or Π(1 + |p|)."""
+    if penalty != 2:
+        return 1.0
+    if kind == 1:
+        return np.exp(held[0] - np.log1p(size))
+    return derivative_of_symmetric(held, size, degree)
 
 
 @jit
-def _gather_squares(rows, H):
-    """H += rowsᵀ rows for four rows."""
-    k = len(H)
-    for a in range(k):
-        v0, v1, v2, v3 = rows[0, a], rows[1, a], rows[2, a], rows[3, a]
-        for b in range(k):
-            H[a, b] += (v0 * rows[0, b] + v1 * rows[1, b]) + (v2 * rows[2, b] + v3 * rows[3, b])
-
-
-@jit
-def block_epoch(
-    col_ptr, rows, data, y, pred, P, table, width, loss, curvature, beta, penalty, gamma
-):  # fmt: skip
-    """Update a feature's whole row at once, ANOVA only.
-
-    Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
-    it is the proximal step of the bound's largest curvature.
-    """
-    n, k = len(y), P.shape[1]
-    H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
-    held = np.empty((4, k))
-    norms = np.empty(P.shape[0])
-    total = 0.0
-    for j in range(P.shape[0]):
-        norms[j] = np.sqrt((P[j] * P[j]).sum())
-        total += norms[j]
-    moved = 0.0
-    rowwise = penalty >= 3
-    for j in range(P.shape[0]):
-        row = P[j]
-        g[:] = 0.0
-        H[:] = 0.0
-        largest, count = 0.0, 0
-        for p in range(col_ptr[j], col_ptr[j + 1]):
-            i, x = rows[p], data[p]
-            r = loss_slope(loss, pred[i], y[i])
-            if width == 1:
-                for s in range(k):
-                    slopes[s] = x * (table[i, s, 0] - row[s] * x)
-            else:
-                for s in range(k):
-                    slopes[s] = slope(0, table[i], s, x, row[s], 0)
-            square = 0.0
-            for s in range(k):
-                g[s] += r * slopes[s]
-                square += slopes[s] * slopes[s]
-            largest += square
-            if not rowwise:
-                held[count] = slopes
-                count += 1
-                if count == 4:  # four rows at once: a quarter of the passes over H
-                    _gather_squares(held, H)
-                    count = 0
-        if count:
-            held[count:] = 0.0
-            _gather_squares(held, H)
-        if rowwise:
-            bound = curvature * largest / n + beta
-            if bound <= 1e-300:
-                continue
-            weight = gamma if penalty == 3 else gamma * (total - norms[j])
-            size = 0.0
-            for s in range(k):
-                slopes[s] = row[s] - (g[s] / n + beta * row[s]) / bound
-                size += slopes[s] * slopes[s]
-            size = np.sqrt(size)
-            shrink = max(0.0, 1.0 - weight / bound / size) if size > 0.0 else 0.0
-            for s in range(k):
-                g[s] = shrink * slopes[s] - row[s]
-        else:
-            for a in range(k):
-                for b in range(a + 1):
-                    H[a, b] *= curvature / n
-                H[a, a] += beta + 1e-12
-                g[a] = -(g[a] / n + beta * row[a])
-            if not _solve(H, g, k):
-                continue
-        for p in range(col_ptr[j], col_ptr[j + 1]):
-            i, x = rows[p], data[p]
-            step = 0.0
-            if width == 1:
-                for s in range(k):
-                    step += g[s] * (table[i, s, 0] - row[s] * x)
-                    table[i, s, 0] += g[s] * x
-                step *= x
-            else:
-                for s in range(k):
-                    step += g[s] * slope(0, table[i], s, x, row[s], 0)
-                    _move(0, table[i], s, x, row[s], 0, g[s])
-            pred[i] += step
-        total -= norms[j]
-        size = 0.0
-        for s in range(k):
-            moved += abs(g[s])
-            row[s] += g[s]
-            size += row[s] * row[s]
-        norms[j] = np.sqrt(size)
-        total += norms[j]
-    return moved
+def field_ends(col_ptr, rows, n):
+    """Return the columns that start a new run of columns no two of which share a row."""
+    seen = np.full(n, -1, dtype=np.int64)
+    ends = []
+    field = 0
+    for j in range(len(col_ptr) - 1):
+        clash = False
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            if seen[rows[q]] == field:
+                clash = True
+                break
+        if clash:
+            field += 1
+            ends.append(j)
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            seen[rows[q]] = field
+    return np.array(ends, dtype=np.int64) if len(ends) > 0 else np.empty(0, dtype=np.int64)

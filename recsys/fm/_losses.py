@@ -7,8 +7,10 @@ import numpy as np
 from recsys._jit import jit
 
 LOSSES = {"squared": 0, "logistic": 1, "squared_hinge": 2, "huber": 3}
-PENALTIES = {"l2": 0, "l1": 1, "ti": 2, "l21": 3, "cs": 4}
-BLOCKWISE = ("l21", "cs")
+# Losses on the difference of a positive and a negative row: the code of the loss they apply to it.
+PAIRWISE = {"bpr": 1, "auc": 2}
+PENALTIES = {"l2": 0, "l1": 1, "ti": 2, "l21": 3, "cs": 4, "omega": 5}
+ROWWISE = ("l21", "cs")
 # Bound on the second derivative, which a coordinate step divides by: the objective cannot rise.
 CURVATURE = np.array([1.0, 0.25, 2.0, 1.0])
 
@@ -42,3 +44,51 @@ def loss_slope(code, p, y):
     if code == 2:
         return -2.0 * y * max(0.0, 1.0 - y * p)
     return min(1.0, max(-1.0, p - y))
+
+
+@jit
+def mean_loss(loss, pred, y):
+    total = 0.0
+    for i in range(len(y)):
+        total += loss_value(loss, pred[i], y[i])
+    return total / len(y)
+
+
+@jit
+def proximal(value, penalty, threshold, others):
+    """Return the proximal step of a penalty on single parameters; `others` is TI's factor."""
+    if penalty == 1:
+        return np.sign(value) * max(abs(value) - threshold, 0.0)
+    if penalty == 2:
+        return np.sign(value) * max(abs(value) - threshold * others, 0.0)
+    return value
+
+
+@jit
+def symmetric_polynomials(a, up_to):
+    """Return e_1…e_up_to of a: e_t is the sum of the products of t distinct entries, K_A^t(a, 1)."""
+    e = np.zeros(up_to)
+    for j in range(len(a)):
+        for t in range(up_to - 1, 0, -1):
+            e[t] += a[j] * e[t - 1]
+        e[0] += a[j]
+    return e
+
+
+@jit
+def derivative_of_symmetric(e, a, order):
+    """Return ∂e_order/∂a_j = e_(order−1) without the entry a, what multiplies |p_j| in Ω_TI."""
+    b = 1.0
+    for t in range(order - 1):
+        b = max(e[t] - a * b, 0.0)
+    return b
+
+
+@jit
+def move_symmetric(e, old, new):
+    """Bring e_1…e_t up to date after one entry has changed."""
+    b = 1.0
+    for t in range(len(e)):
+        kept = e[t]
+        e[t] = max(kept + (new - old) * b, 0.0)
+        b = max(kept - old * b, 0.0)

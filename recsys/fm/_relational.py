@@ -1,0 +1,397 @@
+"""Coordinate descent on pairs of objects, without ever walking the rows of the pairs.
+
+A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b). With
+one side held fixed, the loss' quadratic bound is a small quadratic for each object of the other side,
+in its own A^1…A^m: `gather` brings the predictions up to date and sums it over the object's pairs,
+`sweep` descends on it feature by feature. An epoch costs O(m²k(nz(A) + nz(B)) + mkN) for N pairs, where
+the rows of the pairs have far more non-zeros; for the squared loss the steps are those of plain
+coordinate descent.
+
+Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object's pairs taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.fm._losses import (
+    derivative_of_symmetric,
+    loss_slope,
+    move_symmetric,
+    proximal,
+    symmetric_polynomials,
+)
+from recsys.fm._rows import GUARD
+
+CHUNKS = 2  # of pairs
+
+
+class Side(NamedTuple):
+    """The objects of one side, and where their pairs are, chunk by chunk of pairs."""
+
+    rows: sp.csr_matrix
+    columns: sp.csc_matrix
+    ptr: NDArray[np.int64]  # (chunks, objects + 1), into the next two
+    entries: NDArray[np.int32]
+    partners: NDArray[np.int32]
+
+
+class Pairs(NamedTuple):
+    """N pairs of (left, right) objects; symmetric ones predict the mean of both directions."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    sides: tuple[Side, Side]
+    symmetric: bool
+
+
+def make_pairs(
+    A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64],
+    symmetric: bool = False,
+) -> Pairs:  # fmt: skip
+    """Index pairs by their objects; under `symmetric` A and B are the same, and a pair has two ends.
+
+    Pairs in the order of `left` are walked fastest.
+    """
+    if symmetric:
+        one = _side(A, [(left, right), (right, left)])
+        return Pairs(left, right, (one, one), True)
+    return Pairs(left, right, (_side(A, [(left, right)]), _side(B, [(right, left)])), False)
+
+
+def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Side:
+    columns = X.tocsc()
+    columns.sort_indices()
+    n, objects = len(ends[0][0]), X.shape[0]
+    ptr = np.empty((CHUNKS, objects + 1), dtype=np.int64)
+    entries, partners, at = [], [], 0
+    for chunk in range(CHUNKS):
+        mine = np.arange(chunk * n // CHUNKS, (chunk + 1) * n // CHUNKS)
+        here = np.concatenate([a[mine] for a, _ in ends])
+        there = np.concatenate([b[mine] for _, b in ends])
+        order = np.argsort(here, kind="stable")
+        entries.append(np.tile(mine, len(ends))[order])
+        partners.append(there[order])
+        ptr[chunk] = at + np.concatenate([[0], np.cumsum(np.bincount(here, minlength=objects))])
+        at += len(here)
+    return Side(
+        X, columns, ptr, np.concatenate(entries).astype(np.int32),
+        np.concatenate(partners).astype(np.int32),
+    )  # fmt: skip
+
+
+class PairTerm(NamedTuple):
+    """One multi-linear term over pairs: Σ_s λ_s Σ_t coefficients[t]·A^t(p_s, a)·A^(m−t)(q_s, b)."""
+
+    coefficients: NDArray[np.float64]
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    @property
+    def degree(self) -> int:
+        """The order m."""
+        return len(self.coefficients) - 1
+
+
+def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """Return A^0…A^degree of each object for one component, (objects, degree + 1)."""
+    out = np.empty((X.shape[0], degree + 1))
+    fill_table(X.indptr, X.indices, X.data, p, out)
+    return out
+
+
+def predict_pairs(
+    terms: Sequence[PairTerm], A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64],
+    right: NDArray[np.int64], symmetric: bool = False,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed."""
+    out = np.zeros(len(left))
+    for term in terms:
+        m, c = term.degree, term.coefficients * (0.5 if symmetric else 1.0)
+        for s in range(term.left.shape[1]):
+            TA = object_tables(A, term.left[:, s], m)
+            TB = object_tables(B, term.right[:, s], m)
+            with parallel():
+                add_products(left, right, TA, TB, c * term.weights[s], symmetric, out)
+    return out
+
+
+def epoch(
+    pairs: Pairs, term: PairTerm, y: NDArray[np.float64], pred: NDArray[np.float64], loss: int,
+    curvature: float, beta: float, penalty: int, gamma: float, fit_weights: bool = False,
+    threads: int | None = None,
+) -> float:  # fmt: skip
+    """Update a term's parameters once, in place; returns the sum of absolute changes."""
+    moved, m, n = 0.0, term.degree, len(y)
+    directions = 2.0 if pairs.symmetric else 1.0
+    sums = [np.empty((CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
+    pending: _Change | None = None
+    for s in range(term.left.shape[1]):
+        columns = (term.left[:, s].copy(), term.right[:, s].copy())
+        tables = [object_tables(side.rows, p, m) for side, p in zip(pairs.sides, columns, strict=True)]
+        totals = symmetric_polynomials(np.abs(np.concatenate(columns)), max(m - 1, 1))
+        scaled = term.weights[s] / directions * term.coefficients
+        shrink = beta * abs(term.weights[s]) if fit_weights else beta
+        for at in (0, 1):
+            if pairs.symmetric or (fit_weights and at == 0):
+                _apply(pairs, pred, pending, threads)
+                pending = None
+            c = scaled if at == 0 else scaled[::-1].copy()
+            side, table, other = pairs.sides[at], tables[at], tables[1 - at]
+            packed = np.zeros((len(other), 2 * m))
+            packed[:, m:] = other[:, :m]
+            held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
+            if pending is not None:  # of the other side: its change is applied on the way
+                packed[:, :m], held, old = pending.change[:, 1:], pending.held, pending.coefficients
+            with parallel(threads):
+                gather(
+                    side.ptr, side.entries, side.partners, y, pred, loss, pending is not None, packed,
+                    held, old, c, sums[at],
+                )  # fmt: skip
+            before = table.copy()
+            # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
+            moved += sweep(
+                side.columns.indptr, side.columns.indices, side.columns.data, columns[at], table,
+                sums[at].sum(axis=0), n, directions * curvature, shrink, penalty, gamma, totals, m,
+                side.rows.indptr, side.rows.indices, side.rows.data,
+            )  # fmt: skip
+            before[:, 0] = 1.0
+            pending = _Change(at, table - before, other, c)
+        term.left[:, s], term.right[:, s] = columns
+        if fit_weights:
+            _apply(pairs, pred, pending, threads)
+            pending = None
+            moved += _fit_weight(pairs, term, s, tables, y, pred, loss, curvature, beta)
+    _apply(pairs, pred, pending, threads)
+    return moved
+
+
+class _Change(NamedTuple):
+    """What a sweep did to its side's tables, not yet in the predictions; `held` are the other side's."""
+
+    side: int
+    change: NDArray[np.float64]
+    held: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+
+
+def _apply(
+    pairs: Pairs, pred: NDArray[np.float64], pending: _Change | None, threads: int | None
+) -> None:
+    """Bring the predictions up to date."""
+    if pending is not None:
+        ends = (pairs.left, pairs.right) if pending.side == 0 else (pairs.right, pairs.left)
+        with parallel(threads):
+            add_products(
+                *ends, pending.change, pending.held, pending.coefficients, pairs.symmetric, pred
+            )
+
+
+def _fit_weight(
+    pairs: Pairs, term: PairTerm, s: int, tables: list[NDArray[np.float64]],
+    y: NDArray[np.float64], pred: NDArray[np.float64], loss: int, curvature: float, beta: float,
+) -> float:  # fmt: skip
+    """Take the proximal step of λ_s under β/2·|λ_s|·(‖u_s‖² + ‖v_s‖²), (3.19)."""
+    products = np.zeros(len(y))
+    c = term.coefficients / (2.0 if pairs.symmetric else 1.0)
+    with parallel():
+        add_products(pairs.left, pairs.right, *tables, c, pairs.symmetric, products)
+    slopes = slopes_of(loss, pred, y)
+    bound = curvature * float(products @ products) / len(y)
+    if bound <= 1e-300:
+        return 0.0
+    size = float(term.left[:, s] @ term.left[:, s] + term.right[:, s] @ term.right[:, s])
+    value = term.weights[s] - float(slopes @ products) / len(y) / bound
+    new = float(np.sign(value) * max(abs(value) - 0.5 * beta * size / bound, 0.0))
+    change = new - term.weights[s]
+    pred += change * products
+    term.weights[s] = new
+    return abs(change)
+
+
+# ---- kernels
+
+
+@jit
+def fill_table(indptr, indices, data, p, out):
+    """out[u, t] = A^t(p, x_u), t = 0…width − 1."""
+    width = out.shape[1]
+    for u in range(out.shape[0]):
+        out[u, 0] = 1.0
+        for t in range(1, width):
+            out[u, t] = 0.0
+        for q in range(indptr[u], indptr[u + 1]):
+            z = p[indices[q]] * data[q]
+            for t in range(width - 1, 0, -1):
+                out[u, t] += z * out[u, t - 1]
+
+
+@jit(parallel=True)
+def gather(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
+    """Sum, for each object, the gradient and curvature of the loss in its own A^1…A^m over its pairs.
+
+    `packed` has each partner's change of the last sweep, and its A^0…A^(m−1); `held` the objects' tables
+    of that sweep. Chunks of pairs are fixed: no result depends on the number of threads, and a thread
+    stays with its own predictions. `sums` is (chunks, objects, m gradients and m·m curvatures).
+    """
+    m = len(c) - 1
+    for chunk in numba.prange(CHUNKS):
+        total, b = np.empty(m + m * m), np.empty(m)
+        for u in range(ptr.shape[1] - 1):
+            first, last = ptr[chunk, u], ptr[chunk, u + 1]
+            if m == 2:
+                g0 = g1 = h0 = h1 = 0.0
+                a, e1 = old[1] * held[u, 1], old[2]
+                for e in range(first, last):
+                    i, v = entries[e], partners[e]
+                    p = pred[i]
+                    if stale:
+                        p += a * packed[v, 0] + e1 * packed[v, 1]
+                        pred[i] = p
+                    r = loss_slope(loss, p, y[i])
+                    x = packed[v, 3]
+                    g0 += r * x
+                    g1 += r
+                    h0 += x * x
+                    h1 += x
+                sums[chunk, u, 0], sums[chunk, u, 1] = c[1] * g0, c[2] * g1
+                sums[chunk, u, 2], sums[chunk, u, 4] = c[1] * c[1] * h0, c[1] * c[2] * h1
+                sums[chunk, u, 3], sums[chunk, u, 5] = c[1] * c[2] * h1, c[2] * c[2] * (last - first)
+                continue
+            total[:] = 0.0
+            for e in range(first, last):
+                i, v = entries[e], partners[e]
+                p = pred[i]
+                if stale:
+                    for t in range(m):
+                        p += old[t + 1] * packed[v, t] * held[u, m - 1 - t]
+                    pred[i] = p
+                r = loss_slope(loss, p, y[i])
+                for t in range(m):
+                    x = packed[v, 2 * m - 1 - t]
+                    b[t] = x
+                    total[t] += r * x
+                    for w in range(t + 1):
+                        total[m + t * m + w] += x * b[w]
+            for t in range(m):
+                sums[chunk, u, t] = c[t + 1] * total[t]
+                for w in range(t + 1):
+                    sums[chunk, u, m + t * m + w] = c[t + 1] * c[w + 1] * total[m + t * m + w]
+
+
+@jit
+def _careful_slopes(x, u, indptr, indices, data, p, j, b):
+    """Fill b with ∂A^t/∂p_j, t = 1…m, of object u by the plain recursion, where (3.20) cancels."""
+    b[:] = 0.0
+    b[0] = 1.0
+    for q in range(indptr[u], indptr[u + 1]):
+        if indices[q] != j:
+            z = p[indices[q]] * data[q]
+            for t in range(len(b) - 1, 0, -1):
+                b[t] += z * b[t - 1]
+    for t in range(len(b)):
+        b[t] *= x
+
+
+@jit
+def sweep(
+    col_ptr, rows, data, p, table, sums, n, curvature, beta, penalty, gamma, totals, degree, indptr,
+    indices, values,
+):  # fmt: skip
+    """Descend feature by feature on the objects' quadratics; p, table and sums change in place."""
+    m = table.shape[1] - 1
+    moved = 0.0
+    b = np.empty(m)
+    for j in range(len(col_ptr) - 1):
+        old = p[j]
+        g = h = 0.0
+        careful = False
+        if m > 2:
+            for q in range(col_ptr[j], col_ptr[j + 1]):
+                careful = careful or abs(old * data[q]) > GUARD
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            u, x = rows[q], data[q]
+            if m == 2:
+                b1 = x * (table[u, 1] - old * x)
+                g += x * sums[u, 0] + b1 * sums[u, 1]
+                h += x * (x * sums[u, 2] + 2.0 * b1 * sums[u, 4]) + b1 * b1 * sums[u, 5]
+            else:
+                if careful and abs(old * x) > GUARD:
+                    _careful_slopes(x, u, indptr, indices, values, p, j, b)
+                else:
+                    b[0] = x
+                    for t in range(1, m):
+                        b[t] = x * (table[u, t] - old * b[t - 1])
+                for t in range(m):
+                    g += b[t] * sums[u, t]
+                    inner = 0.0
+                    for w in range(t):
+                        inner += sums[u, m + t * m + w] * b[w]
+                    h += b[t] * (2.0 * inner + sums[u, m + t * m + t] * b[t])
+        bound = curvature * h / n + beta
+        if bound <= 1e-300:
+            continue
+        others = derivative_of_symmetric(totals, abs(old), degree) if penalty == 2 else 0.0
+        new = proximal(old - (g / n + beta * old) / bound, penalty, gamma / bound, others)
+        change = new - old
+        if change == 0.0:
+            continue
+        moved += abs(change)
+        if penalty == 2:
+            move_symmetric(totals, abs(old), abs(new))
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            u, x = rows[q], data[q]
+            if m == 2:
+                b1 = x * (table[u, 1] - old * x)
+                sums[u, 0] += curvature * change * (sums[u, 2] * x + sums[u, 4] * b1)
+                sums[u, 1] += curvature * change * (sums[u, 4] * x + sums[u, 5] * b1)
+                table[u, 1] += change * x
+                table[u, 2] += change * b1
+            else:
+                if careful and abs(old * x) > GUARD:
+                    _careful_slopes(x, u, indptr, indices, values, p, j, b)
+                else:
+                    b[0] = x
+                    for t in range(1, m):
+                        b[t] = x * (table[u, t] - old * b[t - 1])
+                for t in range(m):
+                    total = 0.0
+                    for w in range(t + 1):
+                        total += sums[u, m + t * m + w] * b[w]
+                    for w in range(t + 1, m):
+                        total += sums[u, m + w * m + t] * b[w]
+                    sums[u, t] += curvature * change * total
+                    table[u, t + 1] += change * b[t]
+        p[j] = new
+    return moved
+
+
+@jit(parallel=True)
+def add_products(left, right, TA, TB, c, symmetric, out):
+    """Out += Σ_t c_t·TA[left, t]·TB[right, m − t], plus, symmetric, the same with the ends exchanged."""
+    m = len(c) - 1
+    for i in numba.prange(len(left)):
+        u, v = left[i], right[i]
+        total = 0.0
+        for t in range(m + 1):
+            total += c[t] * TA[u, t] * TB[v, m - t]
+        if symmetric:
+            for t in range(m + 1):
+                total += c[t] * TA[v, t] * TB[u, m - t]
+        out[i] += total
+
+
+@jit
+def slopes_of(loss, pred, y):
+    out = np.empty(len(y))
+    for i in range(len(y)):
+        out[i] = loss_slope(loss, pred[i], y[i])
+    return out

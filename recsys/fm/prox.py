@@ -1,0 +1,112 @@
+"""Proximal operators of the sparse penalties, by sorting and by randomised selection.
+
+Source: Atarashi et al. 2021, Theorems 3 and 7 and Algorithm 2 (formulas in the design's errata).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recsys._jit import jit
+from recsys.checks import check_choice, check_real
+
+__all__ = ["prox_l1", "prox_l21", "prox_squared_l1", "prox_squared_l21"]
+
+
+def prox_l1(q: ArrayLike, strength: float) -> NDArray[np.float64]:
+    """Return argmin ½‖p − q‖² + strength·‖p‖₁, any shape."""
+    q = np.asarray(q, dtype=np.float64)
+    check_real("strength", strength, 0.0)
+    return np.sign(q) * np.maximum(np.abs(q) - strength, 0.0)
+
+
+def prox_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
+    """Return argmin ½‖P − Q‖² + strength·Σ_j ‖p_j‖ over the rows of Q, (features, components)."""
+    Q = np.asarray(Q, dtype=np.float64)
+    check_real("strength", strength, 0.0)
+    norms = np.linalg.norm(Q, axis=1)
+    return _scaled(Q, norms, np.maximum(norms - strength, 0.0))
+
+
+def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
+    """Return argmin ½‖p − q‖² + strength·‖p‖₁², the operator of the TI penalty.
+
+    Parameters
+    ----------
+    q : (features,) float
+    strength : float ≥ 0
+    method : "random" or "sort"
+        Selection in expected linear time, or sorting in O(d log d); the results are the same.
+    """
+    q = np.asarray(q, dtype=np.float64)
+    check_real("strength", strength, 0.0)
+    check_choice("method", method, ("random", "sort"))
+    sizes = np.abs(q)
+    cut = select(sizes.copy(), strength) if method == "random" else sorted_cut(np.sort(sizes), strength)
+    return np.sign(q) * np.maximum(sizes - cut, 0.0)
+
+
+def prox_squared_l21(Q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
+    """Return argmin ½‖P − Q‖² + strength·(Σ_j ‖p_j‖)², the operator of the CS penalty.
+
+    Parameters are those of `prox_squared_l1`; Q is (features, components).
+    """
+    Q = np.asarray(Q, dtype=np.float64)
+    norms = np.linalg.norm(Q, axis=1)
+    return _scaled(Q, norms, prox_squared_l1(norms, strength, method))
+
+
+def _scaled(
+    Q: NDArray[np.float64], old: NDArray[np.float64], new: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return Q * np.divide(new, old, out=np.zeros_like(old), where=old > 0)[:, None]
+
+
+# ---- kernels
+
+
+@jit
+def sorted_cut(ascending, strength):
+    """Return 2λS_θ/(1 + 2λθ), what is taken from each magnitude."""
+    total = cut = 0.0
+    for j in range(len(ascending)):
+        value = ascending[len(ascending) - 1 - j]
+        total += value
+        level = 2.0 * strength * total / (1.0 + 2.0 * strength * (j + 1))
+        if value <= level:
+            break
+        cut = level
+    return cut
+
+
+@jit
+def select(values, strength):
+    """Return the same by random pivots, in expected linear time; permutes values."""
+    low, high = 0, len(values)
+    total, count = 0.0, 0
+    seed = np.uint64(88172645463325252)
+    while low < high:
+        seed ^= seed << np.uint64(13)
+        seed ^= seed >> np.uint64(7)
+        seed ^= seed << np.uint64(17)
+        at = low + int(seed % np.uint64(high - low))
+        pivot = values[at]
+        values[at] = values[low]
+        values[low] = pivot
+        mid = low + 1  # [low, mid): at least the pivot
+        upper = pivot
+        for p in range(low + 1, high):
+            v = values[p]
+            if v >= pivot:
+                values[p] = values[mid]
+                values[mid] = v
+                mid += 1
+                upper += v
+        if pivot * (1.0 + 2.0 * strength * (count + mid - low)) > 2.0 * strength * (total + upper):
+            total += upper
+            count += mid - low
+            low = mid
+        else:
+            low, high = low + 1, mid
+    return 2.0 * strength * total / (1.0 + 2.0 * strength * count)

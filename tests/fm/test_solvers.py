@@ -1,0 +1,308 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import FitError, InputError
+from recsys.fm import (
+    AllSubsetsRegressor,
+    FactorizationMachineClassifier,
+    FactorizationMachineRegressor,
+    PolynomialNetworkRegressor,
+)
+from recsys.fm._base import SOLVERS
+from recsys.fm._losses import LOSSES, derivative_of_symmetric, symmetric_polynomials
+from recsys.fm._problem import Model, Problem, Shape, omega
+from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
+from recsys.fm._split import split_rows
+from recsys.fm.prox import prox_l21, prox_squared_l1, prox_squared_l21
+from tests.fm.test_fm import task
+from tests.reference import fm as reference
+
+SHAPES = [
+    [Shape(ANOVA, 2, 1)], [Shape(ANOVA, 2, 1), Shape(ANOVA, 3, 1)], [Shape(ANOVA, 5, 1)], [Shape(MIXED, 3, 1)],
+    [Shape(ALL_SUBSETS, 1, 1)], [Shape(PRODUCT, 3, 3)],
+]  # fmt: skip
+
+
+def problem(shapes, loss="squared", scale=0.5, seed=0, **more):
+    X, y = task(seed, n=25, classes=loss != "squared")
+    rng = np.random.default_rng(seed)
+    model = Model.zeros(shapes, X.shape[1], 2, True)
+    model.z[:] = scale * rng.normal(size=len(model.z))
+    model.theta[:] = rng.random(model.theta.shape)
+    options = dict(penalty="l2", alpha=0.1, beta=0.2, gamma=0.0, intercept=True) | more
+    return Problem(
+        model, sp.csr_matrix(X), y, LOSSES[loss], False, rng=np.random.RandomState(0), **options
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("scale", [0.5, 8.0])  # the second leaves the short recursion's range
+def test_the_gradient_is_that_of_finite_differences(shapes, loss, scale):
+    p = problem(shapes, loss, scale)
+    z = p.model.z.copy()
+    _, gradient = p.smooth(z)
+    for j in np.random.default_rng(1).choice(len(z), 20, replace=False):
+        step = 1e-6 * max(1.0, abs(z[j]))
+        up, down = z.copy(), z.copy()
+        up[j] += step
+        down[j] -= step
+        numeric = (p.smooth(up)[0] - p.smooth(down)[0]) / (2 * step)
+        assert gradient[j] == pytest.approx(numeric, rel=2e-4, abs=1e-6 * max(1.0, p.smooth(z)[0]))
+
+
+def test_the_gradient_of_the_recursion_is_that_of_reverse_differentiation():
+    """Appendix C: the gradient of A^m by the whole table of Algorithm 1, differentiated backwards."""
+    rng = np.random.default_rng(0)
+    for m in (2, 3, 4, 5):
+        x, p = rng.normal(size=7), rng.normal(size=7)
+        table = np.zeros((m + 1, 8))
+        table[0] = 1.0
+        for t in range(1, m + 1):
+            for j in range(t, 8):
+                table[t, j] = table[t, j - 1] + p[j - 1] * x[j - 1] * table[t - 1, j - 1]
+        back = np.zeros((m + 2, 9))
+        back[m, 7] = 1.0
+        for t in range(m, 0, -1):
+            for j in range(7, t - 1, -1):
+                if (t, j) != (m, 7):
+                    back[t, j] = back[t, j + 1] + (back[t + 1, j + 1] * p[j] * x[j] if j < 7 else 0.0)
+        slow = [sum(back[t, j] * table[t - 1, j - 1] for t in range(1, m + 1)) * x[j - 1] for j in range(1, 8)]  # fmt: skip
+        one = Model.zeros([Shape(ANOVA, m, 1)], 7, 1, False)
+        one.tables()[0][0, :, 0] = p
+        fit = Problem(one, sp.csr_matrix(x[None]), np.zeros(1), 0, False, "l2", 0, 0, 0, False, np.random.RandomState(0))  # fmt: skip
+        _, gradient = fit.smooth(one.z.copy())
+        np.testing.assert_allclose(gradient[8:] / fit.pred[0], slow, rtol=1e-9)
+        assert fit.pred[0] == pytest.approx(reference.anova(p, x, m))
+
+
+def test_coordinate_descent_is_exact_where_the_short_recursion_cancels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 8)) * 40.0
+    y = rng.normal(size=30)
+    for lower in (None, "inhomogeneous"):
+        model = FactorizationMachineRegressor(
+            degree=5, fit_lower=lower, n_components=2, init_scale=1.0, max_iter=3, tol=0.0, fit_linear=False
+        ).fit(X, y)  # fmt: skip
+        orders = [5] if lower is None else [1, 2, 3, 4, 5]
+        expected = reference.predict_fm(X, model.intercept_, np.zeros(8), [model.P_[0][0]] * len(orders), orders)  # fmt: skip
+        np.testing.assert_allclose(model.predict(X), expected, rtol=1e-7, atol=1e-7)
+        objective = [entry["objective"] for entry in model.history_]
+        assert (np.diff(objective) <= 1e-9 * objective[0]).all()
+
+
+def paired(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    A = np.hstack([np.eye(12), rng.integers(0, 2, (12, 3))])
+    B = np.hstack([np.eye(9), rng.integers(0, 2, (9, 4))])
+    u, v = rng.integers(0, 12, n), rng.integers(0, 9, n)
+    X = np.hstack([A[u], B[v]])
+    return X, rng.normal(size=n) + (A[u] @ rng.normal(size=15)) * (B[v] @ rng.normal(size=13))
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("penalty", ["l2", "l1", "ti"])
+def test_the_relational_steps_are_those_of_coordinate_descent(degree, penalty):
+    X, y = paired()
+    settings_ = dict(
+        degree=degree, n_components=3, max_iter=4, tol=0.0, penalty=penalty, gamma=1e-3, init_scale=0.5, fit_intercept=False,
+    )  # fmt: skip
+    slow = FactorizationMachineRegressor(solver="cd", **settings_).fit(X, y)
+    fast = FactorizationMachineRegressor(solver="relational", **settings_).fit(X, y)
+    for a, b in zip(slow.P_, fast.P_, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-8)
+    np.testing.assert_allclose(slow.w_, fast.w_, atol=1e-8)
+    one = FactorizationMachineRegressor(solver="relational", num_threads=1, **settings_).fit(X, y)
+    two = FactorizationMachineRegressor(solver="relational", num_threads=2, **settings_).fit(X, y)
+    np.testing.assert_array_equal(one.P_[0], two.P_[0])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_the_relational_objective_never_rises(loss):
+    X, y = paired(1)
+    model = FactorizationMachineClassifier(
+        solver="relational", loss=loss, degree=3, n_components=3, init_scale=0.7, max_iter=30, tol=0.0
+    ).fit(X, y > np.median(y))
+    objective = np.array([entry["objective"] for entry in model.history_])
+    assert (np.diff(objective) <= 1e-10).all() and objective[-1] < 0.8 * objective[0]
+
+
+def test_rows_are_split_where_their_parts_repeat():
+    X, _ = paired()
+    pairs, cut, order = split_rows(sp.csr_matrix(X))
+    assert cut == 15
+    again = np.hstack([pairs.sides[0].rows.toarray()[pairs.left], pairs.sides[1].rows.toarray()[pairs.right]])  # fmt: skip
+    np.testing.assert_array_equal(again, X[order])
+    assert split_rows(sp.csr_matrix(np.random.default_rng(0).normal(size=(50, 6)))) is None
+
+
+SERVED = [(name, penalty) for name, solver in SOLVERS.items() for penalty in solver.penalties]
+
+
+@pytest.mark.parametrize(("solver", "penalty"), SERVED)
+def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
+    X, y = paired(2)
+    model = FactorizationMachineRegressor(
+        solver=solver, penalty=penalty, gamma=1e-3, n_components=3, max_iter=60, tol=0.0, init_scale=0.2, batch_size=8, learning_rate=0.05
+    ).fit(X, y)  # fmt: skip
+    history = [entry["objective"] for entry in model.history_]
+    best = FactorizationMachineRegressor(
+        solver="nmapgd" if penalty == "omega" else "block" if penalty in ("l21", "cs") else "cd",
+        penalty=penalty, gamma=1e-3, n_components=3, max_iter=300, tol=1e-9, init_scale=0.2,
+    ).fit(X, y)  # fmt: skip
+    goal = best.history_[-1]["objective"]
+    assert history[-1] <= goal + 0.4 * (history[0] - goal), (history[0], history[-1], goal)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adagrad", "fista", "lbfgs", "nmapgd"])
+@pytest.mark.parametrize("model", [AllSubsetsRegressor, PolynomialNetworkRegressor])
+def test_the_other_models_are_fitted_by_the_other_solvers(model, solver):
+    X, y = task(3, n=150)
+    fitted = model(solver=solver, n_components=2, max_iter=40, init_scale=0.2, learning_rate=0.02).fit(X, y)  # fmt: skip
+    assert fitted.history_[-1]["objective"] < 0.6 * fitted.history_[0]["objective"]
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=12), st.floats(0.001, 5))
+@settings(max_examples=60, deadline=None)
+def test_the_proximal_operators_minimise(q, strength):
+    q = np.array(q)
+    a, b = prox_squared_l1(q, strength, "sort"), prox_squared_l1(q, strength, "random")
+    np.testing.assert_allclose(a, b, atol=1e-12)
+
+    def value(p):
+        return 0.5 * ((p - q) ** 2).sum() + strength * np.abs(p).sum() ** 2
+
+    rng = np.random.default_rng(0)
+    for step in (1e-1, 1e-3):
+        for _ in range(10):
+            assert value(a) <= value(a + step * rng.normal(size=len(q))) + 1e-12
+    Q = np.column_stack([q, 2 * q])
+    for operator in (prox_squared_l21, prox_l21):
+        P = operator(Q, strength)
+        norms = np.linalg.norm(P, axis=1)
+        extra = strength * (norms.sum() ** 2 if operator is prox_squared_l21 else norms.sum())
+        base = 0.5 * ((P - Q) ** 2).sum() + extra
+        for _ in range(10):
+            R = P + 1e-3 * rng.normal(size=P.shape)
+            n = np.linalg.norm(R, axis=1)
+            other = 0.5 * ((R - Q) ** 2).sum() + strength * (n.sum() ** 2 if operator is prox_squared_l21 else n.sum())  # fmt: skip
+            assert base <= other + 1e-12
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=7), st.integers(1, 5))
+@settings(max_examples=40, deadline=None)
+def test_symmetric_polynomials_are_the_higher_order_penalties(values, order):
+    a = np.array(values)
+    e = symmetric_polynomials(a, order)
+    for t in range(1, order + 1):
+        assert e[t - 1] == pytest.approx(reference.anova(a, np.ones(len(a)), t))
+    slope = derivative_of_symmetric(e, a[0], order)
+    assert slope == pytest.approx(reference.anova(a[1:], np.ones(len(a) - 1), order - 1), abs=1e-8)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_the_penalties_are_their_definitions(order):
+    P = np.random.default_rng(0).normal(size=(5, 3))
+    ones, shape = np.ones(5), Shape(ANOVA, order, 1)
+    rows = np.linalg.norm(P, axis=1)
+    assert omega("ti", shape, P) == pytest.approx(
+        sum(reference.anova(np.abs(P[:, s]), ones, order) for s in range(3))
+    )
+    assert omega("cs", shape, P) == pytest.approx(reference.anova(rows, ones, order))
+    W = P @ P.T
+    assert omega("omega", Shape(ANOVA, 2, 1), P) == pytest.approx(np.abs(W[np.triu_indices(5, 1)]).sum())  # fmt: skip
+    subsets = Shape(ALL_SUBSETS, 1, 1)
+    assert omega("ti", subsets, P) == pytest.approx(np.prod(1 + np.abs(P), axis=0).sum())
+    assert omega("cs", subsets, P) == pytest.approx(np.prod(1 + rows))
+
+
+@pytest.mark.parametrize(("model", "solver", "penalty"), [
+    (FactorizationMachineRegressor, "cd", "ti"), (FactorizationMachineRegressor, "block", "cs"),
+    (AllSubsetsRegressor, "cd", "ti"), (AllSubsetsRegressor, "block", "cs"), (AllSubsetsRegressor, "block", "l2"),
+])  # fmt: skip
+def test_higher_order_penalties_never_raise_the_objective_and_select(model, solver, penalty):
+    X, y = task(9, n=120)
+    degree = {"degree": 4} if model is FactorizationMachineRegressor else {}
+    fitted = model(
+        solver=solver, penalty=penalty, gamma=0.02, n_components=3, max_iter=60, tol=0.0, init_scale=0.3, **degree
+    ).fit(X, y)  # fmt: skip
+    objective = np.array([entry["objective"] for entry in fitted.history_])
+    assert (np.diff(objective) <= 1e-9 * objective[:-1]).all(), np.diff(objective).max()
+    assert penalty == "l2" or any((P == 0).any() for P in fitted.P_)
+
+
+def test_theta_stays_on_the_simplex_and_helps():
+    X, y = task(2, n=200)
+    free = FactorizationMachineRegressor(degree=3, fit_lower="simplex", fit_linear=False, max_iter=60, n_components=4).fit(X, y)  # fmt: skip
+    assert free.theta_.min() >= 0 and free.theta_.sum() == pytest.approx(1)
+    objective = np.array([entry["objective"] for entry in free.history_])
+    assert (np.diff(objective) <= 1e-10).all()
+    expected = free.intercept_ + sum(
+        free.theta_[0, t - 1] * reference.predict_fm(X, 0, np.zeros(7), [free.P_[0][0]], [t]) for t in (1, 2, 3)
+    )  # fmt: skip
+    np.testing.assert_allclose(free.predict(X), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["bpr", "auc"])
+def test_pairwise_losses_rank(loss):
+    X, y = task(5, n=600, classes=True)
+    model = FactorizationMachineClassifier(
+        loss=loss, solver="adagrad", degree=3, n_components=4, max_iter=60, validation_fraction=0.2
+    ).fit(X, y)
+    scores = model.decision_function(X)
+    wins = (scores[y > 0][:, None] > scores[y < 0][None]).mean()
+    assert wins > 0.95 and "validation" in model.history_[-1]
+
+
+def test_partial_fit_goes_on_where_it_was():
+    X, y = task(6, n=400)
+    model = FactorizationMachineRegressor(solver="adagrad", degree=3, n_components=4)
+    scores = []
+    for epoch in range(30):
+        for part in np.array_split(np.arange(400), 4):
+            model.partial_fit(X[part], y[part])
+        if epoch in (0, 29):
+            scores.append(model.score(X, y))
+    assert scores[1] > max(scores[0], 0.98) and model.n_iter_ == 120
+    labels = FactorizationMachineClassifier(solver="sgd")
+    labels.partial_fit(X[:5], np.ones(5), classes=[0, 1])
+    with pytest.raises(InputError, match="classes other than"):
+        labels.partial_fit(X[:5], np.full(5, 3))
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 30)), rng.normal(size=120)
+    model = FactorizationMachineRegressor(
+        validation_fraction=0.3, patience=3, max_iter=200, tol=0.0, beta=0.0, n_components=10
+    ).fit(X, y)
+    assert model.stopped_ == "validation"
+    losses = [entry["validation"] for entry in model.history_]
+    assert model.n_iter_ == int(np.argmin(losses)) + 3
+
+
+def test_divergence_names_a_step_that_works():
+    X, y = task(7, n=300)
+    with pytest.raises(
+        FitError, match=r"learning_rate=50 diverges.*learning_rate=[0-9.e-]+ works"
+    ) as found:
+        FactorizationMachineRegressor(solver="sgd", learning_rate=50.0, degree=3).fit(X, y)
+    works = float(str(found.value).split("learning_rate=")[-1].split()[0])
+    FactorizationMachineRegressor(solver="sgd", learning_rate=works, degree=3).fit(X, y)
+
+
+def test_sparsify_ends_at_the_wanted_size_or_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 15))
+    y = X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] + X[:, 4] * X[:, 5] + 0.1 * rng.normal(size=300)
+    model = FactorizationMachineRegressor(penalty="ti", n_components=5, max_iter=200, init_scale=0.1)
+    model.sparsify(X, y, 3)
+    assert model.n_used_interactions_ == 3 and model.sparsified_.n_interactions == 3
+    assert {pair for pair, _ in model.top_interactions(3)} == {(0, 1), (2, 3), (4, 5)}
+    with pytest.raises(FitError, match="nearest gamma="):
+        FactorizationMachineRegressor(
+            penalty="cs", solver="block", n_components=2, max_iter=20
+        ).sparsify(X, y, 4, 4, 4)
