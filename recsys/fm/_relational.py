@@ -132,7 +132,7 @@ def epoch(
     """Update a term's parameters once, in place; returns the sum of absolute changes."""
     moved, m, n = 0.0, term.degree, len(y)
     directions = 2.0 if pairs.symmetric else 1.0
-    sums = [np.empty((CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
+    sums = [np.zeros((CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
     pending: _Change | None = None
     for s in range(term.left.shape[1]):
         columns = (term.left[:, s].copy(), term.right[:, s].copy())

@@ -1,0 +1,164 @@
+"""What the link predictors share: two feature matrices, index pairs, labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+
+from recsys.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+class Task(NamedTuple):
+    """Checked input: features of both sides, pairs as two index vectors, labels of −1 and 1."""
+
+    A: sp.csr_matrix
+    B: sp.csr_matrix
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    y: Array
+
+
+@dataclass(eq=False, repr=False)
+class LinkPredictor(BaseEstimator):
+    """What the link predictors share.
+
+    `fit(A, B, pairs, y)` takes the features of the objects of each kind, (objects, features) dense or
+    CSR, index pairs (pairs, 2) into their rows, and two classes. B = None means that both ends are rows
+    of A: the predictor is then symmetric, if it can be.
+
+    Attributes
+    ----------
+    classes_ : (2,)
+    """
+
+    def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Any:
+        """Fit.
+
+        Parameters
+        ----------
+        A : (objects, features) array or CSR
+        B : (objects, features) array or CSR, or None for pairs within A
+        pairs : (pairs, 2) int
+        y : (pairs,)
+            Two classes; the second one in order is the link.
+
+        Raises
+        ------
+        InputError
+            For parameters out of range, pairs that point nowhere, values that are not finite, or one
+            class only.
+        """
+        self._check_parameters()
+        A, B, left, right = check_task(A, B, pairs)
+        labels = np.asarray(y)
+        if labels.shape != left.shape:
+            raise InputError(f"y has shape {labels.shape} for {len(left)} pairs")
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) != 2:
+            raise InputError(f"y must hold two classes, and has {len(self.classes_)}")
+        self.n_features_ = (A.shape[1], B.shape[1])
+        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0))
+        return self
+
+    def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
+        """Return scores, (pairs,): above 0 for a link. Objects may be others than those of fit.
+
+        Raises
+        ------
+        InputError
+            Before fit, for another number of features, or for pairs that point nowhere.
+        """
+        if not hasattr(self, "n_features_"):
+            raise InputError(f"{type(self).__name__} is not fitted yet: call fit first")
+        A, B, left, right = check_task(A, B, pairs)
+        if (A.shape[1], B.shape[1]) != self.n_features_:
+            raise InputError(
+                f"A and B have {A.shape[1]} and {B.shape[1]} features; fit had {self.n_features_[0]} "
+                f"and {self.n_features_[1]}"
+            )
+        return self._score(A, B, left, right)
+
+    def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
+        """Return the class of each pair."""
+        above = self.decision_function(A, B, pairs) > 0
+        return self.classes_[above.astype(int)]
+
+    def predict_proba(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
+        """Return the logistic function of the scores as probabilities, (pairs, 2)."""
+        p = expit(self.decision_function(A, B, pairs))
+        return np.column_stack([1.0 - p, p])
+
+    def score(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> float:
+        """Return the accuracy."""
+        return float(np.mean(self.predict(A, B, pairs) == np.asarray(y)))
+
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
+
+    def _fit(self, task: Task) -> None:
+        raise NotImplementedError
+
+    def _score(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        raise NotImplementedError
+
+
+def check_task(
+    A: Any, B: Any, pairs: ArrayLike
+) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
+    """Return clean float64 CSR features and the pairs' two index vectors.
+
+    Raises
+    ------
+    InputError
+        For features that are not finite numbers, or pairs that are not (pairs, 2) indices into them.
+    """
+    A = _features("A", A)
+    B = A if B is None else _features("B", B)
+    given = np.asarray(pairs)
+    if given.ndim != 2 or given.shape[1] != 2 or len(given) == 0:
+        raise InputError(f"pairs must be (pairs, 2) indices, not of shape {given.shape}")
+    if not np.issubdtype(given.dtype, np.integer):
+        raise InputError(f"pairs must be integers, not {given.dtype}")
+    for column, (name, X) in enumerate((("A", A), ("B", B))):
+        ends = given[:, column]
+        if ends.min() < 0 or ends.max() >= X.shape[0]:
+            bad = int(ends.min() if ends.min() < 0 else ends.max())
+            raise InputError(f"a pair points to row {bad} of {name}, which has {X.shape[0]} rows")
+    return A, B, given[:, 0].astype(np.int64), given[:, 1].astype(np.int64)
+
+
+def _features(name: str, X: Any) -> sp.csr_matrix:
+    try:
+        rows = sp.csr_matrix(X, dtype=np.float64, copy=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a matrix of numbers, not {type(X).__name__}") from error
+    if min(rows.shape) == 0:
+        raise InputError(f"{name} is empty: {rows.shape[0]} objects of {rows.shape[1]} features")
+    if not np.isfinite(rows.data).all():
+        raise InputError(f"{name} holds NaN or infinity")
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows
+
+
+def check_symmetric(wanted: bool | None, one_kind: bool) -> bool:
+    """Return whether to symmetrise: by default where both ends are of one kind.
+
+    Raises
+    ------
+    InputError
+        If it is wanted for two kinds.
+    """
+    if wanted and not one_kind:
+        raise InputError("symmetric=True needs both ends among the rows of A: give B=None")
+    return one_kind if wanted is None else wanted

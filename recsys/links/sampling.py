@@ -1,0 +1,191 @@
+"""Negative pairs, splits over pairs and over objects, and the figures of merit of links."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import roc_auc_score
+
+from recsys.checks import check_real
+from recsys.errors import InputError
+
+__all__ = [
+    "LinkSplit",
+    "LinkMetrics",
+    "link_metrics",
+    "sample_negatives",
+    "split_objects",
+    "split_pairs",
+]
+
+Index = NDArray[np.int64]
+
+
+class LinkSplit(NamedTuple):
+    """Pairs and labels (1 a link, 0 none) to train and to test on."""
+
+    train: Index
+    train_labels: NDArray[np.int8]
+    test: Index
+    test_labels: NDArray[np.int8]
+
+
+class LinkMetrics(NamedTuple):
+    """AUC, and at the threshold 0 accuracy, precision and recall (NaN where nothing is predicted)."""
+
+    auc: float
+    accuracy: float
+    precision: float
+    recall: float
+
+
+def sample_negatives(
+    positives: ArrayLike, n_left: int, n_right: int | None, count: int, seed: int = 0,
+    avoid: ArrayLike | None = None,
+) -> Index:  # fmt: skip
+    """Return `count` distinct pairs without a link, drawn uniformly, (count, 2).
+
+    Parameters
+    ----------
+    positives : (links, 2) int
+    n_left, n_right : int
+        Objects of each kind; n_right = None for pairs i < j of one kind.
+    count : int
+    seed : int
+    avoid : (pairs, 2) int, optional
+        More pairs that must not be drawn.
+
+    Raises
+    ------
+    InputError
+        If there are not so many pairs without a link.
+    """
+    taken = _codes(np.asarray(positives), n_left, n_right)
+    if avoid is not None:
+        taken = np.union1d(taken, _codes(np.asarray(avoid), n_left, n_right))
+    total = n_left * n_right if n_right is not None else n_left * (n_left - 1) // 2
+    if count > total - len(np.unique(taken)):
+        raise InputError(f"{count} pairs wanted, and {total - len(np.unique(taken))} have no link")
+    rng = np.random.default_rng(seed)
+    width = n_left if n_right is None else n_right
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < count:
+        size = 2 * (count - len(found)) + 16
+        pairs = np.column_stack([rng.integers(n_left, size=size), rng.integers(width, size=size)])
+        if n_right is None:
+            pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+        codes = pairs[:, 0] * width + pairs[:, 1]
+        codes = np.concatenate([found, codes[~np.isin(codes, taken)]])
+        _, first = np.unique(codes, return_index=True)
+        found = codes[np.sort(first)][:count]  # in the order drawn: no bias towards small numbers
+    return np.column_stack([found // width, found % width])
+
+
+def _codes(pairs: NDArray[np.int64], n_left: int, n_right: int | None) -> Index:
+    if len(pairs) == 0:
+        return np.empty(0, dtype=np.int64)
+    if n_right is None:
+        pairs = np.sort(pairs, axis=1)
+    return (pairs[:, 0] * (n_left if n_right is None else n_right) + pairs[:, 1]).astype(np.int64)
+
+
+def split_pairs(
+    positives: ArrayLike, n_left: int, n_right: int | None = None, test_size: float = 0.5,
+    ratio: float = 1.0, test_ratio: float | None = 1.0, seed: int = 0,
+) -> LinkSplit:  # fmt: skip
+    """Split links at random, and draw negatives for each part.
+
+    Parameters
+    ----------
+    positives : (links, 2) int
+    n_left, n_right : int
+        Objects of each kind; n_right = None for pairs of one kind.
+    test_size : float in (0, 1)
+    ratio, test_ratio : float
+        Negatives for each link; test_ratio = None tests on every other pair without a link.
+    seed : int
+    """
+    check_real("test_size", test_size, 0.0, 1.0, open_low=True)
+    links = np.asarray(positives, dtype=np.int64)
+    order = np.random.default_rng(seed).permutation(len(links))
+    cut = len(links) - round(test_size * len(links))
+    train, test = links[order[:cut]], links[order[cut:]]
+    down = sample_negatives(links, n_left, n_right, round(ratio * len(train)), seed + 1)
+    if test_ratio is None:
+        rest = _every_other(np.concatenate([links, down]), n_left, n_right)
+    else:
+        rest = sample_negatives(links, n_left, n_right, round(test_ratio * len(test)), seed + 2, down)
+    return LinkSplit(*_labelled(train, down), *_labelled(test, rest))
+
+
+def _every_other(pairs: Index, n_left: int, n_right: int | None) -> Index:
+    taken = np.unique(_codes(pairs, n_left, n_right))
+    if n_right is None:
+        i, j = np.triu_indices(n_left, 1)
+        codes = i.astype(np.int64) * n_left + j
+        width = n_left
+    else:
+        codes, width = np.arange(n_left * n_right), n_right
+    codes = np.setdiff1d(codes, taken, assume_unique=True)
+    return np.column_stack([codes // width, codes % width])
+
+
+def split_objects(
+    positives: ArrayLike, n_left: int, n_right: int | None = None, test_size: float = 0.3,
+    ratio: float = 1.0, seed: int = 0,
+) -> LinkSplit:  # fmt: skip
+    """Split over objects (cold start): tested pairs join two objects that no training pair contains.
+
+    Parameters are those of `split_pairs`; objects of each kind are held out. Links between a held-out
+    and another object are left out of both parts.
+    """
+    check_real("test_size", test_size, 0.0, 1.0, open_low=True)
+    links = np.asarray(positives, dtype=np.int64)
+    rng = np.random.default_rng(seed)
+    out_left = np.zeros(n_left, dtype=bool)
+    out_left[rng.permutation(n_left)[: round(test_size * n_left)]] = True
+    out_right = out_left
+    if n_right is not None:
+        out_right = np.zeros(n_right, dtype=bool)
+        out_right[rng.permutation(n_right)[: round(test_size * n_right)]] = True
+    parts = []
+    for k, held in enumerate((False, True)):
+        here, there = np.flatnonzero(out_left == held), np.flatnonzero(out_right == held)
+        mine = links[(out_left[links[:, 0]] == held) & (out_right[links[:, 1]] == held)]
+        local = np.column_stack([np.searchsorted(here, mine[:, 0]), np.searchsorted(there, mine[:, 1])])
+        drawn = sample_negatives(
+            local,
+            len(here),
+            None if n_right is None else len(there),
+            round(ratio * len(mine)),
+            seed + 1 + k,
+        )
+        parts.append(_labelled(mine, np.column_stack([here[drawn[:, 0]], there[drawn[:, 1]]])))
+    return LinkSplit(*parts[0], *parts[1])
+
+
+def _labelled(up: Index, down: Index) -> tuple[Index, NDArray[np.int8]]:
+    labels = np.zeros(len(up) + len(down), dtype=np.int8)
+    labels[: len(up)] = 1
+    return np.concatenate([up, down]).astype(np.int64), labels
+
+
+def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
+    """Return AUC, accuracy, precision and recall of scores against labels of 1 (a link) and 0.
+
+    Raises
+    ------
+    InputError
+        If there are not both labels.
+    """
+    truth, given = np.asarray(labels) > 0, np.asarray(scores, dtype=np.float64)
+    if truth.all() or not truth.any():
+        raise InputError("labels must hold both links and pairs without one")
+    said = given > 0
+    hits = int((said & truth).sum())
+    return LinkMetrics(
+        float(roc_auc_score(truth, given)), float((said == truth).mean()),
+        hits / said.sum() if said.any() else float("nan"), hits / truth.sum(),
+    )  # fmt: skip

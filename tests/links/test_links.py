@@ -1,0 +1,213 @@
+import importlib.util
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import LinearSVC
+
+from recsys import InputError
+from recsys.links import (
+    HONFM,
+    ConcatDNN,
+    FactorizedBilinear,
+    LowRankBilinear,
+    PairDNN,
+    PairFactorizationMachine,
+    PairNet,
+    PairSVM,
+    link_metrics,
+    sample_negatives,
+    split_objects,
+    split_pairs,
+)
+from tests.reference import links as reference
+
+TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+SHALLOW = [
+    FactorizedBilinear(n_components=3, max_iter=30), LowRankBilinear(n_components=3, max_iter=30), PairNet(n_components=3, max_iter=30),
+    PairNet(degree=3, n_components=3, max_iter=30), PairNet(degree=4, n_components=2, max_iter=30, beta=1e-3), PairFactorizationMachine(n_components=3, max_iter=30), PairSVM(),
+]  # fmt: skip
+DEEP = [PairDNN(degree=3, epochs=15, hidden=32), HONFM(epochs=15, hidden=32), ConcatDNN(epochs=15, hidden=32)]  # fmt: skip
+ALL = [*SHALLOW, *(pytest.param(model, marks=TORCH) for model in DEEP)]
+
+
+def world(seed=0, one=False, n=700):
+    rng = np.random.default_rng(seed)
+    A, B = rng.normal(size=(30, 6)), rng.normal(size=(25, 5))
+    W = rng.normal(size=(6, 5))
+    if one:
+        B = A
+        W = rng.normal(size=(6, 6))
+        W = W + W.T
+    pairs = np.column_stack([rng.integers(0, 30, n), rng.integers(0, len(B), n)])
+    scores = np.einsum("pi,ij,pj->p", A[pairs[:, 0]], W, B[pairs[:, 1]])
+    return A, None if one else B, pairs, scores > 0
+
+
+def name_of(model):
+    return f"{type(model).__name__}-{getattr(model, 'degree', '')}"
+
+
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("model", ALL, ids=name_of)
+def test_the_contract(model, one):
+    A, B, pairs, y = world(one=one)
+    labels = np.where(y, "link", "none")
+    first = model.fit(A, B, pairs[:500], labels[:500]).decision_function(A, B, pairs[500:])
+    assert first.shape == (200,) and np.isfinite(first).all()
+    assert model.classes_.tolist() == ["link", "none"]
+    p = model.predict_proba(A, B, pairs[500:])
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.predict(A, B, pairs[500:]) == "none", first > 0)
+    again = model.fit(sp.coo_matrix(A), None if B is None else sp.csc_matrix(B), pairs[:500], labels[:500])  # fmt: skip
+    np.testing.assert_allclose(again.decision_function(A, B, pairs[500:]), first, atol=1e-5)
+    one_by_one = [model.decision_function(A, B, pairs[k : k + 1])[0] for k in range(500, 505)]
+    np.testing.assert_allclose(one_by_one, first[:5], rtol=1e-4, atol=1e-5)
+    if not (isinstance(model, ConcatDNN | HONFM | LowRankBilinear)) and not (one and isinstance(model, PairFactorizationMachine)):  # fmt: skip
+        assert model.score(A, B, pairs[500:], labels[500:]) > 0.7
+    if one and isinstance(model, PairSVM | PairNet | FactorizedBilinear | PairDNN) and not isinstance(model, LowRankBilinear):  # fmt: skip
+        np.testing.assert_allclose(
+            model.decision_function(A, None, pairs[500:, ::-1]), first, rtol=1e-5, atol=1e-5
+        )
+
+
+BAD = [
+    (lambda A, B, p, y: (A, B, p[:, :1], y), r"pairs must be \(pairs, 2\)"),
+    (lambda A, B, p, y: (A, B, p + 100, y), "points to row"),
+    (lambda A, B, p, y: (A, B, p - 100, y), "points to row"),
+    (lambda A, B, p, y: (A, B, p.astype(float), y), "integers"),
+    (lambda A, B, p, y: (A, B, p, y[:-1]), "y has shape"),
+    (lambda A, B, p, y: (A, B, p, np.ones(len(y))), "two classes"),
+    (lambda A, B, p, y: (A * np.nan, B, p, y), "NaN"),
+    (lambda A, B, p, y: (A[:0], B, p, y), "empty"),
+    (lambda A, B, p, y: ("rows", B, p, y), "A must be a matrix"),
+    (lambda A, B, p, y: (A, B, p[:0], y[:0]), "pairs"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+@pytest.mark.parametrize("model", ALL, ids=name_of)
+def test_bad_input(model, change, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(*change(*world()))
+
+
+@pytest.mark.parametrize(("model", "message"), [
+    (PairNet(degree=1), "degree"), (PairNet(n_components=0), "n_components"), (PairNet(loss="hinge"), "loss"), (PairNet(symmetric=True), "give B=None"),
+    (PairSVM(C=0), "C"), (PairSVM(symmetric=True), "give B=None"), (FactorizedBilinear(beta=-1), "beta"),
+    pytest.param(PairDNN(degree=5), "degree", marks=TORCH), pytest.param(HONFM(dropout=1.0), "dropout", marks=TORCH),
+])  # fmt: skip
+def test_bad_parameters(model, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(*world())
+
+
+def test_before_fit_and_other_features():
+    A, B, pairs, y = world()
+    with pytest.raises(InputError, match="not fitted"):
+        PairNet().predict(A, B, pairs)
+    model = PairNet(n_components=1, max_iter=2).fit(A, B, pairs, y)
+    with pytest.raises(InputError, match="features; fit had 6 and 5"):
+        model.predict(A[:, :3], B, pairs)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("one", [False, True])
+def test_predictions_are_those_of_the_definition(degree, one):
+    A, B, pairs, y = world(1, one, n=80)
+    net = PairNet(degree=degree, n_components=2, max_iter=4, beta=1e-3).fit(A, B, pairs, y)
+    terms = [(t.left, t.right, t.weights, t.degree) for t in net.terms_]
+    expected = reference.predict(terms, net.intercept_, A, A if B is None else B, pairs, one)
+    np.testing.assert_allclose(net.decision_function(A, B, pairs), expected, atol=1e-8)
+    machine = PairFactorizationMachine(degree=degree, n_components=2, max_iter=4, symmetric=one).fit(A, B, pairs, y)  # fmt: skip
+    terms = [(t.left, t.right, t.weights, t.degree) for t in machine.terms_]
+    expected = reference.predict(terms, machine.intercept_, A, A if B is None else B, pairs, one, True)  # fmt: skip
+    np.testing.assert_allclose(machine.decision_function(A, B, pairs), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("one", [False, True])
+def test_the_objective_never_rises(loss, degree, one):
+    A, B, pairs, y = world(2, one)
+    net = PairNet(
+        degree=degree, loss=loss, n_components=3, max_iter=25, tol=0.0, beta=1e-3, init_scale=0.4
+    ).fit(A, B, pairs, y)
+    objective = np.array([entry["objective"] for entry in net.history_])
+    assert (np.diff(objective) <= 1e-10).all() and objective[-1] < objective[0]
+
+
+def test_strong_regularisation_drops_whole_components_of_even_order():
+    A, B, pairs, y = world(3)
+    net = PairNet(degree=4, n_components=4, beta=0.05, max_iter=60, init_scale=0.5).fit(A, B, pairs, y)
+    assert (net.terms_[2].weights == 0).any() and (net.terms_[0].weights == 1).all()
+
+
+def test_threads_do_not_change_a_bit():
+    A, B, pairs, y = world(4)
+    one, two = (PairNet(degree=3, num_threads=n, max_iter=5).fit(A, B, pairs, y) for n in (1, 2))
+    for a, b in zip(one.terms_, two.terms_, strict=True):
+        np.testing.assert_array_equal(a.left, b.left)
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one):
+    A, B, pairs, y = world(5, one, n=120)
+    model = PairSVM(C=0.5, tol=1e-10).fit(A, B, pairs, y)
+    other = A if B is None else B
+    wide = np.einsum("pi,pj->pij", A[pairs[:, 0]], other[pairs[:, 1]])
+    if one:
+        wide = 0.5 * (wide + wide.transpose(0, 2, 1))  # ½(x + xᵀ) has the symmetrised kernel
+    wide = wide.reshape(len(pairs), -1)
+    peer = LinearSVC(C=0.5, loss="squared_hinge", dual=False, tol=1e-10, max_iter=100_000).fit(wide, y)
+    ours = model.decision_function(A, B, pairs)
+    np.testing.assert_allclose(ours, peer.decision_function(wide), atol=1e-3)
+
+
+def test_negatives_are_distinct_and_unlinked():
+    links = np.array([[0, 1], [2, 3], [1, 4]])
+    drawn = sample_negatives(links, 5, None, 7, seed=1)
+    keys = {tuple(pair) for pair in drawn}
+    assert len(keys) == 7 and not keys & {(0, 1), (2, 3), (1, 4)} and all(i < j for i, j in keys)
+    with pytest.raises(InputError, match="8 pairs wanted, and 7 have no link"):
+        sample_negatives(links, 5, None, 8)
+    assert len(sample_negatives(links, 5, 6, 27)) == 27
+
+
+def test_splits_keep_the_halves_apart():
+    rng = np.random.default_rng(0)
+    links = np.unique(np.sort(rng.integers(0, 40, (150, 2)), axis=1), axis=0)
+    links = links[links[:, 0] != links[:, 1]]
+    split = split_pairs(links, 40, None, 0.4, ratio=2.0, test_ratio=1.0)
+    keys = [{tuple(pair) for pair in part} for part in (split.train, split.test)]
+    assert not keys[0] & keys[1]
+    assert (split.train_labels == 0).sum() == 2 * (split.train_labels == 1).sum()
+    whole = split_pairs(links, 40, None, 0.5, test_ratio=None)
+    assert len(whole.train) + len(whole.test) == 40 * 39 // 2
+    cold = split_objects(links, 40, None, 0.4)
+    assert not set(cold.train.ravel()) & set(cold.test.ravel())
+    two = split_objects(np.column_stack([rng.integers(0, 20, 90), rng.integers(0, 30, 90)]), 20, 30)
+    assert not set(two.train[:, 0]) & set(two.test[:, 0]) and not set(two.train[:, 1]) & set(two.test[:, 1])  # fmt: skip
+
+
+def test_metrics():
+    found = link_metrics([1, 1, 0, 0], [2.0, -1.0, 0.5, -3.0])
+    assert found == (0.75, 0.5, 0.5, 0.5)
+    assert np.isnan(link_metrics([1, 0], [-1.0, -2.0]).precision)
+    with pytest.raises(InputError, match="both"):
+        link_metrics([1, 1], [0.0, 1.0])
+
+
+def test_without_pytorch_the_message_says_what_to_install(monkeypatch):
+    import builtins
+
+    real = builtins.__import__
+
+    def refuse(name, *rest, **more):
+        if name == "torch":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(InputError, match=r"pip install 'recsys\[deep\]'"):
+        PairDNN().fit(*world())
