@@ -9,6 +9,8 @@ from recsys.fm.models import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
+from recsys.fm.quadratic import SparseLowRankQuadratic
+from recsys.fm.recovery import planted_interactions, recovery
 
 __all__ = [
     "AllSubsetsClassifier",
@@ -18,4 +20,7 @@ __all__ = [
     "PairEncoder",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
+    "SparseLowRankQuadratic",
+    "planted_interactions",
+    "recovery",
 ]

@@ -74,7 +74,7 @@ class FactorMachine(BaseEstimator):
         0 is all; the result does not depend on it.
     random_state : int, RandomState or None
     callback : callable, optional
-        Called as callback(epoch, objective).
+        Called as callback(epoch, objective); what is true ends the fit.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class FactorMachine(BaseEstimator):
         "objective", "violation" (sum of absolute changes), "seconds", and "validation" (loss) if there
         is any, first at the start.
     n_iter_ : int
-    stopped_ : "tolerance", "validation" or "max_iter"
+    stopped_ : "tolerance", "validation", "callback" or "max_iter"
     """
 
     n_components: int = 8

@@ -35,8 +35,9 @@ class Record:
         if not np.isfinite(objective):
             raise self.solver.diverged(objective, owner.n_iter_)
         self._note(objective, moved)
-        if owner.callback is not None:
-            owner.callback(owner.n_iter_, objective)
+        if owner.callback is not None and owner.callback(owner.n_iter_, objective):
+            owner.stopped_ = "callback"
+            return True
         if self.held is not None and owner.n_iter_ - self.best[1] >= owner.patience:
             owner.stopped_ = "validation"
             return True

@@ -147,7 +147,9 @@ class _Deep(LinkPredictor):
         for power in range(1, self._powers() + 1):
             values = torch.as_tensor((part.data**power).astype(np.float32))
             out.append(
-                torch.sparse_coo_tensor(index, values, part.shape, is_coalesced=True).to(self._place)
+                torch.sparse_coo_tensor(
+                    index, values, part.shape, is_coalesced=True, check_invariants=True
+                ).to(self._place)
             )
         return out
 

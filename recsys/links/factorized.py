@@ -212,6 +212,9 @@ class PairFactorizationMachine(_Factorized):
     ----------
     degree : int ≥ 2
     fit_linear : bool
+    fit_lower : "explicit", "augment" or None
+        Lower orders with tables of their own; shared with the highest through columns of ones (the
+        linear one too); or left out.
     symmetric : bool, optional
         Predict the mean of both directions; by default ends are told apart, as in the source.
 
@@ -224,14 +227,39 @@ class PairFactorizationMachine(_Factorized):
 
     degree: int = 2
     fit_linear: bool = True
+    fit_lower: str | None = "explicit"
     symmetric: bool | None = False
 
     def _check_parameters(self) -> None:
         check_integer("degree", self.degree, 2, 10)
+        if self.fit_lower is not None:
+            check_choice("fit_lower", self.fit_lower, ("explicit", "augment"))
         super()._check_parameters()
 
     def _symmetric(self, one_kind: bool) -> bool:
         return check_symmetric(self.symmetric, one_kind)
 
     def _coefficients(self) -> list[list[float]]:
-        return [[1.0] * (t + 1) for t in range(1 if self.fit_linear else 2, self.degree + 1)]
+        if self.fit_lower == "augment":
+            orders = [self.degree]
+        else:
+            orders = list(range(2, self.degree + 1)) if self.fit_lower else [self.degree]
+            orders = [1, *orders] if self.fit_linear else orders
+        return [[1.0] * (t + 1) for t in orders]
+
+    def _widened(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """Append the columns of ones to A: to both ends where they are of one kind."""
+        if self.fit_lower != "augment":
+            return A, B
+        wide = sp.csr_matrix(sp.hstack([A, np.ones((A.shape[0], self.degree - 1))]))
+        return wide, wide if A is B else B
+
+    def _fit(self, task: Task) -> None:
+        A, B = self._widened(task.A, task.B)
+        super()._fit(task._replace(A=A, B=B))
+
+    def _score(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        A, B = self._widened(A, B)
+        return super()._score(A, B, left, right)
