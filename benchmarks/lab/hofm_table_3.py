@@ -77,7 +77,9 @@ def models(name: str) -> dict[str, Any]:
 
 def auc(model: Any, graph: Any, split: LinkSplit) -> float:
     fitted = model.fit(graph.A, graph.B, split.train, split.train_labels.astype(float))
-    return float(roc_auc_score(split.test_labels, fitted.decision_function(graph.A, graph.B, split.test)))
+    return float(
+        roc_auc_score(split.test_labels, fitted.decision_function(graph.A, graph.B, split.test))
+    )
 
 
 def main(names: list[str]) -> None:
@@ -98,7 +100,9 @@ def main(names: list[str]) -> None:
             started = time.perf_counter()
             tried = {beta: auc(make(beta=beta, random_state=0), graph, inner) for beta in BETAS}
             beta = max(tried, key=lambda b: tried[b])
-            found = [auc(make(beta=beta, random_state=s), graph, split) for s, split in enumerate(splits)]
+            found = [
+                auc(make(beta=beta, random_state=s), graph, split) for s, split in enumerate(splits)
+            ]
             printed = PRINTED[name][label]
             rows.append(
                 (

@@ -84,7 +84,8 @@ def main(names: list[str], seeds: int = 3) -> None:
         started = time.perf_counter()
         grid = [(a, b) for a in (1e-5, 1e-4, 1e-3) for b in (1e-5, 1e-4, 3e-4, 1e-3)]
         score = {
-            (a, b): figure(name, make(name, "FM", 0, alpha=a, beta=b).fit(*train), valid) for a, b in grid
+            (a, b): figure(name, make(name, "FM", 0, alpha=a, beta=b).fit(*train), valid)
+            for a, b in grid
         }
         alpha, beta = max(score, key=lambda key: better * score[key])
         print(name, "FM's alpha and beta", alpha, beta, time.perf_counter() - started, flush=True)

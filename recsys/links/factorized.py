@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from recsys.checks import check_choice, check_integer, check_real
-from recsys.errors import FitError
+from recsys.errors import FitError, InputError
 from recsys.fm import _cd
 from recsys.fm._losses import CURVATURE, LOSSES, mean_loss
 from recsys.fm._relational import Pairs, PairTerm, epoch, make_pairs, predict_pairs
@@ -20,6 +20,7 @@ from recsys.links._base import Array, LinkPredictor, Task, check_symmetric
 
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
 
+BLOCK = 50_000  # pairs whose shared features are formed at once
 REFRESH = 10  # epochs after which predictions are computed afresh
 
 
@@ -84,6 +85,9 @@ class _Factorized(LinkPredictor):
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
         pairs = make_pairs(task.A, task.B, left, right, self.symmetric_)
+        shared = self._shared(task._replace(left=left, right=right))
+        self.shared_ = np.zeros(0 if shared is None else shared.shape[1])
+        columns = None if shared is None else shared.tocsc()
         self.terms_ = []
         for c in self._coefficients():
             k = self.n_components if len(c) > 2 else 1
@@ -94,19 +98,24 @@ class _Factorized(LinkPredictor):
         self.intercept_ = 0.0
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
-        pred = self._forward(pairs, task)
+        pred = self._forward(pairs, task, shared)
         last = self._objective(loss, pred, y)
         self.history_.append({"objective": last, "seconds": 0.0})
         for step in range(1, self.max_iter + 1):
             if self.fit_intercept:
                 self.intercept_ = float(_cd.bias_step(y, pred, self.intercept_, loss, curvature))
+            if columns is not None:
+                _cd.linear_epoch(
+                    columns.indptr, columns.indices, columns.data, y, pred, self.shared_, loss, curvature,
+                    float(self.beta),
+                )  # fmt: skip
             for term in self.terms_:
                 epoch(
                     pairs, term, y, pred, loss, curvature, float(self.beta), 0, 0.0,
                     fit_weights=self._has_weights(term), threads=self.num_threads or None,
                 )  # fmt: skip
             if step % REFRESH == 0:
-                pred = self._forward(pairs, task)
+                pred = self._forward(pairs, task, shared)
             objective = self._objective(loss, pred, y)
             if not np.isfinite(objective):
                 raise FitError(
@@ -121,13 +130,18 @@ class _Factorized(LinkPredictor):
     def _has_weights(self, term: PairTerm) -> bool:
         return False
 
-    def _forward(self, pairs: Pairs, task: Task) -> Array:
-        return self.intercept_ + predict_pairs(
+    def _shared(self, task: Task) -> sp.csr_matrix | None:
+        """Return the features that both ends share, (pairs, features), if the model weighs them."""
+        return None
+
+    def _forward(self, pairs: Pairs, task: Task, shared: sp.csr_matrix | None) -> Array:
+        out = self.intercept_ + predict_pairs(
             self.terms_, task.A, task.B, pairs.left, pairs.right, pairs.symmetric
         )
+        return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, loss: int, pred: Array, y: Array) -> float:
-        value = float(mean_loss(loss, pred, y))
+        value = float(mean_loss(loss, pred, y)) + 0.5 * self.beta * float(self.shared_ @ self.shared_)
         for term in self.terms_:
             sizes = (term.left**2).sum(axis=0) + (term.right**2).sum(axis=0)
             weights = np.abs(term.weights) if self._has_weights(term) else 1.0
@@ -152,6 +166,8 @@ class PairNet(_Factorized):
     degree : int ≥ 2
     symmetric : bool, optional
         Predict the mean of both directions; by default where both ends are of one kind.
+    similarity : bool
+        Add ρ⟨a, b⟩ + Σ_j r_j a_j b_j, for ends with the same features: what a low-rank UVᵀ cannot say.
 
     The other parameters and the attributes are those of `recsys.links.factorized._Factorized`.
 
@@ -162,6 +178,7 @@ class PairNet(_Factorized):
 
     degree: int = 2
     symmetric: bool | None = None
+    similarity: bool = False
 
     def _check_parameters(self) -> None:
         check_integer("degree", self.degree, 2, 10)
@@ -175,6 +192,28 @@ class PairNet(_Factorized):
 
     def _has_weights(self, term: PairTerm) -> bool:
         return term.degree > 2 and term.degree % 2 == 0
+
+    def _shared(self, task: Task) -> sp.csr_matrix | None:
+        if not self.similarity:
+            return None
+        if task.A.shape[1] != task.B.shape[1]:
+            raise InputError(
+                f"similarity=True needs the same features at both ends, not {task.A.shape[1]} and "
+                f"{task.B.shape[1]}"
+            )
+        both = sp.csr_matrix(task.A[task.left].multiply(task.B[task.right]))
+        return sp.hstack([both, sp.csr_matrix(both.sum(axis=1))], format="csr")
+
+    def _score(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        out = super()._score(A, B, left, right)
+        if self.similarity:
+            for start in range(0, len(left), BLOCK):  # the pairs' rows a block at a time
+                part = slice(start, start + BLOCK)
+                shared = self._shared(Task(A, B, left[part], right[part], out[part]))
+                out[part] += shared @ self.shared_
+        return out
 
 
 @dataclass(eq=False, repr=False)
