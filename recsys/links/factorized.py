@@ -105,10 +105,8 @@ class _Factorized(LinkPredictor):
             if self.fit_intercept:
                 self.intercept_ = float(_cd.bias_step(y, pred, self.intercept_, loss, curvature))
             if columns is not None:
-                _cd.linear_epoch(
-                    columns.indptr, columns.indices, columns.data, y, pred, self.shared_, loss, curvature,
-                    float(self.beta),
-                )  # fmt: skip
+                layout = (columns.indptr, columns.indices, columns.data)
+                _cd.linear_epoch(*layout, y, pred, self.shared_, loss, curvature, float(self.beta))
             for term in self.terms_:
                 epoch(
                     pairs, term, y, pred, loss, curvature, float(self.beta), 0, 0.0,

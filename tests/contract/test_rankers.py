@@ -11,7 +11,12 @@ from recsys import InputError, NotFittedError, list_rankers, load_ranker, make_r
 from recsys.base import LOWEST
 from recsys.kernels import list_kernels
 
-FAST = {"bpr": {"iterations": 20}, "lmf": {"iterations": 5, "factors": 4}, "als": {"factors": 8}}
+FAST = {
+    "bpr": {"iterations": 20},
+    "lmf": {"iterations": 5, "factors": 4},
+    "als": {"factors": 8},
+    "random-features": {"features": 16},
+}
 CASES = [(name, FAST.get(name, {})) for name in list_rankers()]
 KERNELS = [("cf-komd", {"kernel": name}) for name in list_kernels() if name != "linear"]
 KERNELS.append(("cf-komd", {"kernel": "md", "degree": 3, "unrated": "mean", "q": "mean"}))

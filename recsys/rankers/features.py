@@ -1,0 +1,253 @@
+"""Rankers from feature models: factorization machines and pairwise networks over history and item.
+
+A user is the items of the row, scaled to unit length, and so needs no refit; an item is its identity,
+with its features if there are any, so that items nobody has are ranked by what they are like. Training
+rows are halves of profiles, and the items to predict come from the other half: an item never predicts
+itself. Every score is an inner product of row factors and item factors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.checks import check_choice, check_integer, check_real
+from recsys.features import RandomKernelMap
+from recsys.fm import AllSubsetsClassifier
+from recsys.fm._relational import PairTerm
+from recsys.links import FactorizedBilinear, PairFactorizationMachine, PairNet
+from recsys.rankers._features import Factors, FeatureRanker, products, split_profiles
+from recsys.rankers._saved import RANKERS, expect
+
+
+@dataclass(eq=False)
+class _Pairs(FeatureRanker):
+    """Parameters of the rankers fitted by coordinate descent on pairs."""
+
+    factors: int = 24
+    regularization: float = 1e-3
+    negatives: int = 3
+    iterations: int = 12
+    random_state: int = 0
+
+    name: ClassVar[str] = ""
+    capabilities = frozenset({"fold-in", "explain", "similar-items", "cold-items", "embeddings"})
+
+    def _model(self, **common: Any) -> Any:
+        raise NotImplementedError
+
+    def _train(self, A: sp.csr_matrix, B: sp.csr_matrix, pairs: NDArray[np.int64], y: Any) -> None:
+        model = self._model(
+            n_components=self.factors, beta=self.regularization, max_iter=self.iterations,
+            random_state=self.random_state, tol=1e-4,
+        )  # fmt: skip
+        model.fit(A, B, pairs, y)
+        self._keep(model.terms_, B)
+
+
+@RANKERS.add("fm")
+@dataclass(eq=False)
+class FM(_Pairs):
+    """A factorization machine of order 2 on history and item, fitted to sampled pairs (logistic loss).
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    regularization : float ≥ 0
+    negatives : int ≥ 1
+        Items not liked that are drawn for each liked one.
+    iterations : int ≥ 1
+    random_state : int ≥ 0
+
+    Notes
+    -----
+    Item features: `set_item_features` before fit.
+    """
+
+    name = "fm"
+
+    def _model(self, **common: Any) -> Any:
+        return PairFactorizationMachine(degree=2, **common)
+
+
+@RANKERS.add("hofm")
+@dataclass(eq=False)
+class HOFM(_Pairs):
+    """A factorization machine of any order on history and item.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+
+    The others are those of `fm`.
+    """
+
+    factors: int = 12
+    degree: int = 3
+
+    name = "hofm"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("degree", self.degree, 2, 6)
+
+    def _model(self, **common: Any) -> Any:
+        return PairFactorizationMachine(degree=self.degree, **common)
+
+
+@RANKERS.add("bilinear")
+@dataclass(eq=False)
+class Bilinear(_Pairs):
+    """Low-rank bilinear scores of history and item, aᵀUVᵀb.
+
+    Parameters are those of `fm`.
+    """
+
+    name = "bilinear"
+
+    def _model(self, **common: Any) -> Any:
+        return FactorizedBilinear(**common)
+
+
+@RANKERS.add("pairnet")
+@dataclass(eq=False)
+class PairNetRanker(_Pairs):
+    """A pairwise network: interactions across history and item only, of order 2 to `degree`.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+
+    The others are those of `fm`.
+    """
+
+    factors: int = 12
+    degree: int = 3
+
+    name = "pairnet"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("degree", self.degree, 2, 6)
+
+    def _model(self, **common: Any) -> Any:
+        return PairNet(degree=self.degree, **common)
+
+
+@RANKERS.add("all-subsets")
+@dataclass(eq=False)
+class AllSubsets(FeatureRanker):
+    """The all-subsets model on history and item: Σ_s Π_j(1 + p_js a_j)·Π_i(1 + q_is b_i).
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    regularization : float ≥ 0
+    loss : "logistic", "bpr" or "auc"
+        Of pairs of history and item alone, or of a liked one against one that is not.
+    negatives, iterations : int ≥ 1
+    learning_rate : float > 0
+    random_state : int ≥ 0
+    """
+
+    factors: int = 12
+    regularization: float = 1e-5
+    loss: str = "logistic"
+    negatives: int = 3
+    iterations: int = 6
+    learning_rate: float = 0.1
+    random_state: int = 0
+
+    name: ClassVar[str] = "all-subsets"
+    capabilities = frozenset({"fold-in", "similar-items", "cold-items", "embeddings"})
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, ("logistic", "bpr", "auc"))
+        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
+
+    def _train(self, A: sp.csr_matrix, B: sp.csr_matrix, pairs: NDArray[np.int64], y: Any) -> None:
+        X = sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr")
+        model = AllSubsetsClassifier(
+            n_components=self.factors, beta=self.regularization, loss=self.loss, solver="adagrad",
+            max_iter=self.iterations, learning_rate=self.learning_rate, random_state=self.random_state,
+            batch_size=8,
+        ).fit(X, y)  # fmt: skip
+        P = model.P_[0][0]
+        self.left_ = np.ascontiguousarray(P[: A.shape[1]])
+        sides = [products(B, P[A.shape[1] :, s]) for s in range(P.shape[1])]
+        self.item_vectors_ = np.ascontiguousarray(np.array(sides).T, dtype=np.float32)
+
+    def _keep(self, terms: list[PairTerm], B: sp.csr_matrix) -> None:
+        self.left_ = np.zeros((B.shape[1], 1))
+
+    def _row_vectors(self, rows: sp.csr_matrix) -> Factors:
+        A = self._rows(rows)
+        return np.array([products(A, self.left_[:, s]) for s in range(self.left_.shape[1])]).T
+
+    def _check_state(self) -> None:
+        features, width = self._items(self.n_items_).shape[1], self.left_.shape[-1]
+        expect("left_", self.left_, (features, width), np.float64)
+        expect("item_vectors_", self.item_vectors_, (self.n_items_, width), np.float32)
+
+
+@RANKERS.add("random-features")
+@dataclass(eq=False)
+class RandomFeatures(FeatureRanker):
+    """Ridge regression of every item on random features of the history.
+
+    Half profiles predict the other halves; the random features are those of the ANOVA kernel of order 2,
+    with the history itself as more features.
+
+    Parameters
+    ----------
+    features : int ≥ 1
+        Random features.
+    regularization : float > 0
+    random_state : int ≥ 0
+    """
+
+    features: int = 512
+    regularization: float = 1.0
+    random_state: int = 0
+
+    name: ClassVar[str] = "random-features"
+    capabilities = frozenset({"fold-in", "similar-items", "embeddings"})
+
+    def _check_parameters(self) -> None:
+        check_integer("features", self.features, 1)
+        check_integer("random_state", self.random_state, 0)
+        check_real("regularization", self.regularization, 0.0, open_low=True)
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        rng = np.random.default_rng(self.random_state)
+        half, other = split_profiles(liked, rng)
+        if half.nnz == 0:  # nobody has two items
+            half = other = liked
+        source = self._rows(half)
+        fresh = RandomKernelMap(
+            kernel="anova", degree=2, n_components=self.features, random_state=self.random_state
+        ).fit(source)
+        self.projections_ = np.ascontiguousarray(fresh.bases_, dtype=np.float64)
+        Z = self._row_vectors(half)
+        gram = Z.T @ Z
+        gram[np.diag_indices(len(gram))] += self.regularization
+        self.item_vectors_ = np.ascontiguousarray(
+            np.linalg.solve(gram, np.asarray(other.T @ Z).T).T, dtype=np.float32
+        )
+
+    def _row_vectors(self, rows: sp.csr_matrix) -> Factors:
+        A = self._rows(rows)
+        first = np.asarray(A @ self.projections_)
+        second = np.asarray(A.multiply(A) @ (self.projections_**2))
+        z = 0.5 * (first**2 - second) / np.sqrt(first.shape[1])
+        return np.hstack([z, first / np.sqrt(first.shape[1]), np.ones((len(z), 1))])
+
+    def _check_state(self) -> None:
+        features, width = self._items(self.n_items_).shape[1], self.projections_.shape[-1]
+        expect("projections_", self.projections_, (features, width), np.float64)
+        expect("item_vectors_", self.item_vectors_, (self.n_items_, 2 * width + 1), np.float32)
