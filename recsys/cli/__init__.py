@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from recsys.cli import evaluate, exits, lab, rank, serve, system
+from recsys.cli import evaluate, exits, export, lab, links, rank, serve, system, tune
 from recsys.cli.app import app
 
-__all__ = ["app", "call", "evaluate", "lab", "rank", "run", "serve", "system"]
+__all__ = [
+    "app", "call", "evaluate", "export", "lab", "links", "rank", "run", "serve", "system", "tune",
+]  # fmt: skip
 
 
 def call(arguments: list[str] | None = None) -> int:

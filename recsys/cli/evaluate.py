@@ -37,6 +37,7 @@ from recsys.evaluation import evaluate as run_evaluation
 from recsys.rankers import make_ranker, parse_spec
 
 MODELS = (
+    "auto",
     "popularity",
     "msdw",
     "ease",

@@ -93,7 +93,7 @@ def recommend(
     history: History = None,
     number: Count = 10,
     out: Annotated[
-        Path | None, typer.Option("--out", help="CSV file to write (.json for JSON).")
+        Path | None, typer.Option("--out", help="CSV file to write (.json, .parquet).")
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
@@ -118,7 +118,9 @@ def recommend(
         if i >= 0
     ]
     columns = ("user_id", "rank", "item_id", "title", "score")
-    if out is not None and out.suffix == ".json":
+    if out is not None and out.suffix == ".parquet":
+        terminal.write_bytes(out, terminal.parquet_bytes(columns, lines))
+    elif out is not None and out.suffix == ".json":
         terminal.write_json(str(out), [dict(zip(columns, line, strict=True)) for line in lines])
     elif out is not None:
         terminal.write_text(out, terminal.csv_text(columns, lines, raw))

@@ -121,6 +121,17 @@ def write_json(target: str, value: Any) -> None:
         write_text(Path(target), text)
 
 
+def parquet_bytes(columns: Sequence[str], lines: Sequence[Sequence[Any]]) -> bytes:
+    """Return a Parquet file of columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    cells = list(zip(*lines, strict=True)) if lines else [()] * len(columns)
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({n: list(c) for n, c in zip(columns, cells, strict=True)}), buffer)
+    return buffer.getvalue()
+
+
 def json_text(value: Any) -> str:
     """Return JSON; NaN and infinity become null."""
     return json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"

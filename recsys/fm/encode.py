@@ -113,6 +113,27 @@ class PairEncoder:
         return out
 
 
+def encode_table(table: pd.DataFrame, buckets: int = 0) -> tuple[sp.csr_matrix, list[str]]:
+    """Return a table's features, (rows, features), and their names.
+
+    Numbers stay numbers where `buckets` is 0 (missing ones are 0), else they are cut at quantiles; text
+    gives one feature a value, `|` separates several.
+    """
+    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
+    names: list[str] = []
+    for column in table.columns:
+        numbers = pd.to_numeric(table[column], errors="coerce")
+        if buckets == 0 and numbers.notna().sum() == table[column].notna().sum():
+            values = np.nan_to_num(numbers.to_numpy(np.float64))[:, None]
+            blocks.append(sp.csr_matrix(values))
+            names.append(str(column))
+        else:
+            block, found = _encode(str(column), table[column], max(buckets, 1))
+            blocks.append(block)
+            names += found
+    return sp.csr_matrix(sp.hstack(blocks, format="csr")), names
+
+
 def _encode(name: str, column: pd.Series, buckets: int) -> tuple[sp.csr_matrix, list[str]]:
     numbers = pd.to_numeric(column, errors="coerce")
     numeric = numbers.notna().sum() == column.notna().sum() and numbers.nunique() > buckets

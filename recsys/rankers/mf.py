@@ -63,6 +63,16 @@ class _Factors(SavedRanker):
     ) -> NDArray[np.float32]:
         return self._products(self._user_rows(userids, rows, recalculate), self.item_factors_)
 
+    def item_embeddings(self) -> NDArray[np.float32]:
+        """Return the item factors, (items, factors) float32."""
+        self._check_fitted()
+        return self.item_factors_
+
+    def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return the factors of the users of fit, (users, factors) float32, one a row given."""
+        self._check_fitted()
+        return self._user_rows(np.arange(user_items.shape[0]), sp.csr_matrix(user_items), False)
+
     def _products(self, left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
         users, factors = left.shape
         indptr = np.arange(users + 1, dtype=np.int64) * factors

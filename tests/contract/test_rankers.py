@@ -17,6 +17,11 @@ FAST = {
     "als": {"factors": 8},
     "random-features": {"features": 16},
 }
+FAST |= {
+    name: {"factors": 3, "iterations": 2}
+    for name in ("fm", "hofm", "bilinear", "pairnet", "all-subsets")
+}
+FAST |= {"auto": {"users": 12, "rounds": 2}, "cf-gram": {"users": 10, "iterations": 2}}
 CASES = [(name, FAST.get(name, {})) for name in list_rankers()]
 KERNELS = [("cf-komd", {"kernel": name}) for name in list_kernels() if name != "linear"]
 KERNELS.append(("cf-komd", {"kernel": "md", "degree": 3, "unrated": "mean", "q": "mean"}))

@@ -1,0 +1,40 @@
+"""`recsys export`: vectors of users and items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recsys.cli.app import app
+from recsys.cli.options import RankerFile
+from recsys.embeddings import embeddings, export_embeddings
+from recsys.errors import InputError
+from recsys.rankers import load_bundle
+
+
+@app.command()
+def export(
+    ranker: RankerFile,
+    users: Annotated[
+        Path | None, typer.Option("--users-out", help=".npy or .parquet of the users' vectors.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items-out", help=".npy or .parquet of the items' vectors.")
+    ] = None,
+    factors: Annotated[
+        int, typer.Option("--factors", help="Rank, for models without vectors of their own.")
+    ] = 64,
+) -> None:
+    """Write vectors whose inner products are the scores, and say what they miss of them."""
+    if users is None and items is None:
+        raise InputError("name a file to write with --users-out or --items-out")
+    bundle = load_bundle(ranker)
+    found = embeddings(bundle.ranker, bundle.user_items, factors)
+    for target, ids, vectors in (
+        (users, bundle.user_ids, found.users), (items, bundle.item_ids, found.items),
+    ):  # fmt: skip
+        if target is not None:
+            export_embeddings(target, ids, vectors)
+    print(f"{found.items.shape[1]} numbers a vector; they miss {found.error:.2%} of the scores")

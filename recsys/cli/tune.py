@@ -1,0 +1,81 @@
+"""`recsys tune`: search a ranker's parameters on a validation split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recsys.cli import terminal
+from recsys.cli.app import app
+from recsys.cli.options import (
+    DataDir,
+    DatasetOption,
+    FileOption,
+    ItemCol,
+    Json,
+    MinRating,
+    Protocol,
+    Quiet,
+    RatingCol,
+    Threads,
+    TimeCol,
+    UserCol,
+    load_data,
+    use_threads,
+)
+from recsys.errors import InputError
+from recsys.rankers.tuning import tune as search
+
+
+@app.command()
+def tune(
+    model: Annotated[str, typer.Option("--model", help="NAME of a ranker with a search space.")],
+    dataset: DatasetOption = None,
+    interactions: FileOption = None,
+    user_col: UserCol = None,
+    item_col: ItemCol = None,
+    rating_col: RatingCol = None,
+    time_col: TimeCol = None,
+    min_rating: MinRating = None,
+    trials: Annotated[int, typer.Option("--trials", help="In total, earlier ones included.")] = 20,
+    metric: Annotated[str, typer.Option("--metric", help="NAME[@k].")] = "ndcg@10",
+    protocol: Annotated[Protocol, typer.Option("--protocol")] = Protocol["half-profile"],
+    seed: Annotated[int, typer.Option("--seed")] = 0,
+    study: Annotated[
+        Path | None, typer.Option("--study", help="File that keeps the trials, to go on later.")
+    ] = None,
+    data_dir: DataDir = None,
+    json_file: Json = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Search parameters on a validation split that never sees the test half."""
+    use_threads(threads)
+    if study is not None and not study.parent.is_dir():
+        raise InputError(f"--study {study}: the folder {study.parent} does not exist")
+    data = load_data(
+        dataset, interactions, data_dir, user_col, item_col, rating_col, time_col, min_rating,
+        None, None, None, None, quiet,
+    )  # fmt: skip
+    with terminal.progress(not quiet) as progress:
+        found = search(
+            data, model, trials, metric=metric, protocol=protocol.value, seed=seed, storage=study,
+            progress=progress,
+        )  # fmt: skip
+    if json_file:
+        terminal.write_json(
+            json_file,
+            {
+                "model": found.spec, "params": found.params, "metric": metric, "value": found.value,
+                "dataset": data.name, "protocol": protocol.value, "seed": seed,
+                "trials": [{"params": params, "value": value} for params, value in found.trials],
+            },
+        )  # fmt: skip
+    if json_file != "-":
+        best = sorted(found.trials, key=lambda trial: -trial[1])[:5]
+        rows = [(", ".join(f"{k}={v}" for k, v in p.items()), f"{value:.4f}") for p, value in best]
+        title = f"{data.name}: {model}, {len(found.trials)} trials on the training half, {metric}"
+        terminal.table(title, ("parameters", metric), rows)
+        print(f"--model {found.spec}")
