@@ -15,14 +15,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
-from recsys.checks import check_choice, check_real, clean_matrix
+from recsys.checks import check_choice, check_ids, check_real, clean_matrix
 from recsys.errors import FitError, InputError
 from recsys.kernels import Kernel, item_gram, make_kernel
 from recsys.kernels.gram import check_memory
 from recsys.kernels.structured import StructuredGram, cooccurrence, structured_gram
 from recsys.qp import TOLERANCE
+from recsys.rankers._counts import counted_again
 from recsys.rankers._dense import weighted_rows
-from recsys.rankers._programs import full_parallel, full_programs, programs, programs_parallel
+from recsys.rankers._programs import programs, programs_parallel
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 from recsys.rankers._structured import parse_memory, prefers_dense, solve_programs, weighted_structured
 
@@ -30,7 +31,7 @@ from recsys.rankers._structured import parse_memory, prefers_dense, solve_progra
 MAX_STEPS = 200_000
 
 
-class _KernelRanker(SavedRanker):
+class KernelRanker(SavedRanker):
     """What the rankers over an item kernel share: the Gram matrix, in either form, and its row sums.
 
     Dense it is `gram_`; structured it is `correction_`, `classes_` and `table_`.
@@ -97,7 +98,7 @@ class _KernelRanker(SavedRanker):
 
 @RANKERS.add("cf-komd")
 @dataclass(eq=False)
-class CFKOMD(_KernelRanker):
+class CFKOMD(KernelRanker):
     """Kernelised CF-OMD: one small quadratic program per user, on the liked items' kernel.
 
     The kernel is normalised to unit diagonal; adding a constant to it changes neither
@@ -170,6 +171,46 @@ class CFKOMD(_KernelRanker):
         one_class = np.zeros(len(own), dtype=np.int32)
         structured = StructuredGram(counts, one_class, np.zeros((1, 1)))
         self._keep(counts.toarray() if prefers_dense(liked, budget) else structured)
+
+    def partial_fit(self, user_items: Any) -> CFKOMD:
+        """Add users, (new users, items): the result is that of a refit with them, without the old rows.
+
+        For the linear kernel in the dense form, whose counts its entries give back exactly.
+
+        Raises
+        ------
+        InputError, NotFittedError
+            For another kernel or form: fit again.
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        self._count(rows, 1)
+        self.n_users_ += rows.shape[0]
+        return self
+
+    def forget(self, userid: int, user_items: Any) -> CFKOMD:
+        """Take a user's row, (1, items), out: the result is that of a refit with the row empty.
+
+        Raises
+        ------
+        InputError, NotFittedError
+            As for `partial_fit`; for a row that likes an item nobody had.
+        """
+        self._check_fitted()
+        check_ids("userid", userid, self.n_users_)
+        row = clean_matrix(user_items, n_items=self.n_items_, n_rows=1)
+        if (self.popularity_[row.indices] < 1).any():
+            raise InputError("the row likes an item that nobody had at fit: it is not this user's row")
+        self._count(row, -1)
+        return self
+
+    def _count(self, rows: sp.csr_matrix, sign: int) -> None:
+        """Change co-occurrence counts by these rows, and the kernel with them."""
+        if self.kernel not in ("linear", "ml") or self.votes or not hasattr(self, "gram_"):
+            raise InputError(
+                f"{self.name} updates the dense linear kernel without votes only: fit again instead"
+            )
+        self._keep(counted_again(self.gram_, self.popularity_, rows, sign))
 
     def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
         """Solve the programs of the given rows.
@@ -297,89 +338,3 @@ class ECFOMD(CFKOMD):
     def params(self) -> dict[str, Any]:
         """Return the two parameters."""
         return {"regularization": self.regularization, "memory": self.memory}
-
-
-@RANKERS.add("cf-omd")
-@dataclass(eq=False)
-class CFOMD(_KernelRanker):
-    """CF-OMD: the full program over liked and other items of every user (5.7).
-
-    Its cost per user is quadratic in the number of items; ECF-OMD is the affordable form.
-
-    Parameters
-    ----------
-    regularization : float ≥ 0
-        λ_p, on the liked items.
-    negative_regularization : float ≥ 0
-        λ_n, on the other items; the larger, the closer to ECF-OMD.
-    """
-
-    regularization: float = 0.1
-    negative_regularization: float = 1000.0
-
-    name = "cf-omd"
-    capabilities = frozenset({"fold-in", "explain", "similar-items"})
-
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        self._keep(item_gram(liked, self._kernel()))
-
-    def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
-        check_real("negative_regularization", self.negative_regularization, 0.0)
-
-    def weights(self, user_items: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Solve the programs of the given rows.
-
-        Parameters
-        ----------
-        user_items : (users, items) sparse matrix
-
-        Returns
-        -------
-        weights : (users, items) float64
-            αᵢ of liked items, −αᵢ of the others; each side sums to 1 in magnitude.
-        residuals : (users,) float64
-            Largest violation of the optimality conditions, at most 1e-6 where rounding allows.
-
-        Raises
-        ------
-        InputError, NotFittedError
-        """
-        self._check_fitted()
-        return self._solve(clean_matrix(user_items, n_items=self.n_items_))
-
-    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        users, m = rows.shape
-        signed, residuals = np.zeros((users, m)), np.zeros(users)
-        shared = (
-            rows.indptr,
-            rows.indices,
-            self.gram_,
-            float(self.regularization),
-            float(self.negative_regularization),
-            TOLERANCE,
-            MAX_STEPS,
-            signed,
-            residuals,
-        )
-        if users <= 1:
-            full_programs(0, 1, *shared)
-        else:
-            with parallel() as threads:
-                check_memory(4 * threads * m * m, f"the programs over {m:,} items")
-                full_parallel(threads, *shared)
-        return signed, residuals
-
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.float32]:
-        signed, _ = self._solve(rows)
-        return weighted_rows(sp.csr_matrix(np.ones(rows.shape)), signed.ravel(), self.gram_)
-
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
-        """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
-        signed, _ = self._solve(row)
-        column = self.gram_[:, item].astype(np.float64)
-        negative = -(np.minimum(signed[0], 0.0) @ column)
-        shares = signed[0][row.indices] * (column[row.indices] - negative)
-        return float(signed[0] @ column), shares

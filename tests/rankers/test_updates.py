@@ -1,0 +1,113 @@
+"""Updates without a refit, vectors and their index, tuning."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys import InputError, make_ranker
+from recsys.data import split
+from recsys.embeddings import ItemIndex, embeddings, export_embeddings
+from recsys.rankers.tuning import SPACES, training_part, tune
+
+
+def test_new_users_are_added_as_by_a_refit(liked):
+    whole = make_ranker("cf-komd").fit(liked)
+    grown = make_ranker("cf-komd").fit(liked[:50]).partial_fit(liked[50:])
+    assert grown.n_users_ == 60
+    np.testing.assert_array_equal(grown.popularity_, whole.popularity_)
+    users = np.arange(60)
+    np.testing.assert_allclose(grown.scores(users, liked), whole.scores(users, liked), atol=2e-6)
+
+
+def test_a_forgotten_user_leaves_no_trace(liked):
+    emptied = liked.tolil()
+    emptied[3] = 0
+    without = make_ranker("ecf-omd").fit(sp.csr_matrix(emptied))
+    ranker = make_ranker("ecf-omd").fit(liked).forget(3, liked[3])
+    np.testing.assert_allclose(ranker.gram_, without.gram_, atol=1e-6)
+    np.testing.assert_array_equal(ranker.popularity_, without.popularity_)
+    with pytest.raises(InputError, match="fit again"):
+        make_ranker("cf-komd", kernel="mc").fit(liked).forget(3, liked[3])
+    with pytest.raises(InputError, match="userid"):
+        ranker.forget(99, liked[3])
+    nobody = sp.csr_matrix(np.eye(3))
+    two = make_ranker("cf-komd").fit(nobody[:2])
+    with pytest.raises(InputError, match="nobody had"):
+        two.forget(0, nobody[2])
+
+
+@pytest.mark.parametrize("name", ["fm", "hofm", "bilinear", "pairnet", "all-subsets", "random-features", "als"])  # fmt: skip
+def test_vectors_of_models_that_have_them_give_the_scores(name, liked):
+    ranker = make_ranker(name).fit(liked, show_progress=False)
+    found = embeddings(ranker, liked)
+    users = np.flatnonzero(np.diff(liked.indptr))
+    np.testing.assert_allclose(
+        found.users[users] @ found.items.T, ranker.scores(users, liked[users]), rtol=1e-3, atol=1e-4
+    )
+    assert found.error == 0.0
+
+
+def test_other_scores_are_factorised_and_the_error_is_said(liked):
+    ranker = make_ranker("ease").fit(liked)
+    small, large = embeddings(ranker, liked, 4), embeddings(ranker, liked, 40)
+    assert large.error < 1e-5 < small.error
+    scores = ranker.scores(np.arange(60), liked)
+    missed = np.linalg.norm(scores - small.users @ small.items.T) / np.linalg.norm(scores)
+    assert small.error == pytest.approx(missed, rel=1e-3)
+    with pytest.raises(InputError, match="factors"):
+        embeddings(ranker, liked, 0)
+
+
+def test_vectors_are_exported(tmp_path):
+    import pyarrow.parquet as pq
+
+    vectors, ids = np.arange(6, dtype=np.float32).reshape(3, 2), np.array(["a", "b", "c"], dtype=object)
+    export_embeddings(tmp_path / "v.npy", ids, vectors)
+    np.testing.assert_array_equal(np.load(tmp_path / "v.npy"), vectors)
+    export_embeddings(tmp_path / "v.parquet", ids, vectors)
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table["id"].to_pylist() == ["a", "b", "c"] and table["vector"].to_pylist()[2] == [4.0, 5.0]
+    with pytest.raises(InputError, match="ending in"):
+        export_embeddings(tmp_path / "v.txt", ids, vectors)
+    with pytest.raises(InputError, match="3 ids for 2"):
+        export_embeddings(tmp_path / "v.npy", ids, vectors[:2])
+
+
+def test_the_index_finds_the_largest_products():
+    pytest.importorskip("usearch")
+    rng = np.random.default_rng(0)
+    items, users = rng.normal(size=(3000, 16)).astype(np.float32), rng.normal(size=(50, 16)).astype(np.float32)  # fmt: skip
+    ids, products = ItemIndex(items).search(users, 10)
+    exact = np.argsort(-(users @ items.T), axis=1)[:, :10]
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, exact, strict=True)])
+    assert recall > 0.9 and (np.diff(products, axis=1) <= 0).all()
+
+
+def test_tuning_never_reads_the_test_half(planted):
+    inner = training_part(planted, "half-profile", 0)
+    fold = next(iter(split(planted, "half-profile", seed=0)))
+    tested = {(u, i) for u, i in zip(*fold.test.nonzero(), strict=True)}
+    assert tested and not tested & set(zip(inner.users.tolist(), inner.items.tolist(), strict=True))
+    assert len(inner.users) == fold.train.nnz
+
+
+def test_tuning_goes_on_and_repeats_itself(planted, tmp_path):
+    first = tune(planted, "ease", 3, storage=tmp_path / "study", seed=1)
+    more = tune(planted, "ease", 4, storage=tmp_path / "study", seed=1)
+    assert len(first.trials) == 3 and more.trials[:3] == first.trials and len(more.trials) == 4
+    again = tune(planted, "ease", 3, seed=1)
+    assert again.trials == first.trials and again.value == max(v for _, v in again.trials)
+    assert make_ranker("ease", **again.params).regularization == again.params["regularization"]
+    with pytest.raises(InputError, match="model must be one of"):
+        tune(planted, "popularity", 1)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_declared_space_makes_rankers(name):
+    import optuna
+
+    from recsys.rankers.tuning import _suggested
+
+    for seed in range(3):
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+        make_ranker(name, **_suggested(study.ask(), name))
