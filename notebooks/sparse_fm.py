@@ -1,0 +1,67 @@
+# %% [markdown]
+# # Sparse factorization machines
+#
+# Atarashi et al. 2021: which interactions matter? The paper's tables and its synthetic study are
+# `benchmarks/lab/sparse_fm_table_3.py` and `benchmarks/lab/sparse_fm_synthetic.py`.
+
+# %%
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from recsys.fm import FactorizationMachineRegressor, planted_interactions, recovery
+from recsys.fm.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
+
+# %% [markdown]
+# The proximal operators (8.1): TI keeps features and drops interactions, CS drops features gradually.
+
+# %%
+P = np.random.default_rng(0).normal(size=(60, 4))
+rows = []
+for strength in np.logspace(-2, 0.5, 12):
+    found = {
+        "L1": prox_l1(P, strength),
+        "L21": prox_l21(P, strength),
+        "TI": np.column_stack([prox_squared_l1(P[:, s], strength / 20) for s in range(4)]),
+        "CS": prox_squared_l21(P, strength / 20),
+    }
+    rows += [
+        (name, strength, float((np.triu(Q @ Q.T, 1) != 0).sum() / 1770)) for name, Q in found.items()
+    ]
+alt.Chart(
+    pd.DataFrame(rows, columns=["operator", "strength", "share of interactions"])
+).mark_line().encode(
+    x=alt.X("strength", scale=alt.Scale(type="log")), y="share of interactions", color="operator"
+)
+
+# %% [markdown]
+# Planted groups: each feature interacts with those of its group only.
+
+# %%
+data = planted_interactions(600, 4, 4, 8, seed=1)
+rows = []
+for penalty, solver in (("ti", "cd"), ("cs", "block"), ("l21", "block"), ("l1", "cd"), ("l2", "cd")):
+    for gamma in (0.01, 0.1, 0.3):
+        model = FactorizationMachineRegressor(
+            penalty=penalty,
+            solver=solver,
+            gamma=gamma,
+            beta=1e-3,
+            n_components=8,
+            fit_linear=False,
+            init_scale=0.1,
+            max_iter=200,
+        ).fit(data.X, data.y)
+        rows.append((penalty, gamma, *recovery(data.W, model.P_[0][0])))
+pd.DataFrame(rows, columns=["penalty", "gamma", "error", "F1", "recovered"]).round(3)
+
+# %% [markdown]
+# A model of a wanted size: bisection over the strength (8.3).
+
+# %%
+model = FactorizationMachineRegressor(
+    penalty="ti", n_components=8, fit_linear=False, init_scale=0.1, max_iter=200
+)
+model.sparsify(data.X, data.y, 24)
+print(model.n_used_interactions_, "interactions at gamma", round(model.gamma, 4))
+model.top_interactions(5)
