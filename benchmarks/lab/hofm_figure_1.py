@@ -1,0 +1,68 @@
+"""Figure 1 of the HOFM paper: AdaGrad, L-BFGS and coordinate descent on NIPS, β = 0.1, rank 30, m = 2, 3, 4.
+
+Rows are the concatenated features of half of the links and as many pairs without one; the objective is
+that of one order without the lower ones (13). Also ours on pairs of objects.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from benchmarks.lab.common import RESULTS, write_csv
+from recsys.data.graphs import load_graph
+from recsys.fm import FactorizationMachineRegressor
+from recsys.links import PairFactorizationMachine, split_pairs
+
+SECONDS = 20.0
+
+
+def main() -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    graph = load_graph("nips", os.environ["RECSYS_DATA"])
+    A = sp.csr_matrix(normalize(graph.A))
+    split = split_pairs(graph.links, A.shape[0])
+    X = sp.hstack([A[split.train[:, 0]], A[split.train[:, 1]]], format="csr")
+    y = split.train_labels.astype(float)
+    rows: list[Any] = []
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4))
+    for axis, degree in zip(axes, (2, 3, 4), strict=True):
+        common = {"n_components": 30, "beta": 0.1, "init_scale": 0.1, "tol": 0.0, "num_threads": 1}
+        for solver in ("cd", "lbfgs", "adagrad"):
+            shape = {"degree": degree, "fit_lower": None, "fit_linear": False, "solver": solver}
+            shape |= {"learning_rate": 0.1, "batch_size": 32}
+            FactorizationMachineRegressor(max_iter=1, **shape, **common).fit(X[:20], y[:20])
+            model = FactorizationMachineRegressor(
+                max_iter=40,
+                callback=lambda *_: model.history_[-1]["seconds"] > SECONDS,
+                **shape,
+                **common,
+            )
+            model.fit(X, y)
+            points = [(entry["seconds"], entry["objective"]) for entry in model.history_]
+            axis.plot(*zip(*points, strict=True), label=solver)
+            rows += [(degree, solver, *point) for point in points]
+            print(degree, solver, points[-1], len(points), flush=True)
+        pair = PairFactorizationMachine(
+            degree=degree, fit_lower=None, fit_linear=False, loss="squared", max_iter=8, **common
+        ).fit(A, None, split.train, split.train_labels)
+        points = [(entry["seconds"], entry["objective"]) for entry in pair.history_]
+        axis.plot(*zip(*points, strict=True), label="cd on objects")
+        rows += [(degree, "cd on objects", *point) for point in points]
+        print(degree, "cd on objects", points[-1], flush=True)
+        axis.set(title=f"m = {degree}", xlabel="seconds", ylabel="objective")
+        axis.legend()
+    figure.tight_layout()
+    figure.savefig(RESULTS / "hofm_figure_1.png", dpi=120)
+    write_csv("hofm_figure_1", ("degree", "solver", "seconds", "objective"), rows)
+
+
+if __name__ == "__main__":
+    main()
