@@ -18,8 +18,8 @@ from recsys.explain import Attributes, item_attributes
 from recsys.rankers import parse_spec
 
 MODELS = (
-    "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als", "bpr",
-    "ecf-omd", "popularity",
+    "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",
+    "bpr", "ecf-omd", "fm", "hofm", "bilinear", "pairnet", "cf-gram", "popularity",
 )  # fmt: skip
 PATIENCE = 1.5  # seconds a page waits before it shows progress instead
 

@@ -82,7 +82,7 @@ def test_filters_variety_and_a_second_model():
     assert texts(at) != varied
     next(s for s in at.selectbox if s.label == "Compare with").set_value("popularity").run()
     settle(at)
-    assert [s.value for s in at.subheader] == ["cf-komd", "popularity"]
+    assert [s.value for s in at.subheader] == ["auto", "popularity"]
 
 
 @pytest.mark.parametrize("model", ["ease", "slim", "msdw", "als", "popularity"])
