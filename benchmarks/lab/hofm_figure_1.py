@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import RESULTS, write_csv
+from benchmarks.lab.sparse_fm_synthetic import until
 from recsys.data.graphs import load_graph
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import PairFactorizationMachine, split_pairs
@@ -41,7 +42,7 @@ def main() -> None:
             FactorizationMachineRegressor(max_iter=1, **shape, **common).fit(X[:20], y[:20])
             model = FactorizationMachineRegressor(
                 max_iter=40,
-                callback=lambda *_: model.history_[-1]["seconds"] > SECONDS,
+                callback=until(SECONDS),
                 **shape,
                 **common,
             )

@@ -46,10 +46,12 @@ class Rows:
         self.model = make(**params)
 
     def fit(self, A: Any, B: Any, pairs: np.ndarray, y: np.ndarray) -> Any:
+        """Fit."""
         self.model.fit(self._rows(A, B, pairs), y)
         return self
 
     def decision_function(self, A: Any, B: Any, pairs: np.ndarray) -> np.ndarray:
+        """Return scores."""
         parts = np.array_split(pairs, max(1, len(pairs) // 100_000))
         return np.concatenate([self.model.predict(self._rows(A, B, part)) for part in parts])
 

@@ -48,10 +48,12 @@ class Hadamard:
         self.model = LogisticRegression(C=C, max_iter=500)
 
     def fit(self, A: Any, B: Any, pairs: np.ndarray, y: np.ndarray) -> Any:
+        """Fit."""
         self.model.fit(A[pairs[:, 0]].multiply(A[pairs[:, 1]]).tocsr(), y)
         return self
 
     def decision_function(self, A: Any, B: Any, pairs: np.ndarray) -> np.ndarray:
+        """Return scores."""
         return self.model.decision_function(A[pairs[:, 0]].multiply(A[pairs[:, 1]]).tocsr())
 
 

@@ -22,7 +22,6 @@ from benchmarks.lab.common import RESULTS, write_csv
 from benchmarks.lab.sparse_fm_table_3 import movielens
 from recsys.data.graphs import load_graph
 from recsys.features import RandomKernelMap, SignedCirculantMap, SparseRandomKernelMap
-from recsys.kernels import make_kernel
 
 
 def rows_of(norm: str) -> tuple[Any, np.ndarray]:
@@ -78,7 +77,7 @@ def errors() -> None:
 
 
 def machines() -> None:
-    """A linear SVM on random features against the kernel SVM."""
+    """Time a linear SVM on random features against the kernel SVM."""
     a9a, labels = load_svmlight_file(
         str(Path(os.environ["RECSYS_DATA"]) / "libsvm" / "a9a.gz"), n_features=123
     )
