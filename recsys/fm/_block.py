@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm._cd import move, slope
 from recsys.fm._losses import (
     derivative_of_symmetric,
     loss_slope,
@@ -88,7 +87,7 @@ def block_epoch(
     """
     n, k = len(y), P.shape[1]
     H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
-    held, none = np.empty((4, k)), np.empty(0)
+    held = np.empty((4, k))
     norms = np.empty(P.shape[0])
     for j in range(P.shape[0]):
         norms[j] = np.sqrt((P[j] * P[j]).sum())
@@ -109,7 +108,13 @@ def block_epoch(
                     slopes[s] = x * (table[i, s, 0] - row[s] * x)
             else:
                 for s in range(k):
-                    slopes[s] = slope(kind, table[i], s, x, row[s], 0, none)
+                    if kind == 1:
+                        slopes[s] = x * table[i, s, 0] / (1.0 + row[s] * x)
+                        continue
+                    b, z = 1.0, row[s] * x
+                    for t in range(width):
+                        b = table[i, s, t] - z * b
+                    slopes[s] = x * b
             square = 0.0
             for s in range(k):
                 g[s] += r * slopes[s]
@@ -161,8 +166,17 @@ def block_epoch(
                 step *= x
             else:
                 for s in range(k):
-                    step += g[s] * slope(kind, table[i], s, x, row[s], 0, none)
-                    move(kind, table[i], s, x, row[s], 0, g[s])
+                    if kind == 1:
+                        one = 1.0 + row[s] * x
+                        step += g[s] * x * table[i, s, 0] / one
+                        table[i, s, 0] *= (one + g[s] * x) / one
+                        continue
+                    b, z = 1.0, row[s] * x
+                    for t in range(width):
+                        held_t = table[i, s, t]
+                        table[i, s, t] = held_t + g[s] * x * b
+                        b = held_t - z * b
+                    step += g[s] * x * b
             pred[i] += step
         size = 0.0
         for s in range(k):

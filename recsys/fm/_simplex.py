@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.fm._block import fill_tables
+from recsys.fm._objects import slopes_of
 from recsys.fm._problem import Problem
-from recsys.fm._relational import slopes_of
 from recsys.fm._rows import ANOVA
 
 STEPS = 20

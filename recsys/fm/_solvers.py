@@ -14,7 +14,7 @@ from recsys.fm._problem import Problem
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, stochastic_epoch
 from recsys.fm._split import split_rows
 
-WORTH_THREADS = 400_000  # pairs: below, handing tables between cores costs more than it saves
+WORTH_THREADS = 50_000  # pairs: below, handing tables between cores costs more than it saves
 REFRESH = 10  # epochs after which predictions are computed afresh
 EVERY_KIND = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
 NAMES = {
