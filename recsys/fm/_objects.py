@@ -1,4 +1,4 @@
-"""The compiled passes of coordinate descent on pairs of objects; `_relational` says what they compute."""
+"""The compiled passes of coordinate descent on pairs of objects, which `_relational` calls."""
 
 from __future__ import annotations
 
