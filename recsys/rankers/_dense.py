@@ -57,6 +57,16 @@ def weighted_rows(
     return out
 
 
+def inner_products(left: NDArray[np.floating], right: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return left·rightᵀ in a fixed order of summation: the same bits alone and in a batch."""
+    users, factors = left.shape
+    indptr = np.arange(users + 1, dtype=np.int64) * factors
+    every = np.tile(np.arange(factors, dtype=np.int32), users)
+    rows = sp.csr_matrix((np.ones(users * factors, np.float32), every, indptr), (users, factors))
+    weights = np.ascontiguousarray(left, dtype=np.float64).ravel()
+    return weighted_rows(rows, weights, np.ascontiguousarray(right.T))
+
+
 # ---- kernels
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.fm._relational import PairTerm, object_tables
-from recsys.rankers._dense import weighted_rows
+from recsys.rankers._dense import inner_products
 from recsys.rankers._saved import SavedRanker, expect
 
 Factors = NDArray[np.float64]
@@ -231,16 +231,6 @@ def sample_pairs(
     labels = np.zeros(len(users), dtype=np.int8)
     labels[: len(owner)] = 1
     return users, np.concatenate([positives.indices, items[free]]).astype(np.int64), labels
-
-
-def inner_products(left: Factors, right: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return left·rightᵀ in a fixed order of summation: the same bits alone and in a batch."""
-    users, factors = left.shape
-    indptr = np.arange(users + 1, dtype=np.int64) * factors
-    every = np.tile(np.arange(factors, dtype=np.int32), users)
-    rows = sp.csr_matrix((np.ones(users * factors, np.float32), every, indptr), (users, factors))
-    weights = np.ascontiguousarray(left, dtype=np.float64).ravel()
-    return weighted_rows(rows, weights, np.ascontiguousarray(right.T))
 
 
 def products(X: sp.csr_matrix, p: Factors) -> Factors:

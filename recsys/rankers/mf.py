@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from recsys.checks import check_integer, check_real
 from recsys.errors import FitError
-from recsys.rankers._dense import weighted_rows
+from recsys.rankers._dense import inner_products
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 
 AT_LEAST = {"factors": 1, "iterations": 1, "negatives": 1, "random_state": 0, "threads": 0}
@@ -61,7 +61,7 @@ class _Factors(SavedRanker):
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
     ) -> NDArray[np.float32]:
-        return self._products(self._user_rows(userids, rows, recalculate), self.item_factors_)
+        return inner_products(self._user_rows(userids, rows, recalculate), self.item_factors_)
 
     def item_embeddings(self) -> NDArray[np.float32]:
         """Return the item factors, (items, factors) float32."""
@@ -73,13 +73,6 @@ class _Factors(SavedRanker):
         self._check_fitted()
         return self._user_rows(np.arange(user_items.shape[0]), sp.csr_matrix(user_items), False)
 
-    def _products(self, left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
-        users, factors = left.shape
-        indptr = np.arange(users + 1, dtype=np.int64) * factors
-        every = np.tile(np.arange(factors, dtype=np.int32), users)
-        rows = sp.csr_matrix((np.ones(users * factors, np.float32), every, indptr), (users, factors))
-        return weighted_rows(rows, left.astype(np.float64).ravel(), np.ascontiguousarray(right.T))
-
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return self._cosines(self.item_factors_, ids)
 
@@ -89,7 +82,7 @@ class _Factors(SavedRanker):
     def _cosines(self, factors: Any, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         norms = np.linalg.norm(factors, axis=1, keepdims=True)
         unit = factors / np.where(norms > 0, norms, 1.0)
-        return self._products(unit[ids], unit)
+        return inner_products(unit[ids], unit)
 
     def _check_state(self) -> None:
         width = self.user_factors_.shape[-1]
