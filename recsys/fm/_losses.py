@@ -10,7 +10,6 @@ LOSSES = {"squared": 0, "logistic": 1, "squared_hinge": 2, "huber": 3}
 # Losses on the difference of a positive and a negative row: the code of the loss they apply to it.
 PAIRWISE = {"bpr": 1, "auc": 2}
 PENALTIES = {"l2": 0, "l1": 1, "ti": 2, "l21": 3, "cs": 4, "omega": 5}
-ROWWISE = ("l21", "cs")
 # Bound on the second derivative, which a coordinate step divides by: the objective cannot rise.
 CURVATURE = np.array([1.0, 0.25, 2.0, 1.0])
 

@@ -181,7 +181,21 @@ def _newton(sums: list[Any]) -> list[Any]:
 
 
 @dataclass(eq=False, repr=False)
-class PairDNN(_Deep):
+class _Interactions(_Deep):
+    """What the networks on interactions of order 2 to `degree` share: one pair of tables an order."""
+
+    degree: int = 2
+
+    def _check_parameters(self) -> None:
+        check_integer("degree", self.degree, 2, 4)
+        super()._check_parameters()
+
+    def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
+        return [(d, self.n_components) for _ in range(2, self.degree + 1) for d in (d1, d2)]
+
+
+@dataclass(eq=False, repr=False)
+class PairDNN(_Interactions):
     """A network on the layer z_s = Σ_t P^t((u_s, v_s), (a, b)), t = 2…degree (HOPairDNN above 2).
 
     For pairs of one kind the layer is the mean of both directions.
@@ -193,20 +207,11 @@ class PairDNN(_Deep):
     The other parameters are those of `recsys.links.deep._Deep`. Source: Atarashi's thesis, 3.3.7.
     """
 
-    degree: int = 2
-
-    def _check_parameters(self) -> None:
-        check_integer("degree", self.degree, 2, 4)
-        super()._check_parameters()
-
     def _symmetrises(self) -> bool:
         return True
 
     def _powers(self) -> int:
         return self.degree - 1
-
-    def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
-        return [(d, self.n_components) for _ in range(2, self.degree + 1) for d in (d1, d2)]
 
     def _layer(self, a: list[Any], b: list[Any]) -> Any:
         total: Any = 0.0
@@ -218,7 +223,7 @@ class PairDNN(_Deep):
 
 
 @dataclass(eq=False, repr=False)
-class HONFM(_Deep):
+class HONFM(_Interactions):
     """A network on the layer z_s = Σ_t A^t(p_s, a⊕b), t = 2…degree: the higher-order neural FM.
 
     Parameters
@@ -228,17 +233,8 @@ class HONFM(_Deep):
     The other parameters are those of `recsys.links.deep._Deep`. Source: Atarashi's thesis, 3.4.3.
     """
 
-    degree: int = 2
-
-    def _check_parameters(self) -> None:
-        check_integer("degree", self.degree, 2, 4)
-        super()._check_parameters()
-
     def _powers(self) -> int:
         return self.degree
-
-    def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
-        return [(d, self.n_components) for _ in range(2, self.degree + 1) for d in (d1, d2)]
 
     def _layer(self, a: list[Any], b: list[Any]) -> Any:
         torch = _torch()

@@ -115,24 +115,13 @@ class Bilinear(_Pairs):
 
 @RANKERS.add("pairnet")
 @dataclass(eq=False)
-class PairNetRanker(_Pairs):
+class PairNetRanker(HOFM):
     """A pairwise network: interactions across history and item only, of order 2 to `degree`.
 
-    Parameters
-    ----------
-    degree : int ≥ 2
-
-    The others are those of `fm`.
+    Parameters are those of `hofm`.
     """
 
-    factors: int = 12
-    degree: int = 3
-
     name = "pairnet"
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("degree", self.degree, 2, 6)
 
     def _model(self, **common: Any) -> Any:
         return PairNet(degree=self.degree, **common)

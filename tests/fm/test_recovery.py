@@ -32,7 +32,7 @@ def test_recovery_metrics():
         recovery(W, np.ones((4, 1)))
 
 
-def test_ti_finds_the_planted_groups_and_l1_does_not():
+def test_ti_finds_the_planted_groups():
     data = planted_interactions(400, 3, 4, 4, seed=0)
     common = dict(n_components=8, fit_linear=False, init_scale=0.1, max_iter=300, beta=1e-3)
     ti = FactorizationMachineRegressor(penalty="ti", gamma=0.1, **common).fit(data.X, data.y)
