@@ -26,6 +26,7 @@ FORMAT = 1
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
 SUFFIX = ".recsys-tmp"
+STRETCH = 1 << 24  # bytes a call writes
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
@@ -186,17 +187,21 @@ def _sweep(stale: Path) -> None:
         stale.unlink(missing_ok=True)
 
 
+def _write_all(handle: int, left: memoryview) -> None:
+    while left:
+        left = left[os.write(handle, left[:STRETCH]) :]
+
+
 def _replace(target: Path, parts: list[Any]) -> None:
     """Write beside the target, flush to disk, rename over it, flush the folder."""
     handle, name = tempfile.mkstemp(SUFFIX, f".{target.name}.{os.getpid()}.", target.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        try:
             for part in parts:
-                file.write(
-                    part if isinstance(part, bytes) else part.data.cast("B") if part.size else b""
-                )
-            file.flush()
-            os.fsync(file.fileno())
+                _write_all(handle, memoryview(part).cast("B") if len(part) else memoryview(b""))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
         os.chmod(name, 0o644)
         os.replace(name, target)
     except BaseException:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
@@ -54,37 +55,101 @@ while True:
 """
 
 
-def test_kill_9_during_a_save_leaves_the_old_or_the_new(tmp_path):
-    path = tmp_path / "model"
-    rng = np.random.default_rng(0)
-    for _ in range(12):
-        child = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
-        assert child.stdout.readline() == b"ready\n"
-        time.sleep(0.03 + 0.05 * rng.random())
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        ranker = load_ranker(path)
-    ranker.save(path)
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]  # stale temporaries swept
+def two_models(folder, liked):
+    """Return two rankers of other families and the bytes of their files."""
+    models = [
+        make_ranker("ease").fit(liked),
+        make_ranker("blend", models="msdw+popularity").fit(liked, show_progress=False),
+    ]
+    contents = []
+    for k, ranker in enumerate(models):
+        ranker.save(folder / f"alone{k}")
+        contents.append((folder / f"alone{k}").read_bytes())
+    return models, contents
 
 
-@pytest.mark.parametrize("name", ["fsync", "replace", "fdopen", "chmod"])
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_a_fault_at_any_step_keeps_the_old_file(saved, liked, monkeypatch, name, code):
-    before = saved.read_bytes()
-    other = make_ranker("ease").fit(liked)
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_200_kills_during_a_save_leave_the_old_or_the_new(liked, tmp_path):
+    models, contents = two_models(tmp_path, liked)
+    folder = tmp_path / "target"
+    folder.mkdir()
+    path = folder / "model"
+    models[0].save(path)
+    rng, seen = np.random.default_rng(0), set()
+    for _ in range(200):
+        child = os.fork()
+        if child == 0:  # only writes files until it is killed
+            while True:
+                for ranker in models:
+                    ranker.save(path)
+        time.sleep(0.002 + 0.01 * rng.random())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = path.read_bytes()
+        assert found in contents
+        seen.add(contents.index(found))
+        load_ranker(path)
+    assert seen == {0, 1}
+    models[0].save(path)
+    assert [p.name for p in folder.iterdir()] == ["model"]  # what the killed left is swept
 
-    def fail(*args, **kwargs):
-        raise OSError(code, os.strerror(code))
 
+CALLS = ("open", "write", "fsync", "close", "chmod", "replace", "unlink")
+
+
+class Faults:
+    """Stands in for the system calls of a save; the n-th one fails, once or with all that follow."""
+
+    def __init__(self, monkeypatch, n, code, forever):
+        self.made = 0
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self.shim(name, getattr(os, name), n, code, forever))
+
+    def shim(self, name, real, n, code, forever):
+        def call(*args, **kwargs):
+            self.made += 1
+            if self.made == n or (forever and self.made > n):
+                if name == "close":
+                    real(*args, **kwargs)
+                raise OSError(code, os.strerror(code))
+            return real(*args, **kwargs)
+
+        return call
+
+
+@pytest.mark.parametrize("forever", [False, True])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EINTR])
+def test_a_fault_in_any_system_call_keeps_the_old_file_or_the_new(
+    liked, monkeypatch, tmp_path, code, forever
+):
+    (old, new), contents = two_models(tmp_path, liked)
+    folder = tmp_path / "target"
+    folder.mkdir()
+    path = folder / "model"
+    old.save(path)
     with monkeypatch.context() as patched:
-        patched.setattr(os, name, fail)
-        with pytest.raises(InputError, match="cannot be written"):
-            other.save(saved)
-    assert saved.read_bytes() == before
-    other.save(saved)
-    assert [p.name for p in saved.parent.iterdir()] == ["model"]
+        count = Faults(patched, 0, code, False)
+        new.save(path)
+    assert count.made > 10
+    for n in range(1, count.made + 1):
+        old.save(path)
+        with monkeypatch.context() as patched:
+            Faults(patched, n, code, forever)
+            with pytest.raises(InputError, match="cannot be written"):
+                new.save(path)
+        assert path.read_bytes() in contents
+        load_ranker(path)
+        new.save(path)
+        assert [p.name for p in folder.iterdir()] == ["model"] and path.read_bytes() == contents[1]
+
+
+def test_short_writes_are_gone_on_with(liked, monkeypatch, tmp_path):
+    (old, _), contents = two_models(tmp_path, liked)
+    real = os.write
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda handle, part: real(handle, part[:97]))
+        old.save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == contents[0]
 
 
 def test_places_that_cannot_be_written(model, tmp_path):
@@ -100,15 +165,27 @@ def test_a_link_is_followed_and_stays(model, tmp_path):
     assert (tmp_path / "link").is_symlink() and load_ranker(tmp_path / "real").name == "cf-komd"
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_no_mutated_file_loads(saved, liked, seed, tmp_path):
+FAMILIES = [
+    ("cf-komd", {"kernel": "md", "degree": 3}),
+    ("cf-komd", {"memory": "1MB"}),
+    ("blend", {"models": "slim+popularity"}),
+    ("hofm", {"factors": 2, "iterations": 1}),
+    ("bpr", {"factors": 4, "iterations": 2}),
+]
+
+
+@pytest.mark.parametrize("family", range(len(FAMILIES)))
+def test_no_mutated_file_loads(liked, family, tmp_path):
+    name, params = FAMILIES[family]
+    make_ranker(name, **params).fit(liked, show_progress=False).save(tmp_path / "good")
     make_ranker("als", factors=4, iterations=2).fit(liked, show_progress=False).save(tmp_path / "other")
-    good, other = saved.read_bytes(), (tmp_path / "other").read_bytes()
-    rng = np.random.default_rng(seed)
+    good, other = (tmp_path / "good").read_bytes(), (tmp_path / "other").read_bytes()
+    rng = np.random.default_rng(family)
     bad = tmp_path / "bad"
-    for _ in range(250):
+    for k in range(1000):
         mutated = bytearray(good)
-        at = int(rng.integers(len(good)))
+        # half of the places in the header, which is short
+        at = int(rng.integers(len(good) if k % 2 else min(len(good), 2000)))
         kind = rng.integers(6)
         if kind == 0:
             del mutated[at:]

@@ -92,6 +92,18 @@ def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
             writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
 
 
+def finished(name: str) -> list[Sequence[Any]]:
+    """Return the rows that an interrupted run has written: delete the file to start again."""
+    path = RESULTS / f"{name}.csv"
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return [
+            [float(cell) if cell.replace(".", "").isdigit() else cell for cell in row]
+            for row in list(csv.reader(file))[1:]
+        ]
+
+
 def read_csv(name: str) -> list[dict[str, str]]:
     with open(RESULTS / f"{name}.csv", newline="") as file:
         return list(csv.DictReader(file))

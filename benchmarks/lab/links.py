@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import write_csv
+from benchmarks.lab.common import finished, write_csv
 from recsys.data.graphs import Graph, load_graph
 from recsys.links import (
     HONFM,
@@ -163,8 +163,9 @@ def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
         ]
     sizes = (graph.A.shape[0], None if graph.B is None else graph.B.shape[0])
     splits = [split_pairs(graph.links, *sizes, seed=10 * s) for s in range(seeds)]
-    rows = []
-    for label, makes in families.items():
+    rows = finished(f"links_table_3_2_{name}")
+    for label in [label for label in families if label not in {row[1] for row in rows}]:
+        makes = families[label]
         started = time.perf_counter()
         make = chosen(makes, graph, splits[0], "accuracy")
         found = [tested(make(), graph, split) for split in splits]
@@ -188,7 +189,7 @@ def deep(seeds: int = 3) -> None:
     graph = graph._replace(A=sp.csr_matrix(normalize(graph.A)))
     n = graph.A.shape[0]
     scaled = graph._replace(A=graph.A * np.sqrt(graph.A.shape[1]) / 10.0)
-    shape = {"epochs": 12, "hidden": 200, "dropout": 0.2}
+    shape = {"epochs": 20, "hidden": 200, "dropout": 0.2}
     models: list[tuple[str, Graph, Any]] = [
         *((f"HOPairDNN {m}", scaled, partial(PairDNN, degree=m, **shape)) for m in (2, 3)),
         *((f"HONFM {m}", scaled, partial(HONFM, degree=m, **shape)) for m in (2, 3)),
@@ -197,8 +198,10 @@ def deep(seeds: int = 3) -> None:
         ("HOPairNet 3", graph, partial(PairNet, degree=3, beta=1e-6, max_iter=8)),
         ("PairSVM", graph, partial(PairSVM, C=10.0)),
     ]
-    rows = []
+    rows = finished("links_table_3_3")
     for label, data, make in models:
+        if label in {row[0] for row in rows}:
+            continue
         balanced, wide = [], []
         started = time.perf_counter()
         for seed in range(seeds):

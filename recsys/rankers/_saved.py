@@ -104,8 +104,13 @@ def read_ranker(path: str | Path) -> tuple[SavedRanker, dict[str, np.ndarray]]:
         own[name] = arrays.pop(name)
     vars(ranker).update(state | own)
     popularity = own.get("popularity_")
-    if users < 1 or items < 1 or popularity is None or popularity.shape != (items,):
-        raise ModelFileError(f"{path}: popularity_ does not have one entry per item ({items})")
+    try:
+        expect("popularity_", popularity, (items,), np.float32)
+        fine = users >= 1 and items >= 1 and bool((popularity >= 0).all())
+    except ValueError:
+        fine = False
+    if not fine:
+        raise ModelFileError(f"{path}: popularity_ does not have one count per item ({items})")
     for name, array in own.items():
         values = array.data if sp.issparse(array) else array
         if values.dtype.kind == "f" and not np.isfinite(values).all():

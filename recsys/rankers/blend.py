@@ -17,7 +17,7 @@ from recsys._jit import jit
 from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec
+from recsys.rankers._saved import RANKERS, SavedRanker, expect, make_ranker, parse_spec
 
 SEPARATOR = " + "
 WITHIN = 8_000  # items up to which dense models of all pairs are tried
@@ -57,8 +57,11 @@ class _Blend(SavedRanker):
             vars(self).update({f"{k}:{key}": v for key, v in vars(part).items() if key.endswith("_")})
 
     def _check_state(self) -> None:
-        if len(self.part_names_) != len(self.part_weights_) or not self.part_names_:
-            raise ValueError("parts and weights differ in number")
+        if not isinstance(self.part_names_, list) or not self.part_names_:
+            raise ValueError("part_names_ lists no parts")
+        expect("part_weights_", self.part_weights_, (len(self.part_names_),), np.float64)
+        if (self.part_weights_ < 0).any():
+            raise ValueError("a part weighs less than nothing")
         parts = []
         for k, spec in enumerate(self.part_names_):
             name, params = parse_spec(str(spec))
@@ -70,8 +73,7 @@ class _Blend(SavedRanker):
             vars(part).update(own)
             if (part.n_users_, part.n_items_) != (self.n_users_, self.n_items_):
                 raise ValueError("a part was fitted on something else")
-            if part.popularity_.shape != (self.n_items_,):
-                raise ValueError("a part's popularity_ does not have one entry per item")
+            expect("a part's popularity_", part.popularity_, (self.n_items_,), np.float32)
             part._check_state()
             parts.append(part)
         self._parts = parts

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -347,6 +348,37 @@ def test_similar_users(fitted):
     ids, scores = fitted.similar_users(3, N=60)
     assert scores[list(ids).index(3)] == pytest.approx(1, abs=1e-5) and len(ids) == 60
     assert 3 not in fitted.similar_users(3, N=60, filter_users=[3])[0]
+
+
+def calls(fitted, liked):
+    """Return one call of each sort a ranker offers, single and batch, as functions."""
+    some = np.array([3, 20, 7, 41])
+    out = [
+        lambda: fitted.recommend(3, liked[3], N=5),
+        lambda: fitted.recommend(some, liked[some], N=8),
+        lambda: fitted.scores(some, liked[some]),
+        lambda: fitted.recommend(11, liked[11], N=4, filter_items=[1, 2, 3]),
+    ]
+    if "fold-in" in fitted.capabilities:
+        out.append(lambda: fitted.recommend(0, liked[5], N=6, recalculate_user=True))
+    if "explain" in fitted.capabilities:
+        out.append(lambda: np.array(fitted.explain(4, liked[4], 9).contributions))
+    if "similar-items" in fitted.capabilities:
+        out.append(lambda: fitted.similar_items(6, N=7))
+    return out
+
+
+def test_eight_threads_sharing_one_ranker_get_the_answers_that_one_gets(fitted, liked):
+    work = calls(fitted, liked)
+    wanted = [digest(*call()) for call in work]
+
+    def some(seed):
+        order = np.random.default_rng(seed).integers(len(work), size=30)
+        return [(k, digest(*work[k]())) for k in order]
+
+    with ThreadPoolExecutor(8) as pool:
+        for answers in pool.map(some, range(8)):
+            assert all(answer == wanted[k] for k, answer in answers)
 
 
 def test_saving_and_loading_keep_every_bit(fitted, liked, tmp_path):
