@@ -64,17 +64,16 @@ def main() -> None:
     rng = np.random.default_rng(1)
     some = rng.permutation(np.flatnonzero(np.diff(valid.indptr) > 0))[:8000]
     trials = []
-    for alpha, votes, locality in product((0.2, 0.25, 0.3), (0.4, 0.5, 0.6, 0.75), (1.0,)):
-        params = {"alpha": alpha, "votes": votes, "locality": locality}
+
+    def attempt(**params: float) -> None:
         recall, ndcg = measure(make_ranker("msdw", **params).fit(fit), fit, valid, some)
         trials.append((recall + ndcg, params, recall, ndcg))
         print(params, round(recall, 4), round(ndcg, 4), flush=True)
-    params = max(trials, key=lambda t: t[0])[1]
-    for locality in (0.9, 1.1):
-        other = params | {"locality": locality}
-        recall, ndcg = measure(make_ranker("msdw", **other).fit(fit), fit, valid, some)
-        trials.append((recall + ndcg, other, recall, ndcg))
-        print(other, round(recall, 4), round(ndcg, 4), flush=True)
+
+    for alpha, votes, sharpening in product((0.2, 0.25), (0.5, 0.6, 0.75), (0.0, 0.8, 1.0, 1.2)):
+        attempt(alpha=alpha, votes=votes, locality=1.1, sharpening=sharpening)
+    for locality in (1.0, 1.2):
+        attempt(**max(trials, key=lambda t: t[0])[1] | {"locality": locality})
     params = max(trials, key=lambda t: t[0])[1]
     started = time.perf_counter()
     model = make_ranker("msdw", **params).fit(train)
@@ -84,12 +83,12 @@ def main() -> None:
     print(params, recall, ndcg, seconds, peak)
     write_csv(
         "gowalla_split",
-        ("alpha", "votes", "locality", "recall@20", "ndcg@20", "seconds", "peak_mb"),
+        ("alpha", "votes", "locality", "sharpening", "recall@20", "ndcg@20", "seconds", "peak_mb"),
         [(*params.values(), recall, ndcg, seconds, peak)],
     )
     write_csv(
         "gowalla_validation",
-        ("alpha", "votes", "locality", "recall@20", "ndcg@20"),
+        ("alpha", "votes", "locality", "sharpening", "recall@20", "ndcg@20"),
         [(*t[1].values(), t[2], t[3]) for t in trials],
     )
 

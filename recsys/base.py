@@ -177,8 +177,9 @@ class Ranker:
         block = max(1, BLOCK_BYTES // (4 * self.n_items_))
         for start in range(0, len(userids), block):
             part = slice(start, start + block)
-            scores = self._score_rows(userids[part], rows[part], recalculate_user)
-            top_n(scores, rows[part], filter_already_liked_items, allowed.mask, ids[part], best[part])
+            some = rows if len(userids) <= block else rows[part]  # slicing costs a call 0.05 ms
+            scores = self._score_rows(userids[part], some, recalculate_user)
+            top_n(scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part])
         empty = np.diff(rows.indptr) == 0
         if single:
             kept = ids[0] >= 0

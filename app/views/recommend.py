@@ -19,11 +19,11 @@ from recsys.explain import (
     list_diversity,
     listing,
     mmr,
+    overlap,
     reasons,
     tail_items,
     taste_rule,
 )
-from recsys.kernels import make_kernel
 
 POOL = 100  # candidates that are re-ranked for diversity
 
@@ -128,7 +128,7 @@ def show_list(
     if len(ids) == 0:
         st.warning("Nothing is left to recommend: the profile holds every item that passes.")
         return
-    similarity = overlap(catalogue, ids)
+    similarity = overlap(catalogue.matrix, ids)
     if variety:
         order = mmr(scores, similarity, N, variety)
         ids, scores, similarity = ids[order], scores[order], similarity[np.ix_(order, order)]
@@ -195,8 +195,3 @@ def taste_of(catalogue: Catalogue, items: tuple[int, ...], user: int | None) -> 
     if user is not None:
         popularity[list(items)] -= 1
     return taste_rule(np.array(items), catalogue.attributes, popularity)
-
-
-def overlap(catalogue: Catalogue, ids: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return the cosine of the users of each pair of items: the similarity that variety is about."""
-    return make_kernel("linear")(catalogue.matrix[:, ids].T.tocsr(), normalize=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 import typer
 
-from recsys.checks import check_integer
+from recsys.base import Recommendations
+from recsys.checks import check_integer, check_real
 from recsys.cli import terminal
 from recsys.cli.app import app
+from recsys.cli.lists import COLUMNS, Line, write_lists
 from recsys.cli.options import (
     Count,
     DataDir,
@@ -35,7 +38,16 @@ from recsys.cli.options import (
 )
 from recsys.data import Interactions
 from recsys.errors import InputError
+from recsys.explain import mmr, overlap, steer
+from recsys.explain.steering import POOL
 from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
+
+USERS = 4096  # whose lists are held at once
+Only = Annotated[str | None, typer.Option("--items", help="Rank these item ids only: ID,ID.")]
+Without = Annotated[str | None, typer.Option("--filter-items", help="Item ids to leave out: ID,ID.")]
+Diversity = Annotated[
+    float, typer.Option("--diversity", help="From 0 (best first) to 1 (unlike first).")
+]
 
 
 @app.command()
@@ -92,6 +104,12 @@ def recommend(
     everyone: Annotated[bool, typer.Option("--all", help="All users.")] = False,
     history: History = None,
     number: Count = 10,
+    items: Only = None,
+    filter_items: Without = None,
+    dislike: Annotated[
+        str | None, typer.Option("--dislike", help="Item ids to keep away from, and what is like them.")
+    ] = None,
+    diversity: Diversity = 0.0,
     out: Annotated[
         Path | None, typer.Option("--out", help="CSV file to write (.json, .parquet).")
     ] = None,
@@ -106,28 +124,20 @@ def recommend(
         )
     bundle = load_bundle(ranker)
     labels, ids, rows, fold_in = _whom(bundle, user, everyone, history)
-    found = bundle.ranker.recommend(ids, rows, N=number, recalculate_user=fold_in)
-    if found.fallback.any():
-        terminal.say(
-            f"note: {int(found.fallback.sum()):,} without liked items get the most popular ones"
-        )
-    lines = [
-        (labels[u], place + 1, bundle.item_ids[i], bundle.titles[i], float(found.scores[u, place]))
-        for u in range(len(labels))
-        for place, i in enumerate(found.ids[u])
-        if i >= 0
-    ]
-    columns = ("user_id", "rank", "item_id", "title", "score")
-    if out is not None and out.suffix == ".parquet":
-        terminal.write_bytes(out, terminal.parquet_bytes(columns, lines))
-    elif out is not None and out.suffix == ".json":
-        terminal.write_json(str(out), [dict(zip(columns, line, strict=True)) for line in lines])
-    elif out is not None:
-        terminal.write_text(out, terminal.csv_text(columns, lines, raw))
-    elif everyone:
-        sys.stdout.write(terminal.csv_text(columns, lines, raw))
+    wishes: dict[str, Any] = {
+        "dislikes": _items(bundle, dislike) or [], "diversity": diversity, "recalculate_user": fold_in,
+        "items": _items(bundle, items), "filter_items": _items(bundle, filter_items),
+        "item_users": bundle.user_items.tocsc() if diversity else None,
+    }  # fmt: skip
+    without = [0]
+    blocks = _lists(bundle, labels, ids, rows, check_integer("-n", number, 1), wishes, without)
+    if out is not None or everyone:
+        write_lists(out, blocks, raw)
     else:
-        _print_items(bundle, [(*line[:4], f"{line[4]:.4g}") for line in lines], columns)
+        lines = [(*line[:4], f"{line[4]:.4g}") for block in blocks for line in block]
+        _print_items(bundle, lines, COLUMNS)
+    if without[0]:
+        terminal.say(f"note: {without[0]:,} without liked items get the most popular ones")
 
 
 @app.command()
@@ -135,12 +145,26 @@ def similar(
     ranker: RankerFile,
     item: Annotated[str, typer.Option("--item", help="Item id.")],
     number: Count = 10,
+    items: Only = None,
+    filter_items: Without = None,
+    diversity: Diversity = 0.0,
 ) -> None:
     """Print the items most similar to one."""
     bundle = load_bundle(ranker)
     index = int(Interactions.lookup("item", bundle.item_ids, [item])[0])
     check_integer("-n", number, 1)
-    ids, scores = bundle.ranker.similar_items(index, N=number, filter_items=[index])
+    check_real("--diversity", diversity, 0.0, 1.0)
+    only, left_out = _items(bundle, items), _items(bundle, filter_items)
+    if only is not None and left_out is not None:
+        raise InputError("pass --items or --filter-items, not both")
+    allowed: dict[str, Any] = {"filter_items": [index, *(left_out or [])]}
+    if only is not None:
+        allowed = {"items": [k for k in only if k != index]}
+    enough = max(number, POOL) if diversity else number
+    ids, scores = bundle.ranker.similar_items(index, N=enough, **allowed)
+    if diversity and len(ids):
+        order = mmr(scores, overlap(bundle.user_items.tocsc(), ids), number, diversity)
+        ids, scores = ids[order], scores[order]
     lines = [
         (place + 1, bundle.item_ids[i], bundle.titles[i], f"{score:.4g}")
         for place, (i, score) in enumerate(zip(ids, scores, strict=True))
@@ -182,6 +206,43 @@ def _whom(
         return list(bundle.user_ids), np.arange(len(bundle.user_ids)), bundle.user_items, False
     ids, rows = bundle.rows(users or [])
     return list(users or []), ids, rows, False
+
+
+def _items(bundle: Bundle, given: str | None) -> list[int] | None:
+    """Return the indices of comma-separated item ids; an unknown one is named."""
+    if given is None:
+        return None
+    names = [part.strip() for part in given.split(",") if part.strip()]
+    return Interactions.lookup("item", bundle.item_ids, names).tolist()
+
+
+def _lists(
+    bundle: Bundle, labels: list[str], ids: Any, rows: sp.csr_matrix, number: int,
+    wishes: dict[str, Any], without: list[int],
+) -> Iterator[list[Line]]:  # fmt: skip
+    """Yield the lines of a block of users at a time; counts those without liked items."""
+    steered = len(wishes["dislikes"]) or wishes["diversity"]
+    plain = {key: wishes[key] for key in ("items", "filter_items", "recalculate_user")}
+    for start in range(0, max(1, len(labels)), USERS):
+        part = slice(start, start + USERS)
+        if steered:
+            each = [
+                steer(bundle.ranker, int(u), rows[k], number, **wishes)
+                for k, u in enumerate(ids[part], start)
+            ]
+        else:
+            found = bundle.ranker.recommend(ids[part], rows[part], N=number, **plain)
+            each = [
+                Recommendations(i, s, f)
+                for i, s, f in zip(found.ids, found.scores, found.fallback, strict=True)
+            ]
+        without[0] += sum(bool(one.fallback) for one in each)
+        yield [
+            (label, place + 1, bundle.item_ids[i], bundle.titles[i], float(score))
+            for label, one in zip(labels[part], each, strict=True)
+            for place, (i, score) in enumerate(zip(one.ids, one.scores, strict=True))
+            if i >= 0
+        ]
 
 
 def _print_items(bundle: Bundle, lines: list[Any], columns: tuple[str, ...], title: str = "") -> None:

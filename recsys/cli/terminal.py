@@ -95,13 +95,26 @@ def write_bytes(path: Path, content: bytes) -> None:
     InputError
         If it cannot be written.
     """
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Any]:
+    """Give a binary file to write, which takes the place of `path` when the block ends without error.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; name a file")
         handle, name = tempfile.mkstemp(".recsys-tmp", f".{path.name}.", path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                yield file
             os.chmod(name, 0o644)
             os.replace(name, path)
         except BaseException:
@@ -121,17 +134,6 @@ def write_json(target: str, value: Any) -> None:
         write_text(Path(target), text)
 
 
-def parquet_bytes(columns: Sequence[str], lines: Sequence[Sequence[Any]]) -> bytes:
-    """Return a Parquet file of columns."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    cells = list(zip(*lines, strict=True)) if lines else [()] * len(columns)
-    buffer = io.BytesIO()
-    pq.write_table(pa.table({n: list(c) for n, c in zip(columns, cells, strict=True)}), buffer)
-    return buffer.getvalue()
-
-
 def json_text(value: Any) -> str:
     """Return JSON; NaN and infinity become null."""
     return json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
@@ -147,11 +149,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], raw: bool = False) -> str:
-    """Return CSV. Text that a spreadsheet would run as a formula gets an apostrophe, unless raw."""
+def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], raw: bool = False) -> str:
+    """Return CSV, without a header if columns is None.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe, unless raw.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    if columns is not None:
+        writer.writerow(columns)
     for row in rows:
         writer.writerow([_cell(cell, raw) for cell in row])
     return out.getvalue()

@@ -106,10 +106,10 @@ def read_ranker(path: str | Path) -> tuple[SavedRanker, dict[str, np.ndarray]]:
     popularity = own.get("popularity_")
     try:
         expect("popularity_", popularity, (items,), np.float32)
-        fine = users >= 1 and items >= 1 and bool((popularity >= 0).all())
+        fine = users >= 1 and items >= 1
     except ValueError:
         fine = False
-    if not fine:
+    if popularity is None or not fine or (popularity < 0).any():
         raise ModelFileError(f"{path}: popularity_ does not have one count per item ({items})")
     for name, array in own.items():
         values = array.data if sp.issparse(array) else array

@@ -19,7 +19,10 @@ __all__ = ["SPACES", "Tuned", "tune"]
 
 # (kind, low, high) or a tuple of choices; "log" is a real number on a logarithmic scale.
 SPACES: dict[str, dict[str, Any]] = {
-    "msdw": {"alpha": ("real", 0.0, 0.6), "locality": ("real", 0.5, 3.0), "votes": ("real", 0.0, 1.0)},
+    "msdw": {
+        "alpha": ("real", 0.0, 0.6), "locality": ("real", 0.5, 3.0), "votes": ("real", 0.0, 1.0),
+        "sharpening": (0.0, 0.5, 1.0),
+    },
     "slim": {"l1": ("log", 0.1, 30.0), "l2": ("log", 1.0, 1000.0)},
     "ease": {"regularization": ("log", 10.0, 5000.0)},
     "als": {

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from recsys import __version__
 from recsys.errors import InputError
-from recsys.explain import reasons
+from recsys.explain import mmr, overlap, reasons, steer
+from recsys.explain.steering import POOL
 from recsys.service.limits import Guard, Metrics
 from recsys.service.model import Holder, Served
 
@@ -37,6 +38,18 @@ class Ask(Body):
     items: Ids | None = None
     filter_items: Ids = []
     filter_liked: bool = True
+    dislikes: Ids = []
+    diversity: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
+
+
+class Near(Body):
+    """To which item, how many, and from what."""
+
+    item: Id
+    n: Count = 10
+    items: Ids | None = None
+    filter_items: Ids = []
+    diversity: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.0
 
 
 class Why(Body):
@@ -104,19 +117,15 @@ def create_app(
         """Return the best items for a known user or for a posted history."""
         served = holder.current
         user, row, unknown = _whom(served, ask.user, ask.history)
-        some, more = _indices(served, ask.items)
-        left_out, also = _indices(served, ask.filter_items)
-        if ask.items is not None and ask.filter_items:
-            raise HTTPException(422, "pass items or filter_items, not both")
-        found = served.bundle.ranker.recommend(
-            user, row, N=ask.n, filter_already_liked_items=ask.filter_liked,
-            filter_items=left_out if ask.filter_items else None,
-            items=some if ask.items is not None else None,
-            recalculate_user=ask.user is None,
+        allowed, strange = _allowed(served, ask)
+        away, more = _indices(served, ask.dislikes)
+        found = steer(
+            served.bundle.ranker, user, row, ask.n, dislikes=away, diversity=ask.diversity,
+            item_users=served.item_users, filter_already_liked_items=ask.filter_liked,
+            recalculate_user=ask.user is None, **allowed,
         )  # fmt: skip
-        named = _named(served, *found)
-        strange = unknown + more + also
-        return JSONResponse({"items": named, "fallback": bool(found.fallback), "unknown": strange})
+        body = {"items": _named(served, *found), "fallback": bool(found.fallback)}
+        return JSONResponse(body | {"unknown": unknown + strange + more})
 
     @app.get("/users/{user}/recommendations")
     async def for_user(user: str, n: int = 10) -> JSONResponse:
@@ -124,13 +133,26 @@ def create_app(
         return await recommend(_checked(Ask, user=user, n=n))
 
     @app.get("/items/{item}/similar")
-    async def similar(item: str, n: int = 10) -> JSONResponse:
+    async def similar_to(item: str, n: int = 10) -> JSONResponse:
         """Return the items most similar to one."""
+        return await similar(_checked(Near, item=item, n=n))
+
+    @app.post("/similar")
+    async def similar(near: Near) -> JSONResponse:
+        """Return the items most similar to one, filtered and varied."""
         served = holder.current
-        ask = _checked(Why, item=item, n=n)
-        index = _item(served, ask.item)
-        ids, scores = served.bundle.ranker.similar_items(index, N=ask.n, filter_items=[index])
-        return JSONResponse({"items": _named(served, ids, scores)})
+        index = _item(served, near.item)
+        allowed, strange = _allowed(served, near)
+        if "items" in allowed:
+            allowed["items"] = [k for k in allowed["items"] if k != index]
+        else:
+            allowed["filter_items"] = [index, *allowed.get("filter_items", [])]
+        enough = max(near.n, POOL) if near.diversity else near.n
+        ids, scores = served.bundle.ranker.similar_items(index, N=enough, **allowed)
+        if near.diversity and len(ids):
+            order = mmr(scores, overlap(served.item_users, ids), near.n, near.diversity)
+            ids, scores = ids[order], scores[order]
+        return JSONResponse({"items": _named(served, ids, scores), "unknown": strange})
 
     @app.post("/explain")
     async def explain(why: Why) -> JSONResponse:
@@ -175,6 +197,17 @@ def _indices(served: Served, ids: list[str] | None) -> tuple[list[int], list[str
     given = ids or []
     found = [served.items[i] for i in given if i in served.items]
     return found, [i for i in given if i not in served.items]
+
+
+def _allowed(served: Served, ask: Ask | Near) -> tuple[dict[str, Any], list[str]]:
+    """Return which items may be ranked, as rankers take it, and the ids that are unknown."""
+    if ask.items is not None and ask.filter_items:
+        raise HTTPException(422, "pass items or filter_items, not both")
+    if ask.items is not None:
+        found, unknown = _indices(served, ask.items)
+        return {"items": found}, unknown
+    found, unknown = _indices(served, ask.filter_items)
+    return ({"filter_items": found} if found else {}), unknown
 
 
 def _named(served: Served, ids: Any, scores: Any) -> list[dict[str, Any]]:

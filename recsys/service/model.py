@@ -21,6 +21,7 @@ class Served:
     users: dict[str, int]
     items: dict[str, int]
     stamp: tuple[int, int, int]
+    item_users: sp.csc_matrix
 
     def row(self, user: int) -> sp.csr_matrix:
         """Return a user's history as one row, without scipy's indexing."""
@@ -51,7 +52,7 @@ def load(path: Path) -> Served:
     bundle = load_bundle(path)
     users = {str(name): k for k, name in enumerate(bundle.user_ids)}
     items = {str(name): k for k, name in enumerate(bundle.item_ids)}
-    return Served(bundle, users, items, before)
+    return Served(bundle, users, items, before, bundle.user_items.tocsc())
 
 
 def stamp(path: Path) -> tuple[int, int, int]:

@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from recsys import InputError
+from recsys.rankers.linear import EASE
 from tests.cli.test_cli import FILE, recsys  # noqa: F401
 
 
@@ -76,3 +78,66 @@ def test_export_and_parquet(recsys, ratings):  # noqa: F811
     assert (
         table.column_names == ["user_id", "rank", "item_id", "title", "score"] and table.num_rows == 36
     )
+
+
+def test_lists_of_many_users_are_written_a_block_at_a_time(recsys, ratings, monkeypatch):  # noqa: F811
+    assert recsys("fit", "--model", "ease", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0
+    whole = {}
+    for name in ("a.parquet", "a.csv", "a.json"):
+        assert recsys("recommend", "--ranker", "m", "--all", "-n", 3, "--out", name)[0] == 0
+        whole[name] = Path(name).read_bytes()
+    assert pq.ParquetFile("a.parquet").num_row_groups == 1
+    monkeypatch.setattr("recsys.cli.rank.USERS", 5)
+    for name in ("a.parquet", "a.csv", "a.json"):
+        assert recsys("recommend", "--ranker", "m", "--all", "-n", 3, "--out", f"b-{name}")[0] == 0
+        if name != "a.parquet":
+            assert Path(f"b-{name}").read_bytes() == whole[name]
+    assert pq.ParquetFile("b-a.parquet").num_row_groups == 3
+    assert pq.read_table("b-a.parquet").equals(pq.read_table("a.parquet"))
+    assert len(json.loads(Path("a.json").read_text())) == 36
+    out = recsys("recommend", "--ranker", "m", "--all", "-n", 3)[1]
+    assert out.encode() == whole["a.csv"]
+
+
+def test_a_list_that_fails_half_way_leaves_no_file(recsys, ratings, monkeypatch):  # noqa: F811
+    assert recsys("fit", "--model", "ease", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0
+    monkeypatch.setattr("recsys.cli.rank.USERS", 5)
+    real, calls = EASE.recommend, []
+
+    def failing(self, *args, **kwargs):
+        calls.append(1)
+        if len(calls) == 2:
+            raise InputError("the disk is gone")
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(EASE, "recommend", failing)
+    before = set(Path().iterdir())
+    code, _, err = recsys("recommend", "--ranker", "m", "--all", "--out", "half.csv")
+    assert code == 2 and "the disk is gone" in err and set(Path().iterdir()) == before
+
+
+def test_wishes(recsys, ratings):  # noqa: F811
+    assert recsys("fit", "--model", "ease", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0
+
+    def items(*arguments):
+        code, _, err = recsys(*arguments, "--ranker", "m", "-n", 9, "--out", "w.csv")
+        assert code == 0, err
+        return [line.split(",")[2] for line in Path("w.csv").read_text().splitlines()[1:]]
+
+    plain = items("recommend", "--history", "i1,i2")
+    assert items("recommend", "--history", "i1,i2", "--items", "i1,i4,i6") == [
+        i for i in plain if i in ("i4", "i6")
+    ]
+    assert items("recommend", "--history", "i1,i2", "--filter-items", plain[0]) == plain[1:]
+    assert plain[0] not in items("recommend", "--history", "i1,i2", "--dislike", plain[0])
+    assert set(items("recommend", "--history", "i1,i2", "--diversity", "0.5")) == set(plain)
+    code, out, _ = recsys("similar", "--ranker", "m", "--item", "i1", "--items", "i1,i2,i3")
+    assert code == 0 and "i2" in out and "i4" not in out
+    assert recsys("similar", "--ranker", "m", "--item", "i1", "--diversity", "0.5")[0] == 0
+    for wrong in (
+        ("--dislike", "nope"),
+        ("--diversity", "2"),
+        ("--items", "i1", "--filter-items", "i2"),
+    ):
+        code, _, err = recsys("recommend", "--ranker", "m", "--user", "u1", *wrong)
+        assert code == 2 and err.count("\n") == 1, err

@@ -35,6 +35,15 @@ def test_msdw(alpha, locality, R):
 
 
 @SMALL
+@given(liked_matrices())
+@pytest.mark.parametrize("amount, votes", [(1.0, 0.0), (0.6, 0.5)])
+def test_sharpened_msdw(amount, votes, R):
+    params = {"votes": votes, "locality": 1.2, "alpha": 0.25}
+    expected = reference.sharpened(R.toarray(), R.toarray(), amount, **params)
+    compare(make_ranker("msdw", sharpening=amount, **params), expected, R, 1e-5)
+
+
+@SMALL
 @given(liked_matrices(max_users=20))
 @pytest.mark.parametrize("regularization", [0.5, 500.0])
 def test_ease(regularization, R):

@@ -74,6 +74,31 @@ def test_filters(client, data):
     )
 
 
+def test_dislikes_and_diversity(client, data):
+    liked = [str(data.item_ids[k]) for k in data.matrix[5].indices]
+    plain = [i["item"] for i in client.post("/recommend", json={"history": liked}).json()["items"]]
+    answer = client.post("/recommend", json={"history": liked, "dislikes": [plain[0], "nope"]}).json()
+    assert plain[0] not in [i["item"] for i in answer["items"]] and answer["unknown"] == ["nope"]
+    varied = client.post("/recommend", json={"user": str(data.user_ids[5]), "diversity": 0.8}).json()
+    assert len({i["item"] for i in varied["items"]}) == 10
+    assert [i["item"] for i in varied["items"]] != plain
+    assert client.post("/recommend", json={"history": liked, "diversity": 1.5}).status_code == 422
+
+
+def test_similar_items_filtered_and_varied(client, data):
+    names = [str(i) for i in data.item_ids]
+    only = client.post("/similar", json={"item": names[3], "items": names[:9], "n": 20}).json()["items"]
+    assert {i["item"] for i in only} == set(names[:9]) - {names[3]}
+    plain = client.post("/similar", json={"item": names[3]}).json()["items"]
+    assert plain == client.get(f"/items/{names[3]}/similar").json()["items"]
+    without = client.post(
+        "/similar", json={"item": names[3], "filter_items": [plain[0]["item"], "nope"]}
+    ).json()
+    assert plain[0] not in without["items"] and without["unknown"] == ["nope"]
+    varied = client.post("/similar", json={"item": names[3], "diversity": 0.9}).json()["items"]
+    assert len(varied) == 10 and varied != plain
+
+
 def test_similar_and_explain(client, data):
     item = str(data.item_ids[3])
     near = client.get(f"/items/{item}/similar", params={"n": 4}).json()["items"]

@@ -1,0 +1,127 @@
+"""What a person can ask of a list besides being good: variety, and distance from what they dislike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.base import Ranker, Recommendations
+from recsys.checks import check_ids, check_integer, check_real
+from recsys.errors import InputError
+from recsys.explain.diversity import mmr
+
+POOL = 100  # of the best, from which a varied list is taken
+
+
+def overlap(item_users: Any, ids: ArrayLike) -> NDArray[np.float64]:
+    """Return the cosine of the users of each pair of items, 1 on the diagonal.
+
+    Parameters
+    ----------
+    item_users : (users, items) CSC matrix, or CSR (slower)
+    ids : (n,) int
+
+    Returns
+    -------
+    (n, n) float64
+        0 between an item that nobody has and any other.
+    """
+    some = sp.csc_matrix(item_users[:, np.asarray(ids)], dtype=np.float64)
+    some.data[:] = 1.0
+    shared = np.asarray((some.T @ some).todense())
+    size = np.sqrt(shared.diagonal())
+    size[size == 0] = 1.0
+    out = shared / np.outer(size, size)
+    np.fill_diagonal(out, 1.0)
+    return out
+
+
+def steer(
+    ranker: Ranker, userid: int, user_items: Any, N: int = 10, *, dislikes: ArrayLike = (),
+    aversion: float = 0.5, diversity: float = 0.0, item_users: Any = None,
+    filter_already_liked_items: bool = True, filter_items: ArrayLike | None = None,
+    items: ArrayLike | None = None, recalculate_user: bool = False,
+) -> Recommendations:  # fmt: skip
+    """Return one user's best items, as `recommend` does, away from dislikes and varied.
+
+    Parameters
+    ----------
+    ranker : fitted Ranker
+    userid : int
+    user_items : (1, items) sparse matrix
+    N : int ≥ 1
+    dislikes : int array
+        Never returned; every score is lowered by `aversion` times what the dislikes, taken as a
+        history, would give the item, in standard deviations of both.
+    aversion : float ≥ 0
+        0 only leaves the dislikes out.
+    diversity : float in 0…1
+        The N are taken from the best hundred by maximal marginal relevance; 0 keeps the order.
+    item_users : (users, items) CSC matrix
+        Of the histories: similar is who has the same users. Needed for `diversity`.
+    filter_already_liked_items, filter_items, items, recalculate_user
+        As in `recommend`.
+
+    Returns
+    -------
+    Recommendations
+        (ids, scores), at most N, in the order taken; `fallback` as in `recommend`.
+
+    Raises
+    ------
+    InputError, NotFittedError
+        Also for dislikes where the ranker cannot fold in rows.
+    """
+    N = check_integer("N", N, 1)
+    check_real("aversion", aversion, 0.0)
+    check_real("diversity", diversity, 0.0, 1.0)
+    if np.ndim(userid) != 0:
+        raise InputError("steer takes one user at a time")
+    away = np.unique(check_ids("dislikes", dislikes, getattr(ranker, "n_items_", None)))
+    options: dict[str, Any] = {
+        "filter_already_liked_items": filter_already_liked_items, "filter_items": filter_items,
+        "items": items, "recalculate_user": recalculate_user,
+    }  # fmt: skip
+    if len(away) == 0 and diversity == 0.0:
+        return ranker.recommend(userid, user_items, N=N, **options)
+    if diversity and item_users is None:
+        raise InputError("diversity needs item_users: the histories, as a CSC matrix")
+    enough = max(N, POOL) if diversity else N
+    if len(away) == 0:
+        found = ranker.recommend(userid, user_items, N=enough, **options)
+        ids, scores = found
+    else:
+        found = ranker.recommend(userid, user_items, N=ranker.n_items_, **options)
+        ids, scores = _averse(ranker, found, away, aversion)
+        ids, scores = ids[:enough], scores[:enough]
+    if diversity and len(ids):
+        order = mmr(scores, overlap(item_users, ids), N, diversity)
+        ids, scores = ids[order], scores[order]
+    return Recommendations(ids, scores, found.fallback)
+
+
+def _averse(
+    ranker: Ranker, found: Recommendations, away: NDArray[np.int64], aversion: float
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Leave dislikes out of a whole ordering and lower what they speak for."""
+    if aversion and "fold-in" not in ranker.capabilities:
+        raise InputError(f"{ranker.name} cannot take dislikes as a history: pass aversion=0")
+    keep = ~np.isin(found.ids, away)
+    ids, scores = found.ids[keep], found.scores[keep].astype(np.float64)
+    if aversion and len(ids):
+        m = ranker.n_items_
+        row = sp.csr_matrix((np.ones(len(away), np.float32), away, [0, len(away)]), (1, m))
+        every, values = ranker.recommend(
+            0, row, N=m, filter_already_liked_items=False, recalculate_user=True
+        )
+        against = np.empty(m)
+        against[every] = values
+        deviation = float(against.std())
+        if deviation > 0:
+            lowered = (against[ids] - against.mean()) / deviation
+            scores = scores - aversion * float(scores.std()) * lowered
+    order = np.lexsort((ids, -scores))
+    return ids[order], scores[order].astype(np.float32)
