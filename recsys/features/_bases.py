@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit
+from recsys._jit import jit, parallel
 
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
 
@@ -40,28 +41,34 @@ def draw_sparse(
     return sp.csr_matrix((values, (rows, columns)), (features, components))
 
 
-def dense_map(X: sp.csr_matrix, bases: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
-    """Return A^degree (degree ≥ 1) or Π(1 + ωx) (degree 0) of each row with each base, (rows, bases)."""
+def dense_map(
+    X: sp.csr_matrix, bases: NDArray[np.float64], degree: int, scale: float = 1.0
+) -> NDArray[np.float64]:
+    """Return scale·A^degree (degree ≥ 1) or scale·Π(1 + ωx) (degree 0), (rows, bases)."""
     out = np.empty((X.shape[0], bases.shape[1]))
-    if degree == 0:
-        _all_subsets(X.indptr, X.indices, X.data, bases, out)
-    else:
-        _anova(X.indptr, X.indices, X.data, bases, degree, out)
+    with parallel() as threads:
+        if degree == 0:
+            _all_subsets(threads, X.indptr, X.indices, X.data, bases, scale, out)
+        else:
+            _anova(threads, X.indptr, X.indices, X.data, bases, degree, scale, out)
     return out
 
 
-def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int) -> sp.csr_matrix:
-    """Return A^degree of sparse rows with sparse bases: power sums by sparse products, then Newton.
+def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int, scale: float = 1.0) -> sp.csr_matrix:
+    """Return scale·A^degree of sparse rows with sparse bases, (rows, bases).
 
-    Only bases that share `degree` features with a row give a non-zero.
+    Only bases that share `degree` features with a row give a non-zero; those sharing any are walked,
+    so a row costs the bases of its features and no more.
     """
-    sums = [X.power(t) @ bases.power(t) for t in range(1, degree + 1)]
-    pattern = ((X != 0).astype(np.float64) @ (bases != 0).astype(np.float64)).tocsr()
-    pattern.sort_indices()
-    columns = [_aligned(matrix.tocsr(), pattern) for matrix in sums]
-    values = newton(np.array(columns))
-    values[pattern.data < degree - 0.5] = 0.0
-    out = sp.csr_matrix((values, pattern.indices, pattern.indptr), pattern.shape)
+    arrays = (X.indptr, X.indices, X.data, bases.indptr, bases.indices, bases.data)
+    indptr = np.zeros(X.shape[0] + 1, dtype=np.int64)
+    nothing, none = np.empty(0, dtype=np.int32), np.empty(0)
+    with parallel() as threads:
+        _sparse(threads, *arrays, bases.shape[1], degree, scale, indptr, nothing, none)
+        np.cumsum(indptr, out=indptr)
+        indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
+        _sparse(threads, *arrays, bases.shape[1], degree, scale, indptr, indices, data)
+    out = sp.csr_matrix((data, indices, indptr), (X.shape[0], bases.shape[1]))
     out.eliminate_zeros()
     return out
 
@@ -77,43 +84,82 @@ def newton(power_sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return e[-1]
 
 
-def _aligned(matrix: sp.csr_matrix, pattern: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return a matrix's values on a pattern that contains it."""
-    matrix.sort_indices()
-    width = np.int64(pattern.shape[1])
-    keys = []
-    for some in (matrix, pattern):
-        owner = np.repeat(np.arange(some.shape[0], dtype=np.int64), np.diff(some.indptr))
-        keys.append(owner * width + some.indices)
-    out = np.zeros(pattern.nnz)
-    out[np.searchsorted(keys[1], keys[0])] = matrix.data
-    return out
-
-
 # ---- kernels
 
 
-@jit
-def _anova(indptr, indices, data, bases, degree, out):
+@jit(parallel=True)
+def _anova(threads, indptr, indices, data, bases, degree, scale, out):
     components = bases.shape[1]
-    table = np.empty((degree, components))
-    for i in range(len(out)):
-        table[:] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            base, x = bases[indices[p]], data[p]
-            for t in range(degree - 1, 0, -1):
+    for w in numba.prange(threads):
+        table = np.empty((degree, components))
+        for i in range(w, len(out), threads):
+            table[:] = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                base, x = bases[indices[p]], data[p]
+                for t in range(degree - 1, 0, -1):
+                    high, low = table[t], table[t - 1]
+                    for s in range(components):
+                        high[s] += base[s] * x * low[s]
+                low = table[0]
                 for s in range(components):
-                    table[t, s] += base[s] * x * table[t - 1, s]
+                    low[s] += base[s] * x
+            to, last = out[i], table[degree - 1]
             for s in range(components):
-                table[0, s] += base[s] * x
-        out[i] = table[degree - 1]
+                to[s] = scale * last[s]
 
 
-@jit
-def _all_subsets(indptr, indices, data, bases, out):
-    for i in range(len(out)):
-        out[i] = 1.0
-        for p in range(indptr[i], indptr[i + 1]):
-            base, x = bases[indices[p]], data[p]
-            for s in range(out.shape[1]):
-                out[i, s] *= 1.0 + base[s] * x
+@jit(parallel=True)
+def _all_subsets(threads, indptr, indices, data, bases, scale, out):
+    for w in numba.prange(threads):
+        for i in range(w, len(out), threads):
+            to = out[i]
+            to[:] = scale
+            for p in range(indptr[i], indptr[i + 1]):
+                base, x = bases[indices[p]], data[p]
+                for s in range(len(to)):
+                    to[s] *= 1.0 + base[s] * x
+
+
+@jit(parallel=True)
+def _sparse(
+    threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree, scale,
+    out_ptr, out_indices, out_data,
+):  # fmt: skip
+    """Count the bases that share `degree` features with each row, or, given the space, fill them in."""
+    counting = len(out_indices) == 0
+    for w in numba.prange(threads):
+        shared = np.zeros(components, dtype=np.int32)
+        table = np.zeros((components, degree + 1))
+        touched = np.empty(components, dtype=np.int32)
+        for i in range(w, len(indptr) - 1, threads):
+            size = 0
+            for p in range(indptr[i], indptr[i + 1]):
+                j, x = indices[p], data[p]
+                for q in range(base_ptr[j], base_ptr[j + 1]):
+                    s = base_ids[q]
+                    if shared[s] == 0:
+                        touched[size] = s
+                        size += 1
+                        if not counting:
+                            table[s] = 0.0
+                            table[s, 0] = 1.0
+                    shared[s] += 1
+                    if not counting:
+                        z = x * base_values[q]
+                        for t in range(degree, 0, -1):
+                            table[s, t] += z * table[s, t - 1]
+            kept = 0
+            for k in range(size):
+                s = touched[k]
+                if shared[s] >= degree:
+                    touched[kept] = s
+                    kept += 1
+                shared[s] = 0
+            if counting:
+                out_ptr[i + 1] = kept
+            else:
+                at = out_ptr[i]
+                some = np.sort(touched[:kept])
+                for k in range(kept):
+                    out_indices[at + k] = some[k]
+                    out_data[at + k] = scale * table[some[k], degree]

@@ -111,7 +111,7 @@ class RandomKernelMap(_Map):
         self.bases_ = draw(rng, self.distribution, (features, self.n_components))
 
     def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        return dense_map(rows, self.bases_, self._order) / np.sqrt(self.n_components)
+        return dense_map(rows, self.bases_, self._order, 1.0 / np.sqrt(self.n_components))
 
 
 class SignedCirculantMap(_Map):
@@ -195,7 +195,7 @@ class SparseRandomKernelMap(_Map):
         self.bases_ = draw_sparse(rng, features, self.n_components, self.sparsity)
 
     def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        return sparse_map(rows, self.bases_, self.degree) / np.sqrt(self.n_components)
+        return sparse_map(rows, self.bases_, self.degree, 1.0 / np.sqrt(self.n_components))
 
 
 class SubsampledRandomKernelMap(_Map):
@@ -245,7 +245,8 @@ class SubsampledRandomKernelMap(_Map):
         self.scale_ = float(np.exp(0.5 * (_log_choose(features, k) - _log_choose(features - m, k - m))))
 
     def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        return sparse_map(rows, self.bases_, self.degree) * (self.scale_ / np.sqrt(self.n_components))
+        scale = self.scale_ / np.sqrt(self.n_components)
+        return sparse_map(rows, self.bases_, self.degree, scale)
 
 
 class RandomMaclaurin(_Map):

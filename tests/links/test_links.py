@@ -3,9 +3,11 @@ import importlib.util
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from recsys import InputError
+from recsys.data.graphs import load_graph
 from recsys.links import (
     HONFM,
     ConcatDNN,
@@ -211,3 +213,16 @@ def test_without_pytorch_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(InputError, match=r"pip install 'recsys\[deep\]'"):
         PairDNN().fit(*world())
+
+
+@TORCH
+@pytest.mark.slow
+def test_hopairdnn_beats_hopairnet_on_nips(data_dir):
+    graph = load_graph("nips", data_dir)
+    A = sp.csr_matrix(normalize(graph.A))
+    split = split_pairs(graph.links, A.shape[0], seed=0)
+    shallow = PairNet(degree=3, beta=1e-6, max_iter=8).fit(A, None, split.train, split.train_labels)
+    scaled = A * np.sqrt(A.shape[1]) / 10.0
+    deep = PairDNN(epochs=12, hidden=200).fit(scaled, None, split.train, split.train_labels)
+    accuracy = shallow.score(A, None, split.test, split.test_labels)
+    assert deep.score(scaled, None, split.test, split.test_labels) > accuracy > 0.8
