@@ -25,12 +25,15 @@ WITHIN = 8_000  # items up to which dense models of all pairs are tried
 SMALL = (
     "ease:regularization=100", "ease:regularization=400", "ease:regularization=1500",
     "cf-komd:votes=1", "cf-komd:kernel=hp", "cf-komd:kernel=mc,degree=2",
-    "cf-komd:kernel=md,degree=10", "cf-komd:kernel=md,degree=100,unrated=mean",
-    "cf-komd:kernel=tanimoto", "msdw:alpha=0.3,votes=0.5", "popularity",
+    "cf-komd:kernel=md,degree=10", "cf-komd:kernel=md,degree=30,unrated=mean",
+    "cf-komd:kernel=md,degree=100,unrated=mean", "cf-komd:kernel=tanimoto", "msdw:alpha=0.3,votes=0.5",
+    "msdw:alpha=0.3,votes=0.5,sharpening=0.5", "msdw:alpha=0.5,votes=0.5,sharpening=0.5",
+    "msdw:alpha=0.3,votes=0.5,sharpening=1", "popularity",
 )  # fmt: skip
 LARGE = (
-    "msdw:alpha=0.25,votes=0.6,locality=1.1", "msdw:alpha=0.4,votes=0.6", "msdw:alpha=0.1,votes=0.6",
-    "cf-komd:votes=1", "popularity",
+    "msdw:alpha=0.25,votes=0.6,locality=1.1", "msdw:alpha=0.25,votes=0.5,locality=1.1,sharpening=1",
+    "msdw:alpha=0.4,votes=0.6,sharpening=0.5", "msdw:alpha=0.1,votes=0.6", "cf-komd:votes=1",
+    "popularity",
 )  # fmt: skip
 
 
