@@ -15,7 +15,7 @@ from recsys import make_ranker
 from recsys.data import Interactions, load_dataset
 from recsys.data.datasets import DATASETS
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers import parse_spec
+from recsys.rankers import parse_spec, prepare
 
 MODELS = (
     "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",
@@ -111,7 +111,8 @@ def ranker(catalogue: Catalogue, spec: str) -> Any:
 
     def fit(progress: Any) -> Any:
         name, params = parse_spec(spec)
-        return make_ranker(name, **params).fit(catalogue.matrix, show_progress=False)
+        ranker = prepare(make_ranker(name, **params), catalogue.data)
+        return ranker.fit(catalogue.matrix, show_progress=False)
 
     key = ("ranker", catalogue.key, spec)
     return ready(jobs().get(key, fit), key, f"Fitting {spec}")

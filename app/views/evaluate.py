@@ -12,7 +12,7 @@ from recsys import InputError, make_ranker
 from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
 from recsys.evaluation import Report, evaluate
-from recsys.rankers import parse_spec
+from recsys.rankers import parse_spec, prepare
 
 METRICS = (
     "auc",
@@ -67,7 +67,8 @@ def start(
         chosen = []
         for spec in specs:
             name, params = parse_spec(spec)
-            chosen.append((spec, params, make_ranker(name, **params)))
+            ranker = prepare(make_ranker(name, **params), catalogue.data, protocol)
+            chosen.append((spec, params, ranker))
     except InputError as error:
         st.session_state.pop("evaluation job", None)
         st.error(str(error))

@@ -34,7 +34,7 @@ from recsys.cli.options import (
 from recsys.errors import InputError
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
-from recsys.rankers import make_ranker, parse_spec
+from recsys.rankers import make_ranker, parse_spec, prepare
 
 MODELS = (
     "auto",
@@ -101,6 +101,8 @@ def evaluate(
         user_id,
         quiet,
     )
+    for _, _, ranker in models:
+        prepare(ranker, data, protocol.value)
     with terminal.progress(not quiet) as progress:
         report = run_evaluation(
             data,

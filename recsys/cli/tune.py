@@ -31,7 +31,7 @@ from recsys.rankers.tuning import tune as search
 
 @app.command()
 def tune(
-    model: Annotated[str, typer.Option("--model", help="NAME of a ranker with a search space.")],
+    model: Annotated[str, typer.Option("--model", help="NAME[:key=value, held fixed].")],
     dataset: DatasetOption = None,
     interactions: FileOption = None,
     user_col: UserCol = None,
@@ -40,7 +40,7 @@ def tune(
     time_col: TimeCol = None,
     min_rating: MinRating = None,
     trials: Annotated[int, typer.Option("--trials", help="In total, earlier ones included.")] = 20,
-    metric: Annotated[str, typer.Option("--metric", help="NAME[@k].")] = "ndcg@10",
+    metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
     protocol: Annotated[Protocol, typer.Option("--protocol")] = Protocol["half-profile"],
     seed: Annotated[int, typer.Option("--seed")] = 0,
     study: Annotated[

@@ -253,6 +253,8 @@ def _warm_up(model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]]) -> 
     if train.nnz == 0:
         return
     users = np.arange(min(200, train.shape[0]))
+    if hasattr(model, "for_items"):  # what it was given of the items must fit the few
+        model = model.for_items(few)
     small = replace(fold, train=train, test=test, users=users, train_only=0)
     _measure(model, small, parsed, Result("", {}))
     for count in (1, 2):  # serial kernels, and parallel ones for short rows

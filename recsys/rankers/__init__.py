@@ -6,6 +6,7 @@ from pathlib import Path
 
 from recsys.rankers._bundle import Bundle, fit_bundle, load_bundle
 from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
+from recsys.rankers.prepare import prepare
 
 
 def list_rankers() -> list[str]:
@@ -33,5 +34,6 @@ __all__ = [
     "load_ranker",
     "make_ranker",
     "parse_spec",
+    "prepare",
     "read_ranker",
 ]

@@ -20,6 +20,7 @@ from recsys import store
 from recsys.data import Interactions
 from recsys.errors import ModelFileError
 from recsys.rankers._saved import SavedRanker, read_ranker
+from recsys.rankers.prepare import prepare
 
 TEXTS = ("user_ids", "item_ids", "titles")
 
@@ -62,9 +63,9 @@ class Bundle:
 
 
 def fit_bundle(ranker: SavedRanker, data: Interactions, **options: Any) -> Bundle:
-    """Fit a ranker on interactions and keep both."""
+    """Fit a ranker on interactions, with what it can use of their features and times, and keep both."""
     matrix = data.matrix
-    ranker.fit(matrix, **options)
+    prepare(ranker, data).fit(matrix, **options)
     return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix)
 
 

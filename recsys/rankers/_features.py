@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,12 @@ class FeatureRanker(SavedRanker):
         self.item_features_ = F
         return self
 
+    def for_items(self, items: NDArray[np.int64]) -> Any:
+        """Return the unfitted ranker for some of the items only."""
+        if self.item_features_ is None:
+            return self
+        return copy(self).set_item_features(self.item_features_[items])
+
     def _check_parameters(self) -> None:
         given = self.params()
         for key, low in (("factors", 1), ("negatives", 1), ("iterations", 1), ("random_state", 0)):
@@ -52,13 +59,17 @@ class FeatureRanker(SavedRanker):
         check_real("regularization", given["regularization"], 0.0)
 
     def _items(self, items: int) -> sp.csr_matrix:
-        """Return the items' features: identity, and unit rows of what is known of them."""
+        """Return the items' features: unit rows of what is known of them, and identity.
+
+        What is known comes first: descent visits features in order, and what identities may explain
+        first is not learned of items that nobody has.
+        """
         identity = sp.identity(items, format="csr")
         if self.item_features_ is None:
             return identity
         if self.item_features_.shape[0] != items:
             raise InputError(f"item_features have {self.item_features_.shape[0]} rows for {items} items")
-        return sp.csr_matrix(sp.hstack([identity, unit_rows(self.item_features_)], format="csr"))
+        return sp.csr_matrix(sp.hstack([unit_rows(self.item_features_), identity], format="csr"))
 
     def _rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         """Return histories as features: the items' rows summed, scaled to unit length."""

@@ -6,15 +6,16 @@ scale add up, and a blended score is explained by its parts' explanations.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.checks import check_integer, check_real
+from recsys.checks import check_integer, check_real, clean_matrix
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.rankers._saved import RANKERS, SavedRanker, expect, make_ranker, parse_spec
@@ -30,6 +31,8 @@ SMALL = (
     "msdw:alpha=0.3,votes=0.5,sharpening=0.5", "msdw:alpha=0.5,votes=0.5,sharpening=0.5",
     "msdw:alpha=0.3,votes=0.5,sharpening=1", "popularity",
 )  # fmt: skip
+SHORT = ("bilinear:regularization=1e-5",)  # besides, up to so many likes: its fit is longer
+LIKES = 150_000
 LARGE = (
     "msdw:alpha=0.25,votes=0.6,locality=1.1", "msdw:alpha=0.25,votes=0.5,locality=1.1,sharpening=1",
     "msdw:alpha=0.4,votes=0.6,sharpening=0.5", "msdw:alpha=0.1,votes=0.6", "cf-komd:votes=1",
@@ -195,6 +198,7 @@ class Auto(_Blend):
     random_state: int = 0
 
     name: ClassVar[str] = "auto"
+    _times = cast(Any, None)  # not a parameter, and not saved
     capabilities = frozenset({"fold-in", "explain", "similar-items"})
 
     def _check_parameters(self) -> None:
@@ -203,8 +207,28 @@ class Auto(_Blend):
         check_integer("rounds", self.rounds, 1)
         check_integer("random_state", self.random_state, 0)
 
+    def set_times(self, times: Any) -> Auto:
+        """Give the times of likes, (users, items) sparse, above 0, before fit; None takes them away.
+
+        The later half of a profile is then hidden for the choice, instead of a random one.
+
+        Raises
+        ------
+        InputError
+            If they are not finite numbers.
+        """
+        self._times = None if times is None else clean_matrix(times)
+        return self
+
+    def for_items(self, items: NDArray[np.int64]) -> Auto:
+        """Return the unfitted ranker for some of the items only."""
+        if self._times is None:
+            return self
+        return copy(self).set_times(self._times[:, items])
+
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        candidates = SMALL if liked.shape[1] <= WITHIN else LARGE
+        candidates: tuple[str, ...] = SMALL if liked.shape[1] <= WITHIN else LARGE
+        candidates += SHORT if liked.nnz <= LIKES else ()
         train, test, held = self._halves(liked)
         if len(held) == 0:
             self.validation_ = {}
@@ -225,6 +249,16 @@ class Auto(_Blend):
         self.validation_ = figures
         self._adopt(chosen, [_fitted(spec, liked) for spec in chosen], weights / weights.sum())
 
+    def _when(self, liked: sp.csr_matrix, owner: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Return the time of each like; 0 where none is known."""
+        if self._times is None:
+            return None
+        if self._times.shape != liked.shape:
+            raise InputError(f"times are of shape {self._times.shape} for likes of shape {liked.shape}")
+        width = np.int64(liked.shape[1])
+        known = np.repeat(np.arange(liked.shape[0]), np.diff(self._times.indptr)) * width
+        return _lookup(known + self._times.indices, self._times.data, owner * width + liked.indices)
+
     def _halves(self, liked: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
         """Hide half of some users' items; return what is left, the hidden rows, and the users."""
         rng = np.random.default_rng(self.random_state)
@@ -233,16 +267,29 @@ class Auto(_Blend):
         count = min(self.users, max(1, round(self.share * len(able)))) if len(able) else 0
         held = np.sort(rng.choice(able, size=count, replace=False)) if count else able
         hidden = np.zeros(liked.nnz, dtype=bool)
+        owner = np.repeat(np.arange(liked.shape[0]), lengths)
+        when = self._when(liked, owner)
         for user in held:
             begin, end = liked.indptr[user], liked.indptr[user + 1]
-            hidden[begin + rng.permutation(end - begin)[: (end - begin) // 2]] = True
-        owner = np.repeat(np.arange(liked.shape[0]), lengths)
+            later = rng.permutation(end - begin)
+            if when is not None:
+                later = later[np.argsort(-when[begin:end][later], kind="stable")]
+            hidden[begin + later[: (end - begin) // 2]] = True
 
         def part(mask: NDArray[np.bool_]) -> sp.csr_matrix:
             ones = np.ones(int(mask.sum()), dtype=np.float32)
             return sp.csr_matrix((ones, (owner[mask], liked.indices[mask])), liked.shape)
 
         return part(~hidden), part(hidden)[held], held
+
+
+def _lookup(keys: Any, values: Any, wanted: Any) -> NDArray[np.float64]:
+    """Return the values of some keys among ascending ones, 0 for others."""
+    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    found = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
+    out = np.zeros(len(wanted))
+    out[found] = values[place[found]]
+    return out
 
 
 def _fitted(spec: str, liked: sp.csr_matrix) -> SavedRanker:

@@ -28,10 +28,10 @@ from recsys.rankers._saved import RANKERS, expect
 class _Pairs(FeatureRanker):
     """Parameters of the rankers fitted by coordinate descent on pairs."""
 
-    factors: int = 24
-    regularization: float = 1e-3
+    factors: int = 16
+    regularization: float = 2e-5
     negatives: int = 3
-    iterations: int = 12
+    iterations: int = 20
     random_state: int = 0
 
     name: ClassVar[str] = ""

@@ -13,7 +13,8 @@ from recsys.checks import check_choice, check_integer
 from recsys.data import Interactions, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
-from recsys.rankers._saved import make_ranker
+from recsys.rankers._saved import make_ranker, parse_spec
+from recsys.rankers.prepare import prepare
 
 __all__ = ["SPACES", "Tuned", "tune"]
 
@@ -40,11 +41,15 @@ SPACES: dict[str, dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0), "unrated": ("kernel", "mean"),
     },
     "cf-gram": {"regularization": ("log", 1e-3, 10.0)},
-    "fm": {"factors": (8, 16, 32), "regularization": ("log", 1e-5, 1e-2), "negatives": (1, 3, 5)},
-    "hofm": {"factors": (4, 8, 16), "regularization": ("log", 1e-5, 1e-2), "degree": (2, 3)},
-    "pairnet": {"factors": (4, 8, 16), "regularization": ("log", 1e-5, 1e-2), "degree": (2, 3)},
+    "fm": {
+        "factors": (8, 16, 32), "regularization": ("log", 1e-6, 1e-3), "negatives": (1, 3, 5),
+        "iterations": (15, 30, 60),
+    },
+    "hofm": {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3), "degree": (2, 3)},
+    "pairnet": {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3), "degree": (2, 3)},
     "bilinear": {
-        "factors": (8, 16, 32, 64), "regularization": ("log", 1e-5, 1e-2), "negatives": (1, 3, 5),
+        "factors": (8, 16, 32, 64), "regularization": ("log", 1e-6, 1e-3), "negatives": (1, 3, 5),
+        "iterations": (15, 30, 60),
     },
     "all-subsets": {
         "factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3), "loss": ("logistic", "bpr", "auc"),
@@ -64,7 +69,7 @@ class Tuned(NamedTuple):
 
 
 def tune(
-    data: Interactions, name: str, trials: int = 20, *, metric: str = "ndcg@10",
+    data: Interactions, model: str, trials: int = 20, *, metric: str = "ndcg@10",
     protocol: str = "half-profile", seed: int = 0, storage: str | Path | None = None,
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> Tuned:  # fmt: skip
@@ -76,11 +81,14 @@ def tune(
     Parameters
     ----------
     data : Interactions
-    name : str
-        A ranker with a search space: a key of `SPACES`.
+    model : str
+        A ranker with a search space, a key of `SPACES`; parameters given with it,
+        `name:key=value,…`, are held fixed.
     trials : int ≥ 1
         In total; a study that is gone on with makes only those that are missing.
-    metric, protocol : str
+    metric : str
+        Several joined by + are summed.
+    protocol : str
     seed : int ≥ 0
     storage : path, optional
         A file that keeps the study, to go on with after an interruption.
@@ -93,6 +101,7 @@ def tune(
         For a ranker without a space, or when Optuna is not installed.
     """
     check_integer("trials", trials, 1)
+    name, fixed = parse_spec(model)
     check_choice("model", name, tuple(SPACES))
     try:
         import optuna
@@ -107,18 +116,19 @@ def tune(
 
         kept = JournalStorage(JournalFileBackend(str(storage)))
     study = optuna.create_study(
-        study_name=f"{data.name}/{protocol}/{seed}/{metric}/{name}", storage=kept, load_if_exists=True,
+        study_name=f"{data.name}/{protocol}/{seed}/{metric}/{model}", storage=kept, load_if_exists=True,
         direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed),
     )  # fmt: skip
 
     def objective(trial: Any) -> float:
-        params = _suggested(trial, name)
+        params = _suggested(trial, name, fixed)
+        ranker = prepare(make_ranker(name, **params), inner, protocol)
         report = evaluate(
-            inner, [(name, params, make_ranker(name, **params))], protocol=protocol, metrics=[metric],
-            seed=seed, only_folds=1,
+            inner, [(name, params, ranker)], protocol=protocol, metrics=metric.split("+"), seed=seed,
+            only_folds=1,
         )  # fmt: skip
         trial.set_user_attr("params", params)
-        return float(next(iter(report.results[0].metrics.values())).mean)
+        return float(sum(figure.mean for figure in report.results[0].metrics.values()))
 
     done = len(_finished(study))
     while done < trials:
@@ -140,10 +150,10 @@ def _finished(study: Any) -> list[Any]:
     return [trial for trial in study.trials if trial.value is not None]
 
 
-def _suggested(trial: Any, name: str) -> dict[str, Any]:
-    params: dict[str, Any] = {}
+def _suggested(trial: Any, name: str, fixed: dict[str, Any]) -> dict[str, Any]:
+    params = dict(fixed)
     for key, space in SPACES[name].items():
-        if key == "degree" and name == "cf-komd" and params["kernel"] not in DEGREES:
+        if key in fixed or (key == "degree" and name == "cf-komd" and params["kernel"] not in DEGREES):
             continue
         if space[0] in ("real", "log"):
             value = trial.suggest_float(key, space[1], space[2], log=space[0] == "log")

@@ -47,7 +47,8 @@ def test_the_item_side_is_the_model_fitted_to_the_pairs(name, liked):
     from recsys.links import PairFactorizationMachine, PairNet
 
     R = sp.csr_matrix(liked[:, :8])
-    ranker = make_ranker(name, factors=2, iterations=4).fit(R, show_progress=False)
+    ranker = make_ranker(name, factors=2, iterations=4, regularization=1e-3)
+    ranker.fit(R, show_progress=False)
     rng = np.random.default_rng(0)
     half, other = split_profiles(sp.csr_matrix((R > 0).astype(np.float32)), rng)
     users, items, labels = sample_pairs(other, half, 3, rng)
@@ -105,9 +106,10 @@ def test_items_nobody_has_are_ranked_by_their_features():
     R[:, [0, 20]] = 0
     F = np.column_stack([genre == 0, genre == 1]).astype(float)
     R = sp.csr_matrix(R)
-    ranker = make_ranker("fm", factors=4).set_item_features(F).fit(R, show_progress=False)
-    scores = ranker.scores(np.arange(200), R)
-    assert ((scores[:, 0] > scores[:, 20]) == (taste == 0)).mean() > 0.9
+    for name in ("fm", "hofm", "bilinear", "pairnet"):
+        ranker = make_ranker(name, factors=4).set_item_features(F).fit(R, show_progress=False)
+        scores = ranker.scores(np.arange(200), R)
+        assert ((scores[:, 0] > scores[:, 20]) == (taste == 0)).mean() > 0.9
     assert "cold-items" in ranker.capabilities
     with pytest.raises(InputError, match="item_features have 2 rows for 40 items"):
         make_ranker("fm").set_item_features(F[:2]).fit(R)

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from recsys import InputError, make_ranker
 from recsys.data import split
 from recsys.embeddings import ItemIndex, embeddings, export_embeddings
+from recsys.evaluation import evaluate
 from recsys.rankers.tuning import SPACES, training_part, tune
 
 
@@ -110,4 +111,18 @@ def test_every_declared_space_makes_rankers(name):
 
     for seed in range(3):
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-        make_ranker(name, **_suggested(study.ask(), name))
+        make_ranker(name, **_suggested(study.ask(), name, {}))
+
+
+def test_given_parameters_are_held_fixed_and_metrics_summed(planted):
+    found = tune(planted, "cf-komd:kernel=md,q=mean", 3, metric="auc+ndcg@10")
+    assert all(p["kernel"] == "md" and p["q"] == "mean" and "degree" in p for p, _ in found.trials)
+    params, value = found.trials[0]
+    inner = training_part(planted, "half-profile", 0)
+    report = evaluate(
+        inner,
+        [("m", params, make_ranker("cf-komd", **params))],
+        metrics=["auc", "ndcg@10"],
+        only_folds=1,
+    )
+    assert value == pytest.approx(sum(f.mean for f in report.results[0].metrics.values()))

@@ -1,0 +1,75 @@
+"""What rankers are given beside the matrix: item features and times."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from recsys import InputError, make_ranker
+from recsys.data import Interactions
+from recsys.evaluation import evaluate
+from recsys.rankers import fit_bundle, prepare
+from recsys.rankers.prepare import item_matrix, time_matrix
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    pairs = np.unique(rng.integers(0, 30, (400, 2)), axis=0)
+    table = pd.DataFrame(
+        {
+            "title": [f"t{i}" for i in range(30)],
+            "url": [f"u{i}" for i in range(30)],
+            "year": np.arange(1970, 2000),
+            "genres": ["a|b" if i % 2 else "c" for i in range(30)],
+        },
+        index=[str(i) for i in range(30)],
+    )
+    users, items = pairs[:, 0].astype(str).astype(object), pairs[:, 1].astype(str).astype(object)
+    found = Interactions.from_ids(users, items, time=rng.random(len(pairs)))
+    return found.with_features(items=table)
+
+
+def test_titles_and_names_are_no_features(data):
+    F = item_matrix(data)
+    assert F.shape == (data.n_items, 8 + 3)  # years in eighths, three genres
+    ranker = prepare(make_ranker("fm", factors=2, iterations=1), data)
+    assert ranker.item_features_.shape == F.shape
+
+
+def test_times_are_places_in_their_order(data):
+    T = time_matrix(data)
+    assert T.nnz == len(data.users) and T.min() >= 0 and T.data.min() == 1
+    order = np.argsort(data.time)
+    placed = np.asarray(T[data.users[order], data.items[order]]).ravel()
+    assert (np.diff(placed) > 0).all()
+
+
+def test_auto_hides_the_later_half_where_times_count(data):
+    auto = prepare(make_ranker("auto", share=0.9, users=30), data, "half-profile-time")
+    liked = data.matrix
+    left, hidden, held = auto._halves(liked)
+    T = time_matrix(data)
+    assert len(held) > 5
+    for row, user in zip(hidden, held, strict=True):
+        kept = left[user].indices
+        assert T[user, row.indices].min() > T[user, kept].max()
+        assert abs(len(kept) - row.nnz) <= 1
+    plain = prepare(make_ranker("auto", share=0.9, users=30), data, "half-profile")
+    assert plain._times is None
+    with pytest.raises(InputError, match="times are of shape"):
+        auto.fit(sp.csr_matrix(np.eye(7)))
+
+
+def test_features_and_times_go_through_an_evaluation(data):
+    models = [
+        (name, {}, prepare(make_ranker(name, **params), data, "half-profile-time"))
+        for name, params in (("auto", {"rounds": 1}), ("pairnet", {"factors": 2, "iterations": 2}))
+    ]
+    report = evaluate(data, models, protocol="half-profile-time", folds=2)
+    assert all(np.isfinite(r.metrics["auc"].mean) for r in report.results)
+
+
+def test_what_is_fitted_for_use_has_the_features(data, tmp_path):
+    bundle = fit_bundle(make_ranker("bilinear", factors=2, iterations=2), data, show_progress=False)
+    assert bundle.ranker.item_features_.shape[0] == data.n_items
