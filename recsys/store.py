@@ -105,7 +105,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return manifest, arrays
 
 
-def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: tuple[Any, ...]) -> sp.csr_matrix:
+def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
     """Take a CSR matrix's three arrays out of `arrays` and return it checked.
 
     Raises
@@ -129,7 +129,7 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: tuple[Any
         if fine:
             matrix = sp.csr_matrix((data, indices, indptr), (rows, cols))
             fine = matrix.has_canonical_format
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         fine = False
     if not fine:
         raise ModelFileError(f"{path}: the index arrays of {name} are broken")

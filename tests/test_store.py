@@ -167,7 +167,7 @@ def test_a_link_is_followed_and_stays(model, tmp_path):
 
 FAMILIES = [
     ("cf-komd", {"kernel": "md", "degree": 3}),
-    ("cf-komd", {"memory": "1MB"}),
+    ("cf-komd", {"votes": 0.5}),
     ("blend", {"models": "slim+popularity"}),
     ("hofm", {"factors": 2, "iterations": 1}),
     ("bpr", {"factors": 4, "iterations": 2}),

@@ -94,11 +94,11 @@ def read_ranker(path: str | Path) -> tuple[SavedRanker, dict[str, np.ndarray]]:
             isinstance(key, str) and (key.endswith("_") or key.endswith("_.shape")) for key in state
         ):
             raise ValueError("its state has names that no ranker writes")
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path} does not describe a ranker: {error}") from None
     own: dict[str, Any] = {}
     for key in [key for key in state if key.endswith(".shape")]:
-        name, shape = key.removesuffix(".shape"), tuple(state.pop(key))
+        name, shape = key.removesuffix(".shape"), state.pop(key)
         own[name] = store.sparse(path, name, arrays, shape)
     for name in [name for name in arrays if name.endswith("_")]:
         own[name] = arrays.pop(name)
@@ -117,7 +117,7 @@ def read_ranker(path: str | Path) -> tuple[SavedRanker, dict[str, np.ndarray]]:
             raise ModelFileError(f"{path}: {name} holds NaN or infinity")
     try:
         ranker._check_state()
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise ModelFileError(f"{path}: its arrays do not fit each other: {error}") from None
     return ranker, arrays
 

@@ -11,7 +11,7 @@ from recsys import ModelFileError, load_ranker, make_ranker, store
 from tests.contract.test_rankers import CASES, identifier
 
 EXTRA = [
-    ("cf-komd", {"kernel": "md", "degree": 3, "memory": "4MB"}),
+    ("cf-komd", {"kernel": "md", "degree": 3, "memory": 5000}),
     ("cf-komd", {"votes": 1.0}),
     ("blend", {"models": "ease+als:factors=4"}),
 ]
@@ -45,6 +45,8 @@ def of_value(value):
     """Yield what is none of the values that a ranker writes there."""
     yield None
     yield {"a": [1]}
+    yield float("inf")
+    yield float("nan")
     yield "x" * 50
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield -7
@@ -73,7 +75,7 @@ def forgeries(manifest, arrays):
             other["state"][key] = changed
             yield f"{key}: {json.dumps(changed)[:40]}", other, arrays
     for key in manifest["params"]:
-        for changed in ({"a": 1}, [1], -(10**9), "no such thing"):
+        for changed in ({"a": 1}, [1], -(10**9), float("nan"), float("inf"), "no such thing"):
             other = copy.deepcopy(manifest)
             other["params"][key] = changed
             yield f"parameter {key}: {json.dumps(changed)}", other, arrays
@@ -82,7 +84,10 @@ def forgeries(manifest, arrays):
 @pytest.mark.parametrize("case", [*CASES, *EXTRA], ids=identifier)
 def test_no_forged_state_is_used(case, liked, tmp_path):
     name, params = case
+    if "memory" in params:  # thinned, so that the sparse form is the smaller one
+        liked = liked.multiply(np.random.default_rng(1).random(liked.shape) < 0.15).tocsr()
     model = make_ranker(name, **params).fit(liked, show_progress=False)
+    assert ("memory" in params) == hasattr(model, "correction_")
     model.save(tmp_path / "good")
     manifest, arrays = store.read(tmp_path / "good")
     for key in ("sha256", "format", "written_by"):
