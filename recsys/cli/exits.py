@@ -44,6 +44,15 @@ def leave_on_signals() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def leave_to_the_server() -> None:
+    """Undo `leave_on_signals` for a server that stops by itself, in its own time.
+
+    SIGTERM, which the server raises again once it has stopped, is then no news.
+    """
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def guarded(command: Callable[[], int]) -> int:
     """Run a command and return its exit code: 0 done, 1 our fault, 2 the user's, 130 interrupted.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import FastAPI, HTTPException
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,7 +63,12 @@ class Why(Body):
 
 
 def create_app(
-    path: str | Path, *, token: str | None = None, at_once: int = 64, reload_seconds: float = 1.0
+    path: str | Path,
+    *,
+    token: str | None = None,
+    at_once: int = 64,
+    rate: float | None = None,
+    reload_seconds: float = 1.0,
 ) -> FastAPI:
     """Return the ASGI application over one model file.
 
@@ -74,6 +80,8 @@ def create_app(
         Bearer token that every route but /health then asks for.
     at_once : int ≥ 1
         Requests in flight beyond which others get 503.
+    rate : float > 0, optional
+        Requests a second from one address beyond which it gets 429.
     reload_seconds : float > 0
         How often the file is looked at.
 
@@ -92,11 +100,18 @@ def create_app(
 
     app = FastAPI(title="recsys", version=__version__, lifespan=lifespan)
     app.state.holder, app.state.metrics = holder, metrics
-    app.add_middleware(Guard, metrics=metrics, token=token, at_once=at_once)
+    app.add_middleware(Guard, metrics=metrics, token=token, at_once=at_once, rate=rate)
 
     @app.exception_handler(InputError)
     async def refused(request: Any, error: InputError) -> JSONResponse:
         return JSONResponse({"detail": str(error)[:500]}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Any, error: RequestValidationError) -> JSONResponse:
+        """Name the field and what it should be; what was sent is not sent back."""
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
+        return JSONResponse({"detail": f"{where}: {first['msg']}"[:500]}, 422)
 
     @app.get("/health")
     async def health() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 import time
 from collections import Counter
 from typing import Any
@@ -49,11 +50,33 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-class Guard:
-    """ASGI middleware: the token, one MiB of body at most, so many requests at once at most."""
+class Rate:
+    """So many requests a second from one address, as many at once; old addresses are forgotten."""
 
-    def __init__(self, app: Any, metrics: Metrics, token: str | None, at_once: int) -> None:
+    def __init__(self, per_second: float, addresses: int = 10_000) -> None:
+        self.per_second, self.addresses = per_second, addresses
+        self._left: dict[str, tuple[float, float]] = {}  # what may still come, and when that was so
+
+    def wait(self, address: str, now: float) -> float:
+        """Count a request; return 0, or in how many seconds the next one may come."""
+        most = max(1.0, self.per_second)
+        left, then = self._left.pop(address, (most, now))
+        left = min(most, left + (now - then) * self.per_second)
+        short = left < 1.0
+        self._left[address] = (left if short else left - 1.0, now)
+        if len(self._left) > self.addresses:
+            del self._left[next(iter(self._left))]
+        return (1.0 - left) / self.per_second if short else 0.0
+
+
+class Guard:
+    """ASGI middleware: the token, the rate, one MiB of body, so many requests at once at most."""
+
+    def __init__(
+        self, app: Any, metrics: Metrics, token: str | None, at_once: int, rate: float | None = None
+    ) -> None:
         self.app, self.metrics, self.token, self.at_once = app, metrics, token, at_once
+        self.rate = None if rate is None else Rate(rate)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one request."""
@@ -95,6 +118,11 @@ class Guard:
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > MAX_BODY:
             return 413, "the body is larger than 1 MiB", []
+        if self.rate is not None:
+            wait = self.rate.wait((scope.get("client") or ("",))[0], time.monotonic())
+            if wait > 0:
+                after = str(math.ceil(wait)).encode()
+                return 429, "too many requests from this address", [(b"retry-after", after)]
         if self.metrics.in_flight > self.at_once:
             return 503, "too many requests at once", [(b"retry-after", b"1")]
         return None

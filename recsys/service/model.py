@@ -52,7 +52,9 @@ def load(path: Path) -> Served:
     bundle = load_bundle(path)
     users = {str(name): k for k, name in enumerate(bundle.user_ids)}
     items = {str(name): k for k, name in enumerate(bundle.item_ids)}
-    return Served(bundle, users, items, before, bundle.user_items.tocsc())
+    served = Served(bundle, users, items, before, bundle.user_items.tocsc())
+    bundle.ranker.recommend(0, served.row(0), N=1)  # what a request runs is compiled before the first
+    return served
 
 
 def stamp(path: Path) -> tuple[int, int, int]:
