@@ -194,7 +194,7 @@ def deep(seeds: int = 3) -> None:
         *((f"HOPairDNN {m}", scaled, partial(PairDNN, degree=m, **shape)) for m in (2, 3)),
         *((f"HONFM {m}", scaled, partial(HONFM, degree=m, **shape)) for m in (2, 3)),
         ("Concat", scaled, partial(ConcatDNN, n_components=200, **shape)),
-        ("FBM", graph, partial(FactorizedBilinear, beta=1e-6, max_iter=10)),
+        ("FBM", graph, partial(FactorizedBilinear, beta=1e-5, max_iter=8)),
         ("HOPairNet 3", graph, partial(PairNet, degree=3, beta=1e-6, max_iter=8)),
         ("PairSVM", graph, partial(PairSVM, C=10.0)),
     ]
