@@ -1,5 +1,6 @@
 """Random feature maps: itemset and polynomial kernels for linear models."""
 
+from recsys.features.itemsets import ItemsetMap
 from recsys.features.maps import (
     RandomKernelMap,
     RandomMaclaurin,
@@ -11,6 +12,7 @@ from recsys.features.maps import (
 )
 
 __all__ = [
+    "ItemsetMap",
     "RandomKernelMap",
     "RandomMaclaurin",
     "SignedCirculantMap",

@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from recsys import InputError
 from recsys.features import (
+    ItemsetMap,
     RandomKernelMap,
     RandomMaclaurin,
     SignedCirculantMap,
@@ -19,7 +20,8 @@ from tests.reference.fm import anova
 
 MAPS = [
     RandomKernelMap(), RandomKernelMap(kernel="all-subsets", n_components=20), SignedCirculantMap(degree=3), SparseRandomKernelMap(sparsity=0.5),
-    SubsampledRandomKernelMap(subset=3), RandomMaclaurin(coef=1.0), TensorSketch(),
+    SubsampledRandomKernelMap(subset=3), RandomMaclaurin(coef=1.0), TensorSketch(), ItemsetMap(),
+    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]),
 ]  # fmt: skip
 
 
