@@ -25,9 +25,10 @@ WITHIN = 8_000  # items up to which dense models of all pairs are tried
 
 SMALL = (
     "ease:regularization=100", "ease:regularization=400", "ease:regularization=1500",
-    "cf-komd:votes=1", "cf-komd:kernel=hp", "cf-komd:kernel=mc,degree=2",
+    "cf-komd:regularization=1", "cf-komd:votes=1", "cf-komd:kernel=hp,regularization=1",
+    "cf-komd:kernel=mc,degree=2,regularization=5", "cf-komd:kernel=tanimoto,regularization=1",
     "cf-komd:kernel=md,degree=10", "cf-komd:kernel=md,degree=30,unrated=mean",
-    "cf-komd:kernel=md,degree=100,unrated=mean", "cf-komd:kernel=tanimoto", "msdw:alpha=0.3,votes=0.5",
+    "cf-komd:kernel=md,degree=100,unrated=mean", "msdw:alpha=0.3,votes=0.5",
     "msdw:alpha=0.3,votes=0.5,sharpening=0.5", "msdw:alpha=0.5,votes=0.5,sharpening=0.5",
     "msdw:alpha=0.3,votes=0.5,sharpening=1", "popularity",
 )  # fmt: skip
@@ -192,7 +193,7 @@ class Auto(_Blend):
     Greedy selection with replacement is that of Caruana et al. 2004.
     """
 
-    share: float = 0.2
+    share: float = 0.5
     users: int = 600
     rounds: int = 12
     random_state: int = 0
