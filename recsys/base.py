@@ -77,7 +77,8 @@ class Ranker:
     ----------
     capabilities : frozenset of str
         Among "fold-in" (ranks rows of users never seen), "explain", "similar-items",
-        "similar-users".
+        "similar-users", "cold-items" and "cold-users" (ranks those without likes by their features),
+        "embeddings".
     n_users_, n_items_ : int
         Sizes at fit.
     popularity_ : (items,) float32
@@ -180,7 +181,7 @@ class Ranker:
             some = rows if len(userids) <= block else rows[part]  # slicing costs a call 0.05 ms
             scores = self._score_rows(userids[part], some, recalculate_user)
             top_n(scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part])
-        empty = np.diff(rows.indptr) == 0
+        empty = self._without(userids, rows, recalculate_user)
         if single:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
@@ -230,7 +231,7 @@ class Ranker:
         ids, rows = self._check_users(check_integer("userid", userid, 0), user_items, False)
         item = int(check_ids("itemid", check_integer("itemid", itemid, 0), self.n_items_)[0])
         if rows.nnz == 0:
-            score = float(self.popularity_[item])
+            score = float(self._score_rows(ids, rows, False)[0, item])
             return Explanation(score, score, [])
         score, shares = self._explain(int(ids[0]), rows, item)
         order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
@@ -317,6 +318,12 @@ class Ranker:
         """Return a new (rows, items) float32 array of finite scores."""
         raise NotImplementedError
 
+    def _without(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
+    ) -> NDArray[np.bool_]:
+        """Return for which rows there is nothing to personalise with."""
+        return np.diff(rows.indptr) == 0
+
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
         raise NotImplementedError
 
@@ -332,7 +339,7 @@ class Ranker:
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
     ) -> NDArray[np.float32]:
         out = self._scores(userids, rows, recalculate)
-        empty = np.diff(rows.indptr) == 0
+        empty = self._without(userids, rows, recalculate)
         if empty.any():
             out[empty] = self.popularity_
         return out

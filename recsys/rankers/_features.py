@@ -16,6 +16,7 @@ from recsys.rankers._dense import inner_products
 from recsys.rankers._saved import SavedRanker, expect
 
 Factors = NDArray[np.float64]
+EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
 
 
 class FeatureRanker(SavedRanker):
@@ -23,6 +24,7 @@ class FeatureRanker(SavedRanker):
 
     item_vectors_: NDArray[np.float32]
     item_features_: sp.csr_matrix | None = None
+    user_features_: sp.csr_matrix | None = None
 
     def set_item_features(self, item_features: Any) -> Any:
         """Give the items features, (items, features) dense or sparse, before fit; None takes them away.
@@ -32,17 +34,32 @@ class FeatureRanker(SavedRanker):
         InputError
             If they are not finite numbers.
         """
-        if item_features is None:
-            vars(self).pop("item_features_", None)
+        return self._set("item_features", item_features)
+
+    def set_user_features(self, user_features: Any) -> Any:
+        """Give the users features, (users, features), before fit; None takes them away.
+
+        Users of the fit without a liked item are then ranked by them; rows that are folded in have none.
+
+        Raises
+        ------
+        InputError
+            If they are not finite numbers.
+        """
+        return self._set("user_features", user_features)
+
+    def _set(self, name: str, given: Any) -> Any:
+        if given is None:
+            vars(self).pop(f"{name}_", None)
             return self
         try:
-            F = sp.csr_matrix(item_features, dtype=np.float64)
+            F = sp.csr_matrix(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InputError("item_features must be a matrix of numbers") from error
+            raise InputError(f"{name} must be a matrix of numbers") from error
         if not np.isfinite(F.data).all():
-            raise InputError("item_features hold NaN or infinity")
+            raise InputError(f"{name} hold NaN or infinity")
         F.sum_duplicates()
-        self.item_features_ = F
+        setattr(self, f"{name}_", F)
         return self
 
     def for_items(self, items: NDArray[np.int64]) -> Any:
@@ -71,14 +88,40 @@ class FeatureRanker(SavedRanker):
             raise InputError(f"item_features have {self.item_features_.shape[0]} rows for {items} items")
         return sp.csr_matrix(sp.hstack([unit_rows(self.item_features_), identity], format="csr"))
 
-    def _rows(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Return histories as features: the items' rows summed, scaled to unit length."""
+    def _rows(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> sp.csr_matrix:
+        """Return histories as features: the items' rows summed, scaled to unit length.
+
+        Before them stands what is known of the users, if anything; nothing is where they are not named.
+        """
         ones = sp.csr_matrix((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
-        return unit_rows(sp.csr_matrix(ones @ self._items(rows.shape[1])))
+        history = unit_rows(sp.csr_matrix(ones @ self._items(rows.shape[1])))
+        if self.user_features_ is None:
+            return history
+        known = sp.csr_matrix((rows.shape[0], self._people))
+        if users is not None:
+            known = unit_rows(self.user_features_[users])
+        return sp.csr_matrix(sp.hstack([known, history], format="csr"))
+
+    @property
+    def _people(self) -> int:
+        """The number of user features."""
+        return 0 if self.user_features_ is None else self.user_features_.shape[1]
+
+    def _width(self, items: int) -> int:
+        """Return the number of features of a row."""
+        return self._people + self._items(items).shape[1]
+
+    def _without(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
+    ) -> NDArray[np.bool_]:
+        empty = super()._without(userids, rows, recalculate)
+        if self.user_features_ is None or recalculate:
+            return empty
+        return empty & (np.diff(self.user_features_.indptr)[userids] == 0)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         rng = np.random.default_rng(self.params().get("random_state", 0))
-        half, other = split_profiles(liked, rng)
+        half, other, owners = self._training(liked, rng)
         users, items, labels = sample_pairs(other, half, self.params().get("negatives", 1), rng)
         B = self._items(liked.shape[1])
         if len(users) == 0 or labels.min() == labels.max():  # nobody has two items, or all have all
@@ -87,7 +130,32 @@ class FeatureRanker(SavedRanker):
                 np.bincount(liked.indices, minlength=liked.shape[1])[:, None], dtype=np.float32
             )
             return
-        self._train(self._rows(half), B, np.column_stack([users, items]), labels)
+        self._train(self._rows(half, owners), B, np.column_stack([users, items]), labels)
+
+    def _training(
+        self, liked: sp.csr_matrix, rng: np.random.Generator
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
+        """Return histories, what they are to predict, and whose they are.
+
+        Where users have features there are also some empty histories, which predict whole profiles.
+        """
+        half, other = split_profiles(liked, rng)
+        owners = np.tile(np.flatnonzero(np.diff(liked.indptr) >= 2), 2)
+        if self.user_features_ is None:
+            return half, other, owners
+        if self.user_features_.shape[0] != liked.shape[0]:
+            raise InputError(
+                f"user_features have {self.user_features_.shape[0]} rows for {liked.shape[0]} users"
+            )
+        some = np.flatnonzero(np.diff(liked.indptr) > 0)
+        some = some[rng.random(len(some)) < EMPTY]
+        whole = sp.csr_matrix(liked[some], dtype=np.float64)
+        whole.data[:] = 1.0
+        nothing = sp.csr_matrix(whole.shape)
+        return (
+            sp.vstack([half, nothing], format="csr"), sp.vstack([other, whole], format="csr"),
+            np.concatenate([owners, some]),
+        )  # fmt: skip
 
     def _train(self, A: sp.csr_matrix, B: sp.csr_matrix, pairs: NDArray[np.int64], y: Any) -> None:
         raise NotImplementedError
@@ -112,11 +180,11 @@ class FeatureRanker(SavedRanker):
         """Orders t of the row side: all where a term is of the concatenation, else 1…m − 1."""
         return range(degree + 1) if whole else range(1, degree)
 
-    def _row_vectors(self, rows: sp.csr_matrix) -> Factors:
+    def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:
         """Return the row side, (rows, factors); in the order of `item_vectors_`."""
         if not self.degrees_:
             return np.ones((rows.shape[0], 1))
-        A, out = self._rows(rows), []
+        A, out = self._rows(rows, users), []
         for k, (m, whole) in enumerate(zip(self.degrees_, self.whole_, strict=True)):
             left = getattr(self, f"left{k}_")
             for s in range(left.shape[1]):
@@ -127,7 +195,8 @@ class FeatureRanker(SavedRanker):
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
     ) -> NDArray[np.float32]:
-        return inner_products(self._row_vectors(rows), self.item_vectors_)
+        users = None if recalculate else userids
+        return inner_products(self._row_vectors(rows, users), self.item_vectors_)
 
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
         """Share a product of t features of the history evenly among them (Aumann–Shapley).
@@ -136,7 +205,7 @@ class FeatureRanker(SavedRanker):
         """
         score = float(self._scores(np.array([userid]), row, False)[0, item])
         shares = np.zeros(row.nnz)
-        A = self._rows(row)
+        A = self._rows(row, np.array([userid]))
         at = 0
         vector = self.item_vectors_[item].astype(np.float64)
         per_item = self._item_rows(row, A)
@@ -159,7 +228,9 @@ class FeatureRanker(SavedRanker):
 
     def _item_rows(self, row: sp.csr_matrix, A: sp.csr_matrix) -> sp.csr_matrix:
         """Return how much of each feature of the history comes from each liked item, (liked, nnz)."""
-        B = self._items(row.shape[1])[row.indices].tocsc()[:, A.indices].tocsc()
+        people = sp.csr_matrix((row.nnz, self._people))
+        items = self._items(row.shape[1])[row.indices]
+        B = sp.hstack([people, items], format="csc")[:, A.indices].tocsc()
         totals = np.asarray(B.sum(axis=0)).ravel()
         scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
         return sp.csr_matrix(B @ sp.diags(scale))
@@ -177,11 +248,14 @@ class FeatureRanker(SavedRanker):
     def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
         """Return the row side, (rows, factors) float32."""
         self._check_fitted()
-        return self._row_vectors(sp.csr_matrix(user_items)).astype(np.float32)
+        rows = sp.csr_matrix(user_items)
+        users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None
+        return self._row_vectors(rows, users).astype(np.float32)
 
     def _check_state(self) -> None:
+        self._check_people()
         width = 0
-        features = self._items(self.n_items_).shape[1]
+        features = self._width(self.n_items_)
         for k, (m, whole) in enumerate(zip(self.degrees_, self.whole_, strict=True)):
             if not isinstance(m, int) or not 1 <= m <= 10:
                 raise ValueError("a degree is out of range")
@@ -189,6 +263,10 @@ class FeatureRanker(SavedRanker):
             expect(f"left{k}_", left, (features, left.shape[-1]), np.float64)
             width += left.shape[1] * len(self._powers(m, bool(whole)))
         expect("item_vectors_", self.item_vectors_, (self.n_items_, max(width, 1)), np.float32)
+
+    def _check_people(self) -> None:
+        if self.user_features_ is not None and self.user_features_.shape[0] != self.n_users_:
+            raise ValueError("user_features_ does not have one row per user")
 
 
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:

@@ -20,7 +20,7 @@ from recsys.features import RandomKernelMap
 from recsys.fm import AllSubsetsClassifier
 from recsys.fm._relational import PairTerm
 from recsys.links import FactorizedBilinear, PairFactorizationMachine, PairNet
-from recsys.rankers._features import Factors, FeatureRanker, products, split_profiles
+from recsys.rankers._features import Factors, FeatureRanker, products
 from recsys.rankers._saved import RANKERS, expect
 
 
@@ -35,7 +35,9 @@ class _Pairs(FeatureRanker):
     random_state: int = 0
 
     name: ClassVar[str] = ""
-    capabilities = frozenset({"fold-in", "explain", "similar-items", "cold-items", "embeddings"})
+    capabilities = frozenset(
+        {"fold-in", "explain", "similar-items", "cold-items", "cold-users", "embeddings"}
+    )
 
     def _model(self, **common: Any) -> Any:
         raise NotImplementedError
@@ -65,7 +67,7 @@ class FM(_Pairs):
 
     Notes
     -----
-    Item features: `set_item_features` before fit.
+    Item and user features: `set_item_features`, `set_user_features` before fit.
     """
 
     name = "fm"
@@ -152,7 +154,7 @@ class AllSubsets(FeatureRanker):
     random_state: int = 0
 
     name: ClassVar[str] = "all-subsets"
-    capabilities = frozenset({"fold-in", "similar-items", "cold-items", "embeddings"})
+    capabilities = frozenset({"fold-in", "similar-items", "cold-items", "cold-users", "embeddings"})
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -172,14 +174,15 @@ class AllSubsets(FeatureRanker):
         self.item_vectors_ = np.ascontiguousarray(np.array(sides).T, dtype=np.float32)
 
     def _keep(self, terms: list[PairTerm], B: sp.csr_matrix) -> None:
-        self.left_ = np.zeros((B.shape[1], 1))
+        self.left_ = np.zeros((self._people + B.shape[1], 1))
 
-    def _row_vectors(self, rows: sp.csr_matrix) -> Factors:
-        A = self._rows(rows)
+    def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:
+        A = self._rows(rows, users)
         return np.array([products(A, self.left_[:, s]) for s in range(self.left_.shape[1])]).T
 
     def _check_state(self) -> None:
-        features, width = self._items(self.n_items_).shape[1], self.left_.shape[-1]
+        self._check_people()
+        features, width = self._width(self.n_items_), self.left_.shape[-1]
         expect("left_", self.left_, (features, width), np.float64)
         expect("item_vectors_", self.item_vectors_, (self.n_items_, width), np.float32)
 
@@ -205,7 +208,7 @@ class RandomFeatures(FeatureRanker):
     random_state: int = 0
 
     name: ClassVar[str] = "random-features"
-    capabilities = frozenset({"fold-in", "similar-items", "embeddings"})
+    capabilities = frozenset({"fold-in", "similar-items", "cold-users", "embeddings"})
 
     def _check_parameters(self) -> None:
         check_integer("features", self.features, 1)
@@ -214,29 +217,30 @@ class RandomFeatures(FeatureRanker):
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         rng = np.random.default_rng(self.random_state)
-        half, other = split_profiles(liked, rng)
+        half, other, owners = self._training(liked, rng)
         if half.nnz == 0:  # nobody has two items
-            half = other = liked
-        source = self._rows(half)
+            half, other, owners = liked, liked, np.arange(liked.shape[0])
+        source = self._rows(half, owners)
         fresh = RandomKernelMap(
             kernel="anova", degree=2, n_components=self.features, random_state=self.random_state
         ).fit(source)
         self.projections_ = np.ascontiguousarray(fresh.bases_, dtype=np.float64)
-        Z = self._row_vectors(half)
+        Z = self._row_vectors(half, owners)
         gram = Z.T @ Z
         gram[np.diag_indices(len(gram))] += self.regularization
         self.item_vectors_ = np.ascontiguousarray(
             np.linalg.solve(gram, np.asarray(other.T @ Z).T).T, dtype=np.float32
         )
 
-    def _row_vectors(self, rows: sp.csr_matrix) -> Factors:
-        A = self._rows(rows)
+    def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:
+        A = self._rows(rows, users)
         first = np.asarray(A @ self.projections_)
         second = np.asarray(A.multiply(A) @ (self.projections_**2))
         z = 0.5 * (first**2 - second) / np.sqrt(first.shape[1])
         return np.hstack([z, first / np.sqrt(first.shape[1]), np.ones((len(z), 1))])
 
     def _check_state(self) -> None:
-        features, width = self._items(self.n_items_).shape[1], self.projections_.shape[-1]
+        self._check_people()
+        features, width = self._width(self.n_items_), self.projections_.shape[-1]
         expect("projections_", self.projections_, (features, width), np.float64)
         expect("item_vectors_", self.item_vectors_, (self.n_items_, 2 * width + 1), np.float32)

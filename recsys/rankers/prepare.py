@@ -1,4 +1,4 @@
-"""What a ranker can use of the data beyond who liked what: item features, and the order of likes."""
+"""What a ranker can use of the data beyond who liked what: features of both sides, and times."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ BY_TIME = ("half-profile-time", "temporal")
 
 
 def prepare(ranker: Any, data: Interactions, protocol: str | None = None) -> Any:
-    """Give a ranker the item features, and the times for validation if they are what it will face.
+    """Give a ranker the features there are, and the times for validation if they are what it will face.
 
     Parameters
     ----------
     ranker : unfitted ranker
-        Takes what it has a method for: `set_item_features`, `set_times`.
+        Takes what it has a method for: `set_item_features`, `set_user_features`, `set_times`.
     data : Interactions
     protocol : str, optional
         How it will be evaluated; None for use, where the future is predicted if there are times.
@@ -32,18 +32,21 @@ def prepare(ranker: Any, data: Interactions, protocol: str | None = None) -> Any
     The ranker itself.
     """
     if hasattr(ranker, "set_item_features"):
-        ranker.set_item_features(item_matrix(data))
+        ranker.set_item_features(features_of(data.item_features))
+    if hasattr(ranker, "set_user_features"):
+        # beside a history they cost a little accuracy: for those who have none
+        cold = bool((np.diff(data.matrix.indptr) == 0).any())
+        ranker.set_user_features(features_of(data.user_features) if cold else None)
     if hasattr(ranker, "set_times"):
         wanted = data.time is not None and (protocol is None or protocol in BY_TIME)
         ranker.set_times(time_matrix(data) if wanted else None)
     return ranker
 
 
-def item_matrix(data: Interactions) -> sp.csr_matrix | None:
-    """Return the items' features, (items, features), without names such as titles; None without any."""
-    if data.item_features is None:
+def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
+    """Return a table as features, (rows, features), without names such as titles; None without any."""
+    if table is None:
         return None
-    table = data.item_features
     kept = [
         column
         for column in table.columns

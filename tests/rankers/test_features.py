@@ -179,3 +179,49 @@ def test_auto_chooses_on_hidden_halves_only(liked):
     assert max(figures.values()) == figures[list(figures)[-1]]  # the blend is not worse than its parts
     tiny = make_ranker("auto").fit(sp.csr_matrix(np.eye(4)))
     assert tiny.part_names_ == ["cf-komd"]
+
+
+@pytest.fixture(scope="module")
+def tastes():
+    """200 users of two tastes, which their features tell; the last ten have no likes."""
+    rng = np.random.default_rng(3)
+    taste = rng.integers(0, 2, 200)
+    side = np.repeat([0, 1], 15)
+    R = (rng.random((200, 30)) < np.where(taste[:, None] == side[None], 0.4, 0.04)) * 1.0
+    R[190:] = 0
+    F = np.column_stack([taste == 0, taste == 1]).astype(float)
+    return sp.csr_matrix(R), F, taste, side
+
+
+FEATURED = ["fm", "hofm", "bilinear", "pairnet", "all-subsets", "random-features"]
+
+
+@pytest.mark.parametrize("name", FEATURED)
+def test_users_without_likes_are_ranked_by_their_features(name, tastes, tmp_path):
+    R, F, taste, side = tastes
+    ranker = make_ranker(name).set_user_features(F).fit(R, show_progress=False)
+    users = np.arange(190, 200)
+    ids, _ = found = ranker.recommend(users, R[users], N=5)
+    assert not found.fallback.any()
+    assert (side[ids] == taste[users][:, None]).mean() > 0.9
+    assert "cold-users" in ranker.capabilities
+    ranker.save(tmp_path / "x")
+    again = load_ranker(tmp_path / "x")
+    np.testing.assert_array_equal(again.scores(users, R[users]), ranker.scores(users, R[users]))
+    # a row that is folded in has no features: with nothing liked it gets what is popular
+    assert ranker.recommend(0, R[199], recalculate_user=True).fallback
+    if "explain" in ranker.capabilities:
+        for user in (5, 199):
+            item = int(ranker.recommend(user, R[user], N=1).ids[0])
+            why = ranker.explain(user, R[user], item, N=30)
+            total = why.bias + sum(share for _, share in why.contributions)
+            assert total == pytest.approx(why.score, rel=1e-5, abs=1e-5)
+            assert why.score == pytest.approx(float(ranker.scores(user, R[user])[0, item]), rel=1e-5)
+
+
+def test_wrong_user_features_are_refused(tastes):
+    R, F, _, _ = tastes
+    with pytest.raises(InputError, match="user_features have 7 rows for 200 users"):
+        make_ranker("fm").set_user_features(F[:7]).fit(R)
+    with pytest.raises(InputError, match="user_features hold NaN or infinity"):
+        make_ranker("fm").set_user_features(F + np.inf)

@@ -9,7 +9,7 @@ from recsys import InputError, make_ranker
 from recsys.data import Interactions
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_bundle, prepare
-from recsys.rankers.prepare import item_matrix, time_matrix
+from recsys.rankers.prepare import features_of, time_matrix
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def data():
 
 
 def test_titles_and_names_are_no_features(data):
-    F = item_matrix(data)
+    F = features_of(data.item_features)
     assert F.shape == (data.n_items, 8 + 3)  # years in eighths, three genres
     ranker = prepare(make_ranker("fm", factors=2, iterations=1), data)
     assert ranker.item_features_.shape == F.shape
