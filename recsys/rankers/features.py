@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from recsys.checks import check_choice, check_integer, check_real
 from recsys.features import RandomKernelMap
-from recsys.fm import AllSubsetsClassifier
+from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
 from recsys.fm._relational import PairTerm
 from recsys.links import FactorizedBilinear, PairFactorizationMachine, PairNet
 from recsys.rankers._features import Factors, FeatureRanker, products
@@ -51,6 +51,12 @@ class _Pairs(FeatureRanker):
         self._keep(model.terms_, B)
 
 
+def _term(P: Factors, d: int, degree: int) -> PairTerm:
+    """Return a machine's order over rows of d features and items."""
+    whole = np.ones(degree + 1)
+    return PairTerm(whole, np.array(P[:d]), np.array(P[d:]), np.ones(P.shape[1]))
+
+
 @RANKERS.add("fm")
 @dataclass(eq=False)
 class FM(_Pairs):
@@ -64,6 +70,9 @@ class FM(_Pairs):
         Items not liked that are drawn for each liked one.
     iterations : int ≥ 1
     random_state : int ≥ 0
+    loss : "logistic", "bpr" or "auc"
+        Of pairs of history and item alone, by coordinate descent; or of a liked one against one that is
+        not (logistic, squared hinge), by AdaGrad, which takes longer.
 
     Notes
     -----
@@ -72,13 +81,36 @@ class FM(_Pairs):
 
     name = "fm"
 
+    loss: str = "logistic"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("loss", self.loss, ("logistic", "bpr", "auc"))
+
+    def _order(self) -> int:
+        return 2
+
     def _model(self, **common: Any) -> Any:
-        return PairFactorizationMachine(degree=2, **common)
+        return PairFactorizationMachine(degree=self._order(), **common)
+
+    def _train(self, A: sp.csr_matrix, B: sp.csr_matrix, pairs: NDArray[np.int64], y: Any) -> None:
+        if self.loss == "logistic":
+            super()._train(A, B, pairs, y)
+            return
+        m, d = self._order(), A.shape[1]
+        model = FactorizationMachineClassifier(
+            degree=m, n_components=self.factors, alpha=self.regularization, beta=self.regularization,
+            loss=self.loss, solver="adagrad", max_iter=self.iterations, batch_size=8,
+            random_state=self.random_state,
+        ).fit(sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr"), y)  # fmt: skip
+        terms = [_term(model.w_[:, None], d, 1)]
+        terms += [_term(P[0], d, t) for t, P in enumerate(model.P_, 2)]
+        self._keep(terms, B)
 
 
 @RANKERS.add("hofm")
 @dataclass(eq=False)
-class HOFM(_Pairs):
+class HOFM(FM):
     """A factorization machine of any order on history and item.
 
     Parameters
@@ -97,8 +129,8 @@ class HOFM(_Pairs):
         super()._check_parameters()
         check_integer("degree", self.degree, 2, 6)
 
-    def _model(self, **common: Any) -> Any:
-        return PairFactorizationMachine(degree=self.degree, **common)
+    def _order(self) -> int:
+        return self.degree
 
 
 @RANKERS.add("bilinear")
@@ -106,7 +138,7 @@ class HOFM(_Pairs):
 class Bilinear(_Pairs):
     """Low-rank bilinear scores of history and item, aᵀUVᵀb.
 
-    Parameters are those of `fm`.
+    Parameters are those of `fm`, but for `loss`.
     """
 
     name = "bilinear"
@@ -117,13 +149,24 @@ class Bilinear(_Pairs):
 
 @RANKERS.add("pairnet")
 @dataclass(eq=False)
-class PairNetRanker(HOFM):
+class PairNetRanker(_Pairs):
     """A pairwise network: interactions across history and item only, of order 2 to `degree`.
 
-    Parameters are those of `hofm`.
+    Parameters
+    ----------
+    degree : int ≥ 2
+
+    The others are those of `fm`, but for `loss`.
     """
 
+    factors: int = 12
+    degree: int = 3
+
     name = "pairnet"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("degree", self.degree, 2, 6)
 
     def _model(self, **common: Any) -> Any:
         return PairNet(degree=self.degree, **common)
@@ -147,7 +190,7 @@ class AllSubsets(FeatureRanker):
 
     factors: int = 12
     regularization: float = 1e-5
-    loss: str = "logistic"
+    loss: str = "bpr"
     negatives: int = 3
     iterations: int = 6
     learning_rate: float = 0.1
