@@ -34,7 +34,7 @@ SETTINGS: dict[str, tuple[int, tuple[str, ...]]] = {
     "filmtrust/half-profile": (5, ()),
     "bookcrossing/half-profile": (5, ()),
     "movielens-1m/half-profile": (2, ("bilinear",)),
-    "ciaodvd/half-profile": (2, ("slim", "bilinear")),
+    "ciaodvd/half-profile": (2, ("ease", "slim", "bilinear")),
     "gowalla/half-profile": (1, ("ease", "slim", "bilinear", "cf-komd:kernel=mdnf", "cf-komd:kernel=mcnf")),
 }  # fmt: skip
 TUNED = ("setting", "peer", "model", "validation", "seconds")

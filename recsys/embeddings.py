@@ -104,22 +104,20 @@ class ItemIndex:
         except ImportError as error:
             raise InputError("an index needs usearch: pip install 'recsys[index]'") from error
         self._items = np.ascontiguousarray(items, dtype=np.float32)
-        # one more coordinate turns the largest product into the nearest direction
-        norms = np.linalg.norm(self._items, axis=1)
-        self._top = float(norms.max(initial=1e-12))
-        extra = np.sqrt(np.maximum(self._top**2 - norms**2, 0.0))[:, None].astype(np.float32)
+        # the product itself as the metric: turned into a direction by one more coordinate, items of
+        # much larger vectors than others hide them (recall 0.75 instead of 1.00 on Gowalla)
         self._index = Index(
-            ndim=items.shape[1] + 1, metric="cos", dtype="f32", connectivity=connectivity,
+            ndim=items.shape[1], metric="ip", dtype="f32", connectivity=connectivity,
             expansion_add=expansion, expansion_search=expansion,
         )  # fmt: skip
-        self._index.add(np.arange(len(items)), np.hstack([self._items, extra]))
+        self._index.add(np.arange(len(items)), self._items)
 
     def search(self, users: Vectors, N: int = 10) -> tuple[NDArray[np.int64], Vectors]:
         """Return ids and inner products of the best items of each user, (users, N), best first."""
         N = min(check_integer("N", N, 1), len(self._items))
-        queries = np.hstack([np.atleast_2d(users), np.zeros((len(np.atleast_2d(users)), 1))])
-        found = self._index.search(queries.astype(np.float32), N)
+        queries = np.ascontiguousarray(np.atleast_2d(users), dtype=np.float32)
+        found = self._index.search(queries, N)
         ids = np.asarray(found.keys, dtype=np.int64).reshape(len(queries), -1)
-        products = np.einsum("uf,unf->un", np.atleast_2d(users), self._items[ids]).astype(np.float32)
+        products = np.einsum("uf,unf->un", queries, self._items[ids]).astype(np.float32)
         order = np.argsort(-products, axis=1, kind="stable")
         return np.take_along_axis(ids, order, 1), np.take_along_axis(products, order, 1)
