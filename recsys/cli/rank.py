@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import typer
 
 from recsys.base import Recommendations
-from recsys.checks import check_integer, check_real
+from recsys.checks import check_integer
 from recsys.cli import terminal
 from recsys.cli.app import app
 from recsys.cli.lists import COLUMNS, Line, write_lists
@@ -38,8 +38,8 @@ from recsys.cli.options import (
 )
 from recsys.data import Interactions
 from recsys.errors import InputError
-from recsys.explain import mmr, overlap, steer
-from recsys.explain.steering import POOL
+from recsys.explain import similar as similar_items
+from recsys.explain import steer
 from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
 
 USERS = 4096  # whose lists are held at once
@@ -153,18 +153,11 @@ def similar(
     bundle = load_bundle(ranker)
     index = int(Interactions.lookup("item", bundle.item_ids, [item])[0])
     check_integer("-n", number, 1)
-    check_real("--diversity", diversity, 0.0, 1.0)
-    only, left_out = _items(bundle, items), _items(bundle, filter_items)
-    if only is not None and left_out is not None:
-        raise InputError("pass --items or --filter-items, not both")
-    allowed: dict[str, Any] = {"filter_items": [index, *(left_out or [])]}
-    if only is not None:
-        allowed = {"items": [k for k in only if k != index]}
-    enough = max(number, POOL) if diversity else number
-    ids, scores = bundle.ranker.similar_items(index, N=enough, **allowed)
-    if diversity and len(ids):
-        order = mmr(scores, overlap(bundle.user_items.tocsc(), ids), number, diversity)
-        ids, scores = ids[order], scores[order]
+    ids, scores = similar_items(
+        bundle.ranker, index, number, diversity=diversity,
+        item_users=bundle.user_items.tocsc() if diversity else None,
+        items=_items(bundle, items), filter_items=_items(bundle, filter_items),
+    )  # fmt: skip
     lines = [
         (place + 1, bundle.item_ids[i], bundle.titles[i], f"{score:.4g}")
         for place, (i, score) in enumerate(zip(ids, scores, strict=True))

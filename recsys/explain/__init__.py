@@ -8,7 +8,7 @@ from recsys.explain.people import ItemRule, item_rule
 from recsys.explain.reasons import Change, Reasons, because, changes, listing, reasons
 from recsys.explain.rule import Rule, agreement, rule_weight, signed_weights
 from recsys.explain.search import search_rule
-from recsys.explain.steering import overlap, steer
+from recsys.explain.steering import overlap, similar, steer
 from recsys.explain.taste import TasteRule, taste_rule
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "rule_weight",
     "search_rule",
     "signed_weights",
+    "similar",
     "steer",
     "tail_items",
     "taste_rule",

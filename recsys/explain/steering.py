@@ -77,7 +77,7 @@ def steer(
     """
     N = check_integer("N", N, 1)
     check_real("aversion", aversion, 0.0)
-    check_real("diversity", diversity, 0.0, 1.0)
+    _check_diversity(diversity, item_users)
     if np.ndim(userid) != 0:
         raise InputError("steer takes one user at a time")
     away = np.unique(check_ids("dislikes", dislikes, getattr(ranker, "n_items_", None)))
@@ -87,8 +87,6 @@ def steer(
     }  # fmt: skip
     if len(away) == 0 and diversity == 0.0:
         return ranker.recommend(userid, user_items, N=N, **options)
-    if diversity and item_users is None:
-        raise InputError("diversity needs item_users: the histories, as a CSC matrix")
     enough = max(N, POOL) if diversity else N
     if len(away) == 0:
         found = ranker.recommend(userid, user_items, N=enough, **options)
@@ -101,6 +99,39 @@ def steer(
         order = mmr(scores, overlap(item_users, ids), N, diversity)
         ids, scores = ids[order], scores[order]
     return Recommendations(ids, scores, found.fallback)
+
+
+def similar(
+    ranker: Ranker, item: int, N: int = 10, *, diversity: float = 0.0, item_users: Any = None,
+    filter_items: ArrayLike | None = None, items: ArrayLike | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:  # fmt: skip
+    """Return the items most similar to one, itself left out, varied as by `steer`.
+
+    Raises
+    ------
+    InputError, NotFittedError
+        As `similar_items`; for a diversity out of range or without `item_users`.
+    """
+    N = check_integer("N", N, 1)
+    _check_diversity(diversity, item_users)
+    if items is not None and filter_items is not None:
+        raise InputError("pass filter_items or items, not both")
+    allowed: dict[str, Any] = {
+        "filter_items": [item, *np.atleast_1d(() if filter_items is None else filter_items)]
+    }
+    if items is not None:
+        allowed = {"items": [k for k in np.atleast_1d(items) if k != item]}
+    ids, scores = ranker.similar_items(item, N=max(N, POOL) if diversity else N, **allowed)
+    if diversity and len(ids):
+        order = mmr(scores, overlap(item_users, ids), N, diversity)
+        ids, scores = ids[order], scores[order]
+    return ids, scores
+
+
+def _check_diversity(diversity: float, item_users: Any) -> None:
+    check_real("diversity", diversity, 0.0, 1.0)
+    if diversity and item_users is None:
+        raise InputError("diversity needs item_users: the histories, as a CSC matrix")
 
 
 def _averse(

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from recsys import __version__
 from recsys.errors import InputError
-from recsys.explain import mmr, overlap, reasons, steer
-from recsys.explain.steering import POOL
+from recsys.explain import reasons, steer
+from recsys.explain import similar as similar_items
 from recsys.service.limits import Guard, Metrics
 from recsys.service.model import Holder, Served
 
@@ -158,16 +158,11 @@ def create_app(
         served = holder.current
         index = _item(served, near.item)
         allowed, strange = _allowed(served, near)
-        if "items" in allowed:
-            allowed["items"] = [k for k in allowed["items"] if k != index]
-        else:
-            allowed["filter_items"] = [index, *allowed.get("filter_items", [])]
-        enough = max(near.n, POOL) if near.diversity else near.n
-        ids, scores = served.bundle.ranker.similar_items(index, N=enough, **allowed)
-        if near.diversity and len(ids):
-            order = mmr(scores, overlap(served.item_users, ids), near.n, near.diversity)
-            ids, scores = ids[order], scores[order]
-        return JSONResponse({"items": _named(served, ids, scores), "unknown": strange})
+        found = similar_items(
+            served.bundle.ranker, index, near.n, diversity=near.diversity,
+            item_users=served.item_users, **allowed,
+        )  # fmt: skip
+        return JSONResponse({"items": _named(served, *found), "unknown": strange})
 
     @app.post("/explain")
     async def explain(why: Why) -> JSONResponse:

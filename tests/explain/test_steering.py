@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
-from recsys.explain import list_diversity, overlap, steer
+from recsys.explain import list_diversity, overlap, similar, steer
 
 
 @pytest.fixture
@@ -79,3 +79,16 @@ def test_bad_wishes_are_refused(ranker, liked):
     if "fold-in" not in factors.capabilities:
         with pytest.raises(InputError, match="aversion=0"):
             steer(factors, 3, liked[3], 5, dislikes=[1])
+
+
+def test_similar_items_leave_the_item_out_and_keep_the_filters(ranker, liked):
+    plain, scores = similar(ranker, 4, 6)
+    assert 4 not in plain and (np.diff(scores) <= 0).all()
+    assert set(similar(ranker, 4, 40, items=[4, 1, 2])[0]) == {1, 2}
+    assert set(similar(ranker, 4, 6, filter_items=[int(plain[0])])[0]).isdisjoint({4, plain[0]})
+    varied, _ = similar(ranker, 4, 6, diversity=0.9, item_users=liked.tocsc())
+    assert len(set(varied)) == 6 and list(varied) != list(plain)
+    with pytest.raises(InputError, match="not both"):
+        similar(ranker, 4, 6, items=[1], filter_items=[2])
+    with pytest.raises(InputError, match="item_users"):
+        similar(ranker, 4, 6, diversity=0.5)

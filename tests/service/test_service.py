@@ -9,23 +9,10 @@ pytest.importorskip("httpx2")
 from starlette.testclient import TestClient
 
 from recsys import make_ranker
-from recsys.data import load_dataset
 from recsys.rankers import fit_bundle
 from recsys.service import create_app
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def data():
-    return load_dataset("sample")
-
-
-@pytest.fixture(scope="module")
-def path(data, tmp_path_factory):
-    file = tmp_path_factory.mktemp("service") / "model.recsys"
-    fit_bundle(make_ranker("cf-komd"), data, show_progress=False).save(file)
-    return file
 
 
 @pytest.fixture

@@ -30,18 +30,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
-def data():
-    return load_dataset("sample")
-
-
-@pytest.fixture(scope="module")
-def path(data, tmp_path_factory):
-    file = tmp_path_factory.mktemp("attack") / "model.recsys"
-    fit_bundle(make_ranker("cf-komd"), data, show_progress=False).save(file)
-    return file
-
-
-@pytest.fixture(scope="module")
 def client(path):
     with TestClient(create_app(path, reload_seconds=60), raise_server_exceptions=False) as client:
         yield client
