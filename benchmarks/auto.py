@@ -25,7 +25,7 @@ METRICS = ("auc", "ndcg@10", "map@10")
 KERNELS = ("linear", "hp", "tanimoto", "mc", "md", "mdnf", "mcnf")
 PEERS = (
     "popularity", "ease", "als", "bpr", "slim", "msdw:sharpening=0",
-    *(f"cf-komd:kernel={kernel}" for kernel in KERNELS), "bilinear",
+    *(f"cf-komd:kernel={kernel}" for kernel in KERNELS),
 )  # fmt: skip
 # (dataset, protocol): folds, peers left out (memory or hours)
 SETTINGS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -33,9 +33,9 @@ SETTINGS: dict[str, tuple[int, tuple[str, ...]]] = {
     "movielens/half-profile-time": (5, ()),
     "filmtrust/half-profile": (5, ()),
     "bookcrossing/half-profile": (5, ()),
-    "movielens-1m/half-profile": (2, ("bilinear",)),
-    "ciaodvd/half-profile": (2, ("ease", "slim", "bilinear")),
-    "gowalla/half-profile": (1, ("ease", "slim", "bilinear", "cf-komd:kernel=mdnf", "cf-komd:kernel=mcnf")),
+    "movielens-1m/half-profile": (2, ()),
+    "ciaodvd/half-profile": (2, ("ease", "slim")),
+    "gowalla/half-profile": (1, ("ease", "slim", "cf-komd:kernel=mdnf", "cf-komd:kernel=mcnf")),
 }  # fmt: skip
 TUNED = ("setting", "peer", "model", "validation", "seconds")
 FIGURES = (
