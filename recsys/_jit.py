@@ -19,6 +19,8 @@ from typing import Any
 import numba
 import platformdirs
 
+from recsys.errors import InputError
+
 
 def _digest() -> str:
     root = Path(__file__).parent
@@ -64,11 +66,34 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return decorate if function is None else decorate(function)
 
 
+_state = {"used": False, "forked": False}
+
+
+def _after_fork() -> None:
+    _state["forked"] = _state["used"]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @contextmanager
 def parallel(threads: int | None = None) -> Iterator[int]:
-    """Hold the process-wide lock around a `prange` kernel, with `threads` numba threads."""
+    """Hold the process-wide lock around a `prange` kernel, with `threads` numba threads.
+
+    Raises
+    ------
+    InputError
+        In a process forked from one that has run such kernels: their threads are not there.
+    """
+    if _state["forked"]:  # looked at first: the lock may have been held when the fork happened
+        raise InputError(
+            "this process was forked after recsys had used its threads, which a fork does not keep: "
+            "start processes by 'spawn' or 'forkserver'"
+        )
     limit = numba.config.NUMBA_NUM_THREADS
     with _PARALLEL_LOCK:
+        _state["used"] = True
         before = numba.get_num_threads()
         wanted = before if threads is None else max(1, min(threads, limit))
         numba.set_num_threads(wanted)

@@ -124,3 +124,29 @@ def test_eight_threads_on_one_ranker(layer):
         if layer == "omp" and "No threading layer" in str(error):
             pytest.skip("no OpenMP here")
         raise
+
+
+FORKED = """
+import os, sys, warnings, numpy as np, scipy.sparse as sp
+warnings.simplefilter("ignore")
+from recsys import InputError, make_ranker
+X = sp.csr_matrix((np.random.default_rng(0).random((300, 200)) < 0.1) * 1.0)
+ranker = make_ranker("cf-komd").fit(X)
+one = ranker.recommend(3, X[3], N=5).ids.tolist()
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        if ranker.recommend(3, X[3], N=5).ids.tolist() == one:  # serial: needs no thread
+            code = 2
+            ranker.scores(np.arange(50), X[:50])
+    except InputError as error:
+        code = 0 if "spawn" in str(error) else 3
+    os._exit(code)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_fork_after_a_fit_is_told_what_to_do():
+    done = subprocess.run([sys.executable, "-c", FORKED], timeout=120, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
