@@ -45,7 +45,7 @@ def candidates(
 
 
 def top_n(
-    scores: NDArray[np.float32],
+    scores: NDArray[np.floating],
     rows: sp.csr_matrix,
     skip_liked: bool,
     mask: NDArray[np.uint8],
@@ -54,8 +54,14 @@ def top_n(
 ) -> None:
     """Fill ids and best (both (rows, N)) with each row's best candidates.
 
-    Equal scores go by index. One row runs serially, without the lock.
+    Equal scores go by index; the order is that of the scores' own precision. One row runs serially,
+    without the lock.
     """
+    if scores.dtype != best.dtype:
+        wide = best.astype(scores.dtype)
+        top_n(scores, rows, skip_liked, mask, ids, wide)
+        best[:] = wide
+        return
     arrays = (scores, rows.indptr, rows.indices, skip_liked, mask, ids, best)
     if len(scores) <= 1:
         _top_rows(0, 1, *arrays)

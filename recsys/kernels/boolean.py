@@ -10,6 +10,8 @@ from scipy.special import gammaln
 from recsys.checks import check_integer
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.pairs import (
+    AT_EMPTY,
+    AT_FULL,
     CONJUNCTION,
     CONJUNCTION_L,
     DISJUNCTION,
@@ -78,13 +80,16 @@ class MonotoneDisjunctive(OneDegree):
     """
 
     def plan(self, n: int) -> Plan:
-        """Tabulate h for k = 0…n."""
+        """Tabulate h for k = 0…n, and 1 − h, which keeps its digits where h is close to 1."""
         d = check_integer("degree", self.degree, 1, n)
         if d == 1:  # ⟨x,z⟩: exact, where shares would leave 1e-16 for vectors without a common one
             return Plan(LINEAR, np.zeros(4), np.zeros(1), whole=True)
         scale = gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1)
-        table = shares_hit(n, d)
-        return Plan(DISJUNCTION, np.zeros(4), table, float(scale), zero_at_zero=False, whole=True)
+        table = np.concatenate([shares_hit(n, d), shares_missed(n, d)])
+        par = np.array([n, 0.0, 0.0, 0.0])
+        return Plan(
+            DISJUNCTION, par, table, float(scale), zero_at_zero=False, whole=True, crowding=AT_FULL
+        )
 
 
 @KERNELS.add("negation")
@@ -94,7 +99,8 @@ class Negation(Kernel):
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
-        return Plan(NEGATION, np.array([n, 0.0, 0.0, 0.0]), np.zeros(1), zero_at_zero=False, whole=True)
+        par = np.array([n, 0.0, 0.0, 0.0])
+        return Plan(NEGATION, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
 
 @KERNELS.add("literal")
@@ -104,7 +110,8 @@ class Literal(Kernel):
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
-        return Plan(LITERAL, np.array([n, 0.0, 0.0, 0.0]), np.zeros(1), zero_at_zero=False, whole=True)
+        par = np.array([n, 0.0, 0.0, 0.0])
+        return Plan(LITERAL, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
 
 @KERNELS.add("c")
@@ -126,7 +133,10 @@ class Conjunctive(OneDegree):
         """Tabulate log C(k, degree) for k = 0…n."""
         check_integer("degree", self.degree, 1, n)
         par, table = np.array([n, 0.0, 0.0, 0.0]), log_binomials(n, self.degree)
-        return Plan(CONJUNCTION_L, par, table, logarithmic=True, zero_at_zero=False, whole=True)
+        return Plan(
+            CONJUNCTION_L, par, table,
+            logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
+        )  # fmt: skip
 
 
 @KERNELS.add("d")
@@ -150,7 +160,8 @@ class Disjunctive(OneDegree):
         logs = log_binomials(n, d)
         par = np.array([n, 0.5**d, d, 0.0])
         scale = float(logs[n] + d * np.log(2.0))
-        return Plan(DISJUNCTION_L, par, np.exp(logs - logs[n]), scale, zero_at_zero=False, whole=True)
+        table = np.exp(logs - logs[n])
+        return Plan(DISJUNCTION_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
 
 def log_binomials(n: int, c: int) -> np.ndarray:
@@ -163,6 +174,13 @@ def log_binomials(n: int, c: int) -> np.ndarray:
     out = np.full(n + 1, -np.inf)
     out[c:] = np.concatenate(([0.0], np.cumsum(np.log(k) - np.log(k - c)))).astype(np.float64)
     return out
+
+
+def shares_missed(n: int, d: int) -> np.ndarray:
+    """Return C(n−k, d)/C(n, d) for k = 0…n, accurate to the last digits; (n + 1,) float64."""
+    k = np.arange(n, dtype=np.longdouble)
+    ratio = np.maximum(n - k - d, 0) / (n - k)
+    return np.concatenate(([np.longdouble(1)], np.cumprod(ratio))).astype(np.float64)
 
 
 def shares_hit(n: int, d: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from recsys.checks import check_integer, check_real
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.pairs import LINEAR, POWER, RBF, TANIMOTO, Plan
+from recsys.kernels.pairs import AT_EMPTY, LINEAR, POWER, RBF, TANIMOTO, Plan
 
 NO_TABLE = np.zeros(1)
 
@@ -103,7 +103,7 @@ class RBF_(Kernel):
     def plan(self, n: int) -> Plan:
         """Resolve the default gamma."""
         par = np.array([1.0 / n if self.gamma is None else self.gamma, 0.0, 0.0, 0.0])
-        return Plan(RBF, par, NO_TABLE, zero_at_zero=False)
+        return Plan(RBF, par, NO_TABLE, zero_at_zero=False, crowding=AT_EMPTY)
 
 
 @KERNELS.add("tanimoto")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.pairs import scaled, weights
+from recsys.kernels.pairs import Centre, Plan, centre, centred, scaled, weights
 
 
 def item_gram(
@@ -43,16 +43,62 @@ def item_gram(
     InputError
         If the matrix would not fit the memory that is free, or a parameter does not fit n.
     """
+    plan = kernel.plan(user_items.shape[0])
+    out = _build(user_items, plan, normalize, None)
+    if not np.isfinite(out).all():
+        raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
+    return out
+
+
+def centred_item_gram(
+    user_items: sp.csr_matrix, kernel: Kernel
+) -> tuple[NDArray[np.floating], NDArray[np.float64] | None]:
+    """Return the normalised item matrix in the form that keeps its digits, and how to undo that.
+
+    Where the kernel's values tend to 1 on these items (disjunctions of high degree, kernels of
+    literals on sparse data), 1 − K has lost its digits long before K leaves float32. There the matrix is
+    centred on a reference vector, K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ, which changes neither a program over a simplex
+    nor a ranking by scores less a mean of others (`recsys.kernels.pairs.centre`).
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        As in `item_gram`.
+    kernel : Kernel
+
+    Returns
+    -------
+    gram : (items, items), symmetric
+        K or K'; float32, or float64 where entries of K' leave its range.
+    offsets : (items,) float64 or None
+        t; None where the matrix is K itself.
+
+    Raises
+    ------
+    InputError
+        As `item_gram`.
+    """
+    plan = kernel.plan(user_items.shape[0])
+    sizes = np.bincount(user_items.indices, minlength=user_items.shape[1]).astype(np.int64)
+    around = centre(plan, sizes)
+    gram = _build(user_items, plan, True, around)
+    return gram, None if around is None else 0.5 - around.short
+
+
+def _build(
+    user_items: sp.csr_matrix, plan: Plan, normalize: bool, around: Centre | None
+) -> NDArray[np.floating]:
     users, items = user_items.shape
-    need = 4 * items * items
-    check_memory(need, f"the item × item matrix of {items:,} items")
-    plan = kernel.plan(users)
+    dtype = np.float32 if around is None else around.dtype
+    check_memory(np.dtype(dtype).itemsize * items * items, f"the item × item matrix of {items:,} items")
     csc = columns(user_items)
     sizes = np.diff(csc.indptr).astype(np.int64)
     w = weights(plan, sizes, normalize)
     if not normalize and not plan.logarithmic:
         w = np.full(items, np.exp(0.5 * plan.log_scale))
-    out = np.zeros((items, items), dtype=np.float32)
+    out = np.zeros((items, items), dtype=dtype)
+    short = np.zeros(0) if around is None else around.short
+    missed = np.zeros(0) if around is None else around.missed
     with parallel() as threads:
         _fill(
             user_items.indptr,
@@ -65,19 +111,23 @@ def item_gram(
             plan.logarithmic,
             plan.zero_at_zero,
             w,
+            short,
+            missed,
             plan.par,
             plan.table,
             out,
             threads,
         )
         _mirror(out)
-    if normalize:
-        unseen = np.flatnonzero(sizes == 0)
+    unseen = np.flatnonzero(sizes == 0)
+    if around is not None:  # K' of two vectors of which one is null is the other's 1 − K(·, r)
+        np.fill_diagonal(out, 2.0 * short)
+        out[unseen], out[:, unseen] = short, short[:, None]
+        out[unseen, unseen] = 2.0
+    elif normalize:
         out[unseen] = 0.0
         out[:, unseen] = 0.0
         np.fill_diagonal(out, 1.0)
-    if not np.isfinite(out).all():
-        raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
     return out
 
 
@@ -134,6 +184,8 @@ def _fill(
     logarithmic,
     zero_at_zero,
     w,
+    short,
+    missed,
     par,
     table,
     out,
@@ -146,7 +198,16 @@ def _fill(
             for k in range(item_ptr[i], item_ptr[i + 1]):
                 for p in range(position[k] + 1, indptr[item_users[k] + 1]):
                     count[indices[p]] += 1
-            _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out)
+            if len(short):
+                a, wi, ei, mi = sizes[i], w[i], short[i], missed[i]
+                for j in range(i + 1, m):
+                    out[i, j] = centred(
+                        code, logarithmic, count[j], a, sizes[j], wi, w[j], ei, short[j], mi, missed[j],
+                        par, table,
+                    )  # fmt: skip
+                count[i + 1 :] = 0
+            else:
+                _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out)
 
 
 @jit

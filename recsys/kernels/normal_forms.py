@@ -17,11 +17,14 @@ from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.boolean import log_binomials
 from recsys.kernels.pairs import (
+    AT_EMPTY,
+    AT_FULL,
     CONJUNCTION_OF_D,
     CONJUNCTION_OF_DL,
     HIT,
     HIT_L,
     HIT_SUM,
+    NOWHERE,
     Plan,
 )
 
@@ -86,7 +89,9 @@ class MonotoneDNF(_NormalForm):
         self._check_clauses(logs[n])
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
         scale = _log_choose(logs[n], self.d)
-        return Plan(HIT, par, np.exp(logs - logs[n]), scale, zero_at_zero=self.d == 1, whole=True)
+        table = np.exp(logs - logs[n])
+        crowding = AT_FULL if self.d > 1 else NOWHERE
+        return Plan(HIT, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
 
 
 @KERNELS.add("dnf")
@@ -115,9 +120,8 @@ class DNF(_NormalForm):
         size = float(logs[n] + self.c * LOG2)
         self._check_clauses(size)
         par = np.array([n, _unit(size), self.d, 0.0])
-        return Plan(
-            HIT_L, par, np.exp(logs - size), _log_choose(size, self.d), zero_at_zero=False, whole=True
-        )
+        table, scale = np.exp(logs - size), _log_choose(size, self.d)
+        return Plan(HIT_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
 
 @KERNELS.add("mcnf")
@@ -144,7 +148,10 @@ class MonotoneCNF(_NormalForm):
         self._check_width("d", n)
         table = np.append(np.arange(n + 1) / n, log_binomials(n, self.d)[n])
         par = np.array([n, 1.0 / n, self.d, self.c])
-        return Plan(CONJUNCTION_OF_D, par, table, logarithmic=True, zero_at_zero=False, whole=True)
+        return Plan(
+            CONJUNCTION_OF_D, par, table,
+            logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_FULL,
+        )  # fmt: skip
 
 
 @KERNELS.add("cnf")
@@ -170,7 +177,10 @@ class CNF(_NormalForm):
         logs = log_binomials(n, self.d)
         table = np.append(np.exp(logs - logs[n]), logs[n] + self.d * LOG2)
         par = np.array([n, 0.5**self.d, self.d, self.c])
-        return Plan(CONJUNCTION_OF_DL, par, table, logarithmic=True, zero_at_zero=False, whole=True)
+        return Plan(
+            CONJUNCTION_OF_DL, par, table,
+            logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
+        )  # fmt: skip
 
 
 @KERNELS.add("mdnf-sum")
@@ -204,4 +214,5 @@ class MonotoneDNFSum(_NormalForm):
         scale = float(np.logaddexp.reduce(terms))
         table = np.concatenate([np.exp(logs - logs[n]), np.exp(terms - scale)])
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
-        return Plan(HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, whole=True)
+        crowding = AT_FULL if self.d > 1 else NOWHERE
+        return Plan(HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)

@@ -19,6 +19,9 @@ LINEAR, POWER, RBF, TANIMOTO, CONJUNCTION, DISJUNCTION = range(6)
 NEGATION, LITERAL, CONJUNCTION_L, DISJUNCTION_L = range(6, 10)
 HIT, HIT_L, HIT_SUM, CONJUNCTION_OF_D, CONJUNCTION_OF_DL = range(10, 15)
 
+# The vector that values crowd around: all ones, or none.
+NOWHERE, AT_FULL, AT_EMPTY = range(3)
+
 
 class Plan(NamedTuple):
     """A kernel, ready for evaluation on vectors of dimension n.
@@ -39,6 +42,9 @@ class Plan(NamedTuple):
         Whether vectors without a common element have value 0.
     whole : bool
         Whether raw values are counts: whole numbers.
+    crowding : int
+        AT_FULL or AT_EMPTY if normalised values tend to 1 around that vector as the degree or n
+        grows, and `centred` serves the kernel; NOWHERE otherwise.
     """
 
     code: int
@@ -48,6 +54,54 @@ class Plan(NamedTuple):
     logarithmic: bool = False
     zero_at_zero: bool = True
     whole: bool = False
+    crowding: int = NOWHERE
+
+
+class Centre(NamedTuple):
+    """What `centred` needs of each vector, beside its number of ones.
+
+    Attributes
+    ----------
+    short : (vectors,) float64
+        1 − K(x, reference), accurate to the last digits; 1 for a null vector.
+    missed : (vectors,) float64
+        Share of the disjunctions that the vector does not satisfy; 0 where a kernel has none.
+    dtype : type
+        float32, or float64 where centred values leave the range of float32.
+    """
+
+    short: NDArray[np.float64]
+    missed: NDArray[np.float64]
+    dtype: type
+
+
+def centre(plan: Plan, sizes: NDArray[np.int64]) -> Centre | None:
+    """Return how to centre a kernel on vectors with so many ones, or None where it need not be.
+
+    Where values tend to 1, what tells vectors apart is in digits that K has lost. The kernel centred on
+    a reference vector r, K(x,z) − K(x,r) − K(r,z) + 1, keeps them: it is small where K is close to 1,
+    and computed without taking such differences. Programs over a simplex, scores less a mean of the
+    others and distances do not change by it (beyond a constant): terms of x or of z alone drop out.
+    """
+    if plan.crowding == NOWHERE:
+        return None
+    unique, inverse = np.unique(sizes, return_inverse=True)
+    w = weights(plan, unique, True)
+    null = np.isinf(w) if plan.logarithmic else w == 0
+    null |= unique == 0  # of an item nobody has nothing is known
+    short, missed = np.ones(len(unique)), np.ones(len(unique))
+    for k, size in enumerate(unique.tolist()):
+        if not null[k]:
+            short[k], missed[k] = short_of_one(plan.code, size, plan.par, plan.table)
+    seen = short[~null]
+    if len(seen) == 0 or seen.min() > 0.1:
+        return None
+    # Values that are powers of the distance are tiny between popular items, and K has their digits.
+    if plan.crowding == AT_EMPTY and (plan.logarithmic or plan.code == RBF) and seen.max() > 0.9:
+        return None
+    least = seen[seen > 0].min(initial=1.0)
+    # Entries are products of two such shares; float32 ends at 1e-38.
+    return Centre(short[inverse], missed[inverse], np.float64 if least < 1e-15 else np.float32)
 
 
 def weights(plan: Plan, sizes: NDArray[np.int64], normalize: bool) -> NDArray[np.float64]:
@@ -180,3 +234,104 @@ def scaled(code, logarithmic, s, a, b, wa, wb, par, table):
     if logarithmic:
         return np.exp(v - wa - wb) if v > -np.inf and wa < np.inf and wb < np.inf else 0.0
     return v * wa * wb
+
+
+@jit
+def missed_share(share, unit, d):
+    """Return which share of the d-subsets of 1/unit features misses a set with this share of them."""
+    steps = int(d) if unit * d > 1e-13 else 1
+    times = 1.0 if steps > 1 else d
+    total = 0.0
+    for i in range(steps):
+        size = 1.0 - i * unit
+        if size - share <= 0.5 * unit:
+            return 0.0
+        total += log1p(-share / size)
+    return np.exp(times * total)
+
+
+@jit
+def missed_by(code, share, par, table):
+    """Return the share of the disjunctions that inner features with this share do not satisfy."""
+    if code == HIT_SUM:
+        total = 0.0
+        for d in range(1, int(par[2]) + 1):
+            total += table[int(par[0]) + d] * missed_share(share, par[1], d)
+        return total
+    return missed_share(share, par[1], par[2])
+
+
+@jit
+def short_of_one(code, a, par, table):
+    """Return 1 − K(x, reference) and the share that x misses, x with a ones, for `centre`."""
+    n = int(par[0])
+    if code == DISJUNCTION:
+        missed = table[len(table) // 2 + a]
+        return missed / (1.0 + np.sqrt(table[a])), missed
+    if code == HIT or code == HIT_SUM:
+        missed = missed_by(code, table[a], par, table)
+        return missed / (1.0 + np.sqrt(1.0 - missed)), missed
+    if code == CONJUNCTION_OF_D:
+        missed, unit, log_k = missed_share(table[a], par[1], par[2]), np.exp(-table[n + 1]), 0.0
+        for i in range(int(par[3])):
+            log_k += 0.5 * log1p(-missed / (1.0 - i * unit))
+        return -expm1(log_k), missed
+    if code == NEGATION:
+        return a / (n + np.sqrt(n * (n - a))), 0.0
+    if code == LITERAL:
+        return a / n, 0.0
+    if code == RBF:
+        return -expm1(-par[0] * a), 0.0
+    return -less_one_at(code, n - a, par, table), 0.0
+
+
+@jit
+def less_one_at(code, agree, par, table):
+    """Return K − 1 of two vectors that agree in so many variables, for kernels of literals."""
+    n = int(par[0])
+    if code == CONJUNCTION_L:
+        return expm1(table[agree] - table[n])
+    if code == DISJUNCTION_L:
+        return par[1] / (1.0 - par[1]) * (table[agree] - 1.0)
+    if code == HIT_L:
+        one = missed_share(table[n], par[1], par[2])
+        either = missed_share(2.0 * table[n] - table[agree], par[1], par[2])
+        return (either - one) / (1.0 - one)
+    unit, total = np.exp(-table[n + 1]), 0.0  # CONJUNCTION_OF_DL
+    for i in range(int(par[3])):
+        total += log1p(par[1] * (table[agree] - 1.0) / (1.0 - par[1] - i * unit))
+    return expm1(total)
+
+
+@jit
+def centred(code, logarithmic, s, a, b, wa, wb, ea, eb, ma, mb, par, table):
+    """K(x,z) − K(x,r) − K(r,z) + 1 of the normalised kernel; e, m are `Centre`'s short and missed."""
+    null = wa == np.inf or wb == np.inf if logarithmic else wa == 0.0 or wb == 0.0
+    if null:  # K(x, ·) = 0, and 1 − K(x, r) = 1
+        return ea * eb
+    if code == LITERAL:
+        return 2.0 * s / par[0]
+    n = int(par[0])
+    if code == NEGATION:
+        return (n * s - a * b) / (n * np.sqrt(float(n - a) * (n - b))) + ea * eb
+    if code == RBF:
+        return expm1(2.0 * par[0] * s) * (1.0 - ea) * (1.0 - eb) + ea * eb
+    if code == CONJUNCTION_L or code == DISJUNCTION_L or code == HIT_L or code == CONJUNCTION_OF_DL:
+        return less_one_at(code, n - a - b + 2 * s, par, table) + ea + eb
+    # Around the full vector: with K(x,r) = 1 − e and K = ρ·K(x,r)·K(r,z) it is (ρ − 1)(1−e)(1−e') + ee',
+    # of the size of the smaller e; where neither is small nothing is lost by a difference.
+    if min(ea, eb) > 0.25:
+        return scaled(code, logarithmic, s, a, b, wa, wb, par, table) - 1.0 + ea + eb
+    if code == DISJUNCTION:
+        either = table[len(table) // 2 + a + b - s]
+    elif code == CONJUNCTION_OF_D:
+        either = missed_share(table[a] + table[b] - table[s], par[1], par[2])
+    else:
+        either = missed_by(code, table[a] + table[b] - table[s], par, table)
+    if code != CONJUNCTION_OF_D:
+        return (either - ma * mb) * wa * wb + ea * eb
+    unit, log_rho = np.exp(-table[n + 1]), 0.0
+    for i in range(int(par[3])):
+        bottom = (1.0 - ma - i * unit) * (1.0 - mb - i * unit)
+        log_rho += log1p(((either - ma * mb) - i * unit * either) / bottom)
+    return expm1(log_rho) * (1.0 - ea) * (1.0 - eb) + ea * eb

@@ -7,7 +7,7 @@ K = table[class, class] + correction, exactly, with a correction on the non-zero
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -19,7 +19,7 @@ from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram import check_memory, columns
-from recsys.kernels.pairs import scaled, weights
+from recsys.kernels.pairs import centre, centred, scaled, weights
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,14 @@ class StructuredGram:
     classes : (items,) int32
         Popularity class of each item.
     table : (classes, classes) float64
+    offsets : (items,) float64, optional
+        Where the matrix is a centred kernel K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ: t.
     """
 
     correction: sp.csr_matrix
     classes: NDArray[np.int32]
     table: NDArray[np.float64]
+    offsets: NDArray[np.float64] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -104,8 +107,8 @@ class StructuredGram:
         """
         least = float(self.table.min())
         if not np.allclose(self.table, least, rtol=0, atol=1e-12):
-            return StructuredGram(self.correction, self.classes, self.table - least)
-        return StructuredGram(self.correction, np.zeros_like(self.classes), np.zeros((1, 1)))
+            return replace(self, table=self.table - least)
+        return replace(self, classes=np.zeros_like(self.classes), table=np.zeros((1, 1)))
 
     def spectral_ratio(self, standardized: bool = False) -> float:
         """Return trace over Frobenius norm, as `recsys.kernels.spectral_ratio` of the matrix."""
@@ -128,6 +131,7 @@ def structured_gram(
     normalize: bool = True,
     dtype: type = np.float32,
     budget: int | None = None,
+    centring: bool = False,
 ) -> StructuredGram:
     """Return the Gram matrix of the columns of `user_items` in structured form.
 
@@ -142,6 +146,9 @@ def structured_gram(
         Of the correction.
     budget : int, optional
         Bytes it may take; what is free when not given.
+    centring : bool
+        Centre a normalised kernel whose values tend to 1 on these items, and widen the dtype where it
+        must be, as in `recsys.kernels.gram.centred_item_gram`.
 
     Raises
     ------
@@ -150,6 +157,11 @@ def structured_gram(
     """
     users, m = user_items.shape
     plan = kernel.plan(users)
+    around = None
+    if centring and normalize:
+        of_items = np.bincount(user_items.indices, minlength=m).astype(np.int64)
+        around = centre(plan, of_items)
+        dtype = dtype if around is None else np.promote_types(dtype, around.dtype).type
     layout = columns(user_items)
     lengths = pair_lengths(user_items, layout)
     check_budget(structured_bytes(int(lengths.sum()) + m, m, dtype), m, budget)
@@ -159,12 +171,16 @@ def structured_gram(
     w = weights(plan, popularity, normalize)
     if not normalize and not plan.logarithmic:
         w = np.full(len(popularity), np.exp(0.5 * plan.log_scale))
-    args = (plan.code, plan.logarithmic, w, plan.par, plan.table)
+    short = missed = np.zeros(0)
+    if around is not None:
+        short, missed = np.empty(len(popularity)), np.empty(len(popularity))
+        short[classes], missed[classes] = around.short, around.missed
+    args = (plan.code, plan.logarithmic, w, short, missed, plan.par, plan.table)
     table = np.zeros((len(popularity), len(popularity)))
-    if not plan.zero_at_zero:
+    if around is not None or not plan.zero_at_zero:
         _class_table(popularity, users, *args, table)
     if normalize and popularity[0] == 0:  # an item nobody has resembles nothing
-        table[0, :] = table[:, 0] = 0.0
+        table[0, :] = table[:, 0] = 0.0 if around is None else short
     indptr = np.zeros(m + 1, dtype=np.int64)
     np.cumsum(np.maximum(lengths, 1), out=indptr[1:])
     indices = np.empty(indptr[-1], dtype=np.int32)
@@ -176,7 +192,8 @@ def structured_gram(
         )  # fmt: skip
     if not (np.isfinite(data).all() and np.isfinite(table).all()):
         raise InputError(f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it")
-    return StructuredGram(sp.csr_matrix((data, indices, indptr), (m, m)), classes, table)
+    correction = sp.csr_matrix((data, indices, indptr), (m, m))
+    return StructuredGram(correction, classes, table, None if around is None else 0.5 - around.short)
 
 
 def cooccurrence(
@@ -239,11 +256,23 @@ def check_budget(need: int, items: int, budget: int | None) -> None:
 
 
 @jit
-def _class_table(sizes, n, code, logarithmic, w, par, table, out):
+def _class_table(sizes, n, code, logarithmic, w, short, missed, par, table, out):
     for i in range(len(sizes)):
         for j in range(len(sizes)):
             if sizes[i] + sizes[j] <= n:  # beyond, two items always share a user
-                out[i, j] = scaled(code, logarithmic, 0, sizes[i], sizes[j], w[i], w[j], par, table)
+                out[i, j] = _pair(
+                    code, logarithmic, 0, sizes[i], sizes[j], i, j, w, short, missed, par, table
+                )
+
+
+@jit
+def _pair(code, logarithmic, s, a, b, i, j, w, short, missed, par, table):
+    """Return the value for two vectors of classes i and j, centred if `short` is given."""
+    if len(short) == 0:
+        return scaled(code, logarithmic, s, a, b, w[i], w[j], par, table)
+    return centred(
+        code, logarithmic, s, a, b, w[i], w[j], short[i], short[j], missed[i], missed[j], par, table
+    )
 
 
 @jit(parallel=True)
@@ -281,8 +310,8 @@ def _order(touched, count, flags):
 
 @jit(parallel=True)
 def _fill(
-    threads, indptr, indices, item_ptr, item_users, sizes, classes, code, logarithmic, w, par, table,
-    base, normalize, out_ptr, out_indices, out_data,
+    threads, indptr, indices, item_ptr, item_users, sizes, classes, code, logarithmic, w, short, missed,
+    par, table, base, normalize, out_ptr, out_indices, out_data,
 ):  # fmt: skip
     m = len(sizes)
     for t in numba.prange(threads):
@@ -303,6 +332,7 @@ def _fill(
             if size == 0:  # nobody has it
                 out_indices[out_ptr[i]] = i
                 own = 1.0 if normalize else scaled(code, logarithmic, 0, 0, 0, w[ci], w[ci], par, table)
+                own += 1.0 if len(short) else 0.0
                 out_data[out_ptr[i]] = own - base[ci, ci]
                 continue
             _order(touched, size, flags)
@@ -310,9 +340,12 @@ def _fill(
                 j = touched[k]
                 cj = classes[j]
                 if normalize and i == j:
-                    v = 1.0
+                    v = 2.0 * short[ci] if len(short) else 1.0
                 else:
-                    v = scaled(code, logarithmic, count[j], sizes[i], sizes[j], w[ci], w[cj], par, table)
+                    v = _pair(
+                        code, logarithmic, count[j], sizes[i], sizes[j], ci, cj, w, short, missed, par,
+                        table,
+                    )  # fmt: skip
                 out_indices[out_ptr[i] + k] = j
                 out_data[out_ptr[i] + k] = v - base[ci, cj]
                 count[j] = 0

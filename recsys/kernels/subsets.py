@@ -9,7 +9,7 @@ import numpy as np
 from recsys.checks import check_integer, check_real
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.boolean import OneDegree, log_binomials
-from recsys.kernels.pairs import CONJUNCTION, CONJUNCTION_L, Plan
+from recsys.kernels.pairs import AT_EMPTY, CONJUNCTION, CONJUNCTION_L, Plan
 
 NO_PAR = np.zeros(4)
 
@@ -127,6 +127,7 @@ class SadoharaDNF(_Sadohara):
             logarithmic=True,
             zero_at_zero=False,
             whole=self.sigma == 1,
+            crowding=AT_EMPTY,
         )
 
 

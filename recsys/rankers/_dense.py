@@ -7,6 +7,8 @@ BLAS promises none of that.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 import scipy.sparse as sp
@@ -20,10 +22,10 @@ TILE = 64  # columns a pass works on: 64 float32 × thousands of rows stay in th
 def weighted_rows(
     rows: sp.csr_matrix,
     weights: NDArray[np.float64],
-    matrix: NDArray[np.float32],
+    matrix: NDArray[np.floating],
     offset: NDArray[np.float64] | None = None,
     scale: NDArray[np.float64] | None = None,
-) -> NDArray[np.float32]:
+) -> NDArray[Any]:
     """Return Σ_j weights[u,j]·matrix[j,:] − scale[u]·offset[:] for each row u.
 
     Parameters
@@ -32,16 +34,16 @@ def weighted_rows(
         Which rows of `matrix` each user sums.
     weights : (nnz,) float64
         Aligned with rows.indices.
-    matrix : (items, items) float32, C order
+    matrix : (items, items) float32 or float64, C order
     offset : (items,) float64, optional
     scale : (users,) float64, optional
 
     Returns
     -------
-    (users, items) float32
+    (users, items), the matrix' dtype
     """
     users, m = rows.shape[0], matrix.shape[1]
-    out = np.empty((users, m), dtype=np.float32)
+    out = np.empty((users, m), dtype=matrix.dtype)
     offset = np.zeros(m) if offset is None else offset
     scale = np.zeros(users) if scale is None else scale
     arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, out)
@@ -145,7 +147,7 @@ def _packed(tiles, indptr, indices, weights, matrix, offset, scale, out):
     for t in numba.prange(tiles):
         first = t * 64
         width = min(64, m - first)
-        pack = np.empty((items, 64), dtype=np.float32)
+        pack = np.empty((items, 64), dtype=matrix.dtype)
         for i in range(items):
             for c in range(width):
                 pack[i, c] = matrix[i, first + c]

@@ -13,12 +13,16 @@ from recsys.qp import multiply, solve_face
 
 @jit
 def solve_one(
-    K, n, items, row_sums, m, exact, sign, ridge, a, q, g, face, small, work, narrow, tol, max_steps
+    K, n, items, row_sums, lone, m, exact, sign, ridge, a, q, g, face, small, work, narrow, tol,
+    max_steps,
 ):  # fmt: skip
-    """Solve one user's program from the block K and its column sums g; returns the residual."""
+    """Solve one user's program from the block K and its column sums g; returns the residual.
+
+    `lone` is q for a user who likes everything: 0, less what centring took from the kernel.
+    """
     for i in range(n):
         if exact:
-            q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else 0.0
+            q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else lone[items[i]]
         else:
             q[i] = row_sums[items[i]] / m
         g[i] /= n
@@ -36,6 +40,7 @@ def programs(
     indices,
     gram,
     row_sums,
+    lone,
     exact,
     ridge_p,
     tol,
@@ -66,8 +71,8 @@ def programs(
             for j in range(n):  # column sums, which are the row sums: this order vectorises
                 g[j] += K[i, j]
         residuals[u] = solve_one(
-            K, n, items, row_sums, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face,
-            small, work, narrow, tol, max_steps,
+            K, n, items, row_sums, lone, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g,
+            face, small, work, narrow, tol, max_steps,
         )  # fmt: skip
 
 
@@ -79,6 +84,7 @@ def programs_parallel(
     indices,
     gram,
     row_sums,
+    lone,
     exact,
     ridge_p,
     tol,
@@ -96,6 +102,7 @@ def programs_parallel(
             indices,
             gram,
             row_sums,
+            lone,
             exact,
             ridge_p,
             tol,

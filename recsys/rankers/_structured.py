@@ -52,8 +52,8 @@ def prefers_dense(user_items: sp.csr_matrix, budget: int | None) -> bool:
 
 
 def solve_programs(
-    rows: sp.csr_matrix, gram: StructuredGram, row_sums: NDArray[np.float64], exact: bool,
-    ridge: float, tol: float, max_steps: int,
+    rows: sp.csr_matrix, gram: StructuredGram, row_sums: NDArray[np.float64],
+    lone: NDArray[np.float64], exact: bool, ridge: float, tol: float, max_steps: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
     """Return the weights and residuals of CF-KOMD's programs, as on the dense matrix."""
     lengths = np.diff(rows.indptr)
@@ -62,7 +62,7 @@ def solve_programs(
     c = gram.correction
     shared = (
         order, rows.indptr, rows.indices, c.indptr, c.indices, c.data, gram.classes, gram.table,
-        row_sums, exact, ridge, tol, max_steps, int(lengths.max(initial=1)), alpha, residuals,
+        row_sums, lone, exact, ridge, tol, max_steps, int(lengths.max(initial=1)), alpha, residuals,
     )  # fmt: skip
     if rows.shape[0] <= 1:
         _programs(0, 1, *shared)
@@ -78,10 +78,10 @@ def weighted_structured(
     gram: StructuredGram,
     offset: NDArray[np.float64] | None = None,
     scale: NDArray[np.float64] | None = None,
-) -> NDArray[np.float32]:
+) -> NDArray[Any]:
     """Return Σ_j weights[u,j]·K[j,:] − scale[u]·offset[:] for each row u, as `weighted_rows`."""
     users, m = rows.shape[0], len(gram.classes)
-    out = np.empty((users, m), dtype=np.float32)
+    out = np.empty((users, m), dtype=gram.correction.dtype)
     offset = np.zeros(m) if offset is None else offset
     scale = np.zeros(users) if scale is None else scale
     c = gram.correction
@@ -127,8 +127,8 @@ def _gather(items, n, cptr, cind, cdata, classes, table, local, K):
 
 @jit
 def _programs(
-    first, stride, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, exact, ridge_p,
-    tol, max_steps, longest, alpha, residuals,
+    first, stride, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, lone, exact,
+    ridge_p, tol, max_steps, longest, alpha, residuals,
 ):  # fmt: skip
     m = len(classes)
     block = np.empty(longest * longest, dtype=np.float32)
@@ -151,20 +151,20 @@ def _programs(
             for j in range(n):
                 g[j] += K[i, j]
         residuals[u] = solve_one(
-            K, n, items, row_sums, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face,
-            small, work, narrow, tol, max_steps,
+            K, n, items, row_sums, lone, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g,
+            face, small, work, narrow, tol, max_steps,
         )  # fmt: skip
 
 
 @jit(parallel=True)
 def _programs_parallel(
-    threads, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, exact, ridge_p, tol,
-    max_steps, longest, alpha, residuals,
+    threads, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, lone, exact,
+    ridge_p, tol, max_steps, longest, alpha, residuals,
 ):  # fmt: skip
     for t in numba.prange(threads):
         _programs(
-            t, threads, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, exact,
-            ridge_p, tol, max_steps, longest, alpha, residuals,
+            t, threads, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, lone,
+            exact, ridge_p, tol, max_steps, longest, alpha, residuals,
         )  # fmt: skip
 
 

@@ -9,20 +9,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer
+from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import InputError
-from recsys.kernels import Kernel, item_gram, make_kernel
-from recsys.kernels.gram import check_memory
+from recsys.kernels import Kernel, make_kernel
+from recsys.kernels.gram import centred_item_gram, check_memory
 from recsys.qp import solve_simplex
 from recsys.rankers._saved import RANKERS, parse_spec
-from recsys.rankers.omd import CFKOMD
+from recsys.rankers.omd import MarginRanker
 
 ITEMS = 400  # whose enclosing ball stands for that of the catalogue
 
 
 @RANKERS.add("cf-gram")
 @dataclass(eq=False)
-class CFGRAM(CFKOMD):
+class CFGRAM(MarginRanker):
     """CF-KOMD with the convex combination of kernels of the least ratio of radius to margin.
 
     The margin is that of the users' programs, liked items against the mean of the others, averaged over
@@ -54,20 +54,20 @@ class CFGRAM(CFKOMD):
     """
 
     kernels: str = "linear+mc:degree=2+md:degree=5+tanimoto"
+    regularization: float = 0.01
+    q: str = "exact"
+    unrated: str = "kernel"
     users: int = 200
     iterations: int = 20
     random_state: int = 0
 
     name: ClassVar[str] = "cf-gram"
-    extra_parameters = None
-
-    def params(self) -> dict[str, Any]:
-        """Return the parameters of this ranker, without those of a single kernel."""
-        keys = ("kernels", "regularization", "q", "unrated", "users", "iterations", "random_state")
-        return {key: getattr(self, key) for key in keys}
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_real("regularization", self.regularization, 0.0)
+        check_choice("q", self.q, ("exact", "mean"))
+        check_choice("unrated", self.unrated, ("kernel", "mean"))
         for key, low in (("users", 1), ("iterations", 1), ("random_state", 0)):
             check_integer(key, getattr(self, key), low)
         self._list()
@@ -84,14 +84,18 @@ class CFGRAM(CFKOMD):
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         kernels, m = self._list(), liked.shape[1]
         check_memory(4 * (len(kernels) + 1) * m * m, f"{len(kernels)} kernels of {m:,} items")
-        grams = [item_gram(liked, kernel) for kernel in kernels]
+        # Radius and margin, like programs, do not change by centring.
+        found = [centred_item_gram(liked, kernel) for kernel in kernels]
+        grams = [gram for gram, _ in found]
         self.kernel_weights_ = self._learn(grams, liked)
-        total = np.zeros((m, m), dtype=np.float32)
-        for weight, gram in zip(self.kernel_weights_, grams, strict=True):
-            total += np.float32(weight) * gram
-        self._keep(total)
+        total = np.zeros((m, m), dtype=np.result_type(*grams))
+        offsets = np.zeros(m)
+        for weight, (gram, taken) in zip(self.kernel_weights_, found, strict=True):
+            total += total.dtype.type(weight) * gram
+            offsets += 0.0 if taken is None else weight * taken
+        self._keep(total, offsets if any(taken is not None for _, taken in found) else None)
 
-    def _learn(self, grams: list[NDArray[np.float32]], liked: sp.csr_matrix) -> NDArray[np.float64]:
+    def _learn(self, grams: list[NDArray[np.floating]], liked: sp.csr_matrix) -> NDArray[np.float64]:
         rng = np.random.default_rng(self.random_state)
         m = liked.shape[1]
         lengths = np.diff(liked.indptr)

@@ -15,17 +15,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
-from recsys.checks import check_choice, check_ids, check_real, clean_matrix
+from recsys.checks import check_choice, check_real, clean_matrix
 from recsys.errors import FitError, InputError
-from recsys.kernels import Kernel, item_gram, make_kernel
-from recsys.kernels.gram import check_memory
+from recsys.kernels import Kernel, make_kernel
+from recsys.kernels.gram import centred_item_gram, check_memory
 from recsys.kernels.structured import StructuredGram, cooccurrence, structured_gram
 from recsys.qp import TOLERANCE
-from recsys.rankers._counts import counted_again
 from recsys.rankers._dense import weighted_rows
 from recsys.rankers._programs import programs, programs_parallel
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 from recsys.rankers._structured import parse_memory, prefers_dense, solve_programs, weighted_structured
+from recsys.rankers._updates import CountUpdates
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
 MAX_STEPS = 200_000
@@ -34,13 +34,16 @@ MAX_STEPS = 200_000
 class KernelRanker(SavedRanker):
     """What the rankers over an item kernel share: the Gram matrix, in either form, and its row sums.
 
-    Dense it is `gram_`; structured it is `correction_`, `classes_` and `table_`.
+    Dense it is `gram_`; structured it is `correction_`, `classes_` and `table_`. Where the kernel's
+    values tend to 1 the matrix is centred (`recsys.kernels.gram.centred_item_gram`), and `offsets_` is
+    what was taken from it.
     """
 
-    gram_: NDArray[np.float32]
+    gram_: NDArray[np.floating]
     correction_: sp.csr_matrix
     classes_: NDArray[np.int32]
     table_: NDArray[np.float64]
+    offsets_: NDArray[np.float64]
     row_sums_: NDArray[np.float64]
     memory: Any = None
 
@@ -51,12 +54,22 @@ class KernelRanker(SavedRanker):
         budget = parse_memory(self.memory)
         dense = prefers_dense(liked, budget)
         kernel = self._kernel()
-        self._keep(item_gram(liked, kernel) if dense else structured_gram(liked, kernel, budget=budget))
+        if dense:
+            self._keep(*centred_item_gram(liked, kernel))
+        else:
+            structured = structured_gram(liked, kernel, budget=budget, centring=True)
+            self._keep(structured, structured.offsets)
 
-    def _keep(self, gram: NDArray[np.float32] | StructuredGram) -> None:
+    def _keep(
+        self,
+        gram: NDArray[np.floating] | StructuredGram,
+        offsets: NDArray[np.float64] | None = None,
+    ) -> None:
         """Keep a Gram matrix of either form, and nothing of an earlier fit."""
-        for name in ("gram_", "correction_", "classes_", "table_"):
+        for name in ("gram_", "correction_", "classes_", "table_", "offsets_"):
             vars(self).pop(name, None)
+        if offsets is not None:
+            self.offsets_ = offsets
         if isinstance(gram, StructuredGram):
             self.correction_, self.classes_, self.table_ = gram.correction, gram.classes, gram.table
             self.row_sums_ = gram.row_sums()
@@ -77,32 +90,176 @@ class KernelRanker(SavedRanker):
             return self.gram_[rows, item].astype(np.float64)
         return gram.sub(rows, [item])[:, 0]
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
         gram = self._structured
-        return self.gram_[ids] if gram is None else gram.rows(ids)
+        rows = self.gram_[ids] if gram is None else gram.rows(ids)
+        offsets = self._offsets()
+        # In float64, whose digits order what float32 would tie.
+        return rows if offsets is None else rows + offsets[ids][:, None] + offsets
+
+    def _offsets(self) -> NDArray[np.float64] | None:
+        """Return t where the matrix kept is K − tᵢ − tⱼ; None where it is K."""
+        return getattr(self, "offsets_", None)
+
+    def _certified(
+        self, alpha: NDArray[np.float64], residuals: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights of programs that came to their end, or refuse them."""
+        if residuals.max(initial=0.0) > 100 * TOLERANCE:
+            raise FitError(
+                f"a program stopped at residual {residuals.max():.1e}, above {TOLERANCE:.0e}: "
+                "raise regularization"
+            )
+        return alpha, residuals
 
     def _check_state(self) -> None:
         m = self.n_items_
         expect("row_sums_", self.row_sums_, (m,), np.float64)
+        kinds: list[Any] = [np.dtype(np.float32)]
+        if hasattr(self, "offsets_"):
+            expect("offsets_", self.offsets_, (m,), np.float64)
+            kinds.append(np.dtype(np.float64))
         if hasattr(self, "gram_"):
-            expect("gram_", self.gram_, (m, m), np.float32)
+            wide = getattr(self.gram_, "dtype", None) == np.float64 and len(kinds) == 2
+            expect("gram_", self.gram_, (m, m), np.float64 if wide else np.float32)
             return
         size = len(self.table_)
         expect("table_", self.table_, (size, size), np.float64)
         expect("classes_", self.classes_, (m,), np.int32)
         if self.classes_.min() < 0 or self.classes_.max() >= size:
             raise ValueError("classes_ leaves its table")
-        if self.correction_.shape != (m, m) or self.correction_.dtype != np.float32:
+        if self.correction_.shape != (m, m) or self.correction_.dtype not in kinds:
             raise ValueError("correction_ does not fit the items")
+
+
+class MarginRanker(KernelRanker):
+    """What the rankers with one small program per user share: the program, its scores, its shares.
+
+    With a centred kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
+    the mean of t over the items that q averages: weights and order are the same, and the items at the
+    top keep their digits.
+    """
+
+    regularization: float
+    q: str = "exact"
+    unrated: str = "kernel"
+
+    def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
+        """Solve the programs of the given rows.
+
+        Parameters
+        ----------
+        user_items : (users, items) sparse matrix
+
+        Returns
+        -------
+        weights : (users, items) float64 CSR
+            α of each row, on the pattern of its liked items, zeros stored; they sum to 1.
+        residuals : (users,) float64
+            Largest violation of the optimality conditions, at most 1e-6; 0 for empty rows.
+
+        Raises
+        ------
+        InputError, NotFittedError
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        alpha, residuals = self._solve(rows)
+        return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
+
+    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        lengths = np.diff(rows.indptr)
+        longest = int(lengths.max(initial=1))
+        order = np.argsort(-lengths, kind="stable")
+        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
+        exact = self.q == "exact"
+        offsets = self._offsets()
+        lone = np.zeros(self.n_items_) if offsets is None else -offsets
+        gram = self._structured
+        if gram is not None:
+            check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
+            ridge = float(self.regularization)
+            alpha, residuals = solve_programs(
+                rows, gram, self.row_sums_, lone, exact, ridge, TOLERANCE, MAX_STEPS
+            )
+            return self._certified(alpha, residuals)
+        shared = (
+            order,
+            rows.indptr,
+            rows.indices.view(np.uint32),
+            self.gram_,
+            self.row_sums_,
+            lone,
+            exact,
+            float(self.regularization),
+            TOLERANCE,
+            MAX_STEPS,
+            longest,
+            alpha,
+            residuals,
+        )
+        if rows.shape[0] <= 1:
+            programs(0, 1, *shared)
+        else:
+            with parallel() as threads:
+                check_memory(8 * threads * longest**2, f"the program of a user with {longest:,} items")
+                programs_parallel(threads, *shared)
+        return self._certified(alpha, residuals)
+
+    def _scores(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
+    ) -> NDArray[np.float32]:
+        alpha, _ = self._solve(rows)
+        lengths = np.diff(rows.indptr)
+        # q needs the kernel rows that the weights need: one pass serves both.
+        share = self._share(lengths)
+        if self.q == "exact":
+            alpha = alpha + np.repeat(share, lengths)
+        gram = self._structured
+        if gram is None:
+            out = weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
+        else:
+            out = weighted_structured(rows, alpha, gram, self.row_sums_, share)
+        offsets = self._offsets()
+        if offsets is not None and (share == 0).any():  # who likes everything has no q to centre with
+            out[share == 0] += offsets
+        known = self.popularity_ > 0
+        if self.unrated == "mean" and not known.all():
+            out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
+        return out
+
+    def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return one over the number of items that q averages; 0 where there is none."""
+        others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
+        return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
+
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
+        if self.unrated == "mean" and self.popularity_[item] == 0:
+            score = self._scores(np.array([userid]), row, False)[0, item]
+            return float(score), np.zeros(row.nnz)
+        alpha, _ = self._solve(row)
+        similarity = self._entries(row.indices, item)
+        inside = similarity.sum() if self.q == "exact" else 0.0
+        share = self._share(np.array([row.nnz]))[0]
+        q = (self.row_sums_[item] - inside) * share
+        offsets = self._offsets()
+        if offsets is not None and share == 0:
+            q -= offsets[item]
+        shares = alpha * (similarity - q)
+        return float(shares.sum()), shares
 
 
 @RANKERS.add("cf-komd")
 @dataclass(eq=False)
-class CFKOMD(KernelRanker):
+class CFKOMD(CountUpdates, MarginRanker):
     """Kernelised CF-OMD: one small quadratic program per user, on the liked items' kernel.
 
     The kernel is normalised to unit diagonal; adding a constant to it changes neither
-    weights nor ranking.
+    weights nor ranking. Where its values tend to 1 (disjunctions of high degree, literals on sparse
+    data) it is centred on the item that everybody, or nobody, likes: the same weights and order, with
+    the digits that K has lost; scores and shares then say how much more speaks for an item than for
+    that one.
 
     Parameters
     ----------
@@ -159,6 +316,7 @@ class CFKOMD(KernelRanker):
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         if not self.votes:
             super()._fit(liked, show_progress, callback)
+            self._remember(liked)
             return
         budget = parse_memory(self.memory)
         lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
@@ -172,169 +330,33 @@ class CFKOMD(KernelRanker):
         structured = StructuredGram(counts, one_class, np.zeros((1, 1)))
         self._keep(counts.toarray() if prefers_dense(liked, budget) else structured)
 
-    def partial_fit(self, user_items: Any) -> CFKOMD:
-        """Add users, (new users, items): the result is that of a refit with them, without the old rows.
-
-        For the linear kernel in the dense form, whose counts its entries give back exactly.
-
-        Raises
-        ------
-        InputError, NotFittedError
-            For another kernel or form: fit again.
-        """
-        self._check_fitted()
-        rows = clean_matrix(user_items, n_items=self.n_items_)
-        self._count(rows, 1)
-        self.n_users_ += rows.shape[0]
-        return self
-
-    def forget(self, userid: int, user_items: Any) -> CFKOMD:
-        """Take a user's row, (1, items), out: the result is that of a refit with the row empty.
-
-        Raises
-        ------
-        InputError, NotFittedError
-            As for `partial_fit`; for a row that likes an item nobody had.
-        """
-        self._check_fitted()
-        check_ids("userid", userid, self.n_users_)
-        row = clean_matrix(user_items, n_items=self.n_items_, n_rows=1)
-        if (self.popularity_[row.indices] < 1).any():
-            raise InputError("the row likes an item that nobody had at fit: it is not this user's row")
-        self._count(row, -1)
-        return self
-
-    def _count(self, rows: sp.csr_matrix, sign: int) -> None:
-        """Change co-occurrence counts by these rows, and the kernel with them."""
-        if self.kernel not in ("linear", "ml") or self.votes or not hasattr(self, "gram_"):
-            raise InputError(
-                f"{self.name} updates the dense linear kernel without votes only: fit again instead"
-            )
-        self._keep(counted_again(self.gram_, self.popularity_, rows, sign))
-
-    def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
-        """Solve the programs of the given rows.
-
-        Parameters
-        ----------
-        user_items : (users, items) sparse matrix
-
-        Returns
-        -------
-        weights : (users, items) float64 CSR
-            α of each row, on the pattern of its liked items, zeros stored; they sum to 1.
-        residuals : (users,) float64
-            Largest violation of the optimality conditions, at most 1e-6; 0 for empty rows.
-
-        Raises
-        ------
-        InputError, NotFittedError
-        """
-        self._check_fitted()
-        rows = clean_matrix(user_items, n_items=self.n_items_)
-        alpha, residuals = self._solve(rows)
-        return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
-
-    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        lengths = np.diff(rows.indptr)
-        longest = int(lengths.max(initial=1))
-        order = np.argsort(-lengths, kind="stable")
-        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
-        exact = self.q == "exact"
-        gram = self._structured
-        if gram is not None:
-            check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
-            alpha, residuals = solve_programs(
-                rows, gram, self.row_sums_, exact, float(self.regularization), TOLERANCE, MAX_STEPS
-            )
-            return self._certified(alpha, residuals)
-        shared = (
-            order,
-            rows.indptr,
-            rows.indices.view(np.uint32),
-            self.gram_,
-            self.row_sums_,
-            exact,
-            float(self.regularization),
-            TOLERANCE,
-            MAX_STEPS,
-            longest,
-            alpha,
-            residuals,
-        )
-        if rows.shape[0] <= 1:
-            programs(0, 1, *shared)
-        else:
-            with parallel() as threads:
-                check_memory(8 * threads * longest**2, f"the program of a user with {longest:,} items")
-                programs_parallel(threads, *shared)
-        return self._certified(alpha, residuals)
-
-    def _certified(
-        self, alpha: NDArray[np.float64], residuals: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if residuals.max(initial=0.0) > 100 * TOLERANCE:
-            raise FitError(
-                f"a program stopped at residual {residuals.max():.1e}, above {TOLERANCE:.0e}: "
-                "raise regularization"
-            )
-        return alpha, residuals
-
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.float32]:
-        alpha, _ = self._solve(rows)
-        lengths = np.diff(rows.indptr)
-        # q needs the kernel rows that the weights need: one pass serves both.
-        share = self._share(lengths)
-        if self.q == "exact":
-            alpha = alpha + np.repeat(share, lengths)
-        gram = self._structured
-        if gram is None:
-            out = weighted_rows(rows, alpha, self.gram_, self.row_sums_, share)
-        else:
-            out = weighted_structured(rows, alpha, gram, self.row_sums_, share)
-        known = self.popularity_ > 0
-        if self.unrated == "mean" and not known.all():
-            out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
-        return out
-
-    def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return one over the number of items that q averages; 0 where there is none."""
-        others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
-        return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
-
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
-        """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
-        if self.unrated == "mean" and self.popularity_[item] == 0:
-            score = self._scores(np.array([userid]), row, False)[0, item]
-            return float(score), np.zeros(row.nnz)
-        alpha, _ = self._solve(row)
-        similarity = self._entries(row.indices, item)
-        inside = similarity.sum() if self.q == "exact" else 0.0
-        q = (self.row_sums_[item] - inside) * self._share(np.array([row.nnz]))[0]
-        shares = alpha * (similarity - q)
-        return float(shares.sum()), shares
+    def _counted(self) -> bool:
+        return self.kernel in ("linear", "ml") and not self.votes
 
 
 @RANKERS.add("ecf-omd")
 @dataclass(eq=False)
-class ECFOMD(CFKOMD):
-    """Efficient CF-OMD: CF-KOMD with the normalised linear kernel and the exact q (10.1).
-
-    It is CF-OMD with λ_n = ∞.
+class ECFOMD(CountUpdates, MarginRanker):
+    """Efficient CF-OMD: the normalised linear kernel and the exact q (10.1), CF-OMD with λ_n = ∞.
 
     Parameters
     ----------
     regularization : float ≥ 0
         λ_p of (10.1).
+    memory : str or int, optional
+        As in `cf-komd`.
     """
 
     regularization: float = 0.1
+    memory: str | int | None = None
 
     name = "ecf-omd"
-    extra_parameters = None
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
 
-    def params(self) -> dict[str, Any]:
-        """Return the two parameters."""
-        return {"regularization": self.regularization, "memory": self.memory}
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        super()._fit(liked, show_progress, callback)
+        self._remember(liked)
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        parse_memory(self.memory)

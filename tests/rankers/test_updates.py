@@ -1,10 +1,12 @@
 """Updates without a refit, vectors and their index, tuning."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys import InputError, make_ranker
+from recsys import InputError, list_rankers, load_ranker, make_ranker
 from recsys.data import split
 from recsys.embeddings import ItemIndex, embeddings, export_embeddings
 from recsys.evaluation import evaluate
@@ -31,10 +33,65 @@ def test_a_forgotten_user_leaves_no_trace(liked):
         make_ranker("cf-komd", kernel="mc").fit(liked).forget(3, liked[3])
     with pytest.raises(InputError, match="userid"):
         ranker.forget(99, liked[3])
-    nobody = sp.csr_matrix(np.eye(3))
-    two = make_ranker("cf-komd").fit(nobody[:2])
-    with pytest.raises(InputError, match="nobody had"):
-        two.forget(0, nobody[2])
+
+
+@pytest.mark.parametrize("name", ["cf-komd", "ecf-omd"])
+def test_only_the_users_own_row_is_forgotten_and_once(name, liked, tmp_path):
+    ranker = make_ranker(name).fit(liked[:50]).partial_fit(liked[50:])
+    everything = sp.csr_matrix(np.ones((1, liked.shape[1])))
+    other = next(u for u in range(60) if (liked[u] != liked[4]).nnz)
+    for row in (everything, liked[other], sp.csr_matrix((1, liked.shape[1]))):
+        with pytest.raises(InputError, match="is not the one user 4 was fitted with"):
+            ranker.forget(4, row)
+    ranker.save(tmp_path / "m.recsys")
+    ranker = load_ranker(tmp_path / "m.recsys")
+    gram, popularity = ranker.gram_.copy(), ranker.popularity_.copy()
+    backwards = liked[55].copy()
+    backwards.indices, backwards.data = backwards.indices[::-1].copy(), backwards.data[::-1].copy()
+    for user, row in ((4, liked[4]), (55, backwards)):
+        ranker.forget(user, row)
+        with pytest.raises(InputError, match="forgotten before"):
+            ranker.forget(user, row)
+    emptied = liked.tolil()
+    emptied[4] = emptied[55] = 0
+    refit = make_ranker(name).fit(sp.csr_matrix(emptied))
+    np.testing.assert_allclose(ranker.gram_, refit.gram_, atol=1e-6)
+    np.testing.assert_array_equal(ranker.row_digests_, refit.row_digests_)
+    assert (gram != ranker.gram_).any() and (popularity != ranker.popularity_).any()
+
+
+def test_counts_that_float32_has_lost_are_not_updated(liked):
+    ranker = make_ranker("cf-komd").fit(liked)
+    ranker.popularity_[0] = 2**22
+    row = sp.csr_matrix((np.ones(1, np.float32), ([0], [0])), (1, liked.shape[1]))
+    with pytest.raises(InputError, match="over 4,194,304 users"):
+        ranker.partial_fit(row)
+
+
+def test_a_learned_combination_has_no_updates(liked):
+    ranker = make_ranker("cf-gram", users=10, iterations=2).fit(liked)
+    assert not hasattr(ranker, "partial_fit") and not hasattr(ranker, "forget")
+
+
+@pytest.mark.parametrize(
+    "name, params",
+    [
+        ("ecf-omd", {"kernel": "md"}), ("ecf-omd", {"degree": 3}), ("ecf-omd", {"q": "mean"}),
+        ("ecf-omd", {"votes": 1}), ("cf-gram", {"kernel": "md"}), ("cf-gram", {"degree": 3}),
+        ("cf-gram", {"votes": 1}), ("cf-gram", {"memory": "1kB"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_parameters_of_other_rankers_are_refused(name, params):
+    with pytest.raises(InputError, match=f"{next(iter(params))!r}"):
+        make_ranker(name, **params)
+
+
+@pytest.mark.parametrize("name", list_rankers())
+def test_what_the_constructor_takes_is_what_is_saved(name):
+    ranker = make_ranker(name)
+    fields = {f.name for f in dataclasses.fields(ranker)} - {type(ranker).extra_parameters}
+    assert set(ranker.params()) == fields
 
 
 @pytest.mark.parametrize("name", ["fm", "hofm", "bilinear", "pairnet", "all-subsets", "random-features", "als"])  # fmt: skip
