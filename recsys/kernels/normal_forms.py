@@ -8,14 +8,14 @@ Source: Polato's thesis, 6.6 and 7.2.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
-from scipy.special import gammaln
 
 from recsys.checks import check_integer
 from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.boolean import log_binomials
+from recsys.kernels.boolean import log_binomials, log_choices, signed_disjunctions
 from recsys.kernels.pairs import (
     CONJUNCTION_OF_D,
     CONJUNCTION_OF_DL,
@@ -24,6 +24,7 @@ from recsys.kernels.pairs import (
     HIT_SUM,
     Plan,
 )
+from recsys.kernels.whole import Counting, meeting
 
 LOG2 = float(np.log(2.0))
 
@@ -54,10 +55,10 @@ def _unit(log_size: float) -> float:
 
 def _log_choose(log_size: float, d: int) -> float:
     """Return log C(N, d) from log N."""
-    if log_size > 34:  # N − i is N to the last digit
-        return float(d * log_size - gammaln(d + 1))
-    size = np.rint(np.exp(log_size))
-    return float(gammaln(size + 1) - gammaln(d + 1) - gammaln(size - d + 1))
+    if log_size > 700:  # N leaves float64, and N − i is N to the last digit
+        i = np.arange(d, dtype=np.longdouble)
+        return float(np.sum(np.longdouble(log_size) - np.log(i + 1.0)))
+    return log_choices(float(np.rint(np.exp(log_size))), d)
 
 
 @KERNELS.add("mdnf")
@@ -87,6 +88,15 @@ class MonotoneDNF(_NormalForm):
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
         scale = _log_choose(logs[n], self.d)
         return Plan(HIT, par, np.exp(logs - logs[n]), scale, zero_at_zero=self.d == 1, whole=True)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.14) as it is printed."""
+        x, z, both = (comb(k, self.c) for k in (a, b, s))
+        return meeting(comb(n, self.c), x, z, both, self.d)
+
+    def counting(self) -> Counting:
+        """Return disjunctions of d conjunctions of c variables."""
+        return Counting(self.c, False, self.d, 1)
 
 
 @KERNELS.add("dnf")
@@ -119,6 +129,11 @@ class DNF(_NormalForm):
             HIT_L, par, np.exp(logs - size), _log_choose(size, self.d), zero_at_zero=False, whole=True
         )
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.16) as it is printed."""
+        own, both = comb(n, self.c), comb(n - a - b + 2 * s, self.c)
+        return meeting(2**self.c * own, own, own, both, self.d)
+
 
 @KERNELS.add("mcnf")
 @dataclass(frozen=True)
@@ -146,6 +161,14 @@ class MonotoneCNF(_NormalForm):
         par = np.array([n, 1.0 / n, self.d, self.c])
         return Plan(CONJUNCTION_OF_D, par, table, logarithmic=True, zero_at_zero=False, whole=True)
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.18) as it is printed."""
+        return comb(meeting(n, a, b, s, self.d), self.c)
+
+    def counting(self) -> Counting:
+        """Return conjunctions of c disjunctions of d variables."""
+        return Counting(1, False, self.d, self.c)
+
 
 @KERNELS.add("cnf")
 @dataclass(frozen=True)
@@ -171,6 +194,10 @@ class CNF(_NormalForm):
         table = np.append(np.exp(logs - logs[n]), logs[n] + self.d * LOG2)
         par = np.array([n, 0.5**self.d, self.d, self.c])
         return Plan(CONJUNCTION_OF_DL, par, table, logarithmic=True, zero_at_zero=False, whole=True)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.20) as it is printed."""
+        return comb(signed_disjunctions(n, n - a - b + 2 * s, self.d), self.c)
 
 
 @KERNELS.add("mdnf-sum")
@@ -205,3 +232,12 @@ class MonotoneDNFSum(_NormalForm):
         table = np.concatenate([np.exp(logs - logs[n]), np.exp(terms - scale)])
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
         return Plan(HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, whole=True)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the sum of (6.14) over sets of up to d of the conjunctions of up to c."""
+        size, x, z, both = (sum(comb(k, i) for i in range(1, self.c + 1)) for k in (n, a, b, s))
+        return sum(meeting(size, x, z, both, k) for k in range(1, self.d + 1))
+
+    def counting(self) -> Counting:
+        """Return disjunctions of up to d conjunctions of up to c variables."""
+        return Counting(self.c, True, self.d, 1)
