@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ COSTS = [2.0**k for k in range(-5, 5)]
 LARGE = 1000  # rows beyond which one inner fold decides instead of five
 
 
+@cache
 def table(name: str) -> OneHot:
     return load_table(name, Path(os.environ["RECSYS_DATA"]) / "categorical")
 

@@ -83,8 +83,9 @@ def one(name: str, seed: int, labels: tuple[str, ...]) -> list[tuple]:
             rows.append((name, seed, *soft_margin(name, X, held, y, truth)))
             continue
         options = {"tol": 1e-5, "max_iter": 200} if label in ("GRAM", "R-MKL") and len(y) > LARGE else {}
+        family = kernels(name)
         started = time.perf_counter()
-        model = METHODS[label](kernels=kernels(name), **options).fit(X, y)
+        model = METHODS[label](kernels=family, **options).fit(X, y)
         seconds = time.perf_counter() - started
         auc = 100 * roc_auc_score(truth, model.decision_function(held))
         steps, why = getattr(model, "n_iter_", 0), getattr(model, "stopped_", "")
@@ -147,8 +148,9 @@ def by_degree(name: str, seed: int, labels: tuple[str, ...]) -> list[tuple]:
     m = len(kernels(name))
     for top in sorted({1, 2, 3, 4, 5, 6, 8, 10, 12, 16, m} & set(range(1, m + 1))):
         for label in labels:
+            family = kernels(name, top)
             started = time.perf_counter()
-            model = METHODS[label](kernels=kernels(name, top)).fit(X, y)
+            model = METHODS[label](kernels=family).fit(X, y)
             seconds = time.perf_counter() - started
             auc = 100 * roc_auc_score(truth, model.decision_function(held))
             rows.append((name, top, label, auc, 100 * model.ratio_, seconds))
