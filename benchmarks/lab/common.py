@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ COSTS = [2.0**k for k in range(-5, 5)]
 LARGE = 1000  # rows beyond which one inner fold decides instead of five
 
 
+@cache
 def table(name: str) -> OneHot:
     return load_table(name, Path(os.environ["RECSYS_DATA"]) / "categorical")
 
@@ -92,6 +94,30 @@ def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
             writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
 
 
+def append_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Add rows to a file, which is begun where there is none: a run that ends early leaves them."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.csv"
+    new = not path.exists()
+    with open(path, "a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow(columns)
+        for row in rows:
+            writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
+
+
+def without(name: str, drop: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:
+    """Return the rows of a file that stay, and take the others out of it."""
+    if not (RESULTS / f"{name}.csv").exists():
+        return []
+    rows = read_csv(name)
+    kept = [row for row in rows if not drop(row)]
+    if len(kept) < len(rows):
+        write_csv(name, list(rows[0]), [list(row.values()) for row in kept])
+    return kept
+
+
 def finished(name: str) -> list[Sequence[Any]]:
     """Return the rows that an interrupted run has written: delete the file to start again."""
     path = RESULTS / f"{name}.csv"
@@ -126,8 +152,18 @@ def write_png(name: str, fig: Any) -> None:
     fig.savefig(RESULTS / f"{name}.png", dpi=110)
 
 
-def each(function: Callable[..., Any], jobs: Sequence[tuple], processes: int = 2) -> list[Any]:
-    """Run jobs on both cores, one numba thread each, saying when each is done."""
+def each(
+    function: Callable[..., Any],
+    jobs: Sequence[tuple],
+    processes: int | None = None,
+    done: Callable[[Any], None] | None = None,
+) -> list[Any]:
+    """Run jobs on $LAB_PROCESSES cores (2), one numba thread each, saying when each is done.
+
+    `done` is given each result, in the order of the jobs, as soon as it is there.
+    """
+    if processes is None:
+        processes = int(os.environ.get("LAB_PROCESSES", "2"))
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     started = time.perf_counter()
@@ -136,5 +172,7 @@ def each(function: Callable[..., Any], jobs: Sequence[tuple], processes: int = 2
         waiting = [pool.submit(function, *job) for job in jobs]
         for job, result in zip(jobs, waiting, strict=True):
             out.append(result.result())
+            if done is not None:
+                done(out[-1])
             print(f"{time.perf_counter() - started:6.0f} s  {' '.join(map(str, job))[:80]}", flush=True)
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.kernels.pairs import Plan, scaled, weights
+from recsys.kernels.whole import Counting, make_whole
 from recsys.registry import Registry, check_parameters
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
@@ -22,12 +24,31 @@ KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
 class Kernel:
     """A kernel of binary vectors. Calling it gives a Gram matrix.
 
-    Subclasses are dataclasses whose fields are the parameters, with one method: `plan`.
+    Subclasses are dataclasses whose fields are the parameters, with one method: `plan`; those
+    whose plan is `whole` also have `exact`.
     """
 
     def plan(self, n: int) -> Plan:
         """Return the kernel made ready for vectors of dimension n ≥ 1."""
         raise NotImplementedError
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int | Fraction | None:
+        """Return the raw value of two vectors by the definition, without rounding.
+
+        Parameters
+        ----------
+        n, s, a, b : int
+            Dimension, common ones, ones of each vector; parameters fit n, as `plan` has checked.
+
+        Returns
+        -------
+        int or Fraction, or None for a kernel whose values are irrational
+        """
+        return None
+
+    def counting(self) -> Counting | None:
+        """Return the form of a kernel that counts disjunctions of conjunctions, or None."""
+        return None
 
     def __call__(
         self, X: ArrayLike, Z: ArrayLike | None = None, normalize: bool = False
@@ -47,6 +68,7 @@ class Kernel:
         Returns
         -------
         (rows, others) float64
+            Raw counts of formulas are exact below 2⁵³.
 
         Raises
         ------
@@ -69,14 +91,14 @@ class Kernel:
             out = _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table)
             if not normalize:
                 out *= np.exp(plan.log_scale)
+        if not normalize and plan.whole:
+            make_whole(self, plan, A.shape[1], counts, a, b, out)
         if not np.isfinite(out).all():
             raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
         if normalize and Z is None:
             np.fill_diagonal(out, 1.0)
         elif normalize:
             out[np.ix_(_null(plan, a), _null(plan, b))] = 0.0
-        elif plan.whole and plan.log_scale < 36.0:
-            np.rint(out, out=out)  # counts below 2⁵³ are exact integers
         return out
 
 

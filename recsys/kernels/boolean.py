@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
-from scipy.special import gammaln
 
 from recsys.checks import check_integer
 from recsys.kernels.base import KERNELS, Kernel
@@ -21,6 +21,7 @@ from recsys.kernels.pairs import (
     NEGATION,
     Plan,
 )
+from recsys.kernels.whole import meeting
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class MonotoneConjunctive(OneDegree):
             CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True, whole=True
         )
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return C(s, degree)."""
+        return comb(s, self.degree)
+
 
 @KERNELS.add("md")
 @dataclass(frozen=True)
@@ -84,12 +89,13 @@ class MonotoneDisjunctive(OneDegree):
         d = check_integer("degree", self.degree, 1, n)
         if d == 1:  # ⟨x,z⟩: exact, where shares would leave 1e-16 for vectors without a common one
             return Plan(LINEAR, np.zeros(4), np.zeros(1), whole=True)
-        scale = gammaln(n + 1) - gammaln(d + 1) - gammaln(n - d + 1)
         table = np.concatenate([shares_hit(n, d), shares_missed(n, d)])
-        par = np.array([n, 0.0, 0.0, 0.0])
-        return Plan(
-            DISJUNCTION, par, table, float(scale), zero_at_zero=False, whole=True, crowding=AT_FULL
-        )
+        par, scale = np.array([n, 0.0, 0.0, 0.0]), log_choices(float(n), d)
+        return Plan(DISJUNCTION, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_FULL)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.7) as it is printed."""
+        return meeting(n, a, b, s, self.degree)
 
 
 @KERNELS.add("negation")
@@ -102,6 +108,10 @@ class Negation(Kernel):
         par = np.array([n, 0.0, 0.0, 0.0])
         return Plan(NEGATION, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return n − |x ∪ z|."""
+        return n - a - b + s
+
 
 @KERNELS.add("literal")
 @dataclass(frozen=True)
@@ -112,6 +122,10 @@ class Literal(Kernel):
         """No table is needed."""
         par = np.array([n, 0.0, 0.0, 0.0])
         return Plan(LITERAL, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return how many agree."""
+        return n - a - b + 2 * s
 
 
 @KERNELS.add("c")
@@ -138,6 +152,10 @@ class Conjunctive(OneDegree):
             logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
         )  # fmt: skip
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return C(agreeing variables, degree)."""
+        return comb(n - a - b + 2 * s, self.degree)
+
 
 @KERNELS.add("d")
 @dataclass(frozen=True)
@@ -162,6 +180,10 @@ class Disjunctive(OneDegree):
         scale = float(logs[n] + d * np.log(2.0))
         table = np.exp(logs - logs[n])
         return Plan(DISJUNCTION_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.12)."""
+        return signed_disjunctions(n, n - a - b + 2 * s, self.degree)
 
 
 def log_binomials(n: int, c: int) -> np.ndarray:
@@ -194,3 +216,18 @@ def shares_hit(n: int, d: int) -> np.ndarray:
     g = np.concatenate(([np.longdouble(1)], np.cumprod(ratio)[:-1]))
     increments = np.where(n - k >= d, g * d / (n - k), 0)
     return np.concatenate(([np.longdouble(0)], np.cumsum(increments))).astype(np.float64)
+
+
+def signed_disjunctions(n: int, agree: int, d: int) -> int:
+    """Return how many disjunctions of d literals hold in both of two vectors, exactly (6.12)."""
+    return (2**d - 2) * comb(n, d) + comb(agree, d)
+
+
+def log_choices(size: float, d: int) -> float:
+    """Return log C(size, d) for a whole number size ≥ d, summed in extended precision.
+
+    The difference of log-gammas would carry the rounding of size·log(size) into every digit.
+    """
+    least = min(d, size - d)
+    i = np.arange(int(least), dtype=np.longdouble)
+    return float(np.sum(np.log((np.longdouble(size) - i) / (i + 1.0))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -21,6 +22,10 @@ class Linear(Kernel):
     def plan(self, n: int) -> Plan:
         """No table is needed."""
         return Plan(LINEAR, np.zeros(4), NO_TABLE)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return s."""
+        return s
 
 
 @KERNELS.add("polynomial")
@@ -43,8 +48,12 @@ class Polynomial(Kernel):
         check_real("coef", self.coef, 0.0)
 
     def plan(self, n: int) -> Plan:
-        """Divide by (n + coef)^degree, the largest value, so that no degree overflows."""
+        """Return the power, as a logarithm where the degree is high."""
         return _power(n, self.degree, self.coef)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
+        """Return the power of a fraction: a float is one."""
+        return (s + Fraction(float(self.coef))) ** self.degree
 
 
 @KERNELS.add("hp")
@@ -67,6 +76,10 @@ class HomogeneousPolynomial(Kernel):
         """Return the power with coefficient 0."""
         return _power(n, self.degree, 0.0)
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the power of a whole number."""
+        return s**self.degree
+
 
 def _power(n: int, degree: int, coef: float) -> Plan:
     """Tabulate degree·log(k + coef): powers as logarithms, which no degree overflows."""
@@ -76,7 +89,12 @@ def _power(n: int, degree: int, coef: float) -> Plan:
         with np.errstate(divide="ignore"):
             table = degree * np.log(np.arange(n + 1, dtype=np.longdouble) + coef)
         return Plan(
-            CONJUNCTION, np.zeros(4), table.astype(np.float64), logarithmic=True, zero_at_zero=coef == 0
+            CONJUNCTION,
+            np.zeros(4),
+            table.astype(np.float64),
+            logarithmic=True,
+            zero_at_zero=coef == 0,
+            whole=float(coef).is_integer(),
         )
     par = np.array([degree, coef, 0.0, 0.0])
     return Plan(POWER, par, NO_TABLE, zero_at_zero=coef == 0)
@@ -115,3 +133,7 @@ class Tanimoto(Kernel):
         """No table is needed."""
         # Only two empty vectors have a value without a common element.
         return Plan(TANIMOTO, np.zeros(4), NO_TABLE, zero_at_zero=False)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
+        """Return the fraction, 1 for two empty vectors."""
+        return Fraction(s, a + b - s) if a + b > s else Fraction(1)

@@ -8,14 +8,14 @@ Source: Polato's thesis, 6.6 and 7.2.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
-from scipy.special import gammaln
 
 from recsys.checks import check_integer
 from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.boolean import log_binomials
+from recsys.kernels.boolean import log_binomials, log_choices, signed_disjunctions
 from recsys.kernels.pairs import (
     AT_EMPTY,
     AT_FULL,
@@ -27,6 +27,7 @@ from recsys.kernels.pairs import (
     NOWHERE,
     Plan,
 )
+from recsys.kernels.whole import Counting, meeting
 
 LOG2 = float(np.log(2.0))
 
@@ -57,10 +58,10 @@ def _unit(log_size: float) -> float:
 
 def _log_choose(log_size: float, d: int) -> float:
     """Return log C(N, d) from log N."""
-    if log_size > 34:  # N − i is N to the last digit
-        return float(d * log_size - gammaln(d + 1))
-    size = np.rint(np.exp(log_size))
-    return float(gammaln(size + 1) - gammaln(d + 1) - gammaln(size - d + 1))
+    if log_size > 700:  # N leaves float64, and N − i is N to the last digit
+        i = np.arange(d, dtype=np.longdouble)
+        return float(np.sum(np.longdouble(log_size) - np.log(i + 1.0)))
+    return log_choices(float(np.rint(np.exp(log_size))), d)
 
 
 @KERNELS.add("mdnf")
@@ -93,6 +94,15 @@ class MonotoneDNF(_NormalForm):
         crowding = AT_FULL if self.d > 1 else NOWHERE
         return Plan(HIT, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.14) as it is printed."""
+        x, z, both = (comb(k, self.c) for k in (a, b, s))
+        return meeting(comb(n, self.c), x, z, both, self.d)
+
+    def counting(self) -> Counting:
+        """Return disjunctions of d conjunctions of c variables."""
+        return Counting(self.c, False, self.d, 1)
+
 
 @KERNELS.add("dnf")
 @dataclass(frozen=True)
@@ -122,6 +132,11 @@ class DNF(_NormalForm):
         par = np.array([n, _unit(size), self.d, 0.0])
         table, scale = np.exp(logs - size), _log_choose(size, self.d)
         return Plan(HIT_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.16) as it is printed."""
+        own, both = comb(n, self.c), comb(n - a - b + 2 * s, self.c)
+        return meeting(2**self.c * own, own, own, both, self.d)
 
 
 @KERNELS.add("mcnf")
@@ -153,6 +168,14 @@ class MonotoneCNF(_NormalForm):
             logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_FULL,
         )  # fmt: skip
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.18) as it is printed."""
+        return comb(meeting(n, a, b, s, self.d), self.c)
+
+    def counting(self) -> Counting:
+        """Return conjunctions of c disjunctions of d variables."""
+        return Counting(1, False, self.d, self.c)
+
 
 @KERNELS.add("cnf")
 @dataclass(frozen=True)
@@ -181,6 +204,10 @@ class CNF(_NormalForm):
             CONJUNCTION_OF_DL, par, table,
             logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
         )  # fmt: skip
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return (6.20) as it is printed."""
+        return comb(signed_disjunctions(n, n - a - b + 2 * s, self.d), self.c)
 
 
 @KERNELS.add("mdnf-sum")
@@ -216,3 +243,12 @@ class MonotoneDNFSum(_NormalForm):
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
         crowding = AT_FULL if self.d > 1 else NOWHERE
         return Plan(HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the sum of (6.14) over sets of up to d of the conjunctions of up to c."""
+        size, x, z, both = (sum(comb(k, i) for i in range(1, self.c + 1)) for k in (n, a, b, s))
+        return sum(meeting(size, x, z, both, k) for k in range(1, self.d + 1))
+
+    def counting(self) -> Counting:
+        """Return disjunctions of up to d conjunctions of up to c variables."""
+        return Counting(self.c, True, self.d, 1)

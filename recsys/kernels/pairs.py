@@ -202,8 +202,10 @@ def hit_both(both, first, second, unit, d):
         return 1.0
     miss, lost_x, lost_y = times * miss, times * lost_x, times * lost_y
     one_each = expm1(lost_x) * expm1(lost_y)
-    if lost > -np.inf:
+    if lost > -np.inf and times * gain < 1.0:
         one_each -= np.exp(times * lost) * expm1(times * gain)
+    elif lost > -np.inf:  # far apart, and their product might be 0·∞
+        one_each -= np.exp(times * (lost + gain)) - np.exp(times * lost)
     else:
         one_each -= np.exp(lost_x + lost_y)
     return -expm1(miss) + np.exp(miss) * max(one_each, 0.0)

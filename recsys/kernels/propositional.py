@@ -8,11 +8,13 @@ names only mark slots. Source: Polato's thesis, chapter 8.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.checks import check_real
@@ -31,16 +33,25 @@ SYMBOLS = {
 }  # fmt: skip
 # From loose to tight; those of one level associate to the left.
 LEVELS = (("<->",), ("->", "<-", "-/>", "</-"), ("|", "nor"), ("^",), ("&", "nand"))
+# Entries of a Gram matrix that are computed together: every operator holds a dozen such arrays.
+BLOCK = 1 << 18
 TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛↚¬]|[A-Za-z_][A-Za-z_0-9]*)")
 
 
 class Gram(NamedTuple):
-    """A kernel's values between two sets of vectors and on each vector, and its dimension."""
+    """How many features are in each joint state in two sets of vectors, and in each state alone.
 
-    cross: NDArray[np.float64]
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
-    dimension: float
+    Attributes
+    ----------
+    joint : 2 × 2 of (rows, others) arrays
+        joint[x][z]: features that are x in the left vector and z in the right one.
+    left, right : pairs of (rows,) and (others,) arrays
+        Features that are 0, and 1.
+    """
+
+    joint: Sequence[Sequence[NDArray]]
+    left: Sequence[NDArray]
+    right: Sequence[NDArray]
 
 
 @dataclass(frozen=True)
@@ -98,79 +109,74 @@ class Expression:
         B = A if Z is None else binary_rows(Z, "Z")
         if A.shape[1] != B.shape[1]:
             raise InputError(f"X has {A.shape[1]} columns and Z has {B.shape[1]}; they must agree")
-        n = A.shape[1]
-        base = Gram(
-            (A @ B.T).toarray().astype(np.float64), np.diff(A.indptr).astype(np.float64),
-            np.diff(B.indptr).astype(np.float64), float(n),
-        )  # fmt: skip
-        if normalize:  # counts as shares of the dimension, which no depth overflows
-            base = Gram(base.cross / n, base.left / n, base.right / n, 1.0)
+        out = np.empty((A.shape[0], B.shape[0]))
+        block = max(1, BLOCK // max(B.shape[0], 1))
         with np.errstate(over="ignore", invalid="ignore"):
-            value = self._gram(base)
-        if not np.isfinite(value.cross).all():
+            for start in range(0, A.shape[0], block):
+                rows = slice(start, start + block)
+                out[rows] = self._block(A[rows], B, normalize)
+        if not np.isfinite(out).all():
             raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
-        if not normalize:
-            return value.cross
-        left, right = (np.sqrt(np.maximum(side, 0.0)) for side in (value.left, value.right))
-        with np.errstate(divide="ignore"):
-            wl, wr = np.where(left > 0, 1 / left, 0.0), np.where(right > 0, 1 / right, 0.0)
-        out = value.cross * wl[:, None] * wr[None, :]
-        if Z is None:
+        if normalize and Z is None:
             np.fill_diagonal(out, 1.0)
         return out
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the raw value of two vectors of a and b ones, s of them common, exactly."""
+        cross, left, right = (np.array(v, dtype=object) for v in (s, a, b))
+        return int(self._gram(_slots(n, cross, left, right)).joint[1][1][0, 0])
+
+    def _block(self, A: sp.csr_matrix, B: sp.csr_matrix, normalize: bool) -> NDArray[np.float64]:
+        n = A.shape[1]
+        cross = (A @ B.T).toarray().astype(np.float64)
+        a, b = (np.diff(side.indptr).astype(np.float64) for side in (A, B))
+        # Counts as shares of the dimension, which no depth overflows.
+        value = self._gram(_slots(n, cross, a, b, float(n) if normalize else 1.0))
+        both = value.joint[1][1]
+        if not normalize:
+            return both
+        with np.errstate(divide="ignore"):
+            wl, wr = (np.where(v > 0, 1 / np.sqrt(v), 0.0) for v in (value.left[1], value.right[1]))
+        return both * wl[:, None] * wr[None, :]
+
     def _gram(self, base: Gram) -> Gram:
+        """Return the states of this formula's features, by (8.3).
+
+        All four joint states are kept, so that everything is a sum of products of numbers ≥ 0:
+        a negation exchanges states, and nothing is lost by 1 − (1 − p).
+        """
         if not self.operator:
             return base
         A = self.operands[0]._gram(base)
         if self.operator == "~":
-            return Gram(_neither(A.cross, A.left, A.right, A.dimension), A.dimension - A.left,
-                        A.dimension - A.right, A.dimension)  # fmt: skip
+            (none, only_right), (only_left, both) = A.joint
+            turned = ((both, only_left), (only_right, none))
+            return Gram(turned, A.left[::-1], A.right[::-1])
         B = self.operands[1]._gram(base)
         table = OPERATORS[self.operator]
-        size = A.dimension * B.dimension
-        # y and ¬y need the same sums; the shorter of the two is taken (an equivalence that holds here).
-        flip = sum(table) > 2
-        if flip:
-            table = (1 - table[0], 1 - table[1], 1 - table[2], 1 - table[3])
-        left, right = np.zeros_like(A.left), np.zeros_like(A.right)
+        joint = [[np.zeros_like(A.joint[0][0]) for _ in (0, 1)] for _ in (0, 1)]
+        left, right = ([np.zeros_like(side[0]) for _ in (0, 1)] for side in (A.left, A.right))
         for y, (a, b) in zip(table, STATES, strict=True):
-            if y:
-                left += _count(A.left, a, A.dimension) * _count(B.left, b, B.dimension)
-                right += _count(A.right, a, A.dimension) * _count(B.right, b, B.dimension)
-        cross = np.zeros_like(A.cross)
-        for y, (a, b) in zip(table, STATES, strict=True):  # (8.3): all joint true configurations
+            left[y] += A.left[a] * B.left[b]
+            right[y] += A.right[a] * B.right[b]
             for v, (c, d) in zip(table, STATES, strict=True):
-                if y and v:
-                    cross += _joint(A, a, c) * _joint(B, b, d)
-        if flip:
-            cross = _neither(cross, left, right, size)
-            left, right = size - left, size - right
-        return Gram(cross, left, right, size)
+                joint[y][v] += A.joint[a][c] * B.joint[b][d]
+        return Gram(joint, left, right)
 
 
 STATES = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
-def _neither(
-    cross: NDArray[np.float64], left: NDArray[np.float64], right: NDArray[np.float64], size: float
-) -> NDArray[np.float64]:
-    return size - left[:, None] - right[None, :] + cross
-
-
-def _count(side: NDArray[np.float64], state: int, size: float) -> NDArray[np.float64]:
-    return side if state else size - side
-
-
-def _joint(A: Gram, x: int, z: int) -> NDArray[np.float64]:
-    """Return how many features of A are in state x in the left and z in the right vector."""
-    if x and z:
-        return A.cross
-    if x:
-        return A.left[:, None] - A.cross
-    if z:
-        return A.right[None, :] - A.cross
-    return _neither(A.cross, A.left, A.right, A.dimension)
+def _slots(n: int, cross: NDArray, a: NDArray, b: NDArray, size: float = 1) -> Gram:
+    """Return the states of a single variable, as shares of `size`."""
+    cross, a, b = np.atleast_2d(cross), np.atleast_1d(a), np.atleast_1d(b)
+    only_left, only_right = a[:, None] - cross, b[None, :] - cross
+    neither = n - a[:, None] - only_right
+    states = [[neither, only_right], [only_left, cross]]
+    if size != 1:
+        states = [[state / size for state in row] for row in states]
+        return Gram(states, ((n - a) / size, a / size), ((n - b) / size, b / size))
+    return Gram(states, (n - a, a), (n - b, b))
 
 
 def parse(text: str) -> Expression:
@@ -257,7 +263,8 @@ def random_expression(decay: float, rng: np.random.Generator, depth: int = 0) ->
     decay : float ≥ 0
         At depth t a slot is drawn with probability e^{decay·t} / (1 + e^{decay·t}): the larger,
         the shorter. As printed this gives 0.9 binary operators on average at 0.7 (half of all
-        draws are a single slot), where the text says five.
+        draws are a single slot), where the text says five. At depth 40 a slot is always drawn,
+        which the printed algorithm does not do: at small decays it need not end.
     rng : numpy.random.Generator
 
     Raises

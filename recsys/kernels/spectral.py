@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from fractions import Fraction
+from itertools import pairwise
+from math import comb, lcm, log
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import comb
+from scipy.optimize import nnls
 
+from recsys.checks import check_integer
 from recsys.errors import FitError, InputError
 from recsys.kernels.base import Kernel
+from recsys.kernels.dot import RBF_
+from recsys.kernels.propositional import Expression
 from recsys.qp import solve_simplex
 
 # Of the optimality conditions, relative to the mean diagonal: half-way to the square root's 1e-6.
@@ -176,45 +182,100 @@ def mc_decomposition(kernel: Kernel, m: int) -> NDArray[np.float64]:
     A function f of ⟨x,z⟩ on 0…m is Σ_s Δ^s f(0)·C(⟨x,z⟩, s), with forward differences Δ; the
     normalised mC-kernel of degree s divides by C(m, s).
 
+    Differences magnify the rounding of f by up to 2^s·C(m, s), so none is taken of rounded
+    values: f comes as whole numbers or fractions from the kernel's definition, RBF's
+    coefficients are the probabilities of a binomial, C(m, s)·(1 − q)^s·q^{m−s} with q = e^{−2γ},
+    and of any other function the nearest non-negative coefficients are found by least squares,
+    of each value relative to itself.
+
     Parameters
     ----------
-    kernel : Kernel
-        A dot-product kernel on vectors with m ones each.
+    kernel : Kernel, Expression, or a function of two matrices
+        A dot-product kernel on vectors with m ones each. Of dimension 2m, the least in which
+        they may have 0…m ones in common; RBF's default gamma is that of this dimension.
     m : int ≥ 1
 
     Returns
     -------
     (m + 1,) float64
-        Coefficients of the degrees 0…m.
+        Coefficients of the degrees 0…m. Σ_s g(m, s)·C(k, s)/C(m, s) is f(k) to 1e-12 of itself
+        where the kernel is known exactly or RBF, to 1e-10 of the largest value for a function.
 
     Raises
     ------
+    InputError
+        If m or a parameter is out of range, or a coefficient leaves float64.
     FitError
-        If a coefficient is negative: the kernel is no dot-product kernel (9.1).
+        If a coefficient is negative without any rounding, or no non-negative coefficients come
+        within 1e-10 of a function's values: the kernel is no dot-product kernel (9.1).
 
     Notes
     -----
     Source: Polato's thesis, Theorems 9.1 and 9.2, Corollary 9.1.
     """
-    if m < 1:
-        raise InputError(f"m must be a whole number of at least 1, not {m}")
+    check_integer("m", m, 1)
+    if isinstance(kernel, Kernel):
+        kernel.plan(2 * m)  # parameters that do not fit are refused here
+    if isinstance(kernel, RBF_):
+        return _binomial(m, 1.0 / (2 * m) if kernel.gamma is None else float(kernel.gamma))
+    if isinstance(kernel, (Kernel, Expression)):
+        values = [kernel.exact(2 * m, s, m, m) for s in range(m + 1)]
+        if None not in values:
+            return _differences(kernel, m, [Fraction(v) for v in values if v is not None])
     # Vectors of m ones with s common ones exist in dimension 2m.
-    base = np.zeros((1, 2 * m), dtype=np.int8)
-    base[0, :m] = 1
+    base = np.zeros((1, 2 * m))
+    base[0, :m] = 1.0
     others = np.array([np.roll(base[0], m - s) for s in range(m + 1)])
-    f = kernel(base, others)[0]
-    differences = np.array(f, dtype=np.longdouble)
-    g = np.empty(m + 1)
+    return _nearest(kernel, m, np.asarray(kernel(base, others), dtype=np.float64)[0])
+
+
+def _differences(kernel: Kernel | Expression, m: int, f: list[Fraction]) -> NDArray[np.float64]:
+    """Return C(m, s)·Δ^s f(0), in whole numbers over one denominator until the end."""
+    below = lcm(*(v.denominator for v in f))
+    row = [v.numerator * (below // v.denominator) for v in f]
+    out = np.empty(m + 1)
     for s in range(m + 1):
-        g[s] = float(differences[0]) * comb(m, s)
-        differences = np.diff(differences)
-    scale = float(np.abs(f).max())
-    if (g < -1e-9 * max(scale, 1e-300)).any():
-        worst = int(np.argmin(g))
-        raise FitError(
-            f"{kernel} has coefficient {g[worst]:.3g} at degree {worst}: no dot-product kernel"
-        )
-    return np.maximum(g, 0.0)
+        coefficient = Fraction(row[0] * comb(m, s), below)
+        if coefficient < 0:
+            raise FitError(
+                f"{kernel} has coefficient {float(coefficient):.3g} at degree {s}: no dot-product kernel"
+            )
+        try:
+            out[s] = float(coefficient)
+        except OverflowError:
+            raise InputError(
+                f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m or its parameters"
+            ) from None
+        row = [after - before for before, after in pairwise(row)]
+    return out
+
+
+def _binomial(m: int, gamma: float) -> NDArray[np.float64]:
+    """Return RBF's coefficients: f(s) = q^{m−s}, so that Δ^s f(0) = q^{m−s}·(1 − q)^s."""
+    s = np.arange(m + 1)
+    choices = np.array([log(comb(m, k)) for k in range(m + 1)])
+    return np.exp(choices + s * np.log(-np.expm1(-2.0 * gamma)) - (m - s) * 2.0 * gamma)
+
+
+def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the coefficients ≥ 0 that come nearest to values f."""
+    largest = float(np.abs(f).max())
+    if not np.isfinite(largest):
+        raise InputError(f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m")
+    if largest == 0.0:
+        return np.zeros(m + 1)
+    design = np.array([[comb(k, s) / comb(m, s) for s in range(m + 1)] for k in range(m + 1)])
+    error = np.inf
+    # Relative to itself first; a function may also compute small values as differences of large ones.
+    for weight in (1.0 / np.maximum(np.abs(f), 1e-16 * largest), np.full(m + 1, 1.0 / largest)):
+        g, _ = nnls(design * weight[:, None], f * weight, maxiter=1000 * (m + 1))
+        error = min(error, float(np.abs(design @ g - f).max()) / largest)
+        if error <= 1e-10:
+            return g
+    raise FitError(
+        f"{kernel} is no dot-product kernel: sums of mC-kernels with coefficients of at least 0 "
+        f"miss it by {error:.2g} of its largest value"
+    )
 
 
 def _square(K: ArrayLike) -> NDArray[np.float64]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 
@@ -34,6 +36,10 @@ class MonotoneConjunctiveSum(OneDegree):
         check_integer("degree", self.degree, 1, n)
         return Plan(CONJUNCTION, NO_PAR, _log_sums(n, self.degree, 1.0), logarithmic=True, whole=True)
 
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the sum of binomials."""
+        return sum(comb(s, i) for i in range(1, self.degree + 1))
+
 
 @KERNELS.add("all-subsets")
 @dataclass(frozen=True)
@@ -51,6 +57,10 @@ class AllSubsets(Kernel):
         """Tabulate k log 2 for k = 0…n."""
         table = np.arange(n + 1) * np.log(2.0)
         return Plan(CONJUNCTION, NO_PAR, table, logarithmic=True, zero_at_zero=False, whole=True)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the power of 2."""
+        return 2**s
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,12 @@ class _Sadohara(Kernel):
                 return power + np.log(-np.expm1(-power))
         check_integer("arity", self.arity, 1, n)
         return _log_sums(n, self.arity, self.sigma)
+
+    def _sum(self, k: int) -> Fraction:
+        sigma = Fraction(float(self.sigma))
+        if self.arity is None:
+            return (1 + sigma) ** k - 1
+        return sum((sigma**i * comb(k, i) for i in range(1, self.arity + 1)), Fraction(0))
 
 
 @KERNELS.add("sadohara-mdnf")
@@ -95,6 +111,10 @@ class SadoharaMonotoneDNF(_Sadohara):
     def plan(self, n: int) -> Plan:
         """Tabulate the logarithm for k = 0…n common ones."""
         return Plan(CONJUNCTION, NO_PAR, self._table(n), logarithmic=True, whole=self.sigma == 1)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
+        """Return the sum over common ones."""
+        return self._sum(s)
 
 
 @KERNELS.add("sadohara-dnf")
@@ -129,6 +149,10 @@ class SadoharaDNF(_Sadohara):
             whole=self.sigma == 1,
             crowding=AT_EMPTY,
         )
+
+    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
+        """Return the sum over agreeing variables."""
+        return self._sum(n - a - b + 2 * s)
 
 
 def _log_sums(n: int, most: int, sigma: float) -> np.ndarray:

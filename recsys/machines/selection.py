@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.checks import check_real
 from recsys.errors import InputError
-from recsys.kernels.spectral import margin_program, radius_program
+from recsys.kernels.spectral import TOLERANCE, Program, margin_program, radius_program
 from recsys.machines._grams import resolve
 
 SOLVER_TOLERANCE = 1e-7
@@ -56,11 +56,26 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
         own = float(np.mean(np.diag(G)))
         G = (1.0 - share) * G
         G[np.diag_indices_from(G)] += share * own
-    squared = margin_program(G, y, tol=SOLVER_TOLERANCE).squared
-    floor = 1e-9 * max(float(np.mean(np.diag(G))), 1e-300)
-    if squared <= floor:
-        return float("inf")
-    return radius_program(G, tol=SOLVER_TOLERANCE).squared / squared / len(G)
+    solved = separation(G, y)
+    return ratio_of(G, solved, radius_program(G, tol=SOLVER_TOLERANCE))
+
+
+def separation(G: NDArray[np.float64], y: ArrayLike) -> Program:
+    """Solve the margin program, more tightly where its rounding might pass for a margin."""
+    solved = margin_program(G, y, tol=SOLVER_TOLERANCE)
+    if solved.squared <= 10.0 * solved.gap:
+        solved = margin_program(G, y, tol=TOLERANCE)
+    return solved
+
+
+def floor(G: NDArray[np.float64]) -> float:
+    """Return the ρ² below which classes count as inseparable: a share of the mean diagonal."""
+    return 1e-9 * max(float(np.mean(np.diag(G))), 1e-300)
+
+
+def ratio_of(G: NDArray[np.float64], solved: Program, ball: Program) -> float:
+    """Return R²/(rows·ρ²) from the two programs of G, infinite where ρ is 0 but for rounding."""
+    return ball.squared / solved.squared / len(G) if solved.squared > floor(G) else float("inf")
 
 
 def select_by_ratio(

@@ -1,3 +1,4 @@
+import gzip
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ SHAPES = {  # Table 3.1; house-votes and spect to the last row, the others as th
     "house-votes": (232, 32, 0.534), "kr-vs-kp": (3196, 73, 0.522), "monks-1": (432, 17, 0.5),
     "monks-2": (432, 17, 0.329), "monks-3": (432, 17, 0.528), "promoters": (106, 228, 0.5),
     "soybean": (266, 97, 0.526), "spect": (267, 44, 0.794), "splice": (3175, 240, 0.481),
-    "tic-tac-toe": (958, 27, 0.653), "primary-tumor": (336, 31, None),
+    "tic-tac-toe": (958, 27, 0.653), "primary-tumor": (336, 31, None), "dna": (2000, 180, 0.4745),
 }  # fmt: skip
 
 
@@ -25,7 +26,11 @@ def test_tables_have_the_shapes_of_table_3_1(name):
     rows, features, share = SHAPES[name]
     assert table.X.shape == (rows, features) and len(table.names) == features
     assert share is None or abs(table.y.mean() - share) < 0.001
-    assert len(set(table.X.sum(axis=1))) == 1, "one value a column"
+    ones = table.X.sum(axis=1)
+    if name == "dna":
+        assert (ones[0], ones.min(), ones.max()) == (47, 16, 60)
+    else:
+        assert len(set(ones)) == 1, "one value a column"
 
 
 def test_monks_equal_the_official_files():
@@ -108,6 +113,39 @@ def test_unknown_and_absent_tables():
         load_table("spec")
     with pytest.raises(DatasetError, match="put kr-vs-kp.arff there"):
         load_table("kr-vs-kp", "/nowhere")
+
+
+def test_dna_is_looked_for_beside_and_in_its_collection(tmp_path):
+    text = "1 2:1 180:1\n3 1:1\n2 5:1.0\n"
+    folder = tmp_path / "categorical"
+    folder.mkdir()
+    with pytest.raises(DatasetError, match="put dna.scale.gz there"):
+        load_table("dna", folder)
+    (tmp_path / "libsvm").mkdir()
+    with gzip.open(tmp_path / "libsvm" / "dna.scale.gz", "wt") as file:
+        file.write(text)
+    table = load_table("dna", folder)
+    assert table.y.tolist() == [1, 0, 1] and table.target == "class=1|2"
+    assert [np.flatnonzero(x).tolist() for x in table.X] == [[1, 179], [0], [4]]
+    (folder / "dna.scale").write_text("3 7:1\n1 7:1\n")
+    assert load_table("dna", folder).y.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2:1\n3 0:1\n", "line 2: '0:1' is no binary feature"),
+        ("1 2:1\n3 181:1\n", "line 2: '181:1' is no binary feature"),
+        ("1 2:0.5\n", "line 1: '2:0.5' is no binary feature"),
+        ("4 2:1\n", "line 1: class '4'; 1, 2 or 3"),
+        ("1 2:1\n2 3:1\n", "do not hold two classes"),
+        ("", "do not hold two classes"),
+    ],
+)
+def test_bad_dna_names_the_line(tmp_path, text, message):
+    (tmp_path / "dna.scale").write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_table("dna", tmp_path)
 
 
 def test_artificial_tables_follow_their_formula():

@@ -147,6 +147,111 @@ def test_conjunctive_forms_equal_exact_integers(name):
             assert K[i, j] == pytest.approx(expected, rel=1e-9)
 
 
+def count(name, n, a, b, s, d, c):
+    """The raw value by the printed formula, in whole numbers."""
+    agree = n - a - b + 2 * s
+
+    def up_to(k):
+        return sum(comb(k, i) for i in range(1, c + 1))
+
+    return {
+        "mc": lambda: comb(s, d),
+        "c": lambda: comb(agree, d),
+        "mc-sum": lambda: sum(comb(s, i) for i in range(1, d + 1)),
+        "md": lambda: hits(n, a, b, s, d),
+        "d": lambda: (2**d - 2) * comb(n, d) + comb(agree, d),
+        "hp": lambda: s**d,
+        "all-subsets": lambda: 2**s,
+        "mdnf": lambda: hits(comb(n, c), comb(a, c), comb(b, c), comb(s, c), d),
+        "dnf": lambda: hits(2**c * comb(n, c), comb(n, c), comb(n, c), comb(agree, c), d),
+        "mcnf": lambda: comb(hits(n, a, b, s, d), c),
+        "cnf": lambda: comb((2**d - 2) * comb(n, d) + comb(agree, d), c),
+        "mdnf-sum": lambda: sum(
+            hits(up_to(n), up_to(a), up_to(b), up_to(s), k) for k in range(1, d + 1)
+        ),
+    }[name]()
+
+
+def check_counts(name, n, rows, d, c):
+    params = {"d": d, "c": c} if name in TWO else {} if name == "all-subsets" else {"degree": d}
+    X = np.zeros((len(rows), n), dtype=np.int8)
+    for x, row in zip(X, rows, strict=True):
+        x[list(row)] = 1
+    try:
+        K = make_kernel(name, **params)(X)
+    except InputError as error:
+        assert "range of float64" in str(error)
+        values = [count(name, n, len(x), len(z), len(x & z), d, c) for x in rows for z in rows]
+        assert max(values) > 1e290
+        return 0
+    small = 0
+    for i, x in enumerate(rows):
+        for j, z in enumerate(rows):
+            exact = count(name, n, len(x), len(z), len(x & z), d, c)
+            if exact < 2**53:
+                assert K[i, j] == exact
+                small += exact > 0
+            else:
+                assert K[i, j] == pytest.approx(float(exact), rel=1e-7)
+    return small
+
+
+COUNTS = ["mc", "c", "mc-sum", "md", "d", "hp", "all-subsets", *TWO]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(8, 300), st.integers(1, 12), st.integers(1, 12))
+@pytest.mark.parametrize("name", COUNTS)
+def test_raw_counts_below_2_to_the_53_are_exact(name, seed, n, d, c):
+    """Rows of few and of many ones, overlapping much and not at all."""
+    assume(max(d, c) <= n // 2)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n).tolist()
+    sizes = rng.integers(0, [4, 4, min(n, 45), min(n, 45), n + 1])
+    starts = [int(rng.integers(0, n - size + 1)) for size in sizes]
+    rows = [set(order[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
+    check_counts(name, n, [*rows, rows[0] | rows[2]], d, c)
+
+
+@pytest.mark.parametrize(
+    "name, n, sizes, d, c",
+    [
+        ("mdnf", 60, (40, 35, 30), 1, 10),  # 30,045,015 = C(30, 10) came out as 30,042,147
+        ("mdnf", 60, (30, 30, 20), 1, 12),
+        ("mdnf", 200, (30, 30, 20), 1, 6),
+        ("mdnf-sum", 100_000, (3, 3, 2), 2, 2),
+        ("dnf", 100_000, (3, 3, 2), 1, 2),
+        ("md", 1_000_000, (5, 4, 3), 3, 1),
+        ("md", 1_000_000, (1, 1, 0), 4, 1),
+        ("mcnf", 3000, (9, 8, 7), 2, 2),
+        ("cnf", 40, (9, 8, 7), 3, 3),
+        ("mdnf", 30, (29, 28, 28), 29, 1),  # nearly all features: 30 and fewer sets of 29
+    ],
+)
+def test_raw_counts_that_were_rounded_to_others(name, n, sizes, d, c):
+    a, b, s = sizes
+    rows = [set(range(a)), set(range(a - s, a - s + b))]
+    assert check_counts(name, n, rows, d, c) > 0
+
+
+def test_twenty_thousand_disjuncts():
+    """Sets that hardly any formula misses: 1 − e^{−400} times itself, where 0·∞ was formed."""
+    n, c = 1000, 2
+    X = np.zeros((3, n), dtype=np.int8)
+    X[0, :500], X[1, 250:750], X[2, :3] = 1, 1, 1
+    S = X.astype(int) @ X.T.astype(int)
+    for d in (20, 2000, 20_000):
+        K = make_kernel("mdnf", d=d, c=c)(X, normalize=True)
+        for i in range(3):
+            for j in range(i):
+                x, z, both = (comb(int(k), c) for k in (S[i, i], S[j, j], S[i, j]))
+                value, own, other = (
+                    hits(comb(n, c), *sets, d) for sets in ((x, z, both), (x, x, x), (z, z, z))
+                )
+                expected = float(Fraction(value * value, own * other)) ** 0.5
+                assert K[i, j] == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     "name, params, text",
     [

@@ -1,3 +1,4 @@
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from recsys import InputError
 from recsys.kernels.propositional import OPERATORS, Expression, parse, random_expression
 from tests.reference.kernels import normalised
-from tests.reference.propositional import features
+from tests.reference.propositional import features, states
 
 SLOT = Expression()
 
@@ -47,6 +48,39 @@ def test_every_operator_equals_enumeration(operator, n):
 def test_any_formula_of_depth_three_equals_enumeration(expression, n, seed):
     X = (np.random.default_rng(seed).random((5, n)) < 0.5).astype(int)
     check(expression, X)
+
+
+@settings(max_examples=80, deadline=None)
+@given(expressions(3), st.integers(0, 2**32 - 1))
+def test_rare_and_frequent_features_keep_their_digits(expression, seed):
+    """n = 100,000, rows of nearly no and of nearly all ones: a share of 1e-10 is not 1 − (1 − 1e-10)."""
+    n = 100_000
+    rng = np.random.default_rng(seed)
+    X = np.zeros((4, n), dtype=np.int8)
+    X[0, :2], X[1, 1:4] = 1, 1
+    X[2, : n - 3], X[3, 2:] = 1, 1
+    for row in X[rng.permutation(4)[:2]]:
+        row[rng.integers(0, n, 2)] ^= 1
+    K = expression(X, normalize=True)
+    S, size = X.astype(int) @ X.T.astype(int), X.sum(axis=1, dtype=int)
+
+    def exact(i, j):
+        s, a, b = int(S[i, j]), int(size[i]), int(size[j])
+        slot = {(1, 1): s, (1, 0): a - s, (0, 1): b - s, (0, 0): n - a - b + s}
+        return states(expression, slot)[1, 1]
+
+    for i in range(4):
+        for j in range(i):
+            value, own, other = exact(i, j), exact(i, i), exact(j, j)
+            expected = float(Fraction(value * value, own * other)) ** 0.5 if own * other else 0.0
+            assert K[i, j] == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+def test_a_double_negation_is_none():
+    X = np.zeros((2, 100_000), dtype=np.int8)
+    X[0, [0, 1]], X[1, [0, 5]] = 1, 1
+    for text in ("~(~(a & b) | ~(c & d))", "(a & b) & (c & d)"):
+        assert parse(text)(X, normalize=True)[0, 1] == pytest.approx(0.0625, rel=1e-14)
 
 
 @settings(max_examples=200, deadline=None)

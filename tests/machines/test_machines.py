@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
@@ -8,6 +10,7 @@ from recsys import InputError
 from recsys.kernels import make_kernel, margin, radius
 from recsys.machines import GRAM, KOMD, RMKL, AverageMKL, EasyMKL
 from recsys.machines._grams import Bank
+from tests.reference import machines as reference
 
 MKL = [AverageMKL, EasyMKL, RMKL, GRAM]
 
@@ -122,6 +125,94 @@ def test_gram_finds_the_best_of_two_kernels_by_a_scan():
     assert model.ratio_ <= min(scan) * (1 + 1e-4)
 
 
+def small(seed, rows=16):
+    """A task and four kernels of unlike radii: two of unit diagonal, one larger, one smaller."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((rows, 8)) < 0.5).astype(int)
+    X[:2] = [[1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1]]
+    y = ((X[:, 0] & X[:, 1]) | (X[:, 2] & X[:, 3])).astype(int)
+    linear, pairs, triples = (make_kernel("mc", degree=d)(X, normalize=True) for d in (1, 2, 3))
+    return [linear, 1.5 * pairs, triples, 0.7 * np.eye(rows)], y
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+def test_easymkl_has_its_lambda_against_the_sum(seed, lam):
+    grams, y = small(seed)
+    model = EasyMKL(kernels="precomputed", identity=False, regularization=lam).fit(grams, y)
+    np.testing.assert_allclose(model.weights_, reference.easy_weights(grams, y, lam), atol=2e-5)
+
+
+def test_easymkl_tells_the_sum_from_the_mean_and_the_weights_from_their_reciprocals():
+    """Guards the test above: its tolerance is far below what either mistake would change."""
+    X, y = task(0, 40)
+    grams = [make_kernel("mc", degree=d)(X, normalize=True) for d in range(1, 7)] + [np.eye(len(y))]
+    right = reference.easy_weights(grams, y, 0.5)
+    mean = reference.easy_weights([K / len(grams) for K in grams], y, 0.5)
+    assert np.abs(mean - right).max() > 0.01
+    assert np.abs((1 / right) / (1 / right).sum() - right).max() > 0.01
+    model = EasyMKL(regularization=0.5, kernels="precomputed", identity=False).fit(grams, y)
+    np.testing.assert_allclose(model.weights_, right, atol=2e-5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 10.0]))
+def test_rmkl_minimises_the_printed_program(seed, C):
+    grams, y = small(seed)
+    model = RMKL(kernels="precomputed", identity=False, C=C, tol=1e-6).fit(grams, y)
+    least = reference.best_soft_margin_value(grams, y, C)
+    assert model.stopped_ == "tolerance" and model.gap_ <= 1e-6
+    assert model.objectives_[-1] == pytest.approx(least, rel=1e-5)
+    assert reference.soft_margin_value(grams, y, C, model.weights_) == pytest.approx(least, rel=1e-5)
+    equal = np.full(len(grams), 1 / len(grams))
+    assert model.objectives_[0] == pytest.approx(
+        reference.soft_margin_value(grams, y, C, equal), rel=1e-5
+    )
+    assert (np.diff(model.objectives_) < 0).all()
+
+
+def test_rmkls_radii_matter():
+    """Guards the test above: with all radii 1 the program has another minimum."""
+    X, y = task(7, 40)
+    grams = [make_kernel("mc", degree=d)(X, normalize=True) for d in (1, 2, 3)]
+    # A constant adds to the diagonal and nothing to the radius.
+    grams[0] = grams[0] + 2.0
+    model = RMKL(kernels="precomputed", identity=False, tol=1e-6).fit(grams, y)
+    least = reference.best_soft_margin_value(grams, y, 1.0)
+    assert model.objectives_[-1] == pytest.approx(least, rel=1e-5)
+    of_ones = reference.best_soft_margin_value(grams, y, 1.0, [1.0] * len(grams))
+    assert abs(of_ones - least) > 0.01 * least
+
+
+def test_rmkl_trusts_slack_more_the_smaller_c():
+    X, y = task(2, 60)
+    values = [RMKL(C=C).fit(X, y).objectives_[-1] for C in (0.1, 1.0, 10.0)]
+    assert values == sorted(values)
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_gram_finds_the_least_ratio_and_bounds_it(seed):
+    grams, y = small(seed, 12)
+    grams = [grams[1], grams[3]]
+    model = GRAM(kernels="precomputed", identity=False).fit(grams, y)
+    assert model.ratio_ == pytest.approx(reference.ratio(grams, y, model.weights_), rel=1e-5)
+    least = reference.best_ratio(grams, y, starts=1)
+    assert model.ratio_ <= least * (1 + 1e-3)
+    assert model.ratio_ * (1 - model.gap_) <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", MKL)
+def test_an_inseparable_combination_has_an_infinite_ratio(kind):
+    X, y = np.array([[1, 1, 0]] * 6 + [[0, 1, 1]] * 6), np.array([0, 1] * 6)
+    model = kind(identity=False).fit(X, y)
+    assert model.ratio_ == np.inf and np.isfinite(model.weights_).all()
+    if kind is GRAM:
+        assert model.stopped_ == "step" and model.ratios_ == [np.inf]
+    separated = kind().fit(X, y)
+    assert np.isfinite(separated.ratio_)
+
+
 def test_gram_without_normalisation():
     X, y = task(2)
     model = GRAM(normalize=False, kernels=["linear", "mc", "md"]).fit(X, y)
@@ -169,6 +260,8 @@ def test_refusals(kind):
         GRAM(learning_rate=0),
         GRAM(tol=-1),
         GRAM(max_iter=0),
+        RMKL(C=0),
+        RMKL(tol=0),
     ],
     ids=repr,
 )
