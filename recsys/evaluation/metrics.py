@@ -9,7 +9,6 @@ A user without positives (or, for AUC, without negatives) has the value NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numba
@@ -18,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit, parallel
-from recsys.checks import check_choice, check_integer
+from recsys.checks import check_choice, check_integer, clean_matrix
 from recsys.errors import InputError
 from recsys.registry import Registry
 
@@ -198,6 +197,7 @@ def _per_user(
     code: int, ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int
 ) -> NDArray[np.float64]:
     check_integer("k", k, 1)
+    train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
     return values(np.array([code]), np.array([k]), _as_scores(ranking, test.shape), train, test)[:, 0]
 
 
@@ -209,6 +209,7 @@ def values(
     test: sp.csr_matrix,
 ) -> NDArray[np.float64]:
     """Return several metrics in one pass over the scores: (users, metrics) float64."""
+    train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
     if train.shape != test.shape or scores.shape != test.shape:
         raise InputError(
             "scores, train and test must have one shape, "
@@ -217,16 +218,11 @@ def values(
     if not np.isfinite(scores).all():
         raise InputError("scores hold NaN or infinity: there is no order to evaluate")
     out = np.full((len(scores), len(codes)), np.nan)
-    test, train = _sorted(test), _sorted(train)
     with parallel() as threads:
         _values(
             threads, codes, cuts, scores, train.indptr, train.indices, test.indptr, test.indices, out
         )
     return out
-
-
-def _sorted(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    return matrix if matrix.has_sorted_indices else matrix.sorted_indices()
 
 
 def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float32]:
@@ -393,6 +389,3 @@ def _at(code, k, starts, hits, groups, positives):
             ideal += 1.0 / np.log2(place + 2.0)
         return total / ideal
     return total
-
-
-MetricFunction = Callable[..., NDArray[np.float64]]
