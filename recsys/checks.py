@@ -151,6 +151,51 @@ def clean_matrix(
     return out
 
 
+def take_columns(matrix: Any, ids: ArrayLike, name: str = "item_users") -> sp.csc_matrix:
+    """Return some columns of a user × item matrix, as ones where an entry is above 0.
+
+    Parameters
+    ----------
+    matrix : (users, items) sparse matrix of any format
+        Of a CSC matrix only the columns asked for are looked at.
+    ids : (n,) int
+    name : str
+        What messages call the matrix.
+
+    Returns
+    -------
+    (users, n) float64 CSC
+
+    Raises
+    ------
+    InputError
+        As `clean_matrix`.
+    OutOfRangeError
+        If the matrix has no such column.
+    """
+    if not sp.issparse(matrix) or matrix.format != "csc" or len(matrix.shape) != 2:
+        clean = clean_matrix(matrix, name=name)
+        out = sp.csc_matrix(clean[:, check_ids("ids", ids, clean.shape[1])], dtype=np.float64)
+        out.data[:] = 1.0
+        return out
+    rows, cols = matrix.shape
+    ids, data = check_ids("ids", ids, cols), _values(name, matrix.data)
+    indptr, indices = (_indices(name, what, getattr(matrix, what)) for what in ("indptr", "indices"))
+    if len(indptr) != cols + 1:
+        raise _broken(name)
+    first, end = indptr[ids].astype(np.int64), indptr[ids + 1].astype(np.int64)
+    if ((first < 0) | (end < first) | (end > min(len(indices), len(data)))).any():
+        raise _broken(name)
+    where = np.concatenate([np.arange(a, b) for a, b in zip(first, end, strict=True)] or [ids])
+    found, liked = indices[where], data[where] > 0
+    if len(found) and (found.min() < 0 or found.max() >= rows):
+        raise _broken(name)
+    owners = np.repeat(np.arange(len(ids)), end - first)
+    out = sp.csc_matrix((np.ones(liked.sum()), (found[liked], owners[liked])), (rows, len(ids)))
+    out.data[:] = 1.0  # an entry that is there twice is one like
+    return out
+
+
 def _to_csr(name: str, given: Any) -> sp.csr_matrix:
     """Return a matrix as CSR; the index arrays of one that was CSR are yet to be checked.
 
@@ -208,7 +253,9 @@ def _indices(name: str, what: str, given: Any) -> Any:
         )
     if given.dtype == np.int32 or given.dtype == np.int64:
         return given
-    return given.astype(np.int64)  # unsigned ones beyond int64 turn negative, and are refused
+    if given.size and given.max() > np.iinfo(np.int64).max:
+        raise _broken(name)
+    return given.astype(np.int64)
 
 
 def _broken(name: str) -> InputError:

@@ -155,20 +155,35 @@ def mrr(
     return _per_user(MRR, ranking, train, test, k)
 
 
-def coverage(ids: NDArray[np.int32], n_items: int) -> float:
+def coverage(ids: ArrayLike, n_items: int) -> float:
     """Return the share of the catalogue that occurs in ranked ids (users, k), −1 being padding."""
-    return float(len(np.unique(ids[ids >= 0])) / n_items)
+    check_integer("n_items", n_items, 1)
+    ranked = _ranked(ids, n_items)
+    return float(len(np.unique(ranked[ranked >= 0])) / n_items)
 
 
-def novelty(
-    ids: NDArray[np.int32], popularity: NDArray[np.float32], n_users: int
-) -> NDArray[np.float64]:
+def novelty(ids: ArrayLike, popularity: NDArray[np.float32], n_users: int) -> NDArray[np.float64]:
     """Return each user's mean self-information −log2(p) of the ranked ids, NaN for none."""
+    check_integer("n_users", n_users, 1)
+    ranked = _ranked(ids, len(popularity))
     share = np.maximum(popularity, 0.5) / n_users
-    info = np.where(ids >= 0, -np.log2(share[ids]), np.nan)
-    counts = (ids >= 0).sum(axis=1)
+    info = np.where(ranked >= 0, -np.log2(share[ranked]), np.nan)
+    counts = (ranked >= 0).sum(axis=1)
     total = np.nansum(info, axis=1)
-    return np.divide(total, counts, out=np.full(len(ids), np.nan), where=counts > 0)
+    return np.divide(total, counts, out=np.full(len(ranked), np.nan), where=counts > 0)
+
+
+def _ranked(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    """Return ranked ids, (users, k), once each is an item or −1."""
+    array = np.asarray(ids)
+    if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"ranked ids must be whole numbers, (users, k), not {array.shape} {array.dtype}"
+        )
+    array = array.astype(np.int64)
+    if array.size and (array.min() < -1 or array.max() >= n_items):
+        raise InputError(f"ranked ids must be within −1…{n_items - 1}")
+    return array
 
 
 def parse_metric(text: str) -> tuple[Metric, int, str]:

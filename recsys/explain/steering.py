@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.base import Ranker, Recommendations
-from recsys.checks import check_ids, check_integer, check_real
+from recsys.checks import check_ids, check_integer, check_real, take_columns
 from recsys.errors import CapabilityError, InputError
 from recsys.explain.diversity import mmr
 from recsys.topn import all_but
@@ -29,9 +29,13 @@ def overlap(item_users: Any, ids: ArrayLike) -> NDArray[np.float64]:
     -------
     (n, n) float64
         0 between an item that nobody has and any other.
+
+    Raises
+    ------
+    InputError
+        If the matrix or an id cannot be used.
     """
-    some = sp.csc_matrix(item_users[:, np.asarray(ids)], dtype=np.float64)
-    some.data[:] = 1.0
+    some = take_columns(item_users, ids)
     shared = np.asarray((some.T @ some).todense())
     size = np.sqrt(shared.diagonal())
     size[size == 0] = 1.0
