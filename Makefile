@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app test test-all test-browser check format clean
+.PHONY: evaluate app test test-all test-browser test-lowest check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ test-browser: $(VENV)/installed
 		|| (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 \
 		|| echo "no Chromium, and it could not be installed: install the package chromium"
 	$(BIN)/python -m pytest -m browser tests/app
+
+# The lowest versions that pyproject.toml declares, in an environment of their own.
+test-lowest:
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) tests/lowest.py "$$folder"
 
 app: $(VENV)/installed
 	$(BIN)/python -m streamlit run app/main.py

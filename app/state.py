@@ -16,6 +16,7 @@ from recsys.data import Interactions, load_dataset
 from recsys.data.datasets import DATASETS
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers import parse_spec, prepare
+from recsys.topn import all_but
 
 MODELS = (
     "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",
@@ -151,4 +152,5 @@ def recommend(
 ) -> Any:
     """Return (ids, scores) for a user, or for a profile where user is None."""
     fold = "fold-in" in model.capabilities
-    return model.recommend(user or 0, row, N=N, recalculate_user=fold, items=items)
+    others = all_but(row.shape[1], items)  # what the profile holds is left out of the items, too
+    return model.recommend(user or 0, row, N=N, recalculate_user=fold, filter_items=others)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.checks import check_ids, check_integer, clean_matrix
-from recsys.errors import InputError, NotFittedError
+from recsys.errors import CapabilityError, InputError, NotFittedError
 from recsys.topn import LOWEST, Candidates, candidates, top_n
 
 BLOCK_BYTES = 64_000_000
@@ -31,13 +31,22 @@ class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
     nothing to personalise with. A bool for a single user, else a boolean array.
     """
 
-    fallback: Any
+    fallback: bool | NDArray[np.bool_]
 
-    def __new__(cls, ids: Any, scores: Any, fallback: Any) -> Recommendations:
+    def __new__(
+        cls,
+        ids: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        fallback: bool | NDArray[np.bool_] = False,
+    ) -> Self:
         """Make the pair."""
         pair = super().__new__(cls, (ids, scores))
         pair.fallback = fallback
         return pair
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what `__new__` takes: copies are made by calling it, and a tuple would give it one."""
+        return (*self, self.fallback)
 
     @property
     def ids(self) -> NDArray[np.int32]:
@@ -91,9 +100,7 @@ class Ranker:
     n_items_: int
     popularity_: NDArray[np.float32]
 
-    def fit(
-        self, user_items: Any, show_progress: bool = True, callback: Callback | None = None
-    ) -> Ranker:
+    def fit(self, user_items: Any, show_progress: bool = True, callback: Callback | None = None) -> Self:
         """Fit on liked items.
 
         Parameters
@@ -150,9 +157,12 @@ class Ranker:
         N : int ≥ 1
             How many; at most the number of candidates is returned.
         filter_already_liked_items : bool
-            Leave out what the row likes.
+            Leave out what the row likes; with `items` they come last instead.
         filter_items, items : int array, optional
-            Items to leave out, or the only items to rank; not both.
+            Items to leave out, or the only items to rank; not both. As in implicit, all of `items` are
+            ranked, each once: those that the row likes by their scores too if
+            `filter_already_liked_items` is False, else after all others, by index, with the
+            lowest float32 as score.
         recalculate_user : bool
             Rank by the given rows, for users never seen too.
 
@@ -166,6 +176,8 @@ class Ranker:
         Raises
         ------
         InputError, NotFittedError
+        CapabilityError
+            If the ranker has no "fold-in" and `recalculate_user` is asked for.
         """
         self._check_fitted()
         N = check_integer("N", N, 1)
@@ -180,7 +192,10 @@ class Ranker:
             part = slice(start, start + block)
             some = rows if len(userids) <= block else rows[part]  # slicing costs a call 0.05 ms
             scores = self._score_rows(userids[part], some, recalculate_user)
-            top_n(scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part])
+            top_n(
+                scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part],
+                liked_last=allowed.listed,
+            )  # fmt: skip
         empty = self._without(userids, rows, recalculate_user)
         if single:
             kept = ids[0] >= 0
@@ -224,7 +239,7 @@ class Ranker:
 
         Raises
         ------
-        InputError, NotFittedError
+        InputError, NotFittedError, CapabilityError
         """
         self._check_capability("explain")
         N = check_integer("N", N, 1)
@@ -266,11 +281,11 @@ class Ranker:
 
         Raises
         ------
-        InputError, NotFittedError
+        InputError, NotFittedError, CapabilityError
         """
         self._check_capability("similar-items")
         if recalculate_item:
-            raise InputError(f"{self.name} cannot recalculate items: pass recalculate_item=False")
+            raise CapabilityError(f"{self.name} cannot recalculate items: pass recalculate_item=False")
         allowed = candidates(self.n_items_, filter_items, items)
         return self._nearest("itemid", itemid, self.n_items_, N, allowed, self._item_similarity)
 
@@ -297,7 +312,7 @@ class Ranker:
 
         Raises
         ------
-        InputError, NotFittedError
+        InputError, NotFittedError, CapabilityError
         """
         self._check_capability("similar-users")
         allowed = candidates(self.n_users_, filter_users, users, "users")
@@ -371,7 +386,9 @@ class Ranker:
         self, userid: Any, user_items: Any, recalculate: bool
     ) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         if recalculate and "fold-in" not in self.capabilities:
-            raise InputError(f"{self.name} cannot rank users it was not fitted on (recalculate_user)")
+            raise CapabilityError(
+                f"{self.name} cannot rank users it was not fitted on (recalculate_user)"
+            )
         userids = check_ids("userid", userid, None if recalculate else self.n_users_)
         return userids, clean_matrix(user_items, n_items=self.n_items_, n_rows=len(userids))
 
@@ -383,4 +400,4 @@ class Ranker:
         self._check_fitted()
         if capability not in self.capabilities:
             can = ", ".join(sorted(self.capabilities)) or "nothing beyond recommend"
-            raise InputError(f"{self.name} has no {capability}; it offers: {can}")
+            raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}")

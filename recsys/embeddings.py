@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer
+from recsys.checks import check_integer, clean_matrix
 from recsys.errors import InputError
 
 Vectors = NDArray[np.float32]
@@ -45,7 +44,7 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
     InputError
         If the rows do not fit the ranker.
     """
-    rows = sp.csr_matrix(user_items)
+    rows = clean_matrix(user_items)
     if hasattr(ranker, "item_embeddings"):
         return Embeddings(ranker.user_embeddings(rows), ranker.item_embeddings(), 0.0)
     check_integer("factors", factors, 1, min(rows.shape))

@@ -2,6 +2,8 @@
 
 RecsysError
 ├── InputError (ValueError)         what was given cannot be used; the text says what to do
+│   ├── OutOfRangeError (IndexError)            an index is beyond the users or items there are
+│   ├── CapabilityError (NotImplementedError)   the ranker does not offer what was asked
 │   ├── ModelFileError              a ranker file is truncated, altered, too new or no ranker
 │   └── DatasetError                a dataset is unknown, absent or damaged
 ├── NotFittedError (RuntimeError)   the ranker was asked before `fit`
@@ -15,6 +17,14 @@ class RecsysError(Exception):
 
 class InputError(RecsysError, ValueError):
     """What was given cannot be used; the message names it, what is accepted and the remedy."""
+
+
+class OutOfRangeError(InputError, IndexError):
+    """An index of a user or an item is out of range; an IndexError too, as implicit raises."""
+
+
+class CapabilityError(InputError, NotImplementedError):
+    """A ranker does not offer what was asked; a NotImplementedError too, as implicit raises."""
 
 
 class ModelFileError(InputError):

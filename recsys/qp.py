@@ -273,19 +273,6 @@ def _pairwise(K, n, sign, ridge, a, g, tol, max_steps):
 
 
 @jit
-def _gradient(K, n, q, sign, ridge, a, g, support):
-    """G = Q a − q, from the rows with positive weight."""
-    count = 0
-    for i in range(n):
-        if a[i] > 0.0:
-            support[count] = i
-            count += 1
-    multiply(K, n, support, count, sign, ridge, a, g)
-    for i in range(n):
-        g[i] -= q[i]
-
-
-@jit
 def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol):
     """Solve over the f variables listed in face, dropping those that turn negative.
 

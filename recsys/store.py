@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import struct
 import tempfile
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,15 +31,20 @@ STRETCH = 1 << 24  # bytes a call writes
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
+Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open
 
-def write(path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+
+def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write arrays and manifest to `path`; a crash leaves the old file or the new one.
+
+    To a file that is open the bytes are written where it stands; it is left open.
 
     Raises
     ------
     InputError
         If the file cannot be written; an old file at `path` is then untouched.
     """
+    path = _target(path)
     table: dict[str, Any] = {}
     payload, offset = [], 0
     for name in sorted(arrays):
@@ -59,49 +65,58 @@ def write(path: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
     header += b" " * (-len(header) % 8)
     if len(header) > MAX_HEADER:
         raise InputError(
-            f"{path}: the parameters take {len(header):,} bytes; at most {MAX_HEADER:,} fit"
+            f"{name_of(path)}: the parameters take {len(header):,} bytes; at most {MAX_HEADER:,} fit"
         )
+    parts = [struct.pack("<Q", len(header)), header, *payload]
     try:
+        if not isinstance(path, Path):
+            _write_open(path, parts)
+            return
         target = Path(os.path.realpath(path))
         if target.is_dir():
             raise InputError(f"{path} is a folder; name a file")
         for stale in target.parent.glob(f".{target.name}.*{SUFFIX}"):
             _sweep(stale)
-        _replace(target, [struct.pack("<Q", len(header)), header, *payload])
+        _replace(target, parts)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise InputError(f"{name_of(path)} cannot be written: {error.strerror or error}") from error
 
 
-def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: Target) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
+
+    An open file is read from where it stands to its end; it is left open.
 
     Raises
     ------
     ModelFileError
         If the file is missing, truncated, altered, of another kind or too new.
     """
+    path = _target(path)
     try:
-        if not path.is_file():
+        if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
+            start = file.tell()
+            size = file.seek(0, io.SEEK_END) - start
+            file.seek(start)
+            first = file.read(8)
+            length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
             if not 2 <= length <= min(MAX_HEADER, size - 8):
-                raise ModelFileError(f"{path} is not a ranker file, or is truncated")
-            manifest, table = _parse(path, file.read(length), size - 8 - length)
+                raise ModelFileError(f"{name_of(path)} is not a ranker file, or is truncated")
+            manifest, table = _parse(name_of(path), file.read(length), size - 8 - length)
             arrays = {}
             digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
             for name, entry in table.items():
                 array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
-                if array.size and file.readinto(array.data.cast("B")) != array.nbytes:
-                    raise ModelFileError(f"{path} is truncated")
+                if array.size and not _fill(file, array.data.cast("B")):
+                    raise ModelFileError(f"{name_of(path)} is truncated")
                 digest.update(array.data.cast("B") if array.size else b"")
                 arrays[name] = array
     except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
     if digest.hexdigest() != manifest.get("sha256"):
-        raise ModelFileError(f"{path} was altered: its checksum does not match its content")
+        raise ModelFileError(f"{name_of(path)} was altered: its checksum does not match its content")
     return manifest, arrays
 
 
@@ -136,7 +151,58 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
     return matrix
 
 
-def _parse(path: Path, header: bytes, payload: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def _target(given: Any) -> Any:
+    """Return a Path, or an open file as it is."""
+    if isinstance(given, (str, os.PathLike)):
+        return Path(given)
+    if isinstance(given, io.TextIOBase):
+        raise InputError(f"{name_of(given)} is open for text: open it with mode 'wb' or 'rb'")
+    if not (hasattr(given, "write") or hasattr(given, "read")):
+        raise InputError(f"a path or an open file is needed, not {name_of(given)}")
+    return given
+
+
+def name_of(given: Any) -> str:
+    """Return what messages call a path or an open file."""
+    if isinstance(given, (str, os.PathLike)):
+        return os.fspath(given)
+    name = getattr(given, "name", None)
+    return name if isinstance(name, str) else f"this {type(given).__name__}"
+
+
+def _write_open(file: Any, parts: list[Any]) -> None:
+    try:
+        for part in parts:
+            left = memoryview(part).cast("B") if len(part) else memoryview(b"")
+            while left:
+                some = left[:STRETCH]
+                taken = file.write(some)  # a file without a buffer may take less
+                left = left[len(some) if taken is None else taken :]
+    except (AttributeError, TypeError, ValueError) as error:  # io.UnsupportedOperation is a ValueError
+        raise InputError(f"{name_of(file)} cannot be written: {error}") from None
+
+
+def _reading(file: Any) -> Any:
+    """Return a context with the file, or with its bytes where it cannot seek; the file stays open."""
+    try:
+        if file.seekable() and hasattr(file, "readinto"):
+            return contextlib.nullcontext(file)
+        return io.BytesIO(file.read())
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{name_of(file)} cannot be read: {error}") from None
+
+
+def _fill(file: Any, left: memoryview) -> bool:
+    """Read until all is there; a file without a buffer may give less at a time."""
+    while left:
+        given = file.readinto(left)
+        if not given:
+            return False
+        left = left[given:]
+    return True
+
+
+def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check the header against the file's size before anything is allocated."""
     try:
         table = json.loads(header)

@@ -17,10 +17,11 @@ LOWEST = np.float32(np.finfo(np.float32).min)
 
 
 class Candidates(NamedTuple):
-    """Which items may be recommended: a mask, and how many it lets through."""
+    """Which items may be recommended: a mask, how many it lets through, and whether they were listed."""
 
     mask: NDArray[np.uint8]
     size: int
+    listed: bool = False
 
 
 def candidates(
@@ -41,7 +42,23 @@ def candidates(
         mask[check_ids(what, only, size)] = 1
     elif leave_out is not None:
         mask[check_ids(f"filter_{what}", leave_out, size)] = 0
-    return Candidates(mask, int(mask.sum()))
+    return Candidates(mask, int(mask.sum()), only is not None)
+
+
+def all_but(size: int, only: ArrayLike | None) -> NDArray[np.int64] | None:
+    """Return the items not listed, or None for no list.
+
+    As `filter_items`, they leave listed items that a user likes out of the answer, which a list
+    passed as `items` does not.
+
+    Raises
+    ------
+    InputError
+        If an index is out of range.
+    """
+    if only is None:
+        return None
+    return np.setdiff1d(np.arange(size), check_ids("items", only, size))
 
 
 def top_n(
@@ -51,18 +68,20 @@ def top_n(
     mask: NDArray[np.uint8],
     ids: NDArray[np.int32],
     best: NDArray[np.float32],
+    liked_last: bool = False,
 ) -> None:
-    """Fill ids and best (both (rows, N)) with each row's best candidates.
+    """Fill ids and best (both (rows, N), given as −1 and `LOWEST`) with each row's best candidates.
 
-    Equal scores go by index; the order is that of the scores' own precision. One row runs serially,
-    without the lock.
+    Equal scores go by index; the order is that of the scores' own precision. Liked ones are left out if
+    `skip_liked`; with `liked_last` they fill what room is left, by index, and keep the score `LOWEST`. One
+    row runs serially, without the lock.
     """
     if scores.dtype != best.dtype:
         wide = best.astype(scores.dtype)
-        top_n(scores, rows, skip_liked, mask, ids, wide)
+        top_n(scores, rows, skip_liked, mask, ids, wide, liked_last)
         best[:] = wide
         return
-    arrays = (scores, rows.indptr, rows.indices, skip_liked, mask, ids, best)
+    arrays = (scores, rows.indptr, rows.indices, skip_liked, liked_last, mask, ids, best)
     if len(scores) <= 1:
         _top_rows(0, 1, *arrays)
     else:
@@ -96,7 +115,7 @@ def _sift(s, i, start, size):
 
 
 @jit
-def _top_rows(first, stride, scores, indptr, indices, skip_liked, mask, ids, best):
+def _top_rows(first, stride, scores, indptr, indices, skip_liked, liked_last, mask, ids, best):
     rows, m = scores.shape
     width = ids.shape[1]
     banned = np.zeros(m, dtype=np.uint8)
@@ -127,11 +146,15 @@ def _top_rows(first, stride, scores, indptr, indices, skip_liked, mask, ids, bes
             i[0], i[end] = i[end], i[0]
             _sift(s, i, 0, end)
         if skip_liked:
-            for p in range(indptr[r], indptr[r + 1]):
-                banned[indices[p]] = 0
+            for p in range(indptr[r], indptr[r + 1]):  # sorted by index
+                j = indices[p]
+                banned[j] = 0
+                if liked_last and size < width and mask[j] == 1:
+                    i[size] = j
+                    size += 1
 
 
 @jit(parallel=True)
-def _top_parallel(threads, scores, indptr, indices, skip_liked, mask, ids, best):
+def _top_parallel(threads, scores, indptr, indices, skip_liked, liked_last, mask, ids, best):
     for t in numba.prange(threads):
-        _top_rows(t, threads, scores, indptr, indices, skip_liked, mask, ids, best)
+        _top_rows(t, threads, scores, indptr, indices, skip_liked, liked_last, mask, ids, best)

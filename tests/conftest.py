@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys.data import load_dataset, planted_catalogue
+from tests.checkout import untouched_checkout  # noqa: F401  (a fixture of every run)
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,7 @@ from recsys.errors import InputError
 from recsys.explain import similar as similar_items
 from recsys.explain import steer
 from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
+from recsys.topn import all_but
 
 USERS = 4096  # whose lists are held at once
 Only = Annotated[str | None, typer.Option("--items", help="Rank these item ids only: ID,ID.")]
@@ -216,6 +217,9 @@ def _lists(
     """Yield the lines of a block of users at a time; counts those without liked items."""
     steered = len(wishes["dislikes"]) or wishes["diversity"]
     plain = {key: wishes[key] for key in ("items", "filter_items", "recalculate_user")}
+    if plain["filter_items"] is None:  # of the items named, those that a user likes are left out
+        others = all_but(len(bundle.item_ids), plain["items"])
+        plain |= {"items": None, "filter_items": others}
     for start in range(0, max(1, len(labels)), USERS):
         part = slice(start, start + USERS)
         if steered:
@@ -227,7 +231,7 @@ def _lists(
             found = bundle.ranker.recommend(ids[part], rows[part], N=number, **plain)
             each = [
                 Recommendations(i, s, f)
-                for i, s, f in zip(found.ids, found.scores, found.fallback, strict=True)
+                for i, s, f in zip(found.ids, found.scores, np.atleast_1d(found.fallback), strict=True)
             ]
         without[0] += sum(bool(one.fallback) for one in each)
         yield [

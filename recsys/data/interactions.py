@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import InputError
+from recsys.errors import InputError, OutOfRangeError
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,8 @@ class Interactions:
     users, items : (pairs,) int32
         Indices into the id arrays.
     user_ids, item_ids : (users,), (items,) object
-        Ids as text, exactly as they were read, in order of first appearance.
+        Ids in order of first appearance: text exactly as it was read from a file, or, from
+        `from_ids`, as given. A ranker's file keeps them as text.
     rating : (pairs,) float64, optional
     time : (pairs,) float64, optional
         Any unit; only the order within a user, or overall, is used. −inf is "oldest".
@@ -42,13 +45,39 @@ class Interactions:
     name: str = "interactions"
     notes: tuple[str, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        """Refuse pairs that do not fit each other or the ids; matrices are made of them.
+
+        Raises
+        ------
+        InputError
+            If an array has another length than `users`, or indices are no whole numbers.
+        OutOfRangeError
+            If an index is beyond the ids.
+        """
+        for what, ids in (("users", self.user_ids), ("items", self.item_ids)):
+            index = np.asarray(getattr(self, what))
+            if index.ndim != 1 or index.dtype.kind not in "iu":
+                raise InputError(
+                    f"{self.name}: {what} must be whole numbers in one dimension (from_ids takes ids), "
+                    f"not {index.ndim}-dimensional {index.dtype}"
+                )
+            if len(index) and (index.min() < 0 or index.max() >= len(ids)):
+                raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
+        for what in ("items", "rating", "time"):
+            given = getattr(self, what)
+            if given is not None and np.shape(given) != np.shape(self.users):
+                raise InputError(
+                    f"{self.name}: {what} has shape {np.shape(given)} for {len(self.users)} pairs"
+                )
+
     @classmethod
     def from_ids(
         cls,
-        users: NDArray[np.object_],
-        items: NDArray[np.object_],
-        rating: NDArray[np.float64] | None = None,
-        time: NDArray[np.float64] | None = None,
+        users: ArrayLike | Sequence[Any],
+        items: ArrayLike | Sequence[Any],
+        rating: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         name: str = "interactions",
         notes: tuple[str, ...] = (),
     ) -> Interactions:
@@ -59,21 +88,34 @@ class Interactions:
 
         Parameters
         ----------
-        users, items : (rows,) object
-            Ids as text.
-        rating, time : (rows,) float64, optional
+        users, items : (rows,) array, Series or list
+            Ids, text or whole numbers; numbers stay int, and are text once a ranker's file has
+            kept them. None and NaN are no ids.
+        rating : (rows,) array, Series or list of numbers, optional
+        time : (rows,) array, Series or list of numbers or datetimes, optional
+            Datetimes become seconds since 1970-01-01 (UTC where they have no zone).
         name : str
         notes : tuple of str
+
+        Everything is taken by position: a Series' index is not looked at.
 
         Raises
         ------
         InputError
-            If there is no row.
+            If there is no row, lengths differ, an id is missing or neither text nor a whole number,
+            or ratings or times are no numbers.
         """
-        if len(users) == 0:
+        u, user_ids = _numbered(name, "users", users)
+        i, item_ids = _numbered(name, "items", items)
+        rating = None if rating is None else _column(name, "rating", rating)
+        time = None if time is None else _column(name, "time", time)
+        lengths = {"users": len(u), "items": len(i)}
+        lengths |= {k: len(v) for k, v in (("rating", rating), ("time", time)) if v is not None}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
+            raise InputError(f"{name}: one entry a row is needed of each; there are {told}")
+        if len(u) == 0:
             raise InputError(f"{name}: no interactions")
-        u, user_ids = pd.factorize(users)
-        i, item_ids = pd.factorize(items)
         key = u.astype(np.int64) * len(item_ids) + i
         order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
         unique, inverse = np.unique(key, return_inverse=True)
@@ -187,7 +229,7 @@ class Interactions:
         return replace(out, notes=tuple(notes))
 
     @staticmethod
-    def lookup(what: str, known: NDArray[np.object_], ids: list[str]) -> NDArray[np.int64]:
+    def lookup(what: str, known: NDArray[np.object_], ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Return the positions of ids among the known ones; `what` is "user" or "item".
 
         Raises
@@ -197,10 +239,77 @@ class Interactions:
         """
         found = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
         if (found < 0).any():
-            absent = [ids[k] for k in np.flatnonzero(found < 0)]
+            absent = [ids[k] for k in np.flatnonzero(found < 0).tolist()]
             more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
-            shown = ", ".join(repr(name[:60]) for name in absent[:5])
+            shown = ", ".join(
+                repr(name[:60] if isinstance(name, str) else name)[:80] for name in absent[:5]
+            )
             raise InputError(
                 f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}"
             )
         return found.astype(np.int64)
+
+
+def _vector(name: str, what: str, given: Any) -> Any:
+    """Return a column as a one-dimensional array, without its index."""
+    if isinstance(given, (str, bytes)):
+        raise InputError(f"{name}: {what} must be a column, one entry a row, not {given[:60]!r}")
+    if isinstance(given, (pd.Series, pd.Index)):
+        given = given.array
+    if isinstance(given, pd.api.extensions.ExtensionArray):
+        return given
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind in "US" and not isinstance(given, np.ndarray):
+            array = np.asarray(given, dtype=object)  # [1, "a"] would have become text
+    except ValueError:
+        array = np.zeros((0, 0))
+    if array.ndim != 1:
+        raise InputError(f"{name}: {what} must be a column, one entry a row")
+    return array
+
+
+def _numbered(name: str, what: str, given: Any) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Return a number for each id, and the ids in order of first appearance."""
+    try:
+        numbers, ids = pd.factorize(_vector(name, what, given))
+    except TypeError:  # lists, dicts: what has no hash
+        raise InputError(f"{name}: {what} must be text or whole numbers, one a row") from None
+    if (numbers < 0).any():
+        row = int(np.flatnonzero(numbers < 0)[0])
+        raise InputError(
+            f"{name}: row {row} of {what} has no id (None or NaN); drop such rows or name them"
+        )
+    known = np.empty(len(ids), dtype=object)
+    known[:] = [k.item() if isinstance(k, np.generic) else k for k in ids]
+    for k in known:
+        if isinstance(k, bool) or not isinstance(k, (str, int)):
+            raise InputError(
+                f"{name}: {what} must be text or whole numbers, not {str(k)[:60]!r} "
+                f"({type(k).__name__}); convert them, as by .astype(str)"
+            )
+    return numbers, known
+
+
+def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
+    """Return ratings or times as numbers."""
+    column = _vector(name, what, given)
+    kind = column.dtype.kind
+    dated = kind == "M" or (kind == "O" and pd.api.types.infer_dtype(column) in ("datetime", "date"))
+    try:
+        if what == "time" and dated:
+            moments = pd.to_datetime(pd.Series(column), utc=True).to_numpy("datetime64[ns]")
+            out = np.where(np.isnat(moments), np.nan, moments.astype(np.int64) / 1e9)
+        elif kind not in "biufO" or (kind == "O" and any(isinstance(value, str) for value in column)):
+            raise TypeError  # "4" would have been read as a number
+        else:
+            out = np.asarray(pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):
+        hint = "numbers or datetimes" if what == "time" else "numbers"
+        raise InputError(f"{name}: {what} must be {hint}, not {column.dtype}") from None
+    if what == "rating" and np.isinf(out).any():
+        raise InputError(f"{name}: rating holds infinity; finite numbers are needed")
+    if np.isnan(out).any():
+        row = int(np.flatnonzero(np.isnan(out))[0])
+        raise InputError(f"{name}: row {row} of {what} is missing; drop such rows or fill them in")
+    return out

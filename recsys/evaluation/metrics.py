@@ -9,7 +9,6 @@ A user without positives (or, for AUC, without negatives) has the value NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numba
@@ -18,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit, parallel
-from recsys.checks import check_choice, check_integer
+from recsys.checks import check_choice, check_integer, clean_matrix
 from recsys.errors import InputError
 from recsys.registry import Registry
 
@@ -156,20 +155,35 @@ def mrr(
     return _per_user(MRR, ranking, train, test, k)
 
 
-def coverage(ids: NDArray[np.int32], n_items: int) -> float:
+def coverage(ids: ArrayLike, n_items: int) -> float:
     """Return the share of the catalogue that occurs in ranked ids (users, k), −1 being padding."""
-    return float(len(np.unique(ids[ids >= 0])) / n_items)
+    check_integer("n_items", n_items, 1)
+    ranked = _ranked(ids, n_items)
+    return float(len(np.unique(ranked[ranked >= 0])) / n_items)
 
 
-def novelty(
-    ids: NDArray[np.int32], popularity: NDArray[np.float32], n_users: int
-) -> NDArray[np.float64]:
+def novelty(ids: ArrayLike, popularity: NDArray[np.float32], n_users: int) -> NDArray[np.float64]:
     """Return each user's mean self-information −log2(p) of the ranked ids, NaN for none."""
+    check_integer("n_users", n_users, 1)
+    ranked = _ranked(ids, len(popularity))
     share = np.maximum(popularity, 0.5) / n_users
-    info = np.where(ids >= 0, -np.log2(share[ids]), np.nan)
-    counts = (ids >= 0).sum(axis=1)
+    info = np.where(ranked >= 0, -np.log2(share[ranked]), np.nan)
+    counts = (ranked >= 0).sum(axis=1)
     total = np.nansum(info, axis=1)
-    return np.divide(total, counts, out=np.full(len(ids), np.nan), where=counts > 0)
+    return np.divide(total, counts, out=np.full(len(ranked), np.nan), where=counts > 0)
+
+
+def _ranked(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    """Return ranked ids, (users, k), once each is an item or −1."""
+    array = np.asarray(ids)
+    if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"ranked ids must be whole numbers, (users, k), not {array.shape} {array.dtype}"
+        )
+    array = array.astype(np.int64)
+    if array.size and (array.min() < -1 or array.max() >= n_items):
+        raise InputError(f"ranked ids must be within −1…{n_items - 1}")
+    return array
 
 
 def parse_metric(text: str) -> tuple[Metric, int, str]:
@@ -198,6 +212,7 @@ def _per_user(
     code: int, ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int
 ) -> NDArray[np.float64]:
     check_integer("k", k, 1)
+    train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
     return values(np.array([code]), np.array([k]), _as_scores(ranking, test.shape), train, test)[:, 0]
 
 
@@ -209,6 +224,7 @@ def values(
     test: sp.csr_matrix,
 ) -> NDArray[np.float64]:
     """Return several metrics in one pass over the scores: (users, metrics) float64."""
+    train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
     if train.shape != test.shape or scores.shape != test.shape:
         raise InputError(
             "scores, train and test must have one shape, "
@@ -217,16 +233,11 @@ def values(
     if not np.isfinite(scores).all():
         raise InputError("scores hold NaN or infinity: there is no order to evaluate")
     out = np.full((len(scores), len(codes)), np.nan)
-    test, train = _sorted(test), _sorted(train)
     with parallel() as threads:
         _values(
             threads, codes, cuts, scores, train.indptr, train.indices, test.indptr, test.indices, out
         )
     return out
-
-
-def _sorted(matrix: sp.csr_matrix) -> sp.csr_matrix:
-    return matrix if matrix.has_sorted_indices else matrix.sorted_indices()
 
 
 def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float32]:
@@ -393,6 +404,3 @@ def _at(code, k, starts, hits, groups, positives):
             ideal += 1.0 / np.log2(place + 2.0)
         return total / ideal
     return total
-
-
-MetricFunction = Callable[..., NDArray[np.float64]]

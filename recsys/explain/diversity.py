@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
-
-Similarity = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 
 def list_diversity(similarity: ArrayLike) -> float:

@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.base import Ranker, Recommendations
-from recsys.checks import check_ids, check_integer, check_real
-from recsys.errors import InputError
+from recsys.checks import check_ids, check_integer, check_real, take_columns
+from recsys.errors import CapabilityError, InputError
 from recsys.explain.diversity import mmr
+from recsys.topn import all_but
 
 POOL = 100  # of the best, from which a varied list is taken
 
@@ -28,9 +29,13 @@ def overlap(item_users: Any, ids: ArrayLike) -> NDArray[np.float64]:
     -------
     (n, n) float64
         0 between an item that nobody has and any other.
+
+    Raises
+    ------
+    InputError
+        If the matrix or an id cannot be used.
     """
-    some = sp.csc_matrix(item_users[:, np.asarray(ids)], dtype=np.float64)
-    some.data[:] = 1.0
+    some = take_columns(item_users, ids)
     shared = np.asarray((some.T @ some).todense())
     size = np.sqrt(shared.diagonal())
     size[size == 0] = 1.0
@@ -63,7 +68,7 @@ def steer(
     item_users : (users, items) CSC matrix
         Of the histories: similar is who has the same users. Needed for `diversity`.
     filter_already_liked_items, filter_items, items, recalculate_user
-        As in `recommend`.
+        As in `recommend`, save that liked items are left out though `items` lists them.
 
     Returns
     -------
@@ -81,6 +86,9 @@ def steer(
     if np.ndim(userid) != 0:
         raise InputError("steer takes one user at a time")
     away = np.unique(check_ids("dislikes", dislikes, getattr(ranker, "n_items_", None)))
+    if items is not None and filter_items is None and filter_already_liked_items:
+        ranker._check_fitted()
+        filter_items, items = all_but(ranker.n_items_, items), None
     options: dict[str, Any] = {
         "filter_already_liked_items": filter_already_liked_items, "filter_items": filter_items,
         "items": items, "recalculate_user": recalculate_user,
@@ -139,7 +147,7 @@ def _averse(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Leave dislikes out of a whole ordering and lower what they speak for."""
     if aversion and "fold-in" not in ranker.capabilities:
-        raise InputError(f"{ranker.name} cannot take dislikes as a history: pass aversion=0")
+        raise CapabilityError(f"{ranker.name} cannot take dislikes as a history: pass aversion=0")
     keep = ~np.isin(found.ids, away)
     ids, scores = found.ids[keep], found.scores[keep].astype(np.float64)
     if aversion and len(ids):

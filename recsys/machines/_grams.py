@@ -16,8 +16,6 @@ from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.gram import free_memory
 from recsys.kernels.propositional import Expression
 
-KernelLike = str | Kernel | Expression | Callable[..., Any]
-
 
 def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., NDArray[np.float64]]:
     """Return a callable (X, Z, normalize) for a name, a Kernel, an Expression or a callable.

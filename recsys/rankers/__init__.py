@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from recsys import store
 from recsys.rankers._bundle import Bundle, fit_bundle, load_bundle
 from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
 from recsys.rankers.prepare import prepare
@@ -14,8 +13,8 @@ def list_rankers() -> list[str]:
     return RANKERS.names()
 
 
-def load_ranker(path: str | Path) -> SavedRanker:
-    """Read a ranker of any kind that `save` wrote.
+def load_ranker(path: store.Target) -> SavedRanker:
+    """Read a ranker of any kind that `save` wrote, from a path or a file open for reading bytes.
 
     Raises
     ------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,8 @@ class Bundle:
     titles: NDArray[np.object_]
     user_items: sp.csr_matrix
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to exactly `path`, atomically."""
+    def save(self, path: store.Target) -> None:
+        """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
         arrays: dict[str, Any] = {f"catalogue.{key}": _pack(getattr(self, key)) for key in TEXTS}
         for part in ("data", "indices", "indptr"):
             arrays[f"history.{part}"] = getattr(self.user_items, part)
@@ -69,8 +68,8 @@ def fit_bundle(ranker: SavedRanker, data: Interactions, **options: Any) -> Bundl
     return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix)
 
 
-def load_bundle(path: str | Path) -> Bundle:
-    """Read what `Bundle.save` wrote.
+def load_bundle(path: store.Target) -> Bundle:
+    """Read what `Bundle.save` wrote, from a path or a file open for reading bytes.
 
     Raises
     ------
@@ -78,6 +77,7 @@ def load_bundle(path: str | Path) -> Bundle:
         If the file is damaged or forged, or holds a ranker without its catalogue.
     """
     ranker, arrays = read_ranker(path)
+    path = store.name_of(path)
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")
     users, items = ranker.n_users_, ranker.n_items_
@@ -98,7 +98,7 @@ def _pack(texts: NDArray[np.object_]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps([str(text) for text in texts]).encode(), dtype=np.uint8)
 
 
-def _unpack(path: str | Path, key: str, packed: NDArray[np.uint8], size: int) -> NDArray[np.object_]:
+def _unpack(path: str, key: str, packed: NDArray[np.uint8], size: int) -> NDArray[np.object_]:
     try:
         texts = json.loads(packed.tobytes())
         fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)

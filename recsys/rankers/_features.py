@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer, check_real
+from recsys.checks import check_integer, check_real, clean_matrix
 from recsys.errors import InputError
 from recsys.fm._relational import PairTerm, object_tables
 from recsys.rankers._dense import inner_products
@@ -248,7 +248,7 @@ class FeatureRanker(SavedRanker):
     def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
         """Return the row side, (rows, factors) float32."""
         self._check_fitted()
-        rows = sp.csr_matrix(user_items)
+        rows = clean_matrix(user_items, n_items=self.n_items_)
         users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None
         return self._row_vectors(rows, users).astype(np.float32)
 

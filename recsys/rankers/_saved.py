@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
-from typing import Any, ClassVar
+import difflib
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,13 +28,14 @@ class SavedRanker(Ranker):
         out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return out | (out.pop(self.extra_parameters) or {}) if self.extra_parameters else out
 
-    def save(self, path: str | Path, interactions: dict[str, Any] | None = None) -> None:
+    def save(self, path: store.Target, interactions: dict[str, Any] | None = None) -> None:
         """Write the fitted ranker to exactly `path`, atomically.
 
         Parameters
         ----------
-        path : path
-            An existing ranker file there is replaced in one step.
+        path : path, or file open for writing bytes
+            An existing ranker file there is replaced in one step. To an open file the bytes are
+            written where it stands, and it is left open.
         interactions : dict, optional
             Arrays to keep with it under names of their own, as the command line does with
             ids and histories.
@@ -58,11 +59,16 @@ class SavedRanker(Ranker):
             else:
                 scalars[key] = value
         manifest = {"ranker": self.name, "params": self.params(), "state": scalars}
-        store.write(Path(path), manifest, arrays | (interactions or {}))
+        store.write(path, manifest, arrays | (interactions or {}))
 
     @classmethod
-    def load(cls, path: str | Path) -> SavedRanker:
+    def load(cls, path: store.Target) -> Self:
         """Read a ranker that `save` wrote; its scores are the same to the bit.
+
+        Parameters
+        ----------
+        path : path, or file open for reading bytes
+            An open file is read from where it stands to its end, and left open.
 
         Raises
         ------
@@ -71,21 +77,22 @@ class SavedRanker(Ranker):
         """
         ranker, _ = read_ranker(path)
         if not isinstance(ranker, cls):
-            raise ModelFileError(f"{path} holds a {ranker.name} ranker, not a {cls.name}")
+            raise ModelFileError(f"{store.name_of(path)} holds a {ranker.name} ranker, not a {cls.name}")
         return ranker
 
     def _check_state(self) -> None:
         """Refuse loaded arrays whose shapes do not fit each other."""
 
 
-def read_ranker(path: str | Path) -> tuple[SavedRanker, dict[str, np.ndarray]]:
+def read_ranker(path: store.Target) -> tuple[SavedRanker, dict[str, np.ndarray]]:
     """Return a saved ranker and the arrays that were kept with it.
 
     Raises
     ------
     ModelFileError
     """
-    manifest, arrays = store.read(Path(path))
+    manifest, arrays = store.read(path)
+    path = store.name_of(path)
     try:
         ranker = make_ranker(manifest["ranker"], **manifest["params"])
         state = dict(manifest["state"])
@@ -153,8 +160,23 @@ def make_ranker(name: str, **params: Any) -> SavedRanker:
     else:
         check_parameters(f"ranker {name!r}", params, known)
     ranker = kind(**params)
-    ranker._check_parameters()
+    try:
+        ranker._check_parameters()
+    except InputError as error:
+        raise _own_name(name, error, params.get(extra or "") or {}, known) from None
     return ranker
+
+
+def _own_name(name: str, error: InputError, extras: dict[str, Any], known: list[str]) -> InputError:
+    """Return an error that names the ranker's own parameters where a key went on to what lacks it."""
+    for key in extras:
+        if f"has no parameter {key!r}" not in str(error):
+            continue
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+        if near:
+            return InputError(f"ranker {name!r} has no parameter {key!r}: did you mean {near[0]!r}?")
+        return InputError(f"{error}; ranker {name!r} itself takes {', '.join(known)}")
+    return error
 
 
 def parse_spec(text: str) -> tuple[str, dict[str, Any]]:

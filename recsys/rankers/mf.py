@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from recsys.checks import check_integer, check_real
+from recsys.checks import check_ids, check_integer, check_real, clean_matrix
 from recsys.errors import FitError
 from recsys.rankers._dense import inner_products
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
@@ -28,6 +28,7 @@ class _Factors(SavedRanker):
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
     factors: int
+    threads: int
 
     def _model(self) -> Any:
         raise NotImplementedError
@@ -68,10 +69,39 @@ class _Factors(SavedRanker):
         self._check_fitted()
         return self.item_factors_
 
-    def user_embeddings(self, user_items: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the factors of the users of fit, (users, factors) float32, one a row given."""
+    def user_embeddings(self, user_items: Any) -> NDArray[np.float32]:
+        """Return the factors of the users of fit, (users, factors) float32, one a row given.
+
+        Raises
+        ------
+        InputError, NotFittedError
+            Also if the rows are more than the users of fit.
+        """
         self._check_fitted()
-        return self._user_rows(np.arange(user_items.shape[0]), sp.csr_matrix(user_items), False)
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        return self._user_rows(check_ids("userid", np.arange(rows.shape[0]), self.n_users_), rows, False)
+
+    # implicit's models have these names, and code written for them reads them.
+
+    @property
+    def item_factors(self) -> NDArray[np.float32] | None:
+        """(items, factors) float32, or None before fit."""
+        return getattr(self, "item_factors_", None)
+
+    @property
+    def user_factors(self) -> NDArray[np.float32] | None:
+        """(users, factors) float32, or None before fit."""
+        return getattr(self, "user_factors_", None)
+
+    @property
+    def num_threads(self) -> int:
+        """The parameter `threads`."""
+        return self.threads
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """Of the factors."""
+        return np.dtype(np.float32)
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return self._cosines(self.item_factors_, ids)

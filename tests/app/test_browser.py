@@ -1,4 +1,4 @@
-"""The real app in headless Chromium. Screenshots are kept in tests/app/screenshots."""
+"""The real app in headless Chromium. Screenshots are kept in $RECSYS_SHOTS, if that names a folder."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHOTS = Path(__file__).parent / "screenshots"
+SHOTS = os.environ.get("RECSYS_SHOTS")
 CHROMIUM = next(
     (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
 )
@@ -89,8 +89,10 @@ def tab(browser):
 
 
 def shot(page, name):
-    SHOTS.mkdir(exist_ok=True)
-    page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+    folder = Path(SHOTS) if SHOTS else None
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+    page.screenshot(path=folder and folder / f"{name}.png", full_page=True)
 
 
 def test_a_built_profile_gets_recommendations_and_an_explanation(tab, address):
