@@ -47,6 +47,9 @@ class Record:
             self.still += 1
         self.least = min(self.least, objective)
         if self.still >= (1 if self.solver.monotone else RESTLESS):
+            if self.solver.slower():
+                self.still = 0
+                return False
             owner.stopped_ = "tolerance"
             return True
         return False

@@ -15,6 +15,7 @@ from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, stochastic_epoch
 from recsys.fm._split import split_rows
 
 WORTH_THREADS = 50_000  # pairs: below, handing tables between cores costs more than it saves
+SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 REFRESH = 10  # epochs after which predictions are computed afresh
 EVERY_KIND = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
 NAMES = {
@@ -51,6 +52,10 @@ class Solver:
     def epoch(self) -> float:
         """Make one pass; `problem.pred` is current afterwards. Returns the parameters' change."""
         raise NotImplementedError
+
+    def slower(self) -> bool:
+        """Take shorter steps where longer ones no longer help; False if there are none."""
+        return False
 
     def diverged(self, objective: float, epoch: int) -> FitError:
         """Return the error of an objective that is not finite."""
@@ -193,7 +198,13 @@ class RelationalDescent(_Descent):
 class Stochastic(Solver):
     """Steps on mini-batches of rows, or of pairs of a positive and a negative row.
 
-    Penalties are shared among the rows that contain a feature, so a step touches non-zeros only.
+    The ℓ2 penalties are shared among the rows that contain a feature, so a step touches non-zeros only.
+    The sparse ones act by the proximal step of the whole table, delayed: once in a window of batches,
+    with the window's steps summed, and at the end of an epoch. A window is as long as the curvature of
+    the loss allows, for the noise of the gradients, which would lift every zero, cancels within it.
+
+    Sources: Atarashi et al. 2021, 4.1 and 5.1 (PSGD, MB-PSGD); Mishchenko, Khaled and Richtárik 2022,
+    "Proximal and federated random reshuffling", for the delay.
     """
 
     penalties = ("l2", "l1", "ti", "l21", "cs")
@@ -204,7 +215,9 @@ class Stochastic(Solver):
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
-        self.state = np.zeros(len(problem.model.z) if self.adaptive else 1)
+        sparse = problem.penalty != "l2"
+        self.state = np.zeros(len(problem.model.z) if self.adaptive or sparse else 1)
+        self.clock = np.zeros(3)
         self.start = problem.model.z.copy()
         self.rate = options.learning_rate
         X, y = problem.X, problem.y
@@ -215,6 +228,10 @@ class Stochastic(Solver):
             touches = np.bincount(X.indices, minlength=X.shape[1]) / max(X.shape[0], 1)
         self.share = np.divide(1.0, touches, out=np.zeros_like(touches), where=touches > 0)
         self.passes = 0
+
+    def slower(self) -> bool:
+        self.rate *= SLOWER
+        return self.rate >= SLOWEST * self.options.learning_rate
 
     def epoch(self) -> float:
         p, n = self.problem, self.problem.X.shape[0]
@@ -232,10 +249,11 @@ class Stochastic(Solver):
         p, model, X = self.problem, self.problem.model, self.problem.X
         return float(
             stochastic_epoch(
-                model.z, self.state, model.spec, model.theta, model.weights, model.features, X.indptr,
-                X.indices, X.data, p.y, first.astype(np.int64), second.astype(np.int64), p.loss,
-                model.linear, p.intercept, model.width, model.k, self.options.batch_size, rate,
-                self.adaptive, p.alpha, p.beta, p.gamma, PENALTIES[p.penalty], self.share,
+                model.z, self.state, self.clock, model.spec, model.theta, model.weights, model.features,
+                X.indptr, X.indices, X.data, p.y, first.astype(np.int64), second.astype(np.int64),
+                p.loss, p.curvature, model.linear, p.intercept, model.width, model.k,
+                self.options.batch_size, rate, self.adaptive, p.alpha, p.beta, p.gamma,
+                PENALTIES[p.penalty], self.share,
             )
         )  # fmt: skip
 
@@ -246,7 +264,7 @@ class Stochastic(Solver):
         before = p.objective()
         while self.rate > 1e-12:  # what works: the first step an epoch of which lowers the objective
             self.rate *= 0.25
-            self.state[:], self.passes, p.model.z[:] = 0.0, 0, self.start
+            self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
             self.epoch()
             now = p.objective()
             if np.isfinite(now) and now < before:
