@@ -17,6 +17,7 @@ from recsys.fm._losses import loss_slope
 
 ANOVA, ALL_SUBSETS, PRODUCT, MIXED = range(4)
 GUARD = 4.0  # |p x| from which the recursion (3.20), whose error grows with its powers, is left
+NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
 CHUNKS = 4  # of rows, summed in order: the same bits on any number of threads
 PAYS = 8.0  # entries of a window of batches for each feature: then its proximal step costs little beside
 
@@ -34,6 +35,16 @@ def excluded(indptr, indices, data, P, s, i, j, out):
             for t in range(width - 1, 0, -1):
                 out[t] += z * out[t - 1]
             out[0] += z
+
+
+@jit
+def product_without(indptr, indices, data, P, s, i, j):
+    """Return Π(1 + p x) of row i and component s without feature j, where the quotient would be 0/0."""
+    rest = 1.0
+    for q in range(indptr[i], indptr[i + 1]):
+        if indices[q] != j:
+            rest *= 1.0 + P[indices[q], s] * data[q]
+    return rest
 
 
 @jit
@@ -120,7 +131,7 @@ def row_backward(
                 at, x = offset + indices[q] * k, data[q]
                 for s in range(k):
                     one = 1.0 + z[at + s] * x
-                    if abs(one) > 1e-6:
+                    if abs(one) >= NEAR_ZERO:
                         rest = table[0, s] / one
                     else:
                         rest = 1.0
@@ -165,28 +176,59 @@ def _mend(
     out[at] += r * x * weights[n, s] * (right - wrong)
 
 
+@jit
+def _gradient_of(
+    z, spec, theta, weights, features, indptr, indices, data, y, loss, linear, width, k, pred, first,
+    last, out,
+):  # fmt: skip
+    """Fill pred of the rows first…last − 1, and add their share of the mean loss' gradient to out."""
+    tables, slopes = np.empty((len(spec), width, k)), np.empty(k)
+    for i in range(first, last):
+        begin, end = indptr[i], indptr[i + 1]
+        pred[i] = row_forward(
+            z, spec, theta, weights, features, indices, data, begin, end, linear, tables
+        )
+        r = loss_slope(loss, pred[i], y[i]) / len(y)
+        row_backward(
+            z, spec, theta, weights, features, indices, data, begin, end, linear, tables, r, slopes, out
+        )
+
+
 @jit(parallel=True)
 def full_gradient(
-    z, spec, theta, weights, features, indptr, indices, data, y, loss, linear, width, k, pred, out
+    z, spec, theta, weights, features, indptr, indices, data, y, loss, linear, width, k, pred, parts
 ):  # fmt: skip
-    """Fill pred, and out with the mean loss' gradient."""
-    n = len(y)
-    parts = np.zeros((CHUNKS, len(z)))
-    for c in numba.prange(CHUNKS):
-        tables, slopes = np.empty((len(spec), width, k)), np.empty(k)
-        for i in range(c * n // CHUNKS, (c + 1) * n // CHUNKS):
-            begin, end = indptr[i], indptr[i + 1]
-            pred[i] = row_forward(
-                z, spec, theta, weights, features, indices, data, begin, end, linear, tables
-            )
-            r = loss_slope(loss, pred[i], y[i]) / n
-            row_backward(
-                z, spec, theta, weights, features, indices, data, begin, end, linear, tables, r,
-                slopes, parts[c],
-            )  # fmt: skip
-    out[:] = 0.0
-    for c in range(CHUNKS):
-        out += parts[c]
+    """Fill pred, and each of parts, (chunks, parameters), with a chunk's share of the gradient."""
+    n, chunks = len(y), len(parts)
+    for c in numba.prange(chunks):
+        _gradient_of(
+            z, spec, theta, weights, features, indptr, indices, data, y, loss, linear, width, k, pred,
+            c * n // chunks, (c + 1) * n // chunks, parts[c],
+        )  # fmt: skip
+
+
+@jit
+def full_gradient_alone(
+    z, spec, theta, weights, features, indptr, indices, data, y, loss, linear, width, k, pred, parts
+):  # fmt: skip
+    """Do the same on this thread, without waking another."""
+    n, chunks = len(y), len(parts)
+    for c in range(chunks):
+        _gradient_of(
+            z, spec, theta, weights, features, indptr, indices, data, y, loss, linear, width, k, pred,
+            c * n // chunks, (c + 1) * n // chunks, parts[c],
+        )  # fmt: skip
+
+
+@jit
+def _predict_some(
+    z, spec, theta, weights, features, indptr, indices, data, linear, width, k, pred, first, last
+):  # fmt: skip
+    tables = np.empty((len(spec), width, k))
+    for i in range(first, last):
+        pred[i] = row_forward(
+            z, spec, theta, weights, features, indices, data, indptr[i], indptr[i + 1], linear, tables
+        )
 
 
 @jit(parallel=True)
@@ -195,12 +237,19 @@ def predict_rows(
 ):  # fmt: skip
     n = len(pred)
     for c in numba.prange(CHUNKS):
-        tables = np.empty((len(spec), width, k))
-        for i in range(c * n // CHUNKS, (c + 1) * n // CHUNKS):
-            pred[i] = row_forward(
-                z, spec, theta, weights, features, indices, data, indptr[i], indptr[i + 1], linear,
-                tables,
-            )  # fmt: skip
+        _predict_some(
+            z, spec, theta, weights, features, indptr, indices, data, linear, width, k, pred,
+            c * n // CHUNKS, (c + 1) * n // CHUNKS,
+        )  # fmt: skip
+
+
+@jit
+def predict_rows_alone(
+    z, spec, theta, weights, features, indptr, indices, data, linear, width, k, pred
+):  # fmt: skip
+    _predict_some(
+        z, spec, theta, weights, features, indptr, indices, data, linear, width, k, pred, 0, len(pred)
+    )
 
 
 @jit
@@ -289,9 +338,7 @@ def stochastic_epoch(
             for n in range(len(spec)):
                 for f in range(spec[n, 2]):
                     at = spec[n, 3] + (f * features + j) * k
-                    moved += _move_row(
-                        z, state, gradient, at, k, rate, adaptive, beta * part, penalty
-                    )
+                    moved += _move_row(z, state, gradient, at, k, rate, adaptive, beta * part, penalty)
         clock[0] += 1.0
         clock[1] += squares / size
         clock[2] += 1.0
@@ -300,7 +347,9 @@ def stochastic_epoch(
                 z, state, spec, features, k, rate, adaptive, gamma * clock[2], penalty
             )
             clock[2] = 0.0
-            longest = _window(z, state, clock, spec, features, k, rate, adaptive, penalty, curvature * batch)
+            longest = _window(
+                z, state, clock, spec, features, k, rate, adaptive, penalty, curvature * batch
+            )
             window = max(shortest, min(batches, longest))
     return moved
 

@@ -14,7 +14,6 @@ from recsys.fm._problem import Problem
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, stochastic_epoch
 from recsys.fm._split import split_rows
 
-WORTH_THREADS = 50_000  # pairs: below, handing tables between cores costs more than it saves
 SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 REFRESH = 10  # epochs after which predictions are computed afresh
 EVERY_KIND = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
@@ -73,6 +72,7 @@ class _Descent(Solver):
         columns = problem.X.tocsc()
         columns.sort_indices()
         self.columns = (columns.indptr, columns.indices, columns.data)
+        self.order = _cd.visiting_order(np.diff(columns.indptr), problem.X.shape[0])
         self.done = 0
 
     def epoch(self) -> float:
@@ -80,7 +80,7 @@ class _Descent(Solver):
         moved = self._bias()
         if model.linear:
             moved += _cd.linear_epoch(
-                *self.columns, problem.y, problem.pred, model.w, problem.loss, problem.curvature,
+                self.order, *self.columns, problem.y, problem.pred, model.w, problem.loss, problem.curvature,
                 problem.alpha,
             )  # fmt: skip
         for n in range(len(model.shapes)):
@@ -121,7 +121,7 @@ class CoordinateDescent(_Descent):
         order = shape.order if shape.kind in (ANOVA, MIXED) else 2
         return float(
             _cd.coordinate_epoch(
-                shape.kind, X.indptr, X.indices, X.data, *self.columns, p.y, p.pred, P, table,
+                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P, table,
                 model.theta[n], model.weights[n], p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
                 p.gamma, order,
             )
@@ -142,8 +142,9 @@ class BlockDescent(_Descent):
         _block.fill_tables(shape.kind, X.indptr, X.indices, X.data, P, table)
         return float(
             _block.block_epoch(
-                shape.kind, *self.columns, p.y, p.pred, P, table, width, p.loss, p.curvature, p.beta,
-                PENALTIES[p.penalty], p.gamma,
+                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P, table,
+                width, p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
+                p.gamma,
             )
         )  # fmt: skip
 
@@ -164,17 +165,19 @@ class RelationalDescent(_Descent):
                 "users and items: no column parts these rows so; use solver='cd'"
             )
         self.pairs, self.cut, order = found
+        counts = np.bincount(problem.X.indices, minlength=problem.X.shape[1])
+        self.runs = _relational.runs_of(_cd.visiting_order(counts, problem.X.shape[0]), self.cut)
         problem.X, problem.y, problem.pred = problem.X[order], problem.y[order], problem.pred[order]
 
     def epoch(self) -> float:
         p = self.problem
         moved = self._bias()
-        threads = self.options.threads or (None if len(p.y) >= WORTH_THREADS else 1)
         for term in self._terms():
             first = term.degree == 1
             moved += _relational.epoch(
                 self.pairs, term, p.y, p.pred, p.loss, p.curvature, p.alpha if first else p.beta,
-                0 if first else PENALTIES[p.penalty], p.gamma, threads=threads,
+                0 if first else PENALTIES[p.penalty], p.gamma, threads=self.options.threads,
+                runs=self.runs,
             )  # fmt: skip
         return self._finished(moved)
 
@@ -191,8 +194,9 @@ class RelationalDescent(_Descent):
     def _refresh(self) -> None:
         sides = self.pairs.sides
         self.problem.pred = self.problem.model.z[0] + _relational.predict_pairs(
-            self._terms(), sides[0].rows, sides[1].rows, self.pairs.left, self.pairs.right
-        )
+            self._terms(), sides[0].rows, sides[1].rows, self.pairs.left, self.pairs.right,
+            threads=self.options.threads,
+        )  # fmt: skip
 
 
 class Stochastic(Solver):
