@@ -218,6 +218,7 @@ class FactorMachine(BaseEstimator):
         record.finish()
         self._keep(model)
         self._remember(solver, rng)
+        record.warn()
 
     def _kept_out(
         self, y: NDArray[np.float64], rng: np.random.RandomState

@@ -77,24 +77,25 @@ class Record:
         self.owner.stopped_ = "stalled" if nonsense else "tolerance"
 
     def finish(self) -> None:
-        """Go back to the epoch of the least validation loss, if there is one; warn of a fit cut short."""
-        owner, last = self.owner, self.owner.history_[-1]["objective"]
-        if owner.stopped_ == "max_iter" and owner.n_iter_ < owner.max_iter:
-            self._converged(last)  # the solver itself found no better point
-        if owner.stopped_ == "stalled":
-            warnings.warn(
-                f"the fit stalled at an objective of {last:.3g}, and a model of zeros has "
-                f"{self.trivial:.3g}: scale the features, lower init_scale (now {owner.init_scale:g}) or "
-                "raise beta",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if owner.stopped_ == "max_iter" and owner.tol > 0.0:
-            warnings.warn(
-                f"max_iter={owner.max_iter} epochs ended before one changed the objective by less than "
-                f"tol={owner.tol:g}: raise max_iter or tol, or set tol=0 to ask for just so many epochs",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        """Go back to the epoch of the least validation loss, if there is one."""
+        if self.owner.stopped_ == "max_iter" and self.owner.n_iter_ < self.owner.max_iter:
+            self._converged(self.owner.history_[-1]["objective"])  # the solver found no better point
         if self.held is not None:
             self.problem.model.z[:] = self.best[2]
+
+    def warn(self) -> None:
+        """Warn of a fit that is cut short or stuck; after the model is kept, which it may still serve."""
+        owner, last = self.owner, self.owner.history_[-1]["objective"]
+        if owner.stopped_ == "stalled":
+            message = (
+                f"the fit stalled at an objective of {last:.3g}, and a model of zeros has {self.trivial:.3g}: "
+                f"scale the features, lower init_scale (now {owner.init_scale:g}) or raise beta"
+            )
+        elif owner.stopped_ == "max_iter" and owner.tol > 0.0:
+            message = (
+                f"max_iter={owner.max_iter} epochs ended before one lowered the objective by less than "
+                f"tol={owner.tol:g}: raise max_iter or tol, or set tol=0 to ask for just so many epochs"
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
