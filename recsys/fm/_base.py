@@ -235,8 +235,8 @@ class FactorMachine(BaseEstimator):
                 )
             elif self.loss in PAIRWISE:
                 raise InputError(
-                    f"validation_fraction needs two rows of each class under loss {self.loss!r}, and class "
-                    f"{self._class_of(y[mine[0]])} has {len(mine)}: give more rows, or set it to 0"
+                    f"validation_fraction needs two rows of each class under loss {self.loss!r}, and "
+                    f"class {self._class_of(y[mine[0]])} has {len(mine)}: give more rows, or set it to 0"
                 )
         if not held.any():
             raise InputError(f"validation_fraction leaves none of {len(y)} rows to train on")
@@ -249,8 +249,8 @@ class FactorMachine(BaseEstimator):
         """Refuse rows of one class where the loss compares rows of two."""
         if self.loss in PAIRWISE and len(np.unique(y)) < 2:
             raise InputError(
-                f"loss {self.loss!r} compares a row of each class, and these {len(y)} rows are all of class "
-                f"{self._class_of(y[0])}: give rows of both, or use loss='logistic'"
+                f"loss {self.loss!r} compares a row of each class, and these {len(y)} rows are all of "
+                f"class {self._class_of(y[0])}: give rows of both, or use loss='logistic'"
             )
 
     def _wake(self, model: Model, X: sp.csr_matrix, rng: np.random.RandomState, again: bool) -> None:
@@ -270,8 +270,9 @@ class FactorMachine(BaseEstimator):
     def _remember(self, solver: _solvers.Solver, rng: np.random.RandomState) -> None:
         """Keep what the next call of `partial_fit` goes on from."""
         self._rng = rng
-        stochastic = isinstance(solver, _solvers.Stochastic)
-        self._state = (solver.state, solver.clock) if stochastic else None
+        self._state = None
+        if isinstance(solver, _solvers.Stochastic):
+            self._state = (solver.state, solver.clock)
 
     def _steps(self) -> bool:
         if not issubclass(SOLVERS.get(self.solver, _solvers.Solver), _solvers.Stochastic):
@@ -281,7 +282,7 @@ class FactorMachine(BaseEstimator):
     def _partial_fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
         if self.validation_fraction > 0.0:
             raise InputError(
-                "partial_fit keeps no rows out: set validation_fraction=0, and measure on rows of your own"
+                "partial_fit keeps no rows out: set validation_fraction=0, and measure on your own rows"
             )
         self._check_pairs(y)
         again = hasattr(self, "P_")
@@ -297,7 +298,7 @@ class FactorMachine(BaseEstimator):
         problem = self._problem(model, X, y, rng)
         solver = SOLVERS[self.solver](problem, options)
         assert isinstance(solver, _solvers.Stochastic)
-        passes: int = self.n_iter_ if again else 0
+        passes: int = getattr(self, "n_iter_", 0)
         known = self._state if again else None
         if known is not None and len(known[0]) == len(solver.state):
             (solver.state, solver.clock), solver.passes = known, passes

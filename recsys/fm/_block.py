@@ -2,7 +2,8 @@
 
 The step is the exact minimum of the quadratic bound on the feature's row of P, or, under a penalty on
 rows (ℓ2,1, CS), a proximal one. Where rounding leaves the bound's matrix without a Cholesky factor, the
-step is that of a diagonal above it, by Gershgorin: never none at all. Tables hold A^1…A^t of each row and component.
+step is that of a diagonal above it, by Gershgorin: never none at all. Tables hold A^1…A^t of each row
+and component.
 Source: Atarashi et al. 2021, 4.2; Blondel et al. 2016, Algorithm 1.
 """
 

@@ -141,12 +141,12 @@ def _careful_slopes(x, u, indptr, indices, data, p, j, b):
 
 @jit
 def sweep(
-    order, col_ptr, rows, data, p, table, sums, n, curvature, beta, penalty, gamma, totals, sizes, offset,
-    degree, indptr, indices, values,
+    order, col_ptr, rows, data, p, table, sums, n, curvature, beta, penalty, gamma, totals, sizes,
+    offset, degree, indptr, indices, values,
 ):  # fmt: skip
     """Descend feature by feature on the objects' quadratics; p, table and sums change in place.
 
-    `sizes` are the |p| of both sides, this one's from `offset`, and `totals` their symmetric polynomials.
+    `sizes` are the |p| of both sides, this one's from `offset`; `totals` their symmetric polynomials.
     """
     m = table.shape[1] - 1
     moved = 0.0

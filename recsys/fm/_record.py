@@ -14,6 +14,7 @@ from recsys.fm._simplex import theta_step
 from recsys.fm._solvers import Solver
 
 TINY = 1e-12  # share of the objective of a model of nothing below which an objective is 0
+WORSE = 0.01  # share above the objective of a model of zeros at which an end is no success
 RESTLESS = 5  # epochs without progress after which a solver that may rise has converged
 
 
@@ -72,8 +73,8 @@ class Record:
         self.owner.history_.append(entry)
 
     def _converged(self, objective: float) -> None:
-        """Say that the objective no longer falls; above that of a model of nothing it is a failure."""
-        nonsense = objective > self.trivial * (1.0 + 1e-9) + self.floor
+        """Say that the objective no longer falls; well above that of a model of zeros it has failed."""
+        nonsense = objective > (1.0 + WORSE) * self.trivial + self.floor
         self.owner.stopped_ = "stalled" if nonsense else "tolerance"
 
     def finish(self) -> None:
@@ -84,12 +85,13 @@ class Record:
             self.problem.model.z[:] = self.best[2]
 
     def warn(self) -> None:
-        """Warn of a fit that is cut short or stuck; after the model is kept, which it may still serve."""
+        """Warn of a fit that is cut short or stuck, once the model, which may still serve, is kept."""
         owner, last = self.owner, self.owner.history_[-1]["objective"]
         if owner.stopped_ == "stalled":
             message = (
-                f"the fit stalled at an objective of {last:.3g}, and a model of zeros has {self.trivial:.3g}: "
-                f"scale the features, lower init_scale (now {owner.init_scale:g}) or raise beta"
+                f"the fit stalled at an objective of {last:.3g}, and a model of zeros has "
+                f"{self.trivial:.3g}: scale the features, lower init_scale (now "
+                f"{owner.init_scale:g}) or raise beta"
             )
         elif owner.stopped_ == "max_iter" and owner.tol > 0.0:
             message = (

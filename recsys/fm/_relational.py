@@ -132,7 +132,7 @@ def both_sides(left: int, right: int) -> Runs:
 
 
 def runs_of(order: NDArray[np.int64], cut: int) -> Runs:
-    """Return an order of all columns, of which the first `cut` are the left side's, as runs of a side."""
+    """Return an order of all columns, the first `cut` of them the left side's, as runs of a side."""
     right = order >= cut
     starts = np.flatnonzero(np.diff(right)) + 1
     return [
@@ -158,7 +158,7 @@ def epoch(
     directions = 2.0 if pairs.symmetric else 1.0
     sums = [np.zeros((CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
     pending: _Change | None = None
-    threads = threads_for(directions * n * (m + m * m), threads)
+    threads = threads_for(4.0 * directions * n * (m + m * m), threads)
     collect = gather_alone if threads == 1 else gather
     for s in range(term.left.shape[1]):
         columns = (term.left[:, s].copy(), term.right[:, s].copy())

@@ -80,8 +80,8 @@ class _Descent(Solver):
         moved = self._bias()
         if model.linear:
             moved += _cd.linear_epoch(
-                self.order, *self.columns, problem.y, problem.pred, model.w, problem.loss, problem.curvature,
-                problem.alpha,
+                self.order, *self.columns, problem.y, problem.pred, model.w, problem.loss,
+                problem.curvature, problem.alpha,
             )  # fmt: skip
         for n in range(len(model.shapes)):
             moved += self._term(n)
@@ -121,9 +121,9 @@ class CoordinateDescent(_Descent):
         order = shape.order if shape.kind in (ANOVA, MIXED) else 2
         return float(
             _cd.coordinate_epoch(
-                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P, table,
-                model.theta[n], model.weights[n], p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
-                p.gamma, order,
+                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P,
+                table, model.theta[n], model.weights[n], p.loss, p.curvature, p.beta,
+                PENALTIES[p.penalty], p.gamma, order,
             )
         )  # fmt: skip
 
@@ -142,8 +142,8 @@ class BlockDescent(_Descent):
         _block.fill_tables(shape.kind, X.indptr, X.indices, X.data, P, table)
         return float(
             _block.block_epoch(
-                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P, table,
-                width, p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
+                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P,
+                table, width, p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
                 p.gamma,
             )
         )  # fmt: skip

@@ -108,7 +108,9 @@ class _Factorized(LinkPredictor):
             if columns is not None:
                 layout = (columns.indptr, columns.indices, columns.data)
                 order = np.arange(len(self.shared_))
-                _cd.linear_epoch(order, *layout, y, pred, self.shared_, loss, curvature, float(self.beta))  # fmt: skip
+                _cd.linear_epoch(
+                    order, *layout, y, pred, self.shared_, loss, curvature, float(self.beta)
+                )
             for term in self.terms_:
                 epoch(
                     pairs, term, y, pred, loss, curvature, float(self.beta), 0, 0.0,

@@ -10,7 +10,6 @@ from recsys.fm import (
     recovery,
 )
 
-
 # Most fits here are cut short on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
