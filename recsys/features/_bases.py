@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
+from recsys.fm._threads import threads_for
 
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
 
@@ -46,11 +47,12 @@ def dense_map(
 ) -> NDArray[np.float64]:
     """Return scale·A^degree (degree ≥ 1) or scale·Π(1 + ωx) (degree 0), (rows, bases)."""
     out = np.empty((X.shape[0], bases.shape[1]))
-    with parallel() as threads:
-        if degree == 0:
-            _all_subsets(threads, X.indptr, X.indices, X.data, bases, scale, out)
-        else:
-            _anova(threads, X.indptr, X.indices, X.data, bases, degree, scale, out)
+    arguments = (X.indptr, X.indices, X.data, bases, degree, scale, out)
+    if threads_for(2.0 * X.nnz * bases.shape[1] * max(degree, 1), None) == 1:
+        _dense_rows(0, 1, *arguments)
+    else:
+        with parallel() as threads:
+            _dense(threads, *arguments)
     return out
 
 
@@ -63,11 +65,19 @@ def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int, scale: float
     arrays = (X.indptr, X.indices, X.data, bases.indptr, bases.indices, bases.data)
     indptr = np.zeros(X.shape[0] + 1, dtype=np.int64)
     nothing, none = np.empty(0, dtype=np.int32), np.empty(0)
-    with parallel() as threads:
-        _sparse(threads, *arrays, bases.shape[1], degree, scale, indptr, nothing, none)
+    D = bases.shape[1]
+    walked = float(np.diff(bases.indptr)[X.indices].sum())  # entries of bases that the rows meet
+    if threads_for(4.0 * walked * degree, None) == 1:
+        _sparse_rows(0, 1, *arrays, D, degree, scale, indptr, nothing, none)
         np.cumsum(indptr, out=indptr)
         indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
-        _sparse(threads, *arrays, bases.shape[1], degree, scale, indptr, indices, data)
+        _sparse_rows(0, 1, *arrays, D, degree, scale, indptr, indices, data)
+    else:
+        with parallel() as threads:
+            _sparse(threads, *arrays, D, degree, scale, indptr, nothing, none)
+            np.cumsum(indptr, out=indptr)
+            indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1])
+            _sparse(threads, *arrays, D, degree, scale, indptr, indices, data)
     out = sp.csr_matrix((data, indices, indptr), (X.shape[0], bases.shape[1]))
     out.eliminate_zeros()
     return out
@@ -87,37 +97,83 @@ def newton(power_sums: NDArray[np.float64]) -> NDArray[np.float64]:
 # ---- kernels
 
 
-@jit(parallel=True)
-def _anova(threads, indptr, indices, data, bases, degree, scale, out):
+@jit
+def _dense_rows(w, threads, indptr, indices, data, bases, degree, scale, out):
+    """Fill every so manieth row of the output, from the w-th."""
     components = bases.shape[1]
-    for w in numba.prange(threads):
-        table = np.empty((degree, components))
-        for i in range(w, len(out), threads):
-            table[:] = 0.0
-            for p in range(indptr[i], indptr[i + 1]):
-                base, x = bases[indices[p]], data[p]
-                for t in range(degree - 1, 0, -1):
-                    high, low = table[t], table[t - 1]
-                    for s in range(components):
-                        high[s] += base[s] * x * low[s]
-                low = table[0]
-                for s in range(components):
-                    low[s] += base[s] * x
-            to, last = out[i], table[degree - 1]
-            for s in range(components):
-                to[s] = scale * last[s]
-
-
-@jit(parallel=True)
-def _all_subsets(threads, indptr, indices, data, bases, scale, out):
-    for w in numba.prange(threads):
-        for i in range(w, len(out), threads):
-            to = out[i]
+    table = np.empty((degree, components))
+    for i in range(w, len(out), threads):
+        to = out[i]
+        if degree == 0:
             to[:] = scale
             for p in range(indptr[i], indptr[i + 1]):
                 base, x = bases[indices[p]], data[p]
-                for s in range(len(to)):
+                for s in range(components):
                     to[s] *= 1.0 + base[s] * x
+            continue
+        table[:] = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            base, x = bases[indices[p]], data[p]
+            for t in range(degree - 1, 0, -1):
+                high, low = table[t], table[t - 1]
+                for s in range(components):
+                    high[s] += base[s] * x * low[s]
+            low = table[0]
+            for s in range(components):
+                low[s] += base[s] * x
+        last = table[degree - 1]
+        for s in range(components):
+            to[s] = scale * last[s]
+
+
+@jit(parallel=True)
+def _dense(threads, indptr, indices, data, bases, degree, scale, out):
+    for w in numba.prange(threads):
+        _dense_rows(w, threads, indptr, indices, data, bases, degree, scale, out)
+
+
+@jit
+def _sparse_rows(
+    w, threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree, scale,
+    out_ptr, out_indices, out_data,
+):  # fmt: skip
+    """Count the bases that share `degree` features with each row, or, given the space, fill them in."""
+    counting = len(out_indices) == 0
+    shared = np.zeros(components, dtype=np.int32)
+    table = np.zeros((components, degree + 1))
+    touched = np.empty(components, dtype=np.int32)
+    for i in range(w, len(indptr) - 1, threads):
+        size = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            j, x = indices[p], data[p]
+            for q in range(base_ptr[j], base_ptr[j + 1]):
+                s = base_ids[q]
+                if shared[s] == 0:
+                    touched[size] = s
+                    size += 1
+                    if not counting:
+                        table[s] = 0.0
+                        table[s, 0] = 1.0
+                shared[s] += 1
+                if not counting:
+                    z = x * base_values[q]
+                    for t in range(degree, 0, -1):
+                        table[s, t] += z * table[s, t - 1]
+        kept = 0
+        for k in range(size):
+            s = touched[k]
+            if shared[s] >= degree:
+                touched[kept] = s
+                kept += 1
+            shared[s] = 0
+        if counting:
+            out_ptr[i + 1] = kept
+        else:
+            at = out_ptr[i]
+            some = np.sort(touched[:kept])
+            for k in range(kept):
+                out_indices[at + k] = some[k]
+                out_data[at + k] = scale * table[some[k], degree]
 
 
 @jit(parallel=True)
@@ -125,41 +181,8 @@ def _sparse(
     threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree, scale,
     out_ptr, out_indices, out_data,
 ):  # fmt: skip
-    """Count the bases that share `degree` features with each row, or, given the space, fill them in."""
-    counting = len(out_indices) == 0
     for w in numba.prange(threads):
-        shared = np.zeros(components, dtype=np.int32)
-        table = np.zeros((components, degree + 1))
-        touched = np.empty(components, dtype=np.int32)
-        for i in range(w, len(indptr) - 1, threads):
-            size = 0
-            for p in range(indptr[i], indptr[i + 1]):
-                j, x = indices[p], data[p]
-                for q in range(base_ptr[j], base_ptr[j + 1]):
-                    s = base_ids[q]
-                    if shared[s] == 0:
-                        touched[size] = s
-                        size += 1
-                        if not counting:
-                            table[s] = 0.0
-                            table[s, 0] = 1.0
-                    shared[s] += 1
-                    if not counting:
-                        z = x * base_values[q]
-                        for t in range(degree, 0, -1):
-                            table[s, t] += z * table[s, t - 1]
-            kept = 0
-            for k in range(size):
-                s = touched[k]
-                if shared[s] >= degree:
-                    touched[kept] = s
-                    kept += 1
-                shared[s] = 0
-            if counting:
-                out_ptr[i + 1] = kept
-            else:
-                at = out_ptr[i]
-                some = np.sort(touched[:kept])
-                for k in range(kept):
-                    out_indices[at + k] = some[k]
-                    out_data[at + k] = scale * table[some[k], degree]
+        _sparse_rows(
+            w, threads, indptr, indices, data, base_ptr, base_ids, base_values, components, degree,
+            scale, out_ptr, out_indices, out_data,
+        )  # fmt: skip

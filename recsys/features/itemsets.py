@@ -83,6 +83,7 @@ class ItemsetMap(_Map):
             for j, times in count.items():
                 copies[j] = max(copies[j], times)
         start = np.concatenate([[0], np.cumsum(copies)])
+        self._check_bases(int(start[-1]) + len(counts))
         entries = draw(rng, self.distribution, (int(start[-1]), self.n_components))
         bases = np.ones((len(counts), self.n_components))
         for v, count in enumerate(counts):

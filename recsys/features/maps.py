@@ -19,8 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import InputError
 from recsys.features._bases import DISTRIBUTIONS, dense_map, draw, draw_sparse, newton, sparse_map
+from recsys.features._memory import check_fits
 
 KERNELS = ("anova", "all-subsets")
+DENSE = "lower n_components, or use SparseRandomKernelMap or SubsampledRandomKernelMap"
+BATCH = 1 << 21  # entries of the dense rows that a circulant map has at once
 
 
 class _Map(TransformerMixin, BaseEstimator):
@@ -49,9 +52,19 @@ class _Map(TransformerMixin, BaseEstimator):
         """Return the random features of each row, (rows, n_components)."""
         check_is_fitted(self)
         checked: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        rows = sp.csr_matrix(checked)
+        rows = sp.csr_matrix(checked, copy=True)  # the caller's arrays stay as they are
         rows.sum_duplicates()
         return self._map(rows)
+
+    def _check_bases(self, features: int, tables: int = 1) -> None:
+        D = self.n_components
+        what = f"the bases of {features} features and n_components={D}"
+        check_fits(float(tables) * features * D, what, DENSE)
+
+    def _check_output(self, rows: int) -> None:
+        D = self.n_components
+        what = f"the random features of {rows} rows and n_components={D}"
+        check_fits(float(rows) * D, what, "transform fewer rows at a time, or lower n_components")
 
     def _check_parameters(self) -> None:
         if hasattr(self, "kernel"):
@@ -108,9 +121,11 @@ class RandomKernelMap(_Map):
         self.random_state = random_state
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
+        self._check_bases(features)
         self.bases_ = draw(rng, self.distribution, (features, self.n_components))
 
     def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        self._check_output(rows.shape[0])
         return dense_map(rows, self.bases_, self._order, 1.0 / np.sqrt(self.n_components))
 
 
@@ -150,17 +165,24 @@ class SignedCirculantMap(_Map):
         return np.vstack(rows)[: self.n_components].T
 
     def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        d = self.omega_.shape[1]
-        dense = rows.toarray()
+        self._check_output(rows.shape[0])
+        out = np.empty((rows.shape[0], self.n_components))
+        step = max(1, BATCH // rows.shape[1])
+        for start in range(0, rows.shape[0], step):  # dense rows, so a few at a time
+            self._map_some(rows[start : start + step].toarray(), out[start : start + step])
+        return out
+
+    def _map_some(self, dense: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        d = dense.shape[1]
         spectra = [np.fft.rfft(dense**t, axis=1) for t in range(1, self.degree + 1)]
-        out = np.empty((len(dense), len(self.omega_) * d))
         for b, (omega, sign) in enumerate(zip(self.omega_, self.sign_, strict=True)):
             sums = [
                 np.fft.irfft(spectrum * np.fft.rfft(omega**t), n=d, axis=1)
                 for t, spectrum in enumerate(spectra, 1)
             ]
-            out[:, b * d : (b + 1) * d] = newton(np.array(sums)) * sign**self.degree
-        return out[:, : self.n_components] / np.sqrt(self.n_components)
+            width = min(d, self.n_components - b * d)
+            out[:, b * d : b * d + width] = (newton(np.array(sums)) * sign**self.degree)[:, :width]
+        out /= np.sqrt(self.n_components)
 
 
 class SparseRandomKernelMap(_Map):
@@ -279,6 +301,7 @@ class RandomMaclaurin(_Map):
         check_real("coef", self.coef, 0.0)
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
+        self._check_bases(features, self.degree)
         orders = np.arange(self.degree + 1)
         log_choose = np.array([_log_choose(self.degree, int(n)) for n in orders])
         weight = np.exp(log_choose) * float(self.coef) ** (self.degree - orders)
@@ -288,6 +311,7 @@ class RandomMaclaurin(_Map):
         self.bases_ = draw(rng, "rademacher", (self.degree, features, self.n_components))
 
     def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        self._check_output(rows.shape[0])
         out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
         for t, bases in enumerate(self.bases_):
             out *= np.where(self.orders_ > t, rows @ bases, 1.0)
@@ -323,10 +347,12 @@ class TensorSketch(_Map):
 
 
 def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
-    """Repeat every feature, scaled so that itemset kernels of the result weigh multisets.
+    """Repeat every feature, scaled so that itemset kernels of the result come near those of multisets.
 
-    With c copies of x_j/√c the ANOVA kernel of the augmented vectors tends, as c grows, to
-    ⟨x, y⟩^m/m!, the kernel over all multisets.
+    With c copies of each x_j/√c the ANOVA kernel of order m weighs the multiset that has x_j m_j times
+    by Π_j C(c, m_j)/c^m_j. That tends to Π_j 1/m_j!, the weights of ⟨x, y⟩^m/m!, as c grows, and is
+    below them for every finite c (none at all where some m_j > c): a kernel of its own, and a biased
+    estimate of the polynomial one. For multisets with weights of choice, exactly, use `ItemsetMap`.
 
     Parameters
     ----------
@@ -337,9 +363,16 @@ def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
     -------
     (rows, features · copies), dense or CSR as X
 
+    Raises
+    ------
+    InputError
+        If copies is not an integer of 1 or more.
+
     Notes
     -----
-    Source: Atarashi's thesis, Algorithm 7.
+    Not the procedure of the same name in Atarashi's thesis, Algorithm 7, which repeats a feature
+    unscaled, as often as its multisets have it, and lists itemsets with their weights: that is what
+    `ItemsetMap` does with itemsets that name a feature several times.
     """
     check_integer("copies", copies, 1)
     if sp.issparse(X):

@@ -53,17 +53,23 @@ class FactorMachine(BaseEstimator):
         are pairs of objects which repeat (users and items), many times faster; "sgd" and "adagrad",
         mini-batches; "fista", "nmapgd", "katyusha", "lbfgs", "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
+        The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
+        curvature of f times its mean squared slope: the default halves what is learned of a feature that
+        one row in a thousand has.
     fit_linear, fit_intercept : bool
     max_iter : int ≥ 1
         Epochs.
     tol : float ≥ 0
-        Stop when an epoch lowers the objective by less than this share of it.
+        Stop when an epoch lowers the objective by less than this share of it; stochastic solvers first
+        halve their step, down to a hundredth. With 0 just `max_iter` epochs are made, as far as they
+        help, and nothing is warned of.
     learning_rate : float > 0
         Of "sgd" (over √epoch) and "adagrad".
     batch_size : int ≥ 1
         Of "sgd", "adagrad" and "katyusha".
     validation_fraction : float in [0, 1)
-        Share of the rows kept out to stop early: the best epoch's parameters are kept.
+        Share of the rows kept out to stop early, the same of each class: the best epoch's parameters are
+        kept.
     patience : int ≥ 1
         Epochs without a better validation loss after which to stop.
     warm_start : bool
@@ -71,7 +77,8 @@ class FactorMachine(BaseEstimator):
     init_scale : float > 0
         Standard deviation of the first P.
     num_threads : int ≥ 0
-        0 is all; the result does not depend on it.
+        0 is all; passes too small to be worth a second thread have one, and the result does not depend
+        on it.
     random_state : int, RandomState or None
     callback : callable, optional
         Called as callback(epoch, objective); what is true ends the fit.
@@ -88,7 +95,15 @@ class FactorMachine(BaseEstimator):
         "objective", "violation" (sum of absolute changes), "seconds", and "validation" (loss) if there
         is any, first at the start.
     n_iter_ : int
-    stopped_ : "tolerance", "validation", "callback" or "max_iter"
+    stopped_ : "tolerance", "validation", "callback", "max_iter" or "stalled"
+        The last two come with a ConvergenceWarning ("max_iter" only where tol > 0): "stalled" is an end
+        at an objective above that of a model of zeros.
+
+    Notes
+    -----
+    Columns that no row of the fit has get zeros, by any solver. The descents visit rare columns first.
+    There are no weights of rows: each pass sums over objects or rows what a weight would have to be
+    carried through; rows given twice weigh twice.
     """
 
     n_components: int = 8
@@ -96,8 +111,8 @@ class FactorMachine(BaseEstimator):
     penalty: str = "l2"
     solver: str = "cd"
     alpha: float = 1e-4
-    beta: float = 1e-4
-    gamma: float = 1e-6
+    beta: float = 1e-3
+    gamma: float = 1e-4
     fit_linear: bool = True
     fit_intercept: bool = True
     max_iter: int = 100
@@ -181,20 +196,20 @@ class FactorMachine(BaseEstimator):
         code = PAIRWISE[self.loss] if pairwise else LOSSES[self.loss]
         return Problem(
             model, X, y, code, pairwise, self.penalty, float(self.alpha), float(self.beta),
-            float(self.gamma), self.fit_intercept and not pairwise, rng,
+            float(self.gamma), self.fit_intercept and not pairwise, rng, self.num_threads or None,
         )  # fmt: skip
 
     def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
         rng = check_random_state(self.random_state)
+        again = self.warm_start and hasattr(self, "P_") and self.w_.shape == (X.shape[1],)
         model = self._start(X.shape[1], rng)
         held: Problem | None = None
+        self._check_pairs(y)
         if self.validation_fraction > 0.0:
-            order = rng.permutation(X.shape[0])
-            cut = max(1, round(self.validation_fraction * X.shape[0]))
-            if cut >= X.shape[0]:
-                raise InputError(f"validation_fraction leaves none of {X.shape[0]} rows to train on")
-            held = self._problem(model, X[order[:cut]], y[order[:cut]], rng)
-            X, y = X[order[cut:]], y[order[cut:]]
+            out, rest = self._kept_out(y, rng)
+            held = self._problem(model, X[out], y[out], rng)
+            X, y = X[rest], y[rest]
+        self._wake(model, X, rng, again)
         problem = self._problem(model, X, y, rng)
         options = _solvers.Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
         solver = SOLVERS[self.solver](problem, options)
@@ -202,6 +217,62 @@ class FactorMachine(BaseEstimator):
         solver.run(record, self.max_iter)
         record.finish()
         self._keep(model)
+        self._remember(solver, rng)
+        record.warn()
+
+    def _kept_out(
+        self, y: NDArray[np.float64], rng: np.random.RandomState
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows to validate on and those to train on: of each class the same share."""
+        classes = [y > 0, y <= 0] if isinstance(self, ClassifierMixin) else [np.ones(len(y), dtype=bool)]
+        held = np.zeros(len(y), dtype=bool)
+        order = rng.permutation(len(y))
+        for members in classes:
+            mine = order[members[order]]
+            if len(mine) >= 2:  # one row alone is trained on
+                held[mine[: min(max(1, round(self.validation_fraction * len(mine))), len(mine) - 1)]] = (
+                    True
+                )
+            elif self.loss in PAIRWISE:
+                raise InputError(
+                    f"validation_fraction needs two rows of each class under loss {self.loss!r}, and "
+                    f"class {self._class_of(y[mine[0]])} has {len(mine)}: give more rows, or set it to 0"
+                )
+        if not held.any():
+            raise InputError(f"validation_fraction leaves none of {len(y)} rows to train on")
+        return order[held[order]], order[~held[order]]
+
+    def _class_of(self, y: float) -> Any:
+        return self.classes_[int(y > 0)]  # type: ignore[attr-defined]
+
+    def _check_pairs(self, y: NDArray[np.float64]) -> None:
+        """Refuse rows of one class where the loss compares rows of two."""
+        if self.loss in PAIRWISE and len(np.unique(y)) < 2:
+            raise InputError(
+                f"loss {self.loss!r} compares a row of each class, and these {len(y)} rows are all of "
+                f"class {self._class_of(y[0])}: give rows of both, or use loss='logistic'"
+            )
+
+    def _wake(self, model: Model, X: sp.csr_matrix, rng: np.random.RandomState, again: bool) -> None:
+        """Leave zeros in the rows of columns that no row has had, and draw those that come up now."""
+        here = np.bincount(X.indices, minlength=X.shape[1]) > 0
+        if not again:
+            for P in model.tables():
+                P[:, ~here] = 0.0
+            self._seen = here
+            return
+        new = here & ~self._seen
+        if new.any():
+            for P in model.tables():
+                P[:, new] = self.init_scale * rng.standard_normal(P[:, new].shape)
+        self._seen = self._seen | here
+
+    def _remember(self, solver: _solvers.Solver, rng: np.random.RandomState) -> None:
+        """Keep what the next call of `partial_fit` goes on from."""
+        self._rng = rng
+        self._state = None
+        if isinstance(solver, _solvers.Stochastic):
+            self._state = (solver.state, solver.clock)
 
     def _steps(self) -> bool:
         if not issubclass(SOLVERS.get(self.solver, _solvers.Solver), _solvers.Stochastic):
@@ -209,36 +280,44 @@ class FactorMachine(BaseEstimator):
         return True
 
     def _partial_fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
-        rng = check_random_state(self.random_state)
-        model = Model.zeros(self._shapes(), X.shape[1], self.n_components, self.fit_linear)
-        if hasattr(self, "P_"):
+        if self.validation_fraction > 0.0:
+            raise InputError(
+                "partial_fit keeps no rows out: set validation_fraction=0, and measure on your own rows"
+            )
+        self._check_pairs(y)
+        again = hasattr(self, "P_")
+        # one generator from the first call on: drawn anew, every call would draw the very same rows
+        rng = self._rng if again else check_random_state(self.random_state)
+        if again:
+            model = Model.zeros(self._shapes(), X.shape[1], self.n_components, self.fit_linear)
             self._pour(model)
         else:
             model = self._start(X.shape[1], rng)
-        options = _solvers.Options(float(self.learning_rate), self.batch_size, 1)
+        self._wake(model, X, rng, again)
+        options = _solvers.Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
         problem = self._problem(model, X, y, rng)
         solver = SOLVERS[self.solver](problem, options)
         assert isinstance(solver, _solvers.Stochastic)
         passes: int = getattr(self, "n_iter_", 0)
-        state: NDArray[np.float64] | None = getattr(self, "_state", None)
-        if state is not None and len(state) == len(solver.state):
-            solver.state, solver.passes = state, passes
+        known = self._state if again else None
+        if known is not None and len(known[0]) == len(solver.state):
+            (solver.state, solver.clock), solver.passes = known, passes
         self.n_iter_ = passes + 1
         moved = solver.epoch()
         objective = problem.objective()
         if not np.isfinite(objective):
             raise solver.diverged(objective, self.n_iter_)
         self.history_.append({"objective": objective, "violation": moved, "seconds": np.nan})
-        self._state = solver.state
         self._keep(model)
+        self._remember(solver, rng)
 
     def _predict(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        rows = self._augmented(sp.csr_matrix(X))
+        rows = self._augmented(clean_rows(X))
         model = Model.zeros(self._shapes(), rows.shape[1], self.n_components, self.fit_linear)
         self._pour(model)
-        return model.predict(rows)
+        return model.predict(rows, threads=self.num_threads or None)
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return X

@@ -49,7 +49,7 @@ class _Proximal(Solver):
 
     def _smooth_value(self, z: Vector) -> float:
         p = self.problem
-        p.pred[:] = p.model.predict(p.X, z)
+        p.pred[:] = p.model.predict(p.X, z, p.threads)
         d = 1 + p.model.features
         return p.data_loss(p.pred) + p.ridge(z) - 0.5 * p._squares * float(z[d:] @ z[d:])
 

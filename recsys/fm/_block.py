@@ -1,7 +1,9 @@
 """Block descent: all components of a feature at once, for the ANOVA kernel.
 
 The step is the exact minimum of the quadratic bound on the feature's row of P, or, under a penalty on
-rows (ℓ2,1, CS), a proximal one. Tables hold A^1…A^t of each row and component.
+rows (ℓ2,1, CS), a proximal one. Where rounding leaves the bound's matrix without a Cholesky factor, the
+step is that of a diagonal above it, by Gershgorin: never none at all. Tables hold A^1…A^t of each row
+and component.
 Source: Atarashi et al. 2021, 4.2; Blondel et al. 2016, Algorithm 1.
 """
 
@@ -10,12 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm._losses import (
-    derivative_of_symmetric,
-    loss_slope,
-    move_symmetric,
-    symmetric_polynomials,
-)
+from recsys.fm._losses import loss_slope, symmetric_polynomials, with_size, without
+from recsys.fm._rows import NEAR_ZERO, product_without
 
 # ---- kernels
 
@@ -42,8 +40,9 @@ def fill_tables(kind, indptr, indices, data, P, out):
 
 @jit
 def _solve(H, g, k):
-    """Solve H d = g in place by Cholesky; returns whether H was positive definite."""
+    """Solve H d = g in place by Cholesky; returns whether H was positive definite to rounding."""
     for a in range(k):
+        least = 1e-13 * k * H[a, a]
         for b in range(a):
             total = H[a, b]
             for c in range(b):
@@ -52,7 +51,7 @@ def _solve(H, g, k):
         total = H[a, a]
         for c in range(a):
             total -= H[a, c] * H[a, c]
-        if total <= 0.0:
+        if not total > least:
             return False
         H[a, a] = np.sqrt(total)
     for a in range(k):
@@ -78,9 +77,10 @@ def _gather_squares(rows, H):
 
 @jit
 def block_epoch(
-    kind, col_ptr, rows, data, y, pred, P, table, width, loss, curvature, beta, penalty, gamma
+    kind, indptr, indices, xdata, order, col_ptr, rows, data, y, pred, P, table, width, loss, curvature,
+    beta, penalty, gamma,
 ):  # fmt: skip
-    """Update a feature's whole row at once, for kinds ANOVA and all-subsets.
+    """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
     Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
     it is the proximal step of the bound's largest curvature.
@@ -91,11 +91,12 @@ def block_epoch(
     norms = np.empty(P.shape[0])
     for j in range(P.shape[0]):
         norms[j] = np.sqrt((P[j] * P[j]).sum())
-    sums = symmetric_polynomials(norms, width)
+    above = np.empty(k)  # Σ_b |H_ab|: diag(above) − H is positive semi-definite
+    sums, rest = symmetric_polynomials(norms, width), np.empty(width + 1)
     product = np.log1p(norms).sum()  # of the all-subsets penalty, log Π(1 + ‖p‖)
     moved = 0.0
     rowwise = penalty >= 3
-    for j in range(P.shape[0]):
+    for j in order:
         row = P[j]
         g[:] = 0.0
         H[:] = 0.0
@@ -109,7 +110,11 @@ def block_epoch(
             else:
                 for s in range(k):
                     if kind == 1:
-                        slopes[s] = x * table[i, s, 0] / (1.0 + row[s] * x)
+                        one = 1.0 + row[s] * x
+                        if abs(one) < NEAR_ZERO:
+                            slopes[s] = x * product_without(indptr, indices, xdata, P, s, i, j)
+                        else:
+                            slopes[s] = x * table[i, s, 0] / one
                         continue
                     b, z = 1.0, row[s] * x
                     for t in range(width):
@@ -135,11 +140,11 @@ def block_epoch(
                 continue
             weight = gamma
             if penalty == 4:
-                weight *= (
-                    np.exp(product - np.log1p(norms[j]))
-                    if kind == 1
-                    else derivative_of_symmetric(sums, norms[j], width + 1)
-                )
+                if kind == 1:
+                    weight *= np.exp(product - np.log1p(norms[j]))
+                else:
+                    without(sums, norms, j, rest)
+                    weight *= rest[width]
             size = 0.0
             for s in range(k):
                 slopes[s] = row[s] - (g[s] / n + beta * row[s]) / bound
@@ -149,13 +154,19 @@ def block_epoch(
             for s in range(k):
                 g[s] = shrink * slopes[s] - row[s]
         else:
+            above[:] = 0.0
             for a in range(k):
                 for b in range(a + 1):
                     H[a, b] *= curvature / n
-                H[a, a] += beta + 1e-12
-                g[a] = -(g[a] / n + beta * row[a])
+                    above[a] += abs(H[a, b])
+                    if b < a:
+                        above[b] += abs(H[a, b])
+                H[a, a] = H[a, a] * (1.0 + 1e-10) + beta  # of its own size: no scale is lost
+                slopes[a] = g[a] = -(g[a] / n + beta * row[a])
             if not _solve(H, g, k):
-                continue
+                for a in range(k):
+                    bound = above[a] + beta
+                    g[a] = slopes[a] / bound if bound > 1e-300 else 0.0
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = rows[p], data[p]
             step = 0.0
@@ -168,8 +179,12 @@ def block_epoch(
                 for s in range(k):
                     if kind == 1:
                         one = 1.0 + row[s] * x
-                        step += g[s] * x * table[i, s, 0] / one
-                        table[i, s, 0] *= (one + g[s] * x) / one
+                        if abs(one) < NEAR_ZERO:
+                            others = product_without(indptr, indices, xdata, P, s, i, j)
+                        else:
+                            others = table[i, s, 0] / one
+                        step += g[s] * x * others
+                        table[i, s, 0] = others * (one + g[s] * x)
                         continue
                     b, z = 1.0, row[s] * x
                     for t in range(width):
@@ -183,7 +198,9 @@ def block_epoch(
             moved += abs(g[s])
             row[s] += g[s]
             size += row[s] * row[s]
-        move_symmetric(sums, norms[j], np.sqrt(size))
-        product += np.log1p(np.sqrt(size)) - np.log1p(norms[j])
-        norms[j] = np.sqrt(size)
+        if penalty == 4 and kind == 1:
+            product += np.log1p(np.sqrt(size)) - np.log1p(norms[j])
+            norms[j] = np.sqrt(size)
+        elif penalty == 4:
+            with_size(sums, norms, j, rest, np.sqrt(size))
     return moved

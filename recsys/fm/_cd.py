@@ -6,16 +6,26 @@ One pass over the features, component by component, is an epoch.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.fm._losses import (
-    derivative_of_symmetric,
-    loss_slope,
-    move_symmetric,
-    proximal,
-    symmetric_polynomials,
-)
-from recsys.fm._rows import GUARD, excluded
+from recsys.fm._losses import loss_slope, proximal, symmetric_polynomials, with_size, without
+from recsys.fm._rows import GUARD, NEAR_ZERO, excluded, product_without
+
+RARE = 0.01  # share of the rows below which a column is rare
+
+
+def visiting_order(counts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Return the columns as the descents visit them, given how many rows each is in.
+
+    Rare ones first, for what frequent columns explain first leaves nothing for the many rare ones, and
+    under a penalty on interactions they would never come up. The rare ones are taken backwards and the
+    others forwards: of rows that are pairs, the columns of one side are then together as far as can be.
+    """
+    rare = counts < RARE * rows
+    every = np.arange(len(counts))
+    return np.concatenate([every[rare][::-1], every[~rare]])
+
 
 # ---- kernels
 
@@ -91,10 +101,10 @@ def fill_component(kind, indptr, indices, data, P, s, table):
 
 
 @jit
-def linear_epoch(col_ptr, rows, data, y, pred, w, loss, curvature, alpha):
-    """Update the linear weights; returns the sum of absolute changes."""
+def linear_epoch(order, col_ptr, rows, data, y, pred, w, loss, curvature, alpha):
+    """Update the linear weights in this order; returns the sum of absolute changes."""
     n, moved = len(y), 0.0
-    for j in range(len(w)):
+    for j in order:
         g = h = 0.0
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i = rows[p]
@@ -124,10 +134,12 @@ def bias_step(y, pred, bias, loss, curvature):
 
 @jit
 def coordinate_epoch(
-    kind, indptr, indices, xdata, col_ptr, rows, data, y, pred, P, table, theta, weights, loss,
+    kind, indptr, indices, xdata, order, col_ptr, rows, data, y, pred, P, table, theta, weights, loss,
     curvature, beta, penalty, gamma, degree,
 ):  # fmt: skip
     """Update every parameter of P, (factors, features, components), component by component.
+
+    Features are visited in the order given.
 
     The table is of one component at a time, so that it stays in the cache.
     """
@@ -139,20 +151,24 @@ def coordinate_epoch(
         for p in range(col_ptr[j], col_ptr[j + 1]):
             largest[j] = max(largest[j], abs(data[p]))
     kept, rest = np.empty(longest), np.empty(width)
+    sizes = np.empty(P.shape[1])
+    held, others_of = np.zeros(max(degree - 1, 1)), np.empty(max(degree, 2))
+    product = 0.0
     multilinear = (kind == 0 or kind == 3) and width > 1
     for s in range(P.shape[2]):
         weight = weights[s]
         fill_component(kind, indptr, indices, xdata, P, s, table)
         for part in range(P.shape[0]):
-            if kind == 1:
-                held = np.array([np.log1p(np.abs(P[part, :, s])).sum()])  # log Π(1 + |p|)
-            else:
-                held = symmetric_polynomials(np.abs(P[part, :, s]), max(degree - 1, 1))
-            for j in range(P.shape[1]):
+            if penalty == 2:
+                sizes[:] = np.abs(P[part, :, s])
+                if kind == 1:
+                    product = np.log1p(sizes).sum()  # log Π(1 + |p|)
+                else:
+                    held = symmetric_polynomials(sizes, max(degree - 1, 1))
+            for j in order:
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
-                safe = kind != 1
                 careful = multilinear and abs(old) * largest[j] > GUARD
                 if kind == 0 and width == 1:
                     for p in range(begin, end):
@@ -180,22 +196,25 @@ def coordinate_epoch(
                         g += loss_slope(loss, pred[i], y[i]) * d
                         h += d * d
                 else:
-                    if not safe:  # where the quotient of all-subsets cancels, the coordinate waits
-                        safe = True
-                        for p in range(begin, end):
-                            safe = safe and abs(1.0 + old * data[p]) >= 1e-6
-                        if not safe:
-                            continue
                     for p in range(begin, end):
-                        i = rows[p]
-                        d = weight * slope(kind, table, i, data[p], old, part, theta)
+                        i, x = rows[p], data[p]
+                        if kind == 1 and abs(1.0 + old * x) < NEAR_ZERO:
+                            d = x * product_without(indptr, indices, xdata, P[part], s, i, j)
+                        else:
+                            d = slope(kind, table, i, x, old, part, theta)
+                        d *= weight
                         kept[p - begin] = d
                         g += loss_slope(loss, pred[i], y[i]) * d
                         h += d * d
                 bound = curvature * h / n + beta
                 if bound <= 1e-300:
                     continue
-                others = _factor(penalty, kind, held, abs(old), degree)
+                others = 1.0  # what multiplies |p_js| in Ω
+                if penalty == 2 and kind == 1:
+                    others = np.exp(product - np.log1p(sizes[j]))
+                elif penalty == 2:
+                    without(held, sizes, j, others_of)
+                    others = others_of[degree - 1]
                 new = proximal(old - (g / n + beta * old) / bound, penalty, gamma / bound, others)
                 change = new - old
                 if change == 0.0:
@@ -219,25 +238,19 @@ def coordinate_epoch(
                                 held_t = table[i, t]
                                 table[i, t] = held_t + change * x * b
                                 b = held_t - old * x * b
+                        elif kind == 1 and abs(1.0 + old * x) < NEAR_ZERO:
+                            rest_of = product_without(indptr, indices, xdata, P[part], s, i, j)
+                            table[i, 0] = rest_of * (1.0 + new * x)
                         else:
                             move(kind, table, i, x, old, part, change)
-                if kind == 1:
-                    held[0] += np.log1p(abs(new)) - np.log1p(abs(old))
-                else:
-                    move_symmetric(held, abs(old), abs(new))
+                if penalty == 2 and kind == 1:
+                    product += np.log1p(abs(new)) - np.log1p(sizes[j])
+                    sizes[j] = abs(new)
+                elif penalty == 2:
+                    with_size(held, sizes, j, others_of, abs(new))
                 P[part, j, s] = new
                 moved += abs(change)
     return moved
-
-
-@jit
-def _factor(penalty, kind, held, size, degree):
-    """Return what multiplies |p_js| in Ω: the ANOVA kernel of the others, or Π(1 + |p|)."""
-    if penalty != 2:
-        return 1.0
-    if kind == 1:
-        return np.exp(held[0] - np.log1p(size))
-    return derivative_of_symmetric(held, size, degree)
 
 
 @jit

@@ -10,6 +10,8 @@ LOSSES = {"squared": 0, "logistic": 1, "squared_hinge": 2, "huber": 3}
 # Losses on the difference of a positive and a negative row: the code of the loss they apply to it.
 PAIRWISE = {"bpr": 1, "auc": 2}
 PENALTIES = {"l2": 0, "l1": 1, "ti": 2, "l21": 3, "cs": 4, "omega": 5}
+# Share of e_t that must be left without one size, or the difference is not trusted.
+SAFE = 0.1
 # Bound on the second derivative, which a coordinate step divides by: the objective cannot rise.
 CURVATURE = np.array([1.0, 0.25, 2.0, 1.0])
 
@@ -75,19 +77,28 @@ def symmetric_polynomials(a, up_to):
 
 
 @jit
-def derivative_of_symmetric(e, a, order):
-    """Return ∂e_order/∂a_j = e_(order−1) without the entry a, what multiplies |p_j| in Ω_TI."""
-    b = 1.0
-    for t in range(order - 1):
-        b = max(e[t] - a * b, 0.0)
-    return b
+def without(e, sizes, j, out):
+    """Fill out[t], t = 0…len(e), with e_t of all sizes but the j-th.
+
+    The short recursion e_t − a·out[t − 1] cancels where the one size outweighs the others: there the
+    sum is taken afresh over the others.
+    """
+    a = sizes[j]
+    out[0] = 1.0
+    for t in range(1, len(out)):
+        out[t] = e[t - 1] - a * out[t - 1]
+        if out[t] < SAFE * e[t - 1]:
+            out[1:] = 0.0
+            for i in range(len(sizes)):
+                if i != j and sizes[i] != 0.0:
+                    for u in range(len(out) - 1, 0, -1):
+                        out[u] += sizes[i] * out[u - 1]
+            return
 
 
 @jit
-def move_symmetric(e, old, new):
-    """Bring e_1…e_t up to date after one entry has changed."""
-    b = 1.0
+def with_size(e, sizes, j, rest, size):
+    """Put a size in the j-th place, and bring e_1…e_t up to date from `rest`, what `without` filled."""
+    sizes[j] = size
     for t in range(len(e)):
-        kept = e[t]
-        e[t] = max(kept + (new - old) * b, 0.0)
-        b = max(kept - old * b, 0.0)
+        e[t] = rest[t + 1] + size * rest[t]

@@ -12,9 +12,20 @@ from numpy.typing import NDArray
 from recsys._jit import parallel
 from recsys.fm import prox
 from recsys.fm._losses import CURVATURE, mean_loss, symmetric_polynomials
-from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, full_gradient, predict_rows
+from recsys.fm._rows import (
+    ALL_SUBSETS,
+    ANOVA,
+    CHUNKS,
+    MIXED,
+    full_gradient,
+    full_gradient_alone,
+    predict_rows,
+    predict_rows_alone,
+)
+from recsys.fm._threads import threads_for
 
 Vector = NDArray[np.float64]
+ROWS = 1024  # from which a gradient is summed in several parts
 
 
 class Shape(NamedTuple):
@@ -78,14 +89,23 @@ class Model:
         """Widest table of a row."""
         return max(s.width for s in self.shapes)
 
-    def predict(self, X: sp.csr_matrix, z: Vector | None = None) -> Vector:
+    def work(self, X: sp.csr_matrix) -> float:
+        """Return about how many multiply-adds a prediction of these rows takes."""
+        return float(X.nnz) * self.k * sum(max(s.order, s.factors) for s in self.shapes)
+
+    def predict(self, X: sp.csr_matrix, z: Vector | None = None, threads: int | None = None) -> Vector:
         """Return predictions, (rows,)."""
         out = np.empty(X.shape[0])
-        with parallel():
-            predict_rows(
-                self.z if z is None else z, self.spec, self.theta, self.weights, self.features, X.indptr,
-                X.indices, X.data, self.linear, self.width, self.k, out,
-            )  # fmt: skip
+        arguments = (
+            self.z if z is None else z, self.spec, self.theta, self.weights, self.features, X.indptr,
+            X.indices, X.data, self.linear, self.width, self.k, out,
+        )  # fmt: skip
+        threads = threads_for(self.work(X), threads)
+        if threads == 1:
+            predict_rows_alone(*arguments)
+        else:
+            with parallel(threads):
+                predict_rows(*arguments)
         return out
 
 
@@ -104,6 +124,7 @@ class Problem:
     gamma: float
     intercept: bool
     rng: np.random.RandomState
+    threads: int | None = None
     pred: Vector = field(init=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 
@@ -125,11 +146,18 @@ class Problem:
 
     def refresh(self) -> None:
         """Compute the predictions afresh: rounding does not pile up."""
-        self.pred = self.model.predict(self.X)
+        self.pred = self.model.predict(self.X, threads=self.threads)
 
     def objective(self) -> float:
         """Return the objective at the current predictions and parameters."""
         return self.data_loss(self.pred) + self.ridge(self.model.z) + self.penalty_value(self.model.z)
+
+    def trivial(self) -> float:
+        """Return the objective of the model whose parameters are all 0: what no fit should end above."""
+        k = self.model.k
+        constant = float(k * sum(s.kind == ALL_SUBSETS for s in self.model.shapes))
+        zeros = np.zeros_like(self.model.z)
+        return self.data_loss(np.full(len(self.y), constant)) + self.penalty_value(zeros)
 
     def data_loss(self, pred: Vector) -> float:
         """Return the mean loss."""
@@ -166,12 +194,22 @@ class Problem:
 
     def smooth(self, z: Vector) -> tuple[float, Vector]:
         """Return the smooth part and its gradient at z; `pred` becomes that of z."""
-        model, gradient = self.model, np.empty_like(z)
-        with parallel():
-            full_gradient(
-                z, model.spec, model.theta, model.weights, model.features, self.X.indptr, self.X.indices,
-                self.X.data, self.y, self.loss, model.linear, model.width, model.k, self.pred, gradient,
-            )  # fmt: skip
+        model = self.model
+        # as many parts as the rows are worth, whatever the number of threads: the same bits on any
+        parts = np.zeros((CHUNKS if self.X.shape[0] >= ROWS else 1, len(z)))
+        arguments = (
+            z, model.spec, model.theta, model.weights, model.features, self.X.indptr, self.X.indices,
+            self.X.data, self.y, self.loss, model.linear, model.width, model.k, self.pred, parts,
+        )  # fmt: skip
+        threads = threads_for(3.0 * model.work(self.X), self.threads)
+        if threads == 1:
+            full_gradient_alone(*arguments)
+        else:
+            with parallel(threads):
+                full_gradient(*arguments)
+        gradient = parts[0]
+        for part in parts[1:]:
+            gradient += part
         d = 1 + model.features
         if not self.intercept:
             gradient[0] = 0.0

@@ -21,7 +21,19 @@ from numpy.typing import NDArray
 
 from recsys._jit import parallel
 from recsys.fm._losses import symmetric_polynomials
-from recsys.fm._objects import CHUNKS, add_products, fill_table, gather, slopes_of, sweep
+from recsys.fm._objects import (
+    CHUNKS,
+    add_products,
+    add_products_alone,
+    fill_table,
+    gather,
+    gather_alone,
+    slopes_of,
+    sweep,
+)
+from recsys.fm._threads import threads_for
+
+Runs = Sequence[tuple[int, NDArray[np.int64]]]  # of a side, 0 or 1, and its columns, in order
 
 
 class Side(NamedTuple):
@@ -101,7 +113,7 @@ def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDAr
 
 def predict_pairs(
     terms: Sequence[PairTerm], A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64],
-    right: NDArray[np.int64], symmetric: bool = False,
+    right: NDArray[np.int64], symmetric: bool = False, threads: int | None = None,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed."""
     out = np.zeros(len(left))
@@ -110,29 +122,53 @@ def predict_pairs(
         for s in range(term.left.shape[1]):
             TA = object_tables(A, term.left[:, s], m)
             TB = object_tables(B, term.right[:, s], m)
-            with parallel():
-                add_products(left, right, TA, TB, c * term.weights[s], symmetric, out)
+            _add(left, right, TA, TB, c * term.weights[s], symmetric, out, threads)
     return out
+
+
+def both_sides(left: int, right: int) -> Runs:
+    """Return the runs that visit all the left columns, then all the right ones."""
+    return [(0, np.arange(left)), (1, np.arange(right))]
+
+
+def runs_of(order: NDArray[np.int64], cut: int) -> Runs:
+    """Return an order of all columns, the first `cut` of them the left side's, as runs of a side."""
+    right = order >= cut
+    starts = np.flatnonzero(np.diff(right)) + 1
+    return [
+        (int(part[0] >= cut), part - cut * int(part[0] >= cut))
+        for part in np.split(order, starts)
+        if len(part)
+    ]
 
 
 def epoch(
     pairs: Pairs, term: PairTerm, y: NDArray[np.float64], pred: NDArray[np.float64], loss: int,
     curvature: float, beta: float, penalty: int, gamma: float, fit_weights: bool = False,
-    threads: int | None = None,
+    threads: int | None = None, runs: Runs | None = None,
 ) -> float:  # fmt: skip
-    """Update a term's parameters once, in place; returns the sum of absolute changes."""
+    """Update a term's parameters once, in place; returns the sum of absolute changes.
+
+    Every component's features are visited run by run: by default all of the left side, then all of the
+    right one.
+    """
     moved, m, n = 0.0, term.degree, len(y)
+    widths = (term.left.shape[0], term.right.shape[0])
+    runs = both_sides(*widths) if runs is None else runs
     directions = 2.0 if pairs.symmetric else 1.0
     sums = [np.zeros((CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
     pending: _Change | None = None
+    threads = threads_for(4.0 * directions * n * (m + m * m), threads)
+    collect = gather_alone if threads == 1 else gather
     for s in range(term.left.shape[1]):
         columns = (term.left[:, s].copy(), term.right[:, s].copy())
         tables = [object_tables(side.rows, p, m) for side, p in zip(pairs.sides, columns, strict=True)]
-        totals = symmetric_polynomials(np.abs(np.concatenate(columns)), max(m - 1, 1))
+        sizes = np.abs(np.concatenate(columns))
+        totals = symmetric_polynomials(sizes, max(m - 1, 1))
         scaled = term.weights[s] / directions * term.coefficients
         shrink = beta * abs(term.weights[s]) if fit_weights else beta
-        for at in (0, 1):
-            if pairs.symmetric or (fit_weights and at == 0):
+        for at, features in runs:
+            if pairs.symmetric:  # a change at both ends has no place in the tables of one
                 _apply(pairs, pred, pending, threads)
                 pending = None
             c = scaled if at == 0 else scaled[::-1].copy()
@@ -140,19 +176,26 @@ def epoch(
             packed = np.zeros((len(other), 2 * m))
             packed[:, m:] = other[:, :m]
             held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
-            if pending is not None:  # of the other side: its change is applied on the way
+            if pending is not None and pending.side != at:  # its change is applied on the way
                 packed[:, :m], held, old = pending.change[:, 1:], pending.held, pending.coefficients
-            with parallel(threads):
-                gather(
-                    side.ptr, side.entries, side.partners, y, pred, loss, pending is not None, packed,
-                    held, old, c, sums[at],
-                )  # fmt: skip
+            elif pending is not None:  # of this side: own and partner's factors change places
+                packed[:, :m], held[:, :m] = pending.held[:, :m], pending.change[:, 1:]
+                old[1:] = pending.coefficients[:0:-1]
+            arguments = (
+                side.ptr, side.entries, side.partners, y, pred, loss, pending is not None, packed, held,
+                old, c, sums[at],
+            )  # fmt: skip
+            if threads == 1:
+                collect(*arguments)
+            else:
+                with parallel(threads):
+                    collect(*arguments)
             before = table.copy()
             # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
             moved += sweep(
-                side.columns.indptr, side.columns.indices, side.columns.data, columns[at], table,
-                sums[at].sum(axis=0), n, directions * curvature, shrink, penalty, gamma, totals, m,
-                side.rows.indptr, side.rows.indices, side.rows.data,
+                features, side.columns.indptr, side.columns.indices, side.columns.data, columns[at],
+                table, sums[at].sum(axis=0), n, directions * curvature, shrink, penalty, gamma, totals,
+                sizes, at * widths[0], m, side.rows.indptr, side.rows.indices, side.rows.data,
             )  # fmt: skip
             before[:, 0] = 1.0
             pending = _Change(at, table - before, other, c)
@@ -160,7 +203,7 @@ def epoch(
         if fit_weights:
             _apply(pairs, pred, pending, threads)
             pending = None
-            moved += _fit_weight(pairs, term, s, tables, y, pred, loss, curvature, beta)
+            moved += _fit_weight(pairs, term, s, tables, y, pred, loss, curvature, beta, threads)
     _apply(pairs, pred, pending, threads)
     return moved
 
@@ -179,22 +222,42 @@ def _apply(
 ) -> None:
     """Bring the predictions up to date."""
     if pending is not None:
-        ends = (pairs.left, pairs.right) if pending.side == 0 else (pairs.right, pairs.left)
-        with parallel(threads):
-            add_products(
-                *ends, pending.change, pending.held, pending.coefficients, pairs.symmetric, pred
-            )
+        left, right = (pairs.left, pairs.right) if pending.side == 0 else (pairs.right, pairs.left)
+        _add(
+            left,
+            right,
+            pending.change,
+            pending.held,
+            pending.coefficients,
+            pairs.symmetric,
+            pred,
+            threads,
+        )
+
+
+def _add(
+    left: NDArray[np.int64], right: NDArray[np.int64], TA: NDArray[np.float64],
+    TB: NDArray[np.float64], c: NDArray[np.float64], symmetric: bool, out: NDArray[np.float64],
+    threads: int | None,
+) -> None:  # fmt: skip
+    """Add the products of two sides' tables to the pairs' predictions."""
+    threads = threads_for(2.0 * len(left) * len(c), threads)
+    if threads == 1:
+        add_products_alone(left, right, TA, TB, c, symmetric, out)
+        return
+    with parallel(threads):
+        add_products(left, right, TA, TB, c, symmetric, out)
 
 
 def _fit_weight(
     pairs: Pairs, term: PairTerm, s: int, tables: list[NDArray[np.float64]],
     y: NDArray[np.float64], pred: NDArray[np.float64], loss: int, curvature: float, beta: float,
+    threads: int | None,
 ) -> float:  # fmt: skip
     """Take the proximal step of λ_s under β/2·|λ_s|·(‖u_s‖² + ‖v_s‖²), (3.19)."""
     products = np.zeros(len(y))
     c = term.coefficients / (2.0 if pairs.symmetric else 1.0)
-    with parallel():
-        add_products(pairs.left, pairs.right, *tables, c, pairs.symmetric, products)
+    _add(pairs.left, pairs.right, tables[0], tables[1], c, pairs.symmetric, products, threads)
     slopes = slopes_of(loss, pred, y)
     bound = curvature * float(products @ products) / len(y)
     if bound <= 1e-300:

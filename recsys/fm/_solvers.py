@@ -14,7 +14,7 @@ from recsys.fm._problem import Problem
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, stochastic_epoch
 from recsys.fm._split import split_rows
 
-WORTH_THREADS = 50_000  # pairs: below, handing tables between cores costs more than it saves
+SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 REFRESH = 10  # epochs after which predictions are computed afresh
 EVERY_KIND = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
 NAMES = {
@@ -52,6 +52,10 @@ class Solver:
         """Make one pass; `problem.pred` is current afterwards. Returns the parameters' change."""
         raise NotImplementedError
 
+    def slower(self) -> bool:
+        """Take shorter steps where longer ones no longer help; False if there are none."""
+        return False
+
     def diverged(self, objective: float, epoch: int) -> FitError:
         """Return the error of an objective that is not finite."""
         return FitError(
@@ -68,6 +72,7 @@ class _Descent(Solver):
         columns = problem.X.tocsc()
         columns.sort_indices()
         self.columns = (columns.indptr, columns.indices, columns.data)
+        self.order = _cd.visiting_order(np.diff(columns.indptr), problem.X.shape[0])
         self.done = 0
 
     def epoch(self) -> float:
@@ -75,8 +80,8 @@ class _Descent(Solver):
         moved = self._bias()
         if model.linear:
             moved += _cd.linear_epoch(
-                *self.columns, problem.y, problem.pred, model.w, problem.loss, problem.curvature,
-                problem.alpha,
+                self.order, *self.columns, problem.y, problem.pred, model.w, problem.loss,
+                problem.curvature, problem.alpha,
             )  # fmt: skip
         for n in range(len(model.shapes)):
             moved += self._term(n)
@@ -116,9 +121,9 @@ class CoordinateDescent(_Descent):
         order = shape.order if shape.kind in (ANOVA, MIXED) else 2
         return float(
             _cd.coordinate_epoch(
-                shape.kind, X.indptr, X.indices, X.data, *self.columns, p.y, p.pred, P, table,
-                model.theta[n], model.weights[n], p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
-                p.gamma, order,
+                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P,
+                table, model.theta[n], model.weights[n], p.loss, p.curvature, p.beta,
+                PENALTIES[p.penalty], p.gamma, order,
             )
         )  # fmt: skip
 
@@ -137,8 +142,9 @@ class BlockDescent(_Descent):
         _block.fill_tables(shape.kind, X.indptr, X.indices, X.data, P, table)
         return float(
             _block.block_epoch(
-                shape.kind, *self.columns, p.y, p.pred, P, table, width, p.loss, p.curvature, p.beta,
-                PENALTIES[p.penalty], p.gamma,
+                shape.kind, X.indptr, X.indices, X.data, self.order, *self.columns, p.y, p.pred, P,
+                table, width, p.loss, p.curvature, p.beta, PENALTIES[p.penalty],
+                p.gamma,
             )
         )  # fmt: skip
 
@@ -159,17 +165,19 @@ class RelationalDescent(_Descent):
                 "users and items: no column parts these rows so; use solver='cd'"
             )
         self.pairs, self.cut, order = found
+        counts = np.bincount(problem.X.indices, minlength=problem.X.shape[1])
+        self.runs = _relational.runs_of(_cd.visiting_order(counts, problem.X.shape[0]), self.cut)
         problem.X, problem.y, problem.pred = problem.X[order], problem.y[order], problem.pred[order]
 
     def epoch(self) -> float:
         p = self.problem
         moved = self._bias()
-        threads = self.options.threads or (None if len(p.y) >= WORTH_THREADS else 1)
         for term in self._terms():
             first = term.degree == 1
             moved += _relational.epoch(
                 self.pairs, term, p.y, p.pred, p.loss, p.curvature, p.alpha if first else p.beta,
-                0 if first else PENALTIES[p.penalty], p.gamma, threads=threads,
+                0 if first else PENALTIES[p.penalty], p.gamma, threads=self.options.threads,
+                runs=self.runs,
             )  # fmt: skip
         return self._finished(moved)
 
@@ -186,14 +194,21 @@ class RelationalDescent(_Descent):
     def _refresh(self) -> None:
         sides = self.pairs.sides
         self.problem.pred = self.problem.model.z[0] + _relational.predict_pairs(
-            self._terms(), sides[0].rows, sides[1].rows, self.pairs.left, self.pairs.right
-        )
+            self._terms(), sides[0].rows, sides[1].rows, self.pairs.left, self.pairs.right,
+            threads=self.options.threads,
+        )  # fmt: skip
 
 
 class Stochastic(Solver):
     """Steps on mini-batches of rows, or of pairs of a positive and a negative row.
 
-    Penalties are shared among the rows that contain a feature, so a step touches non-zeros only.
+    The ℓ2 penalties are shared among the rows that contain a feature, so a step touches non-zeros only.
+    The sparse ones act by the proximal step of the whole table, delayed: once in a window of batches,
+    with the window's steps summed, and at the end of an epoch. A window is as long as the curvature of
+    the loss allows, for the noise of the gradients, which would lift every zero, cancels within it.
+
+    Sources: Atarashi et al. 2021, 4.1 and 5.1 (PSGD, MB-PSGD); Mishchenko, Khaled and Richtárik 2022,
+    "Proximal and federated random reshuffling", for the delay.
     """
 
     penalties = ("l2", "l1", "ti", "l21", "cs")
@@ -204,7 +219,9 @@ class Stochastic(Solver):
 
     def __init__(self, problem: Problem, options: Options) -> None:
         super().__init__(problem, options)
-        self.state = np.zeros(len(problem.model.z) if self.adaptive else 1)
+        sparse = problem.penalty != "l2"
+        self.state = np.zeros(len(problem.model.z) if self.adaptive or sparse else 1)
+        self.clock = np.zeros(3)
         self.start = problem.model.z.copy()
         self.rate = options.learning_rate
         X, y = problem.X, problem.y
@@ -215,6 +232,10 @@ class Stochastic(Solver):
             touches = np.bincount(X.indices, minlength=X.shape[1]) / max(X.shape[0], 1)
         self.share = np.divide(1.0, touches, out=np.zeros_like(touches), where=touches > 0)
         self.passes = 0
+
+    def slower(self) -> bool:
+        self.rate *= SLOWER
+        return self.rate >= SLOWEST * self.options.learning_rate
 
     def epoch(self) -> float:
         p, n = self.problem, self.problem.X.shape[0]
@@ -232,10 +253,11 @@ class Stochastic(Solver):
         p, model, X = self.problem, self.problem.model, self.problem.X
         return float(
             stochastic_epoch(
-                model.z, self.state, model.spec, model.theta, model.weights, model.features, X.indptr,
-                X.indices, X.data, p.y, first.astype(np.int64), second.astype(np.int64), p.loss,
-                model.linear, p.intercept, model.width, model.k, self.options.batch_size, rate,
-                self.adaptive, p.alpha, p.beta, p.gamma, PENALTIES[p.penalty], self.share,
+                model.z, self.state, self.clock, model.spec, model.theta, model.weights, model.features,
+                X.indptr, X.indices, X.data, p.y, first.astype(np.int64), second.astype(np.int64),
+                p.loss, p.curvature, model.linear, p.intercept, model.width, model.k,
+                self.options.batch_size, rate, self.adaptive, p.alpha, p.beta, p.gamma,
+                PENALTIES[p.penalty], self.share,
             )
         )  # fmt: skip
 
@@ -246,7 +268,7 @@ class Stochastic(Solver):
         before = p.objective()
         while self.rate > 1e-12:  # what works: the first step an epoch of which lowers the objective
             self.rate *= 0.25
-            self.state[:], self.passes, p.model.z[:] = 0.0, 0, self.start
+            self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
             self.epoch()
             now = p.objective()
             if np.isfinite(now) and now < before:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.checks import check_choice, check_integer
 from recsys.errors import InputError
 from recsys.fm._base import Classifier, Regressor
+from recsys.fm._losses import symmetric_polynomials
 from recsys.fm._problem import Shape
 from recsys.fm._reading import Reading
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
@@ -71,6 +73,36 @@ class _FM(Reading):
             return self.P_[0][0], float(self.theta_[0, order - 1])  # type: ignore[attr-defined]
         return self.P_[self._orders().index(order)][0], 1.0
 
+    def order_weights(self) -> NDArray[np.float64]:
+        """Return the weights of the orders of a shared P, (degree, components).
+
+        Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
+        what the columns of ones come to, e_(degree − t) of their entries in p_s.
+
+        Raises
+        ------
+        InputError
+            If no orders share a P.
+
+        Notes
+        -----
+        Source: Blondel et al. 2016, (18)–(20) and 5.2.
+        """
+        check_is_fitted(self)
+        m, ones = self.degree, self._dummies()
+        if self._shares():
+            return np.repeat(self.theta_[0, :m, None], self.n_components, axis=1)  # type: ignore[attr-defined]
+        if ones == 0:
+            raise InputError(
+                "order_weights needs orders that share a P: fit_lower='augment' or 'simplex'"
+            )
+        out = np.zeros((m, self.n_components))
+        out[m - 1] = 1.0
+        for s in range(self.n_components):
+            e = symmetric_polynomials(self.P_[0][0][-ones:, s], ones)
+            out[m - 1 - ones : m - 1, s] = e[::-1]
+        return out
+
 
 @dataclass(eq=False, repr=False)
 class FactorizationMachineRegressor(_FM, Regressor):
@@ -84,7 +116,9 @@ class FactorizationMachineRegressor(_FM, Regressor):
         Highest order.
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         Lower orders with matrices of their own; shared through columns of ones; all orders from one
-        matrix, weighted by a θ learned on the simplex, or by 1 each; or left out.
+        matrix, weighted by a θ learned on the simplex, or by 1 each; or left out. The weights of the
+        columns of ones are shrunk by β like the rest of P: left free they would grow without end while
+        what they multiply shrinks to nothing, and the objective would have no minimum.
 
     The other parameters and the attributes are those of `recsys.fm._base.FactorMachine`.
 

@@ -95,8 +95,9 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
                 self.intercept_ = float(np.mean(y - self._values(X, W)))
             residual = self._values(X, W) + self.intercept_ - y
             off = float(np.abs(W).sum() - np.abs(np.diag(W)).sum())
+            trace = float(np.abs(np.linalg.eigvalsh(W)).sum())  # of W as it is after the ℓ1 step
             objective = (
-                0.5 * float(residual @ residual) / n + self.trace * float(np.abs(values).sum())
+                0.5 * float(residual @ residual) / n + self.trace * trace
                 + 0.5 * self.gamma * off
             )  # fmt: skip
             self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})

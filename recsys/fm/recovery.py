@@ -69,7 +69,7 @@ def planted_interactions(
     return Planted(X, y, W)
 
 
-def recovery(W: ArrayLike, P: ArrayLike) -> Recovery:
+def recovery(W: ArrayLike, P: ArrayLike, weights: bool | None = None) -> Recovery:
     """Compare the pairs of a model with the true ones.
 
     Parameters
@@ -77,7 +77,9 @@ def recovery(W: ArrayLike, P: ArrayLike) -> Recovery:
     W : (features, features)
         True weights; the upper triangle counts.
     P : (features, components), or (features, features) of a quadratic model's weights
-        Anything but a square matrix stands for PPᵀ.
+    weights : bool, optional
+        Whether P is a matrix of weights, or stands for the weights PPᵀ. By default only a symmetric
+        matrix is taken for weights: a P of as many components as features is not symmetric.
 
     Raises
     ------
@@ -85,9 +87,12 @@ def recovery(W: ArrayLike, P: ArrayLike) -> Recovery:
         If the numbers of features differ.
     """
     truth, given = np.asarray(W, dtype=np.float64), np.asarray(P, dtype=np.float64)
-    if given.ndim != 2 or truth.shape != (len(given), len(given)):
+    square = given.ndim == 2 and given.shape == truth.shape
+    if given.ndim != 2 or truth.shape != (len(given), len(given)) or (weights and not square):
         raise InputError(f"W has shape {truth.shape}, and the model {given.shape}")
-    model = given if given.shape == truth.shape else given @ given.T
+    if weights is None:
+        weights = square and np.array_equal(given, given.T)
+    model = given if weights else given @ given.T
     above = np.triu_indices(len(truth), 1)
     t, m = truth[above], model[above]
     hits = int(((t != 0) & (m != 0)).sum())

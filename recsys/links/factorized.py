@@ -41,7 +41,8 @@ class _Factorized(LinkPredictor):
         Stop when an epoch lowers the objective by less than this share of it.
     init_scale : float > 0
     num_threads : int ≥ 0
-        0 is all; the result does not depend on it.
+        0 is all; passes too small to be worth a second thread have one, and the result does not depend
+        on it.
     random_state : int, RandomState or None
 
     Attributes
@@ -106,7 +107,10 @@ class _Factorized(LinkPredictor):
                 self.intercept_ = float(_cd.bias_step(y, pred, self.intercept_, loss, curvature))
             if columns is not None:
                 layout = (columns.indptr, columns.indices, columns.data)
-                _cd.linear_epoch(*layout, y, pred, self.shared_, loss, curvature, float(self.beta))
+                order = np.arange(len(self.shared_))
+                _cd.linear_epoch(
+                    order, *layout, y, pred, self.shared_, loss, curvature, float(self.beta)
+                )
             for term in self.terms_:
                 epoch(
                     pairs, term, y, pred, loss, curvature, float(self.beta), 0, 0.0,
@@ -134,8 +138,9 @@ class _Factorized(LinkPredictor):
 
     def _forward(self, pairs: Pairs, task: Task, shared: sp.csr_matrix | None) -> Array:
         out = self.intercept_ + predict_pairs(
-            self.terms_, task.A, task.B, pairs.left, pairs.right, pairs.symmetric
-        )
+            self.terms_, task.A, task.B, pairs.left, pairs.right, pairs.symmetric,
+            self.num_threads or None,
+        )  # fmt: skip
         return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, loss: int, pred: Array, y: Array) -> float:
@@ -149,7 +154,9 @@ class _Factorized(LinkPredictor):
     def _score(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Array:
-        return self.intercept_ + predict_pairs(self.terms_, A, B, left, right, self.symmetric_)
+        return self.intercept_ + predict_pairs(
+            self.terms_, A, B, left, right, self.symmetric_, self.num_threads or None
+        )
 
 
 @dataclass(eq=False, repr=False)

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
 from recsys.checks import check_integer, check_real
+from recsys.features._memory import check_fits
 from recsys.links._base import Array, LinkPredictor, Task, check_symmetric
 
 __all__ = ["PairSVM"]
@@ -21,7 +22,8 @@ class PairSVM(LinkPredictor):
     """A squared-hinge SVM with the pairwise kernel ⟨a, a'⟩⟨b, b'⟩ (3.2).
 
     Pairs of one kind get the symmetrised kernel ½(⟨a, a'⟩⟨b, b'⟩ + ⟨a, b'⟩⟨b, a'⟩). Products with the
-    kernel of the pairs come from the two Gram matrices of the objects in O(pairs · objects).
+    kernel of the pairs come from the two Gram matrices of the objects in O(pairs · objects): they and as
+    much again must fit the memory, and what does not is refused with an InputError.
 
     Parameters
     ----------
@@ -63,6 +65,7 @@ class PairSVM(LinkPredictor):
             used_a = used_b = np.union1d(task.left, task.right)
             left, right = np.searchsorted(used_a, task.left), np.searchsorted(used_a, task.right)
         self.A_, self.B_, self.pairs_ = task.A[used_a], task.B[used_b], (left, right)
+        _check_grams(len(used_a), len(used_a), len(used_b), len(used_b))
         GA = np.asarray((self.A_ @ self.A_.T).todense())
         GB = GA if self.symmetric_ else np.asarray((self.B_ @ self.B_.T).todense())
         y, ridge = task.y, 0.5 / self.C
@@ -105,12 +108,22 @@ class PairSVM(LinkPredictor):
     ) -> Array:
         ends_a, left = np.unique(left, return_inverse=True)
         ends_b, right = np.unique(right, return_inverse=True)
+        _check_grams(len(ends_a), self.A_.shape[0], len(ends_b), self.B_.shape[0])
         GA = np.asarray((A[ends_a] @ self.A_.T).todense())
         GB = np.asarray((B[ends_b] @ self.B_.T).todense())
         W = sp.csr_matrix((self.dual_coef_, self.pairs_), shape=(self.A_.shape[0], self.B_.shape[0]))
         if self.symmetric_:
             W = 0.5 * (W + W.T)
         return _pick(np.ascontiguousarray((W.T @ GA.T).T), GB, left, right) + self.intercept_
+
+
+def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:
+    # a sparse product on its way to a dense one takes half as much again, one more is Wᵀ·GA
+    check_fits(
+        2.5 * rows_a * columns_a + 1.5 * rows_b * columns_b,
+        f"the Gram matrices of {rows_a} × {columns_a} and {rows_b} × {columns_b} objects",
+        "use PairNet or FactorizedBilinear, which need none, or fewer objects",
+    )
 
 
 # ---- kernels

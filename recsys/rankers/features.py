@@ -100,7 +100,7 @@ class FM(_Pairs):
         m, d = self._order(), A.shape[1]
         model = FactorizationMachineClassifier(
             degree=m, n_components=self.factors, alpha=self.regularization, beta=self.regularization,
-            loss=self.loss, solver="adagrad", max_iter=self.iterations, batch_size=8,
+            loss=self.loss, solver="adagrad", max_iter=self.iterations, tol=0.0, batch_size=8,
             random_state=self.random_state,
         ).fit(sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr"), y)  # fmt: skip
         terms = [_term(model.w_[:, None], d, 1)]
@@ -208,8 +208,8 @@ class AllSubsets(FeatureRanker):
         X = sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr")
         model = AllSubsetsClassifier(
             n_components=self.factors, beta=self.regularization, loss=self.loss, solver="adagrad",
-            max_iter=self.iterations, learning_rate=self.learning_rate, random_state=self.random_state,
-            batch_size=8,
+            max_iter=self.iterations, tol=0.0, learning_rate=self.learning_rate,
+            random_state=self.random_state, batch_size=8,
         ).fit(X, y)  # fmt: skip
         P = model.P_[0][0]
         self.left_ = np.ascontiguousarray(P[: A.shape[1]])

@@ -155,6 +155,91 @@ def test_a_linear_model_learns_an_interaction_through_the_map():
     assert flat < 0.65 and mapped.score(X[400:], y[400:]) > 0.95
 
 
+@pytest.mark.parametrize("model", MAPS, ids=lambda m: type(m).__name__)
+def test_the_callers_rows_stay_as_they_are(model):
+    rows = np.random.default_rng(0).normal(size=(6, 5))
+    X = sp.csr_matrix(rows)
+    data, ids = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2)
+    double = sp.csr_matrix((data.copy(), ids.copy(), 2 * X.indptr), X.shape)  # each entry in two halves
+    Z = model.fit(double).transform(double)
+    assert double.nnz == 2 * X.nnz
+    np.testing.assert_array_equal(double.data, data)
+    np.testing.assert_array_equal(double.indices, ids)
+    both = [z.toarray() if sp.issparse(z) else z for z in (Z, model.transform(rows))]
+    np.testing.assert_allclose(*both, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RandomKernelMap(), RandomMaclaurin(), ItemsetMap([(0, 1), (2,)])],
+    ids=lambda m: type(m).__name__,
+)
+def test_bases_that_do_not_fit_are_refused_before_they_are_drawn(model):
+    X = sp.csr_matrix((1, 1_000_000 if not isinstance(model, ItemsetMap) else 3))
+    model.set_params(n_components=10**9)
+    with pytest.raises(
+        InputError, match=r"the bases of .* need .* GB and .* are free: lower n_components"
+    ):
+        model.fit(X)
+
+
+def test_features_that_do_not_fit_are_refused_before_they_are_filled(monkeypatch):
+    from recsys.features import _memory
+
+    X = np.ones((40, 3))
+    models = [RandomKernelMap().fit(X), SignedCirculantMap().fit(X), RandomMaclaurin().fit(X)]
+    monkeypatch.setattr(_memory, "free_memory", lambda: 1000)
+    for model in models:
+        with pytest.raises(InputError, match="the random features of 40 rows .* transform fewer rows"):
+            model.transform(X)
+
+
+def test_a_circulant_map_has_few_dense_rows_at_once():
+    import tracemalloc
+
+    X = sp.random(2_000, 20_000, 0.0005, format="csr", random_state=0)
+    model = SignedCirculantMap(degree=2, n_components=50).fit(X)
+    whole = model.transform(X[:120])
+    tracemalloc.start()
+    out = model.transform(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * X.shape[0] * X.shape[1]  # less than the rows once, dense
+    np.testing.assert_allclose(out[:120], whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [RandomKernelMap(degree=3), RandomKernelMap(kernel="all-subsets"), SparseRandomKernelMap(sparsity=0.7), SubsampledRandomKernelMap()], ids=str)  # fmt: skip
+def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
+    from recsys.fm import _threads
+
+    X = sp.random(150, 40, 0.2, format="csr", random_state=0)
+    found = []
+    for worth in (0, 10**18):
+        monkeypatch.setattr(_threads, "WORTH", worth)
+        Z = model.fit(X).transform(X)
+        found.append(Z.toarray() if sp.issparse(Z) else Z)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(("copies", "m"), [(1, 2), (2, 3), (3, 3), (3, 4)])
+def test_augmentation_weighs_multisets_as_it_says(copies, m):
+    """Π_j C(c, m_j)/c^m_j, which is below the 1/m_j! of ⟨x, y⟩^m/m!: biased, and not Algorithm 7."""
+    from collections import Counter
+    from itertools import combinations_with_replacement
+    from math import comb, factorial
+
+    X = pair(d=4)
+    wide = redundant_feature_augmentation(X, copies)
+    expected = 0.0
+    for multiset in combinations_with_replacement(range(4), m):
+        times = Counter(multiset).values()
+        weight = np.prod([comb(copies, t) / copies**t for t in times])
+        expected += weight * np.prod([X[0, j] * X[1, j] for j in multiset])
+    found = anova(wide[0], wide[1], m)
+    assert found == pytest.approx(expected)
+    assert found < (X[0] @ X[1]) ** m / factorial(m)
+
+
 def test_augmentation_tends_to_the_polynomial_kernel():
     X = pair()
     wide = redundant_feature_augmentation(X, 200)

@@ -19,6 +19,9 @@ from recsys.fm._block import fill_tables
 from recsys.fm._losses import LOSSES, loss_slope, loss_value
 from tests.reference import fm as reference
 
+# Most fits here are cut short on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 ESTIMATORS = [
     FactorizationMachineRegressor(n_components=3, max_iter=200), FactorizationMachineRegressor(degree=3, solver="block", n_components=2),
     FactorizationMachineClassifier(n_components=3), FactorizationMachineClassifier(penalty="cs", solver="block", n_components=2),
@@ -157,7 +160,7 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
     only = cols.indptr.copy()
     only[2:] = only[1]  # the first feature's column, and empty ones
     _cd.coordinate_epoch(
-        0, rows.indptr, rows.indices, rows.data, only, cols.indices, cols.data, y, pred, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), 0, 1.0, 0.1, 0, 0.0, 2,
+        0, rows.indptr, rows.indices, rows.data, np.arange(7), only, cols.indices, cols.data, y, pred, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), 0, 1.0, 0.1, 0, 0.0, 2,
     )  # fmt: skip
     best_value = P[0, 0, 0]
 

@@ -10,6 +10,9 @@ from recsys.fm import (
     recovery,
 )
 
+# Most fits here are cut short on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 
 def test_planted_rows_have_the_promised_covariance_and_target():
     data = planted_interactions(20_000, 2, 3, 2, correlation=0.5, noise=0.0, seed=1)

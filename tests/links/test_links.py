@@ -166,6 +166,42 @@ def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one):
     np.testing.assert_allclose(ours, peer.decision_function(wide), atol=1e-3)
 
 
+def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
+    from recsys.features import _memory
+
+    A, B, pairs, y = world(5)
+    model = PairSVM().fit(A, B, pairs, y)
+    monkeypatch.setattr(_memory, "free_memory", lambda: 1000)
+    for call in (lambda: PairSVM().fit(A, B, pairs, y), lambda: model.predict(A, B, pairs)):
+        with pytest.raises(InputError, match=r"the Gram matrices of 30 × 30 and 25 × 25 objects need"):
+            call()
+
+
+def test_small_tables_wake_no_thread(monkeypatch):
+    from recsys.fm import _relational
+
+    def refuse(*_):
+        raise AssertionError("a tiny table on several threads")
+
+    monkeypatch.setattr(_relational, "parallel", refuse)
+    A, B, pairs, y = world(4, n=100)
+    for model in (PairNet(degree=4, max_iter=2), PairFactorizationMachine(max_iter=2)):
+        assert np.isfinite(model.fit(A, B, pairs, y).decision_function(A, B, pairs)).all()
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_the_serial_path_changes_no_bit(one, monkeypatch):
+    from recsys.fm import _threads
+
+    A, B, pairs, y = world(4, one)
+    alone = PairNet(degree=4, max_iter=4).fit(A, B, pairs, y)
+    monkeypatch.setattr(_threads, "WORTH", 0)
+    two = PairNet(degree=4, max_iter=4, num_threads=2).fit(A, B, pairs, y)
+    for a, b in zip(alone.terms_, two.terms_, strict=True):
+        np.testing.assert_array_equal(a.left, b.left)
+        np.testing.assert_array_equal(a.weights, b.weights)
+
+
 def test_negatives_are_distinct_and_unlinked():
     links = np.array([[0, 1], [2, 3], [1, 4]])
     drawn = sample_negatives(links, 5, None, 7, seed=1)
