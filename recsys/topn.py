@@ -73,8 +73,8 @@ def top_n(
     """Fill ids and best (both (rows, N), given as −1 and `LOWEST`) with each row's best candidates.
 
     Equal scores go by index; the order is that of the scores' own precision. Liked ones are left out if
-    `skip_liked`; with `liked_last` they fill what room is left, by index, and keep the score `LOWEST`. One
-    row runs serially, without the lock.
+    `skip_liked`; with `liked_last` they fill what room is left, by index, and keep the score
+    `LOWEST`. One row runs serially, without the lock.
     """
     if scores.dtype != best.dtype:
         wide = best.astype(scores.dtype)
