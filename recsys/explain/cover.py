@@ -100,6 +100,7 @@ def _distinct(covers: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[n
 
 # ---- kernels
 
+
 @jit
 def best_clause(indptr, indices, prices, n, literals, most, small):
     """Return the clause with the largest sum of prices: features, their number, worth, bound, work.
@@ -322,6 +323,7 @@ def _search(starts, members, weights, cost, most, least, budget, small):
                     best[depth] = c
                 fresh[count], fresh_keys[count], fresh_worths[count] = c, p - q / r - cost, value
                 count += 1
+            work += 16.0 * (length - begin)  # the sorting and the copies
             order = np.argsort(-fresh_keys[:count], kind="mergesort")
             for t in range(count):
                 lists[depth, t] = fresh[order[t]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -153,7 +154,17 @@ def make_ranker(name: str, **params: Any) -> SavedRanker:
     else:
         check_parameters(f"ranker {name!r}", params, known)
     ranker = kind(**params)
-    ranker._check_parameters()
+    try:
+        ranker._check_parameters()
+    except InputError as error:
+        # What was not known went to the kernel, which cannot tell that the ranker's own was meant.
+        for key in params.get(extra or "") or ():
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+            if near:
+                raise InputError(
+                    f"ranker {name!r} has no parameter {key!r}: did you mean {near[0]!r}?"
+                ) from error
+        raise
     return ranker
 
 
