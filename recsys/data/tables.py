@@ -115,9 +115,9 @@ def encode(
             for value in sorted(set(cells[:, k])):
                 columns.append(cells[:, k] == value)
                 features.append(f"{name}={value}")
-    notes = (f"{dropped:,} of {counted(len(rows), 'row')} with a missing value dropped",) if dropped else ()
+    note = f"{dropped:,} of {counted(len(rows), 'row')} with a missing value dropped"
     X = np.array(columns, dtype=np.uint8).T.copy() if columns else np.zeros((len(y), 0), np.uint8)
-    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", notes)
+    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
 
 
 def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:

@@ -122,7 +122,8 @@ class Report:
         lines = []
         if self.train_only:
             are = "is" if self.train_only == 1 else "are"
-            lines.append(f"{counted(self.train_only, 'user')} had nothing to predict and {are} left out.")
+            who = counted(self.train_only, "user")
+            lines.append(f"{who} had nothing to predict and {are} left out.")
         lines += self.verdicts()
         if self.folds > 1:
             lines.append("±: standard deviation over folds.")

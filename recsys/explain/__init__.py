@@ -1,5 +1,6 @@
 """Why: rules read from kernel machines, and the reasons behind a recommendation."""
 
+from recsys.explain import wording
 from recsys.explain.attributes import Attributes, item_attributes
 from recsys.explain.diversity import list_diversity, mmr, tail_items
 from recsys.explain.genetic import Found, genetic_search
@@ -47,4 +48,5 @@ __all__ = [
     "tail_items",
     "taste_rule",
     "what_if",
+    "wording",
 ]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from recsys.base import Ranker
-from recsys.checks import check_integer
+from recsys.checks import check_ids, check_integer
 
 MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score are told apart
 
@@ -60,7 +61,7 @@ class Change:
     score : float
         Of the explained item then.
     rank : int
-        Its place then among the items that are not liked now, from 1; equal scores by index.
+        Its place then among the items that could be recommended now, from 1; equal scores by index.
     """
 
     without: int
@@ -77,8 +78,8 @@ class WhatIf:
     item : int
     score : float
     place, of : int
-        Its place among the items that are not liked, from 1, and their number. A liked item is
-        placed as if it were not.
+        Its place among the items that could be recommended (neither liked nor left out), itself
+        always one of them, from 1, and their number.
     tried : tuple of Change
         For each liked item that was left out alone, the worst place first, then the lowest score.
     liked : int
@@ -144,7 +145,9 @@ def _unit(ranker: Ranker, item: int, score: float) -> str:
     return "people" if score == float(ranker.popularity_[item]) else ""
 
 
-def what_if(ranker: Ranker, userid: int, row: Any, item: int, most: int = 50) -> WhatIf:
+def what_if(
+    ranker: Ranker, userid: int, row: Any, item: int, most: int = 50, leave_out: ArrayLike = ()
+) -> WhatIf:
     """Return an item's place, and its place and score without each liked item.
 
     Parameters
@@ -153,6 +156,8 @@ def what_if(ranker: Ranker, userid: int, row: Any, item: int, most: int = 50) ->
         As in `reasons`. Rankers that cannot score a changed row give the place only.
     most : int ≥ 1
         Liked items that are left out, one at a time: those with the largest shares.
+    leave_out : int array
+        Items that are never recommended to this user and hold no place.
 
     Raises
     ------
@@ -164,6 +169,7 @@ def what_if(ranker: Ranker, userid: int, row: Any, item: int, most: int = 50) ->
     now = _scored(ranker, [userid], liked)[0]
     free = np.ones(liked.shape[1], dtype=bool)
     free[liked.indices] = False
+    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
     free[item] = True
     place = _place(now, free, item)
     able = liked.nnz >= 2 and "fold-in" in ranker.capabilities

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,10 +150,10 @@ def follows(found: Following, mark: str) -> list[str]:
     ----------
     found : Following
     mark : str
-        What stands beside the items of the list that follow it.
+        What stands beside the items of the list that follow it; '' for nothing.
     """
     listed, here = len(found.follows), sum(found.follows)
-    marked = f" (marked {mark})" if here else ""
+    marked = f" (marked {mark})" if here and mark else ""
     lines = [
         f"{here:,} of the {listed:,} in this list {_follow(here)} it{marked}; of the "
         f"{found.rest:,} other items that could be recommended, {found.rest_follow:,}."
@@ -203,6 +204,17 @@ def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
             f"its bar is {share:+.4f}, because what the others add changes with it."
         )
     return lines
+
+
+def parts(ranker: Any) -> str:
+    """Return which models a fitted blend is made of, with their weights; '' for other rankers."""
+    names = getattr(ranker, "part_names_", None)
+    if names is None:
+        return ""
+    weights = np.asarray(ranker.part_weights_, dtype=np.float64)
+    listed = "; ".join(f"{name} ({weight:.2f})" for name, weight in zip(names, weights, strict=True))
+    how = ", chosen on held-out halves of profiles" if ranker.name == "auto" else ""
+    return f"{ranker.name} adds up {counted(len(names), 'model')}{how}, with these weights: {listed}."
 
 
 def _follow(number: int) -> str:

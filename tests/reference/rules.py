@@ -17,7 +17,9 @@ def covered(rule, X):
 
 def worth(rule, X, weights, cost=0.0):
     """Return the weights of the covered rows, less the cost of each clause."""
-    return float(sum(w for w, inside in zip(weights, covered(rule, X), strict=True) if inside)) - cost * len(rule)
+    return float(
+        sum(w for w, inside in zip(weights, covered(rule, X), strict=True) if inside)
+    ) - cost * len(rule)
 
 
 def best(X, weights, most_clauses, most_literals, cost=0.0):
