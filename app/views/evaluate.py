@@ -149,8 +149,10 @@ def show(report: Report) -> None:
         other = st.selectbox("Trade off against", others, index=len(others) - 1)
         st.altair_chart(charts.trade_off(table[["model", name, other]], other, name), width="stretch")
     with st.expander("What the figures mean"):
+        told = report.verdicts()
         for line in report.sentences():
-            st.text(line)
+            if line not in told:
+                st.text(line)
     left, right = st.columns(2)
     left.download_button(
         "Download JSON",

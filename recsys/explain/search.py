@@ -22,8 +22,9 @@ from recsys.explain.rule import Rule, rule_weight, tidy
 
 # What a unit of negative weight costs while clauses are collected, against one of positive.
 PENALTIES = (1.0, 3.0, 10.0, 100.0)
-BUDGET = 400_000_000  # entries of rows looked at: some seconds at most
-SHARE = 50  # of the budget's half that a single search for a clause may use: one in so many
+BUDGET = 200_000_000  # entries of rows that the search for a proof looks at: some seconds at most
+FIRST = 200_000_000  # the same for the first rule
+CLAUSE = 4_000_000  # and for one of its clauses
 ROUNDS = 4
 
 
@@ -54,8 +55,9 @@ def search_rule(
     min_gain : float ≥ 0
         What a clause costs: the worth that is maximised is the weight less so much for each
         clause. A guard against clauses for single rows.
-    budget : int ≥ 1
-        Entries of rows that may be looked at; the same on every machine.
+    budget : int ≥ 0
+        Entries of rows that the search through sets of clauses may look at, after the first rule is
+        found; the same on every machine. 0 leaves it at the first rule.
     names : sequence of str
 
     Returns
@@ -76,15 +78,15 @@ def search_rule(
     check_integer("max_clauses", max_clauses, 1)
     check_integer("max_literals", max_literals, 1)
     check_real("min_gain", min_gain, 0.0)
-    check_integer("budget", budget, 1)
+    check_integer("budget", budget, 0)
     cells, sums = merged(rows, weights)
     columns = np.ascontiguousarray(cells.toarray().T > 0)
     literals = min(max_literals, rows.shape[1])
     slack = ROUNDING * float(np.abs(weights).sum())
     bound = max(float(np.maximum(sums, 0.0).sum()) - min_gain, 0.0)
-    best, worth, searches, left = Rule((), tuple(names)), 0.0, 0, budget // 2
+    best, worth, searches, left = Rule((), tuple(names)), 0.0, 0, FIRST
     for penalty in PENALTIES if bound > 0 else ():
-        cover = _Cover(cells, columns, sums, penalty, literals, min_gain, left, budget // (2 * SHARE))
+        cover = _Cover(cells, columns, sums, penalty, literals, min_gain, left)
         clauses = cover.refined(cover.greedy(max_clauses))
         searches += cover.searches
         left = cover.left
@@ -94,10 +96,8 @@ def search_rule(
             value > worth - slack and 0 < rule.literals < (best.literals or np.inf)
         ):
             best, worth = rule, value
-    if worth < bound - slack:
-        found, proved = best_cover(
-            cells, sums, max_clauses, literals, min_gain, worth, budget - budget // 2 + max(left, 0)
-        )
+    if worth < bound - slack and budget > 0:
+        found, proved = best_cover(cells, sums, max_clauses, literals, min_gain, worth, budget)
         if found is not None:
             best = _pruned(tidy(found, names), columns, sums, min_gain)
             worth = _worth(best, columns, sums, min_gain)
@@ -121,13 +121,13 @@ def _worth(rule: Rule, columns: Any, weights: NDArray[np.float64], min_gain: flo
 
 
 class _Cover:
-    """Clauses against one price of negative rows, within what is left of the budget."""
+    """Clauses against one price of negative rows, within what is left of the work."""
 
     def __init__(
         self, rows: Any, columns: NDArray[np.bool_], weights: NDArray[np.float64], penalty: float,
-        literals: int, min_gain: float, left: int, share: int,
+        literals: int, min_gain: float, left: int,
     ) -> None:  # fmt: skip
-        self.rows, self.columns, self.left, self.share = rows, columns, left, share
+        self.rows, self.columns, self.left = rows, columns, left
         self.prices = np.where(weights > 0, weights, penalty * weights)
         self.small = 1e-12 * float(np.abs(weights).sum())
         self.literals, self.min_gain, self.searches = literals, max(min_gain, self.small), 0
@@ -138,7 +138,7 @@ class _Cover:
         left = np.where(covered, 0.0, self.prices)
         clause, size, worth, _, used = best_clause(
             self.rows.indptr, self.rows.indices, left, self.rows.shape[1], self.literals,
-            max(min(self.share, self.left), 0), self.small,
+            max(min(CLAUSE, self.left), 0), self.small,
         )  # fmt: skip
         self.left -= used
         return tuple(sorted(int(f) for f in clause[:size])), float(worth)

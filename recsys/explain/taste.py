@@ -24,7 +24,7 @@ from recsys.machines import KOMD
 
 OTHERS = 300  # sampled for the machine
 SHAPES = ((1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (1, 3))  # most clauses and literals of a candidate
-BUDGET = 10_000_000  # of a search: fractions of a second
+BUDGET = 5_000_000  # of a search for a proof: fractions of a second
 LEAST_LIFT = 1.5  # a rule below it says little more than "you like items"
 
 

@@ -79,7 +79,7 @@ def test_several_clauses_are_the_best_of_all_or_within_their_bound(seed, clauses
     if not (weights > 0).any():
         return
     best = reference.best(X, weights, clauses, 2, cost)
-    for budget in (BUDGET, 3000, 60):
+    for budget in (BUDGET, 3000, 60, 0):
         found = search_rule(
             X, weights, max_clauses=clauses, max_literals=2, min_gain=cost, budget=budget
         )
@@ -92,6 +92,8 @@ def test_several_clauses_are_the_best_of_all_or_within_their_bound(seed, clauses
         assert found.capped == (not found.exact)
         if found.exact:
             assert worth == pytest.approx(best, abs=1e-9)
+        else:
+            assert found.gap > 0
     full = search_rule(X, weights, max_clauses=clauses, max_literals=2, min_gain=cost)
     assert full.exact, "so few clauses are always searched to the end"
 
