@@ -20,9 +20,11 @@ from recsys.topn import all_but
 
 MODELS = (
     "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",
-    "bpr", "ecf-omd", "fm", "hofm", "bilinear", "pairnet", "cf-gram", "popularity",
+    "bpr", "ecf-omd", "fm", "hofm", "bilinear", "pairnet", "cf-gram", "blend", "popularity",
 )  # fmt: skip
 PATIENCE = 1.5  # seconds a page waits before it shows progress instead
+GRADES = 20  # different ratings at most that are taken for a scale; more are counts or a dial
+LIKED = 0.75  # of the way from the lowest rating to the highest: 4 on 1…5, as usual on MovieLens
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,17 @@ class Catalogue:
     Attributes
     ----------
     key : tuple
-        Identifies the data: ("dataset", name) or ("upload", digest).
+        Identifies the data: ("dataset", name) or ("upload", digest), and the threshold where the
+        data have ratings.
+    data : Interactions
+        What counts as liked.
+    ratings : (users, items) sparse matrix or None
+        Every rating of these users and items, also those below the threshold.
+    least, lowest, top : float or None
+        The threshold, and the ends of the scale; None without ratings.
     """
 
-    key: tuple[str, str]
+    key: tuple[Any, ...]
     data: Interactions
     matrix: sp.csr_matrix
     titles: NDArray[np.object_]
@@ -43,6 +52,23 @@ class Catalogue:
     attributes: Attributes
     popularity: NDArray[np.float64]
     years: NDArray[np.float64]
+    ratings: sp.csr_matrix | None = None
+    least: float | None = None
+    lowest: float | None = None
+    top: float | None = None
+
+    @property
+    def word(self) -> str:
+        """What having an item means: "liked", or "rated" where every rating counts."""
+        every = self.least is not None and self.lowest is not None and self.least <= self.lowest
+        return "rated" if every else "liked"
+
+    def rated(self, user: int) -> dict[int, str]:
+        """Return what a user gave items, as it is shown: '4 of 5'."""
+        if self.ratings is None or self.top is None:
+            return {}
+        row = self.ratings[user]
+        return {int(k): f"{v:g} of {self.top:g}" for k, v in zip(row.indices, row.data, strict=True)}
 
     def row(self, items: list[int]) -> sp.csr_matrix:
         """Return a profile of these items as one row."""
@@ -65,10 +91,33 @@ def datasets() -> list[str]:
     return ["sample", *(name for name in ready if name != "sample")]
 
 
-def catalogue_of(key: tuple[str, str], data: Interactions) -> Catalogue:
-    """Derive what pages need."""
+def usual_threshold(ratings: NDArray[np.float64]) -> float:
+    """Return the lowest rating that counts as liked unless a person says otherwise.
+
+    On a scale the first grade three quarters of the way up: 4 on 1…5, 3.5 on ½…4. Where there are
+    more than 20 different values they are counts or a dial, and every one counts.
+    """
+    grades = np.unique(ratings)
+    if len(grades) > GRADES:
+        return float(grades[0])
+    least = grades[0] + LIKED * (grades[-1] - grades[0])
+    return float(grades[grades >= least - 1e-9][0])
+
+
+def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None = None) -> Catalogue:
+    """Derive what pages need; of rated data, pairs rated `least` or more count as liked."""
     import pandas as pd
 
+    every, ratings = data, None
+    if every.rating is not None:
+        least = usual_threshold(every.rating) if least is None else least
+        data = every.rated(least)
+        user = pd.Index(data.user_ids).get_indexer(pd.Index(every.user_ids))[every.users]
+        item = pd.Index(data.item_ids).get_indexer(pd.Index(every.item_ids))[every.items]
+        known = (user >= 0) & (item >= 0)
+        ratings = sp.csr_matrix(
+            (every.rating[known], (user[known], item[known])), (data.n_users, data.n_items)
+        )
     matrix = data.matrix
     years = np.full(data.n_items, np.nan)
     if data.item_features is not None and "year" in data.item_features:
@@ -80,7 +129,13 @@ def catalogue_of(key: tuple[str, str], data: Interactions) -> Catalogue:
         seen[str(title)] = seen.get(str(title), 0) + 1
         labels.append(str(title) if seen[str(title)] == 1 else f"{title} [{data.item_ids[k]}]")
     popularity = np.bincount(matrix.indices, minlength=data.n_items).astype(np.float64)
-    return Catalogue(key, data, matrix, titles, tuple(labels), item_attributes(data), popularity, years)
+    about: dict[str, Any] = {}
+    if every.rating is not None:
+        about = {"least": least, "lowest": float(every.rating.min()), "top": float(every.rating.max())}
+    return Catalogue(
+        key, data, matrix, titles, tuple(labels), item_attributes(data), popularity, years, ratings,
+        **about,
+    )  # fmt: skip
 
 
 def choose_data() -> Catalogue:
@@ -94,12 +149,37 @@ def choose_data() -> Catalogue:
     name = st.selectbox("Dataset", options, index=index)
     st.session_state["dataset"] = name
     if uploaded is not None and name == options[0]:
-        key, data = uploaded
-        job = jobs().get(("catalogue", key), lambda progress: catalogue_of(key, data))
+        key, given = uploaded
+        data = given
     else:
         key = ("dataset", name)
-        job = jobs().get(("catalogue", key), lambda progress: catalogue_of(key, load_dataset(name)))
-    return ready(job, ("catalogue", key), f"Reading {name}")
+        job = jobs().get(("data", key), lambda progress: load_dataset(name))
+        data = ready(job, ("data", key), f"Reading {name}")
+    least = None if data.rating is None else choose_threshold(key, data)
+    full = key if least is None else (*key, least)
+    job = jobs().get(("catalogue", full), lambda progress: catalogue_of(full, data, least))
+    return ready(job, ("catalogue", full), f"Preparing {name}")
+
+
+def choose_threshold(key: tuple[str, str], data: Interactions) -> float:
+    """Show from which rating on a pair counts as liked, and return it."""
+    assert data.rating is not None
+    grades = [float(grade) for grade in np.unique(data.rating)]
+    kept = f"least {key}"  # not a widget's key: Streamlit forgets those on another page
+    current = st.session_state.get(kept, usual_threshold(data.rating))
+    label, low, top = "Counts as liked: rated at least", grades[0], grades[-1]
+    if len(grades) > GRADES:
+        least = float(st.number_input(label, low, top, current))
+    else:
+        index = grades.index(current) if current in grades else 0
+        least = st.selectbox(
+            label,
+            grades,
+            index=index,
+            format_func=lambda g: f"{g:g} of {top:g}" + (" (every rating)" if g == low else ""),
+        )
+    st.session_state[kept] = least
+    return least
 
 
 def choose_model(label: str = "Model", index: int = 0, key: str | None = None) -> str:
@@ -148,9 +228,18 @@ def waiting(job: Job, text: str) -> None:
 
 
 def recommend(
-    model: Any, user: int | None, row: sp.csr_matrix, N: int, items: NDArray[np.int64] | None = None
+    model: Any,
+    user: int | None,
+    row: sp.csr_matrix,
+    N: int,
+    items: NDArray[np.int64] | None = None,
+    without: NDArray[np.int64] | None = None,
 ) -> Any:
-    """Return (ids, scores) for a user, or for a profile where user is None."""
+    """Return (ids, scores) for a user, or for a profile where user is None; `without` is left out."""
     fold = "fold-in" in model.capabilities
+    if without is not None and len(without):
+        items = np.setdiff1d(np.arange(row.shape[1]) if items is None else items, without)
+        if len(items) == 0:
+            return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
     others = all_but(row.shape[1], items)  # what the profile holds is left out of the items, too
     return model.recommend(user or 0, row, N=N, recalculate_user=fold, filter_items=others)

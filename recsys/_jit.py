@@ -11,6 +11,7 @@ import hashlib
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import numba
 import platformdirs
+from numba.core.event import Listener, install_listener
 
 from recsys.errors import InputError
 
@@ -64,6 +66,34 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     settings = {"cache": CACHE_DIR is not None, "nogil": True, "error_model": "numpy"} | options
     decorate = numba.njit(**settings)
     return decorate if function is None else decorate(function)
+
+
+class _Compiling(Listener):
+    """Adds up the seconds that one thread spends compiling; the calls of a compilation nest."""
+
+    def __init__(self) -> None:
+        self.seconds, self._depth, self._since = 0.0, 0, 0.0
+        self._thread = threading.get_ident()
+
+    def on_start(self, event: Any) -> None:
+        if threading.get_ident() == self._thread:
+            if self._depth == 0:
+                self._since = time.perf_counter()
+            self._depth += 1
+
+    def on_end(self, event: Any) -> None:
+        if threading.get_ident() == self._thread and self._depth > 0:
+            self._depth -= 1
+            if self._depth == 0:
+                self.seconds += time.perf_counter() - self._since
+
+
+@contextmanager
+def compiling() -> Iterator[_Compiling]:
+    """Measure, in `seconds`, what this thread spends compiling inside the block."""
+    listener = _Compiling()
+    with install_listener("numba:compile", listener):
+        yield listener
 
 
 _state = {"used": False, "forked": False}

@@ -41,3 +41,16 @@ class NotFittedError(RecsysError, RuntimeError):
 
 class FitError(RecsysError, RuntimeError):
     """Fitting diverged or did not reach its tolerance."""
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: '1 user', '1,682 users', '0 people'.
+
+    Parameters
+    ----------
+    number : int
+    one : str
+    many : str, optional
+        The plural; `one` with an s when not given.
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

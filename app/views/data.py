@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from recsys import InputError
 from recsys.data import read_features, read_interactions
 from recsys.data.profile import PowerLaw, Profile, profile
 from recsys.data.readers import read_table
+from recsys.errors import counted
 
 MOST_BYTES = 200_000_000
 MOST_ROWS = 5_000_000
+MOST_TEXT = 400  # characters of an error
 DENSE = 60_000  # items beyond which the kernel's density is not computed on a page
 
 
@@ -67,14 +70,11 @@ def upload() -> None:
             rating = st.selectbox(
                 "Rating column", ["none", *names], index=guess(["none", *names], ("rating",), 0)
             )
-            least = (
-                st.number_input("Lowest rating that counts as liked", value=0.0)
-                if rating != "none"
-                else None
-            )
+            if rating != "none":
+                st.caption("Which ratings count as liked is chosen beside the dataset.")
             if not st.button("Use this table", type="primary"):
                 return
-            data = parsed(content, file.name, user, item, None if rating == "none" else rating, least)
+            data = parsed(content, file.name, user, item, None if rating == "none" else rating)
             if extra is not None:
                 with spooled(limited(extra), extra.name) as path:
                     data = data.with_features(items=read_features(path, None, "item"))
@@ -82,10 +82,13 @@ def upload() -> None:
             st.error(clean(str(error), file.name))
             return
         digest = hashlib.sha256(content + (extra.getvalue() if extra else b"")).hexdigest()
-        choice = f"{digest} {user} {item} {rating} {least}"
+        choice = f"{digest} {user} {item} {rating}"
         st.session_state["uploaded"] = (("upload", choice), data)
         st.session_state["dataset"] = f"upload: {data.name}"
-        st.success(f"{data.n_users:,} users, {data.n_items:,} items, {len(data.users):,} interactions")
+        st.success(
+            f"{counted(data.n_users, 'user')}, {counted(data.n_items, 'item')}, "
+            f"{counted(len(data.users), 'interaction')}"
+        )
 
 
 def limited(file: Any) -> bytes:
@@ -118,10 +121,14 @@ class spooled:  # noqa: N801 - used like contextlib's lower-case managers
 
 
 def clean(message: str, name: str) -> str:
-    """Return a reader's message with the upload's name instead of the temporary path."""
-    words = ["the file" if "upload." in word and "/" in word else word for word in message.split()]
-    text = " ".join(words).replace("the file line", "the file, line")
-    return f"{name}: {text}"[:400]
+    """Return a reader's message with the upload's name instead of the temporary path.
+
+    A longer one ends at a word, with an ellipsis.
+    """
+    shown = name[:60]
+    text = re.sub(r"\S*[/\\]upload\.[a-z.]*[a-z]", lambda found: shown, " ".join(message.split()))
+    text = text if text.startswith(shown) else f"{shown}: {text}"
+    return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rsplit(" ", 1)[0].rstrip(",;") + " …"
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading")
@@ -137,9 +144,7 @@ def columns(content: bytes, name: str) -> list[str]:
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading")
-def parsed(
-    content: bytes, name: str, user: str, item: str, rating: str | None, least: float | None
-) -> Any:
+def parsed(content: bytes, name: str, user: str, item: str, rating: str | None) -> Any:
     """Return the interactions of an upload."""
     if user == item:
         raise InputError("users and items must come from two different columns")
@@ -149,7 +154,6 @@ def parsed(
             user_col=user,
             item_col=item,
             rating_col=rating,
-            min_rating=least or None,
             name=name[:60],
         )
 
@@ -168,7 +172,10 @@ def show(catalogue: state.Catalogue, found: Profile) -> None:
         (
             ("users", f"{n:,}"),
             ("items", f"{m:,}"),
-            ("interactions", f"{catalogue.matrix.nnz:,}"),
+            (
+                "interactions" if catalogue.ratings is None else catalogue.word,
+                f"{catalogue.matrix.nnz:,}",
+            ),
             ("density", f"{found.density:.3%}"),
         ),
         strict=True,
@@ -183,7 +190,8 @@ def show(catalogue: state.Catalogue, found: Profile) -> None:
         column.altair_chart(
             charts.lines(tail(counts, law), "rank", "likes", "line", log=True), width="stretch"
         )
-        fit = f"likes ≈ {law.scale:.0f} · rank^−{law.exponent:.2f}, R² {law.r_squared:.2f}"
+        power = 0.0 - round(law.exponent, 2) + 0.0  # never −0.00
+        fit = f"likes ≈ {law.scale:.0f} · rank^({power:.2f}), R² {law.r_squared:.2f}"
         column.caption(f"{what}: {fit} on log axes")
     st.subheader("Density of the item kernel")
     st.dataframe(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,6 +13,7 @@ from app.jobs import Job
 from recsys import InputError, make_ranker
 from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
+from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
 from recsys.rankers import parse_spec, prepare
 
@@ -99,27 +102,45 @@ def running(job: Job) -> None:
 def show(report: Report) -> None:
     """Show a report: table, differences, spread, trade-off, files."""
     st.caption(
-        f"{report.dataset}: {report.users:,} users, {report.items:,} items, "
-        f"{report.interactions:,} interactions; {report.protocol}, seed {report.seed}"
+        f"{report.dataset}: {counted(report.users, 'user')}, {counted(report.items, 'item')}, "
+        f"{counted(report.interactions, 'interaction')}; {report.protocol}, "
+        f"{counted(report.folds, 'fold')}, seed {report.seed}"
     )
+    for note in report.notes:
+        st.caption(note)
     names = list(report.definitions)
+    several = report.folds > 1
     table = pd.DataFrame(
         [
             {
                 "model": r.model,
-                **{n: r.metrics[n].mean for n in names},
+                **{
+                    column: value
+                    for n in names
+                    for column, value in (
+                        (n, r.metrics[n].mean),
+                        *([(f"{n} ±", r.metrics[n].std)] if several else []),
+                    )
+                },
                 "fit s": r.fit_seconds,
                 "score s": r.score_seconds,
             }
             for r in report.results
         ]
     )
-    st.dataframe(table.style.format(precision=4).highlight_max(names, color="#cfe8f5"), hide_index=True)
+    seconds = {"fit s": "{:.2f}", "score s": "{:.2f}"}
+    st.dataframe(
+        table.style.format(seconds, precision=4).highlight_max(names, color="#cfe8f5"), hide_index=True
+    )
     if report.comparisons:
         st.subheader("Differences over users")
-        pairs = pd.DataFrame(report.comparisons)
-        small = {"p_value": "{:.2g}", "p_holm": "{:.2g}"}
-        st.dataframe(pairs.style.format(small, precision=4), hide_index=True)
+        for line in report.verdicts():
+            st.text(line)
+        if len(report.results) > 2:
+            with st.expander("All pairs"):
+                pairs = pd.DataFrame([differences(c) for c in report.comparisons])
+                small = {"p (Holm)": "{:.2g}"}
+                st.dataframe(pairs.style.format(small, precision=4), hide_index=True)
     name = st.selectbox("Look closer at", names)
     st.subheader("How users spread")
     st.altair_chart(charts.distribution(_spread(report, name), name), width="stretch")
@@ -128,8 +149,10 @@ def show(report: Report) -> None:
         other = st.selectbox("Trade off against", others, index=len(others) - 1)
         st.altair_chart(charts.trade_off(table[["model", name, other]], other, name), width="stretch")
     with st.expander("What the figures mean"):
+        told = report.verdicts()
         for line in report.sentences():
-            st.text(line)
+            if line not in told:
+                st.text(line)
     left, right = st.columns(2)
     left.download_button(
         "Download JSON",
@@ -137,8 +160,26 @@ def show(report: Report) -> None:
         "evaluation.json",
         "application/json",
     )
-    text = csv_text(tuple(table.columns), table.itertuples(index=False))
+    text = csv_text(*report.table())
     right.download_button("Download CSV", text, "evaluation.csv", "text/csv")
+
+
+def differences(c: dict[str, Any]) -> dict[str, Any]:
+    """Return a comparison as a row: the better model first, and whether it leads."""
+    ahead = c["difference"] >= 0
+    sign = 1 if ahead else -1
+    low, high = sorted((sign * c["low"], sign * c["high"]))
+    return {
+        "metric": c["metric"],
+        "model": c["first"] if ahead else c["second"],
+        "verdict": "leads" if c["told_apart"] else "is not told apart from",
+        "other": c["second"] if ahead else c["first"],
+        "by": abs(c["difference"]),
+        "95% from": low,
+        "to": high,
+        "p (Holm)": c["p_holm"],
+        "users": c["users"],
+    }
 
 
 def _spread(report: Report, name: str) -> pd.DataFrame:

@@ -1,13 +1,21 @@
-"""Explain: one recommendation taken apart."""
+"""Explain: one item taken apart for a person: recommended, or why it is not."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from app import charts, state
-from app.views.recommend import choose_profile, taste
-from recsys.explain import because, changes, item_rule, listing, reasons
+from app.state import Catalogue
+from app.views.recommend import Asked, choose_profile, taste
+from recsys.errors import counted
+from recsys.explain import Reasons, WhatIf, because, item_rule, reasons, what_if, wording
+
+FIRST = 10  # the list that a person looks at
+LISTED = 12  # counterfactual rows
 
 
 def page() -> None:
@@ -22,49 +30,133 @@ def page() -> None:
     if asked.row.nnz == 0:
         right.info("This profile is empty: search a title to begin.")
         st.stop()
-    best, _ = state.recommend(model, asked.user, asked.row, 20)
-    wanted = st.session_state.get("explained")
-    first = [wanted[1]] if wanted and wanted[0] == catalogue.key else []
-    if first and first[0] < len(catalogue.labels):
-        options = [*first, *(int(k) for k in best if int(k) != first[0])]
-    else:
-        options = [int(k) for k in best]
-    if not options:
-        right.warning("Nothing is left to recommend for this profile.")
-        st.stop()
+    ranked, scores = state.recommend(
+        model, asked.user, asked.row, len(catalogue.labels), without=asked.lower
+    )
     with left:
-        item = st.selectbox("Item", options, format_func=lambda k: catalogue.labels[k])
+        item = st.selectbox(
+            "Item",
+            choices(catalogue, asked, ranked),
+            format_func=lambda k: catalogue.labels[k],
+            help="The best come first; any item can be asked about, also one that is not recommended.",
+        )
     with right:
-        found = reasons(model, asked.user or 0, asked.row, item)
-        st.text(str(catalogue.titles[item]))
-        st.text(because(catalogue.titles, found))
-        st.metric("score", f"{found.score:.4f}")
-        if found.items:
-            names = [catalogue.labels[k] for k, _ in found.items]
-            st.altair_chart(charts.contributions(names, [v for _, v in found.items]), width="stretch")
-            rest = f"The other liked items and the model's constant add {found.bias:+.4f}."
-            st.caption(
-                rest
-                if found.kind == "exact"
-                else "Bars are similarities; this model has no exact shares."
-            )
-        rule = item_rule(catalogue.matrix, asked.row.indices, item, exclude=asked.user)
-        if rule is not None:
-            names = listing([str(catalogue.titles[k]) for k in rule.items])
-            st.text(f"People who liked {names} like this.")
-            st.caption(
-                f"{rule.support} people measured, {rule.precision:.0%} of them like it, "
-                f"of everybody {rule.base:.0%}"
-            )
-        what_if = changes(model, asked.user or 0, asked.row, item)
-        if what_if:
-            st.subheader("What would change it")
-            st.dataframe(
-                {
-                    "without": [str(catalogue.titles[c.without]) for c in what_if],
-                    "score": np.round([c.score for c in what_if], 4),
-                    "place": [c.rank for c in what_if],
-                },
-                hide_index=True,
-            )
-        taste(catalogue, asked)
+        if text := wording.parts(model):
+            st.text(text)
+        explained(catalogue, model, asked, int(item), ranked, scores)
+        taste(catalogue, asked, None, ranked, ranked[:FIRST], marked=False)
+
+
+def choices(catalogue: Catalogue, asked: Asked, ranked: NDArray[np.int32]) -> list[int]:
+    """Return every item: the one that was asked for on another page, the best, the others."""
+    wanted = st.session_state.get("explained")
+    known = wanted is not None and wanted[0] == catalogue.key and wanted[1] < len(catalogue.labels)
+    first = [wanted[1]] if wanted is not None and known else []
+    order = [*first, *map(int, ranked), *map(int, asked.lower), *map(int, asked.row.indices)]
+    return list(dict.fromkeys(order))
+
+
+def explained(
+    catalogue: Catalogue,
+    model: Any,
+    asked: Asked,
+    item: int,
+    ranked: NDArray[np.int32],
+    scores: NDArray[np.float32],
+) -> None:
+    """Show what a score rests on, where it puts the item, and what would move it."""
+    row, user, titles = asked.row, asked.user or 0, catalogue.titles
+    has = item in row.indices
+    if has and "fold-in" in model.capabilities and row.nnz > 1:
+        # What speaks for it besides itself.
+        row = catalogue.row([int(k) for k in row.indices if k != item])
+    found = reasons(model, user, row, item)
+    after = what_if(model, user, row, item, leave_out=np.append(asked.lower, asked.row.indices))
+    st.text(str(titles[item]))
+    st.text(because(titles, found, word=catalogue.word, ratings=asked.given))
+    st.text(standing(catalogue, asked, item, has, after, scores))
+    one, two = st.columns(2)
+    unit = "score: people who have it" if found.unit == "people" else "score"
+    one.metric(unit, f"{found.score:,.0f}" if found.unit == "people" else f"{found.score:.4f}")
+    two.metric("place", f"{after.place:,} of {after.of:,}")
+    bars(catalogue, found)
+    moved(catalogue, after)
+    rule = item_rule(catalogue.matrix, row.indices, item, exclude=asked.user)
+    if rule is not None:
+        st.subheader("What other people like")
+        st.text(wording.people(titles, rule, word=catalogue.word))
+        st.caption("Counted in the data; the model does not use this rule.")
+
+
+def standing(
+    catalogue: Catalogue,
+    asked: Asked,
+    item: int,
+    has: bool,
+    after: WhatIf,
+    scores: NDArray[np.float32],
+) -> str:
+    """Return whether the item would be recommended, and what it lacks if not."""
+    if has:
+        given = f", {asked.given[item]}" if item in asked.given else ""
+        return (
+            f"You {catalogue.word} it already{given}, so it is not recommended. "
+            f"Without it in the profile it would have place {after.place:,} of {after.of:,}."
+        )
+    if item in asked.lower:
+        return f"You rated it {asked.given[item]}, below what counts as liked: it is not recommended."
+    if after.place <= FIRST or len(scores) < FIRST:
+        return f"It is among the first {FIRST}."
+    last = float(scores[FIRST - 1])
+    return (
+        f"It is not among the first {FIRST}: the last of these has a score of {last:.4f}, "
+        f"{last - after.score:.4f} more."
+    )
+
+
+def bars(catalogue: Catalogue, found: Reasons) -> None:
+    """Draw how the score adds up, or which liked items are similar."""
+    if not found.items:
+        return
+    names = [catalogue.labels[k] for k, _ in found.items]
+    if found.kind != "exact":
+        values = [v for _, v in found.items]
+        st.altair_chart(charts.similarities(names, values), width="stretch")
+        st.caption("Bars are similarities; this model has no exact shares.")
+        return
+    rows = [("base", "base", found.base)]
+    rows += [(name, "part", value) for name, (_, value) in zip(names, found.items, strict=True)]
+    if found.unlisted:
+        rows.append((counted(found.unlisted, "other " + catalogue.word + " item"), "part", found.others))
+    rows.append(("score", "score", found.score))
+    st.altair_chart(charts.waterfall(rows), width="stretch")
+    st.caption(
+        "Each bar is what an item adds to the score, in the score's own units, not a share of it. "
+        "The base is what no item of the profile accounts for."
+    )
+
+
+def moved(catalogue: Catalogue, after: WhatIf) -> None:
+    """Show the items without which this one would stand elsewhere."""
+    if not after.tried:
+        return
+    st.subheader("Without one of them")
+    for line in wording.changed(catalogue.titles, after, FIRST):
+        st.text(line)
+    rows = after.moved[:LISTED]
+    if not rows:
+        st.text("None of them alone changes its place.")
+        return
+    st.dataframe(
+        {
+            "without": [str(catalogue.titles[c.without]) for c in rows],
+            "place now": [after.place] * len(rows),
+            "place then": [c.rank for c in rows],
+            "score now": np.round([after.score] * len(rows), 4),
+            "score then": np.round([c.score for c in rows], 4),
+        },
+        hide_index=True,
+    )
+    same = len(after.tried) - len(after.moved)
+    if same:
+        st.caption(f"{same:,} others alone do not change its place.")

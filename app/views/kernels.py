@@ -13,6 +13,7 @@ from app import charts, state
 from app.views.data import clean, limited, spooled
 from recsys import InputError, make_ranker
 from recsys.data.tables import load_table, read_categorical
+from recsys.errors import counted
 from recsys.evaluation import evaluate
 from recsys.explain import measure_rule
 from recsys.kernels import item_gram, make_kernel, spectral_ratio
@@ -129,4 +130,9 @@ def table_rules() -> None:
         strict=True,
     ):
         column.metric(label, value)
-    st.caption(f"learned on {found.rows:,} rows, measured on {found.held_out:,} others")
+    st.caption(
+        f"Learned on {counted(found.rows, 'row')}, measured on {found.held_out:,} others, of which the "
+        f"larger class has {found.majority:.3f}."
+    )
+    for note in table.notes:
+        st.caption(f"{note}.")

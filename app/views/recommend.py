@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,45 @@ from numpy.typing import NDArray
 from app import state
 from app.state import Catalogue
 from recsys.cli.terminal import csv_text
+from recsys.errors import counted
 from recsys.explain import (
     because,
+    following,
     item_rule,
     list_diversity,
-    listing,
     mmr,
     overlap,
     reasons,
     tail_items,
     taste_rule,
+    wording,
 )
 
 POOL = 100  # candidates that are re-ranked for diversity
+MARK = "◆"  # beside the items of a list that follow the taste rule
+NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Whom to recommend for: a user's index (None for a built profile) and the liked items."""
+    """Whom to recommend for.
+
+    Attributes
+    ----------
+    user : int or None
+        None for a built profile.
+    row : (1, items) sparse matrix
+        The liked items.
+    lower : (n,) int
+        Items that the user rated below what counts as liked: never recommended.
+    given : dict of int to str
+        The user's ratings as they are shown.
+    """
 
     user: int | None
     row: sp.csr_matrix
+    lower: NDArray[np.int64] = field(default_factory=lambda: NONE)
+    given: dict[int, str] = field(default_factory=dict)
 
 
 def page() -> None:
@@ -55,8 +73,9 @@ def page() -> None:
                 "This profile is empty: the list shows what many people like. Search a title to begin."
             )
         model = state.ranker(catalogue, spec)
-        taste(catalogue, asked)
         if second == "nothing":
+            if text := wording.parts(model):
+                st.text(text)
             show_list(catalogue, model, spec, asked, N, allowed, variety)
         else:
             other = state.ranker(catalogue, second)
@@ -74,10 +93,17 @@ def choose_profile(catalogue: Catalogue) -> Asked:
         name = st.selectbox("User", range(len(ids)), format_func=lambda k: str(ids[k]), key="user")
         user = min(int(name or 0), len(ids) - 1)
         row = catalogue.matrix[user]
-        with st.expander(f"Likes {row.nnz} items"):
-            titles = [str(catalogue.titles[k]) for k in row.indices]
-            st.dataframe({"title": titles}, height=200, hide_index=True)
-        return Asked(user, row)
+        given = catalogue.rated(user)
+        lower = np.array(sorted(set(given) - set(row.indices.tolist())), dtype=np.int64)
+        verb = "Likes" if catalogue.word == "liked" else "Rated"
+        with st.expander(f"{verb} {counted(row.nnz, 'item')}"):
+            table = {"title": [str(catalogue.titles[k]) for k in row.indices]}
+            if given:
+                table["rating"] = [given.get(int(k), "") for k in row.indices]
+            st.dataframe(table, height=200, hide_index=True)
+        if len(lower):
+            st.caption(f"{counted(len(lower), 'item')} rated lower: not liked, not recommended.")
+        return Asked(user, row, lower, given)
     # Options are numbers, so that two items of one title stay apart.
     order = np.argsort(-catalogue.popularity, kind="stable")
     chosen = st.multiselect(
@@ -124,23 +150,30 @@ def show_list(
     brief: bool = False,
 ) -> None:
     """Show the best items as cards, each with its reason."""
-    ids, scores = state.recommend(model, asked.user, asked.row, max(N, POOL) if variety else N, allowed)
-    if len(ids) == 0:
+    ranked, values = state.recommend(
+        model, asked.user, asked.row, len(catalogue.labels), allowed, asked.lower
+    )
+    if len(ranked) == 0:
         st.warning("Nothing is left to recommend: the profile holds every item that passes.")
         return
+    count = max(N, POOL) if variety else N
+    ids, scores = ranked[:count], values[:count]
     similarity = overlap(catalogue.matrix, ids)
     if variety:
         order = mmr(scores, similarity, N, variety)
         ids, scores, similarity = ids[order], scores[order], similarity[np.ix_(order, order)]
+    follows = taste(catalogue, asked, allowed, ranked, ids)
     rows = []
     for place, (item, score) in enumerate(zip(ids, scores, strict=True), 1):
         found = reasons(model, asked.user or 0, asked.row, int(item))
-        why = because(catalogue.titles, found)
+        why = because(catalogue.titles, found, word=catalogue.word, ratings=asked.given)
+        if found.kind != "popularity" and not any(value > 0 for _, value in found.items):
+            why = f"Filler: {why[0].lower()}{why[1:]}"
         rows.append(
             (place, str(catalogue.data.item_ids[item]), str(catalogue.titles[item]), float(score), why)
         )
         with st.container(border=True):
-            st.text(f"{place}. {catalogue.titles[item]}")
+            st.text(f"{place}. {catalogue.titles[item]}{f'  {MARK}' if follows[place - 1] else ''}")
             st.text(why)
             if not brief:
                 details(catalogue, model, asked, int(item), place)
@@ -158,11 +191,8 @@ def details(catalogue: Catalogue, model: Any, asked: Asked, item: int, place: in
     with st.expander("Why, and what is similar"):
         rule = item_rule(catalogue.matrix, asked.row.indices, item, exclude=asked.user)
         if rule is not None:
-            names = listing([str(catalogue.titles[k]) for k in rule.items])
-            st.text(
-                f"Of the {rule.support} people who liked {names}, {rule.precision:.0%} like this too; "
-                f"of everybody {rule.base:.0%} do."
-            )
+            st.text(wording.people(catalogue.titles, rule, word=catalogue.word))
+            st.caption("Counted in the data; the model does not use this rule.")
         if "similar-items" in model.capabilities:
             near, _ = model.similar_items(item, N=6)
             st.text("Similar: " + ", ".join(str(catalogue.titles[k]) for k in near if k != item))
@@ -171,27 +201,42 @@ def details(catalogue: Catalogue, model: Any, asked: Asked, item: int, place: in
             st.switch_page(st.session_state["explain page"])
 
 
-def taste(catalogue: Catalogue, asked: Asked) -> None:
-    """Show the rule behind a profile, where there is one that says something."""
-    if len(catalogue.attributes) == 0 or asked.row.nnz < 5:
-        return
-    found = taste_of(catalogue, tuple(int(k) for k in asked.row.indices), asked.user)
+def taste(
+    catalogue: Catalogue,
+    asked: Asked,
+    allowed: NDArray[np.int64] | None,
+    ranked: NDArray[np.int32],
+    listed: NDArray[np.int32],
+    marked: bool = True,
+) -> tuple[bool, ...]:
+    """Show the rule behind a profile, where there is one that says something and leaves something.
+
+    Returns for each listed item whether it follows the rule.
+    """
+    nothing = (False,) * len(listed)
+    if len(catalogue.attributes) == 0 or asked.row.nnz < 5 or len(listed) == 0:
+        return nothing
+    items = tuple(int(k) for k in asked.row.indices)
+    # The same items whatever the model: a rule must not change with the list it is shown beside.
+    found = taste_of(catalogue, items, asked.user, np.sort(ranked))
     if found is None or not found.shown:
-        return
-    st.text(f"This taste as a rule: likes {found.rule}")
+        return nothing
+    how = following(found.rule, catalogue.attributes, ranked, listed)
+    st.text(f"This taste as a rule: {wording.readable(found.rule)}")
+    lines = wording.taste(found, word=catalogue.word) + wording.follows(how, MARK if marked else "")
     st.caption(
-        f"covers {found.support} of {found.profile} liked items it was learned from, and "
-        f"{found.catalogue:,} of {len(catalogue.labels):,} in the catalogue. "
-        f"Of the unseen items it covers, {found.precision:.1%} are among the likes "
-        f"set aside to test it, of all {found.base:.1%}. "
-        f"It agrees with the kernel machine it was read from in {found.fidelity:.0%}."
+        " ".join(lines)
+        + " The rule is read from the profile and the items' attributes; the model does not use it."
     )
+    return how.follows
 
 
 @st.cache_data(max_entries=500, show_spinner=False, hash_funcs={Catalogue: lambda c: c.key})
-def taste_of(catalogue: Catalogue, items: tuple[int, ...], user: int | None) -> Any:
+def taste_of(
+    catalogue: Catalogue, items: tuple[int, ...], user: int | None, candidates: NDArray[np.int32]
+) -> Any:
     """Return the taste rule of a profile, the user's own likes taken out of the popularity."""
     popularity = catalogue.popularity.copy()
     if user is not None:
         popularity[list(items)] -= 1
-    return taste_rule(np.array(items), catalogue.attributes, popularity)
+    return taste_rule(np.array(items), catalogue.attributes, popularity, candidates=candidates)

@@ -31,7 +31,7 @@ from recsys.cli.options import (
     load_data,
     use_threads,
 )
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
 from recsys.rankers import make_ranker, parse_spec, prepare
@@ -121,9 +121,9 @@ def evaluate(
 
 def _print_report(report: Report) -> None:
     title = (
-        f"{report.dataset}: {report.users:,} users, {report.items:,} items, {report.interactions:,} "
-        f"interactions; {report.protocol}, {report.folds} fold{'s' if report.folds > 1 else ''}, "
-        f"seed {report.seed}"
+        f"{report.dataset}: {counted(report.users, 'user')}, {counted(report.items, 'item')}, "
+        f"{counted(report.interactions, 'interaction')}; {report.protocol}, "
+        f"{counted(report.folds, 'fold')}, seed {report.seed}"
     )
     names = list(report.definitions)
     best = {name: max(r.metrics[name].mean for r in report.results) for name in names}

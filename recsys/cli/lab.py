@@ -15,7 +15,7 @@ from recsys.cli import charts, terminal
 from recsys.cli.app import app
 from recsys.cli.options import Json
 from recsys.data.tables import OneHot, list_tables, load_table, read_categorical
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
 from recsys.kernels.gram import check_memory
@@ -133,8 +133,8 @@ def rules(
     if json != "-":
         print(f"{table.target} if\n")
         print("  " + terminal.literal(str(rule)).replace(" ∨ ", "\n  ∨ ") + "\n")
-        counted = f"{found.rows:,} rows learned from, {found.held_out:,} held out"
-        print(f"{counted}; the larger class has {found.majority:.3f}")
+        learned = f"{counted(found.rows, 'row')} learned from, {found.held_out:,} held out"
+        print(f"{learned}; the larger class has {found.majority:.3f}")
         size = f"clauses {len(rule.clauses)}  literals {rule.literals}"
         print(f"accuracy {found.accuracy:.3f}  fidelity {found.fidelity:.3f}  {size}")
 

@@ -37,9 +37,9 @@ from recsys.cli.options import (
     use_threads,
 )
 from recsys.data import Interactions
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
+from recsys.explain import reasons, steer
 from recsys.explain import similar as similar_items
-from recsys.explain import steer
 from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
 from recsys.topn import all_but
 
@@ -93,7 +93,7 @@ def fit(
     fit_bundle(ranker, data, show_progress=not quiet and sys.stderr.isatty()).save(out)
     if not quiet:
         print(
-            f"{name} fitted on {data.n_users:,} users and {data.n_items:,} items in "
+            f"{name} fitted on {counted(data.n_users, 'user')} and {counted(data.n_items, 'item')} in "
             f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
         )
 
@@ -138,7 +138,9 @@ def recommend(
         lines = [(*line[:4], f"{line[4]:.4g}") for block in blocks for line in block]
         _print_items(bundle, lines, COLUMNS)
     if without[0]:
-        terminal.say(f"note: {without[0]:,} without liked items get the most popular ones")
+        get = "gets" if without[0] == 1 else "get"
+        who = counted(without[0], "user")
+        terminal.say(f"note: {who} without liked items {get} the most popular ones")
 
 
 @app.command()
@@ -182,11 +184,15 @@ def explain(
     bundle = load_bundle(ranker)
     index = int(Interactions.lookup("item", bundle.item_ids, [item])[0])
     _, ids, rows, _ = _whom(bundle, None if user is None else [user], False, history)
-    why = bundle.ranker.explain(int(ids[0]), rows, index, N=number)
-    lines = [(bundle.item_ids[i], bundle.titles[i], f"{value:+.4g}") for i, value in why.contributions]
-    rest = "everything else" if lines else "popularity: nothing is liked"
-    lines += [("", rest, f"{why.bias:+.4g}"), ("", "score", f"{why.score:.4g}")]
-    _print_items(bundle, lines, ("item_id", "because you like", "share"), f"Why {bundle.titles[index]}")
+    bundle.ranker.explain(int(ids[0]), rows, index, N=1)  # refuses where there are no shares
+    why = reasons(bundle.ranker, int(ids[0]), rows, index, check_integer("-n", number, 1))
+    lines = [(bundle.item_ids[i], bundle.titles[i], f"{value:+.4g}") for i, value in why.items]
+    if why.unlisted:
+        lines.append(("", counted(why.unlisted, "other liked item"), f"{why.others:+.4g}"))
+    base = "what no liked item adds" if lines else "popularity: nothing is liked"
+    lines += [("", base, f"{why.base:+.4g}"), ("", "score", f"{why.score:.4g}")]
+    title = f"Why {bundle.titles[index]}: what adds up to its score"
+    _print_items(bundle, lines, ("item_id", "because you like", "adds to the score"), title)
 
 
 def _whom(

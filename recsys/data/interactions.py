@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import InputError, OutOfRangeError
+from recsys.errors import InputError, OutOfRangeError, counted
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Interactions:
             if rating is not None:
                 differing = int((rating != rating[last][inverse]).sum())
                 clash = f" ({differing:,} with another rating)" if differing else ""
-            notes = (*notes, f"{merged:,} repeated pairs merged, the latest row kept{clash}")
+            notes = (*notes, f"{counted(merged, 'repeated pair')} merged, the latest row kept{clash}")
         return cls(
             u[keep].astype(np.int32),
             i[keep].astype(np.int32),
@@ -197,7 +197,7 @@ class Interactions:
             self.rating[keep],
             None if self.time is None else self.time[keep],
             self.name,
-            (*self.notes, f"{dropped:,} rows rated below {least:g} dropped"),
+            (*self.notes, f"{counted(dropped, 'row')} rated below {least:g} dropped"),
         )
         return replace(
             out,
@@ -220,7 +220,9 @@ class Interactions:
             aligned = table[~table.index.duplicated()].reindex(ids)
             absent = int((~pd.Index(ids).isin(table.index)).sum())
             if absent:
-                notes.append(f"{absent:,} of {len(ids):,} {what}s have no row in the {what} table")
+                have = "has" if absent == 1 else "have"
+                of = counted(len(ids), what)
+                notes.append(f"{absent:,} of {of} {have} no row in the {what} table")
             out = (
                 replace(out, user_features=aligned)
                 if what == "user"

@@ -48,10 +48,9 @@ class Table:
         """
         count = self.names.count(name)
         if count == 0:
-            raise InputError(
-                f"{self.path}: no column {name!r} ({did_you_mean(name, self.names)}); "
-                f"found: {', '.join(self.names)}"
-            )
+            hint = did_you_mean(name, self.names)
+            near = f" ({hint})" if hint.startswith("did") else ""
+            raise InputError(f"{self.path}: no column {name!r}{near}; found: {some(self.names)}")
         if count > 1:
             raise InputError(f"{self.path}: {count} columns are called {name!r}; rename all but one")
         return self.columns[self.names.index(name)]
@@ -82,6 +81,12 @@ class Table:
                 "a finite number is needed"
             )
         return values
+
+
+def some(names: Sequence[str], most: int = 20) -> str:
+    """Return names for a message: the first of them, each cut at 40 characters, and how many more."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(str(name)[:40] for name in names[:most]) + more
 
 
 def _float(cell: str) -> float:
@@ -260,13 +265,14 @@ def _ids(table: Table, name: str) -> NDArray[np.object_]:
 def _usual(table: Table, what: str, usual: tuple[str, ...]) -> str:
     found = [name for name in usual if name in table.names]
     if not found:
-        near = next(
-            (did_you_mean(name, usual) for name in table.names if name[:1].lower() == what[0]), ""
-        )
+        # A usual name in another case, or what begins alike: only what is there is suggested.
+        lower = {name.lower() for name in usual}
+        near = [name for name in table.names if name.lower() in lower]
+        near += [name for name in table.names if name[:1].lower() == what[0]]
+        such = f", as in --{what}-col {near[0][:40]}" if near else ""
         raise InputError(
-            f"{table.path}: no {what} column; found: "
-            f"{', '.join(name[:40] for name in table.names[:20])}. "
-            f"Name it with --{what}-col {near}".rstrip()
+            f"{table.path}: no {what} column; found: {some(table.names)}. "
+            f"Name it with --{what}-col{such}"
         )
     return found[0]
 

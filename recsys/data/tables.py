@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data.readers import read_table
+from recsys.data.readers import read_table, some
 from recsys.data.streams import read_text
-from recsys.errors import DatasetError, InputError
+from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import did_you_mean
 
 MISSING = ("?", "")
@@ -80,7 +80,9 @@ def encode(
     """Encode rows of categories; arguments and errors as in `read_categorical`."""
     target = names[-1] if target is None else target
     if target not in names:
-        raise InputError(f"{source}: no column {target!r} ({did_you_mean(target, names)})")
+        hint = did_you_mean(target, names)
+        near = f" ({hint})" if hint.startswith("did") else ""
+        raise InputError(f"{source}: no column {target!r}{near}; found: {some(names)}")
     cells = np.array(rows, dtype=object).reshape(len(rows), len(names))
     known = ~np.isin(cells, MISSING).any(axis=1)
     dropped = int((~known).sum())
@@ -114,9 +116,9 @@ def encode(
             for value in sorted(set(cells[:, k])):
                 columns.append(cells[:, k] == value)
                 features.append(f"{name}={value}")
-    notes = (f"{dropped:,} of {len(rows):,} rows with a missing value dropped",) if dropped else ()
+    note = f"{dropped:,} of {counted(len(rows), 'row')} with a missing value dropped"
     X = np.array(columns, dtype=np.uint8).T.copy() if columns else np.zeros((len(y), 0), np.uint8)
-    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", notes)
+    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
 
 
 def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:

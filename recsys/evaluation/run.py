@@ -17,10 +17,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys._jit import compiling
 from recsys.data import Interactions, split
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.evaluation import metrics as M
-from recsys.evaluation.significance import Comparison, compare_all, holm
+from recsys.evaluation.significance import Comparison, compare_all, holm, verdict
 from recsys.topn import candidates, top_n
 
 BLOCK_BYTES = 64_000_000
@@ -68,7 +69,9 @@ class Result:
     params : dict
     metrics : dict of str to Figure
     fit_seconds, score_seconds : float
-        Summed over folds, after compilation.
+        Summed over folds, without compilation.
+    compile_seconds : float
+        What compiling took besides, inside these fits and scoring passes; most is done before.
     peak_mb : float
         Largest resident memory of the process seen after a fit or a scoring pass.
     per_user : dict of str to (evaluated users over folds,) float64
@@ -79,6 +82,7 @@ class Result:
     metrics: dict[str, Figure] = field(default_factory=dict)
     fit_seconds: float = 0.0
     score_seconds: float = 0.0
+    compile_seconds: float = 0.0
     peak_mb: float = 0.0
     per_user: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
@@ -117,29 +121,49 @@ class Report:
         """Return what a reader of the figures should know: counts, tests, definitions."""
         lines = []
         if self.train_only:
-            lines.append(f"{self.train_only:,} users had nothing to predict and are left out.")
-        for name in self.definitions:
-            ranked = sorted(self.results, key=lambda r: -r.metrics[name].mean)
-            lines += [
-                self._verdict(c)
-                for c in self.comparisons
-                if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
-            ]
+            are = "is" if self.train_only == 1 else "are"
+            who = counted(self.train_only, "user")
+            lines.append(f"{who} had nothing to predict and {are} left out.")
+        lines += self.verdicts()
         if self.folds > 1:
             lines.append("±: standard deviation over folds.")
+        compiled = sum(r.compile_seconds for r in self.results)
+        besides = f", which took {compiled:.1f} s besides" if compiled >= 0.05 else ""
+        lines.append(f"Seconds of fitting and scoring are without compilation{besides}.")
         lines += [f"{name}: {text}" for name, text in self.definitions.items()]
         return [*lines, f"Ties: {M.TIES}."]
 
-    @staticmethod
-    def _verdict(c: dict[str, Any]) -> str:
-        sign = 1 if c["difference"] >= 0 else -1
-        first, second = (c["first"], c["second"]) if sign > 0 else (c["second"], c["first"])
-        low, high = sorted((sign * c["low"], sign * c["high"]))
-        return (
-            f"{c['metric']}: {first} leads {second} by {abs(c['difference']):.4f} over users, "
-            f"95% interval [{low:.4f}, {high:.4f}], Wilcoxon p = {c['p_holm']:.2g} (Holm, "
-            f"{c['users']:,} users)"
-        )
+    def verdicts(self) -> list[str]:
+        """Return for each metric whether its best model leads the next, or is not told apart from it."""
+        lines = []
+        for name in self.definitions:
+            ranked = sorted(self.results, key=lambda r: -r.metrics[name].mean)
+            lines += [
+                verdict(c)
+                for c in self.comparisons
+                if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
+            ]
+        return lines
+
+    def table(self) -> tuple[list[str], list[list[Any]]]:
+        """Return columns and rows for a CSV file: one row a model, with what the figures depend on.
+
+        After each metric comes its standard deviation over folds, empty for a single fold.
+        """
+        names = list(self.definitions)
+        columns = ["dataset", "users", "items", "interactions", "protocol", "folds", "seed", "model"]
+        columns += [text for name in names for text in (name, f"{name} ±")]
+        columns += ["fit_seconds", "score_seconds", "compile_seconds", "notes"]
+        rows: list[list[Any]] = []
+        for r in self.results:
+            about = [self.dataset, self.users, self.items, self.interactions, self.protocol]
+            cells: list[Any] = [*about, self.folds, self.seed, r.model]
+            for name in names:
+                figure = r.metrics[name]
+                cells += [figure.mean, figure.std if self.folds > 1 else ""]
+            cells += [r.fit_seconds, r.score_seconds, r.compile_seconds, "; ".join(self.notes)]
+            rows.append(cells)
+        return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the values per user."""
@@ -152,6 +176,7 @@ class Report:
                 "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
                 "fit_seconds": r.fit_seconds,
                 "score_seconds": r.score_seconds,
+                "compile_seconds": r.compile_seconds,
                 "peak_mb": r.peak_mb,
             }
             for r in self.results
@@ -265,10 +290,11 @@ def _measure(
     model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]], result: Result
 ) -> dict[str, NDArray[np.float64]]:
     users, items = fold.train.shape
-    start = time.perf_counter()
-    model.fit(fold.train, show_progress=False)
-    fitted = time.perf_counter()
-    result.fit_seconds += fitted - start
+    with compiling() as compiled:
+        start = time.perf_counter()
+        model.fit(fold.train, show_progress=False)
+        result.fit_seconds += time.perf_counter() - start - compiled.seconds
+    result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())
     kernel = [(metric, k, name) for metric, k, name in parsed if metric.code is not None]
     lists = [(metric, k, name) for metric, k, name in parsed if metric.code is None]
@@ -281,9 +307,11 @@ def _measure(
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
         train, test = fold.train[chosen], fold.test[chosen]
-        started = time.perf_counter()
-        scores = _scores(model, chosen, train, items)
-        result.score_seconds += time.perf_counter() - started
+        with compiling() as compiled:
+            start = time.perf_counter()
+            scores = _scores(model, chosen, train, items)
+            result.score_seconds += time.perf_counter() - start - compiled.seconds
+        result.compile_seconds += compiled.seconds
         if kernel:
             measured.append(M.values(codes, cuts, scores, train, test))
         if depth:
@@ -344,6 +372,6 @@ def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dic
             rows.append({"metric": name, "first": results[i].model, "second": results[j].model})
     corrected = holm([comparison.p_value for comparison in found])
     return [
-        row | asdict(replace(comparison, p_holm=p))
+        row | asdict(replace(comparison, p_holm=p)) | {"told_apart": comparison.told_apart}
         for row, comparison, p in zip(rows, found, corrected, strict=True)
     ]

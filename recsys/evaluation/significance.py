@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 
 BOOTSTRAPS = 2000
 CHUNK_BYTES = 64_000_000
@@ -39,6 +40,11 @@ class Comparison:
     p_value: float
     users: int
     p_holm: float = 1.0
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the interval excludes 0: only then may one model be said to lead."""
+        return self.low > 0.0 or self.high < 0.0
 
 
 def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int = 0) -> Comparison | None:
@@ -119,3 +125,31 @@ def holm(p_values: list[float]) -> list[float]:
         running = max(running, min(1.0, (len(p_values) - rank) * p_values[k]))
         out[k] = running
     return out.tolist()
+
+
+def verdict(c: dict[str, Any]) -> str:
+    """Return a comparison as a sentence: one leads only where the interval excludes 0.
+
+    Parameters
+    ----------
+    c : dict
+        An entry of `Report.comparisons`.
+    """
+    sign = 1 if c["difference"] >= 0 else -1
+    first, second = (c["first"], c["second"]) if sign > 0 else (c["second"], c["first"])
+    low, high = sorted((sign * c["low"], sign * c["high"]))
+    by = _decimal(abs(c["difference"]))
+    said = (
+        f"{first} leads {second} by {by} over users"
+        if c["told_apart"]
+        else f"{first} and {second} are not told apart: {first} has {by} more over users"
+    )
+    return (
+        f"{c['metric']}: {said}, 95% interval [{_decimal(low)}, {_decimal(high)}], "
+        f"Wilcoxon p = {c['p_holm']:.2g} (Holm, {counted(c['users'], 'user')})"
+    )
+
+
+def _decimal(value: float) -> str:
+    """Return four decimals, or two figures of what these would round to 0."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"

@@ -20,14 +20,38 @@ from recsys.explain.rule import Rule, tidy
 from recsys.kernels.base import binary_rows
 
 KEEP = 0.2
+ROUNDING = 1e-9  # of the sum of all absolute weights, within which two worths are one
 
 
 class Found(NamedTuple):
-    """A rule, its weight, and the generation it first appeared in (0: the random ones)."""
+    """A rule, and what the search that found it can promise.
+
+    Attributes
+    ----------
+    rule : Rule
+    weight : float
+        (7.1): the sum of the signed weights of the rows it covers.
+    generation : int
+        In which it first appeared (`genetic_search`; 0: the random ones), or how many searches
+        for one clause were made (`search_rule`).
+    bound : float
+        No rule within the limits on clauses and literals has a larger worth. Worth is the weight,
+        less `min_gain` for each clause where that was asked for.
+    gap : float ≥ 0
+        Bound less the worth of this rule.
+    exact : bool
+        Whether no rule within the limits is worth more: the gap is 0 but for rounding.
+    capped : bool
+        Whether the search stopped at its limit of work, so that a better rule may exist.
+    """
 
     rule: Rule
     weight: float
     generation: int
+    bound: float = float("inf")
+    gap: float = float("inf")
+    exact: bool = False
+    capped: bool = False
 
 
 def genetic_search(
@@ -61,7 +85,9 @@ def genetic_search(
     Returns
     -------
     Found
-        Of equal weights, the one with the fewest literals.
+        Of equal weights met, the one with the fewest literals. A heuristic: its bound is what
+        covering every row of positive weight and no other would be worth, equal rows taken
+        together, and it is exact only where that is reached.
 
     Raises
     ------
@@ -83,7 +109,11 @@ def genetic_search(
         max(1, round(KEEP * population)),
     )  # fmt: skip
     clauses = [[f for f in range(n) if (int(best[k, f // 64]) >> (f % 64)) & 1] for k in range(count)]
-    return Found(tidy(clauses, names), float(weight), int(generation))
+    limit = float(np.maximum(merged(rows, weights)[1], 0.0).sum())
+    weight = float(weight)
+    exact = weight >= limit - ROUNDING * float(np.abs(weights).sum())
+    gap = max(limit - weight, 0.0)
+    return Found(tidy(clauses, names), weight, int(generation), limit, gap, exact, not exact)
 
 
 def clean(X: ArrayLike, signed: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
@@ -103,6 +133,22 @@ def clean(X: ArrayLike, signed: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
     if not (weights > 0).any() or rows.shape[1] == 0:
         raise InputError("a rule needs at least one feature and one row of positive weight")
     return rows, weights
+
+
+def merged(rows: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    """Return the distinct rows that hold a feature, each with the sum of its copies' weights.
+
+    A rule covers all copies of a row or none, and no row without a feature. Rows whose weights
+    cancel are left out.
+    """
+    some = np.flatnonzero((np.diff(rows.indptr) > 0) & (weights != 0))
+    keys = np.ascontiguousarray(bitsets(rows[some]))
+    keys = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).ravel()
+    _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as they came
+    sums = np.bincount(copy_of.ravel(), weights[some], minlength=len(first))[order]
+    kept = sums != 0
+    return rows[some[first[order][kept]]], sums[kept]
 
 
 def bitsets(rows: Any) -> NDArray[np.uint64]:

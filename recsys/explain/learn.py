@@ -41,7 +41,8 @@ def learn_rule(
     """Fit KOMD on κ* and read the class 1 of y as a monotone DNF.
 
     How soft the margin is and what a clause must add is decided on a quarter of the rows that
-    the candidates have not seen; ties go to the harder margin.
+    the candidates have not seen; ties go to the harder margin. The rules are the first ones of
+    `search_rule`, without its proof.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def learn_rule(
         )
         found = search_rule(
             rows[part], signed_weights(machine, len(part)), max_clauses=max_clauses,
-            max_literals=max_literals, min_gain=gain, names=names,
+            max_literals=max_literals, min_gain=gain, budget=0, names=names,
         )  # fmt: skip
         return LearnedRule(found.rule, machine, lam, gain)
 

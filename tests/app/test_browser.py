@@ -112,7 +112,7 @@ def test_a_built_profile_gets_recommendations_and_an_explanation(tab, address):
     tab.get_by_text("Why, and what is similar").first.click()
     tab.get_by_role("button", name="Explain this").first.click()
     tab.get_by_role("heading", name="Explain").wait_for()
-    tab.get_by_text("share of the score").first.wait_for()
+    tab.get_by_text("Each bar is what an item adds").first.wait_for()
     shot(tab, "explain-1400")
 
 
@@ -173,7 +173,7 @@ def test_every_page_fits_its_width(browser, address, width):
     page.set_default_timeout(90_000)
     waits = {
         "": "Because you liked",
-        "explain": "share of the score",
+        "explain": "Each bar is what an item adds",
         "evaluate": "Run",
         "data": "Density of the item kernel",
         "kernels": "Compute",

@@ -3,6 +3,7 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("streamlit")
@@ -61,7 +62,7 @@ def test_a_built_profile_gets_other_items_and_a_rule():
     at.radio(key="mode").set_value("a profile I build").run()
     settle(at)
     assert at.info and "profile is empty" in at.info[0].value
-    assert any("Many people like it." in text for text in texts(at))
+    assert any(text.endswith(" people like it.") for text in texts(at))
     box = next(m for m in at.multiselect if m.label == "Titles you like")
     box.set_value([0, 1, 2, 3, 4, 5]).run()
     settle(at)
@@ -96,10 +97,14 @@ def test_every_kind_of_model_gives_a_list_and_an_explanation(model):
 
 def test_explain_shows_shares_and_what_would_change():
     at = run("explain")
-    assert at.metric[0].label == "score"
-    assert any(text.startswith("Because you liked") for text in texts(at))
-    assert len(at.dataframe) >= 2  # the profile, and what would change
-    assert "add" in " ".join(c.value for c in at.caption)
+    values = {m.label: m.value for m in at.metric}
+    assert set(values) == {"score", "place"} and values["place"].startswith("1 of ")
+    shown = texts(at)
+    assert any(text.startswith("Because you liked") for text in shown)
+    assert any(text.startswith("Place now: 1 of ") for text in shown)
+    assert any(text.startswith("auto adds up ") and "held-out halves" in text for text in shown)
+    captions = " ".join(c.value for c in at.caption)
+    assert "adds to the score" in captions and "not a share of it" in captions
 
 
 def test_evaluate_runs_in_the_background_and_reports():
@@ -115,6 +120,11 @@ def test_evaluate_runs_in_the_background_and_reports():
     assert not at.exception and not at.error
     table = at.dataframe[0].value
     assert set(table["model"]) == {"popularity", "ease"} and table["auc"].between(0.5, 1).all()
+    report = at.session_state["evaluation job"].result
+    for result in report.results:
+        row = table[table["model"] == result.model].iloc[0]
+        assert row["auc ±"] == result.metrics["auc"].std > 0
+    assert [t for t in texts(at) if " leads " in t or "not told apart" in t] == report.verdicts()
 
 
 def test_evaluate_refuses_a_wrong_model_in_one_sentence():
@@ -178,6 +188,7 @@ def test_bad_uploads_are_one_sentence(content):
         data.columns(data.limited(File()), File.name)
     told = data.clean(str(caught.value), File.name)
     assert UPLOADS[content] in told and "/tmp" not in told and "\n" not in told
+    assert told.startswith(File.name) and "the file" not in told.removesuffix("the file is empty")
 
 
 def test_oversized_uploads_are_not_read():
@@ -197,7 +208,7 @@ def test_oversized_uploads_are_not_read():
 def test_uploads_become_interactions_whatever_their_name():
     from app.views import data
 
-    found = data.parsed(b"who,what\na,x\na,y\nb,x\n", "../../etc/passwd", "who", "what", None, None)
+    found = data.parsed(b"who,what\na,x\na,y\nb,x\n", "../../etc/passwd", "who", "what", None)
     assert (found.n_users, found.n_items) == (2, 2)
 
 
@@ -210,6 +221,7 @@ def test_kernels_page_learns_a_rule():
         at.run()
     values = {m.label: m.value for m in at.metric}
     assert values["accuracy"] == "1.000" and values["clauses"] == "8"
+    assert any("the larger class has 0.6" in c.value for c in at.caption)
 
 
 def test_jobs_are_built_once_and_shared():
@@ -236,3 +248,166 @@ def test_a_job_that_fails_says_why_in_one_line():
 
     job = Job(lambda progress: 1 / 0)
     assert job.wait(5) and job.error == "ZeroDivisionError: division by zero"
+
+
+def test_dropped_rows_are_said_on_the_rules_tab(monkeypatch):
+    from app.views import kernels
+    from recsys.data.tables import encode
+
+    rng = np.random.default_rng(0)
+    rows = [["?" if k % 7 == 0 else "ab"[k % 2], "ab"[k % 2], "yn"[k % 2]] for k in range(210)]
+    rng.shuffle(rows)
+    table = encode(["one", "two", "class"], rows, None, None, "t")
+    monkeypatch.setattr(kernels, "load_table", lambda name: table)
+    at = run("kernels")
+    said = " ".join(c.value for c in at.caption)
+    assert "30 of 210 rows with a missing value dropped." in said and "the larger class has 0.5" in said
+
+
+LONG = "/tmp/tmpab12/upload.csv: no column 'x'; found: " + ", ".join(f"column{k}" for k in range(200))
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (
+            "/tmp/t1/upload.csv: no interactions; the file is empty",
+            "h.csv: no interactions; the file is empty",
+        ),
+        ("/tmp/t1/upload.csv, line 2: 3 fields", "h.csv, line 2: 3 fields"),
+        (
+            "/tmp/t1/upload.parquet is no readable Parquet file: x",
+            "h.csv is no readable Parquet file: x",
+        ),
+        ("/tmp/t1/upload.csv.gz: no user column", "h.csv: no user column"),
+        ("users and items must differ", "h.csv: users and items must differ"),
+        ("/tmp/t1/upload.arff: no column 'nonsense'; found: a", "h.csv: no column 'nonsense'; found: a"),
+    ],
+)
+def test_a_readers_message_stays_a_sentence(message, told):
+    from app.views import data
+
+    assert data.clean(message, "h.csv") == told
+
+
+def test_a_long_message_ends_at_a_word():
+    from app.views import data
+
+    told = data.clean(LONG, "h.csv")
+    assert len(told) <= 402 and told.endswith(" …")
+    assert told.removesuffix(" …").split(", ")[-1] in [f"column{k}" for k in range(200)]
+
+
+def rated(grades, users=30, each=20, items=60, seed=0):
+    from recsys.data import Interactions
+
+    rng = np.random.default_rng(seed)
+    u = np.repeat(np.arange(users), each)
+    i = np.concatenate([rng.choice(items, each, replace=False) for _ in range(users)])
+    r = rng.choice(np.asarray(grades, dtype=float), len(u))
+    return Interactions.from_ids(u.astype(str).astype(object), i.astype(str).astype(object), r)
+
+
+@pytest.mark.parametrize(
+    ("grades", "least"),
+    [
+        ([1, 2, 3, 4, 5], 4),
+        (np.arange(1, 9) / 2, 3.5),
+        ([0, 1], 1),
+        ([3], 3),
+        (range(1, 11), 8),
+        (range(100), 0),
+    ],
+)
+def test_the_usual_threshold_is_three_quarters_up_the_scale(grades, least):
+    from app import state
+
+    assert state.usual_threshold(np.array(list(grades), dtype=float)) == least
+
+
+def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
+    from app import state
+    from app.views.recommend import Asked
+    from recsys import make_ranker
+
+    data = rated([1, 2, 3, 4, 5])
+    found = state.catalogue_of(("upload", "x"), data)
+    assert (found.least, found.lowest, found.top, found.word) == (4, 1, 5, "liked")
+    every = state.catalogue_of(("upload", "x"), data, 1)
+    assert every.word == "rated" and every.matrix.nnz == len(data.users)
+    model = make_ranker("ease").fit(found.matrix, show_progress=False)
+    for user in range(found.matrix.shape[0]):
+        name = found.data.user_ids[user]
+        mine = {
+            str(data.item_ids[i]): r
+            for u, i, r in zip(data.users, data.items, data.rating, strict=True)
+            if data.user_ids[u] == name
+        }
+        given = found.rated(user)
+        known = {str(found.data.item_ids[k]): text for k, text in given.items()}
+        assert known == {i: f"{r:g} of 5" for i, r in mine.items() if i in set(found.data.item_ids)}
+        liked = {str(found.data.item_ids[k]) for k in found.matrix[user].indices}
+        assert liked == {i for i, r in mine.items() if r >= 4}
+        lower = np.array(sorted(set(given) - set(found.matrix[user].indices.tolist())), dtype=np.int64)
+        asked = Asked(user, found.matrix[user], lower, given)
+        ids, _ = state.recommend(model, user, asked.row, 100, without=asked.lower)
+        assert not {str(found.data.item_ids[k]) for k in ids} & set(mine)
+
+
+def test_a_rated_upload_has_a_threshold_to_change_and_shows_the_ratings():
+    at = AppTest.from_string(
+        HARNESS.format(root=str(Path(MAIN).parents[1]), page="recommend"), default_timeout=60
+    )
+    at.session_state["uploaded"] = (("upload", "t"), rated([1, 2, 3, 4, 5], seed=3))
+    at.session_state["dataset"] = "upload: interactions"
+    at.run()
+    at.selectbox(key="model").set_value("ease").run()
+    settle(at)
+    box = next(s for s in at.selectbox if s.label.startswith("Counts as liked"))
+    assert box.value == 4 and box.options[0] == "1 of 5 (every rating)"
+    reasons = [t for t in texts(at) if t.startswith("Because you liked")]
+    assert reasons and all("[4 of 5]" in t or "[5 of 5]" in t for t in reasons)
+    assert any("rated lower: not liked, not recommended." in c.value for c in at.caption)
+    box.set_value(1.0).run()
+    settle(at)
+    reasons = [t for t in texts(at) if t.startswith("Because you")]
+    assert reasons and all(t.startswith("Because you rated") for t in reasons)
+
+
+def test_explain_answers_for_a_liked_item_and_for_one_far_down():
+    at = run("explain")
+    at.selectbox(key="model").set_value("ease").run()
+    settle(at)
+    box = next(s for s in at.selectbox if s.label == "Item")
+    assert len(box.options) == 300, "every item can be asked about"
+    box.set_value(far_item(at, 200)).run()
+    settle(at)
+    assert any(
+        t.startswith("It is not among the first 10: the last of these has a score of") for t in texts(at)
+    )
+    box = next(s for s in at.selectbox if s.label == "Item")
+    box.set_value(liked_item()).run()
+    settle(at)
+    assert any(t.startswith("You liked it already") for t in texts(at))
+
+
+def liked_item():
+    from recsys.data import load_dataset
+
+    return int(load_dataset("sample").matrix[0].indices[0])
+
+
+def far_item(at, place):
+    from recsys import make_ranker
+    from recsys.data import load_dataset
+
+    R = load_dataset("sample").matrix
+    return int(make_ranker("ease").fit(R, show_progress=False).recommend(0, R[0], N=300)[0][place])
+
+
+def test_popularity_has_a_unit():
+    at = run("explain")
+    at.selectbox(key="model").set_value("popularity").run()
+    settle(at)
+    values = {m.label: m.value for m in at.metric}
+    assert "." not in values["score: people who have it"]

@@ -20,8 +20,10 @@ from recsys.explain import (
 )
 from recsys.explain.genetic import bitsets
 from recsys.explain.rule import tidy
+from recsys.explain.search import BUDGET
 from recsys.kernels.base import binary_rows
 from recsys.machines import GRAM, KOMD
+from tests.reference import rules as reference
 
 
 def cases(seed, rows=14, n=6):
@@ -70,17 +72,66 @@ def test_one_clause_is_the_best_of_all(seed, most):
         assert found.rule.clauses == ()
 
 
+@given(st.integers(0, 10_000), st.integers(1, 3), st.sampled_from([0.0, 0.3]))
+@settings(max_examples=80, deadline=None)
+def test_several_clauses_are_the_best_of_all_or_within_their_bound(seed, clauses, cost):
+    X, weights = cases(seed)
+    if not (weights > 0).any():
+        return
+    best = reference.best(X, weights, clauses, 2, cost)
+    for budget in (BUDGET, 3000, 60, 0):
+        found = search_rule(
+            X, weights, max_clauses=clauses, max_literals=2, min_gain=cost, budget=budget
+        )
+        worth = reference.worth(found.rule.clauses, X, weights, cost)
+        assert len(found.rule.clauses) <= clauses and all(len(c) <= 2 for c in found.rule.clauses)
+        assert found.weight == pytest.approx(reference.worth(found.rule.clauses, X, weights))
+        assert best <= found.bound + 1e-9 and found.gap == pytest.approx(
+            0.0 if found.exact else found.bound - worth
+        )
+        assert found.capped == (not found.exact)
+        if found.exact:
+            assert worth == pytest.approx(best, abs=1e-9)
+        else:
+            assert found.gap > 0
+    full = search_rule(X, weights, max_clauses=clauses, max_literals=2, min_gain=cost)
+    assert full.exact, "so few clauses are always searched to the end"
+
+
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_two_clauses_come_near_the_best_pair_and_ga_never_beats_it(seed):
+def test_the_genetic_search_stays_within_its_bound(seed):
     X, weights = cases(seed)
-    pool = every_clause(6, 2)
-    best = max(0.0, *(rule_weight(Rule((a, b)), X, weights) for a in pool for b in pool))
-    found = search_rule(X, weights, max_clauses=2, max_literals=2)
-    evolved = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=60, seed=seed)
-    assert found.weight <= best + 1e-9 and evolved.weight <= best + 1e-9
-    single = max(rule_weight(Rule((a,)), X, weights) for a in pool)
-    assert found.weight >= single - 1e-9
+    if not (weights > 0).any():
+        return
+    best = reference.best(X, weights, 2, 2)
+    found = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=60, seed=seed)
+    assert found.weight <= best + 1e-9 <= found.bound + 2e-9
+    assert found.gap == pytest.approx(found.bound - found.weight) and found.capped != found.exact
+    if found.exact:
+        assert found.weight == pytest.approx(best)
+
+
+def test_rows_that_are_equal_are_taken_together():
+    """A row of each class that nothing tells apart adds the difference, or nothing."""
+    X = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
+    found = search_rule(X, [0.5, -0.2, 0.3, 0.2], max_clauses=2)
+    assert found.exact and found.bound == pytest.approx(0.6) and found.rule.clauses == ((0,), (1,))
+    evolved = genetic_search(X, [0.5, -0.2, 0.3, 0.2], max_clauses=2, generations=20)
+    assert evolved.exact and evolved.weight == pytest.approx(0.6)
+
+
+def test_a_search_that_cannot_end_says_so_and_how_far_it_may_be_off():
+    rng = np.random.default_rng(0)
+    X, weights = (rng.random((200, 80)) < 0.5).astype(np.uint8), rng.normal(size=200)
+    found = search_rule(X, weights, max_clauses=4, max_literals=3, budget=3_000_000)
+    assert found.capped and not found.exact and found.gap > 0
+    assert found.weight + found.gap == pytest.approx(found.bound)
+    assert found.bound <= weights[weights > 0].sum() + 1e-9
+    again = search_rule(X, weights, max_clauses=4, max_literals=3, budget=3_000_000)
+    assert again == found, "a budget of work is the same on every machine"
+    more = search_rule(X, weights, max_clauses=4, max_literals=3, budget=60_000_000)
+    assert more.bound <= found.bound + 1e-9
 
 
 def test_the_genetic_search_finds_small_optima_and_repeats_itself():
