@@ -213,6 +213,8 @@ class Ranker:
         Returns
         -------
         (users asked for, items) float32
+            float64 from a kernel ranker whose scores differ by less than float32 can hold: mD of a
+            degree in the dozens.
 
         Raises
         ------
@@ -330,7 +332,7 @@ class Ranker:
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
     ) -> NDArray[np.float32]:
-        """Return a new (rows, items) float32 array of finite scores."""
+        """Return a new (rows, items) array of finite scores: float32, or float64 where that is needed."""
         raise NotImplementedError
 
     def _without(

@@ -94,7 +94,7 @@ def centre(plan: Plan, sizes: NDArray[np.int64]) -> Centre | None:
         if not null[k]:
             short[k], missed[k] = short_of_one(plan.code, size, plan.par, plan.table)
     seen = short[~null]
-    if len(seen) == 0 or seen.min() > 0.1:
+    if len(seen) == 0 or seen.min() > 0.01:  # float32 then holds what tells vectors apart to 1e-3
         return None
     # Values that are powers of the distance are tiny between popular items, and K has their digits.
     if plan.crowding == AT_EMPTY and (plan.logarithmic or plan.code == RBF) and seen.max() > 0.9:

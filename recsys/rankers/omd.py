@@ -244,10 +244,16 @@ class MarginRanker(KernelRanker):
         share = self._share(np.array([row.nnz]))[0]
         q = (self.row_sums_[item] - inside) * share
         offsets = self._offsets()
-        if offsets is not None and share == 0:
+        if offsets is None:
+            shares = alpha * (similarity - q)
+            return float(shares.sum()), shares
+        if share == 0:
             q -= offsets[item]
-        shares = alpha * (similarity - q)
-        return float(shares.sum()), shares
+        score = float(alpha @ (similarity - q))
+        # The shares are those of K itself; what centring took from the score is the bias.
+        mine = offsets[row.indices]
+        mean = (offsets.sum() - (mine.sum() if self.q == "exact" else 0.0)) * share
+        return score, alpha * (similarity - q + mine - mean)
 
 
 @RANKERS.add("cf-komd")
@@ -258,8 +264,7 @@ class CFKOMD(CountUpdates, MarginRanker):
     The kernel is normalised to unit diagonal; adding a constant to it changes neither
     weights nor ranking. Where its values tend to 1 (disjunctions of high degree, literals on sparse
     data) it is centred on the item that everybody, or nobody, likes: the same weights and order, with
-    the digits that K has lost; scores and shares then say how much more speaks for an item than for
-    that one.
+    the digits that K has lost; scores then say how much more speaks for an item than for that one.
 
     Parameters
     ----------

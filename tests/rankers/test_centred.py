@@ -152,6 +152,12 @@ def test_centring_takes_one_number_from_all_scores_of_a_user(kernel, R):
     item = int(R[users[0]].indices[0])
     why = centred.explain(int(users[0]), R[users[0]], item, N=99)
     assert why.bias + sum(v for _, v in why.contributions) == pytest.approx(why.score, abs=1e-9)
+    usual = plain.explain(int(users[0]), R[users[0]], item, N=99)
+    assert usual.bias == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(
+        [v for _, v in sorted(why.contributions)], [v for _, v in sorted(usual.contributions)], atol=2e-5
+    )
+    assert why.bias == pytest.approx(gap[0, 0], abs=2e-5)
     likeness, expected = centred.similar_items(item, N=99), plain.similar_items(item, N=99)
     np.testing.assert_allclose(likeness[1], expected[1], atol=1e-6)
 
