@@ -332,7 +332,7 @@ class Ranker:
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
     ) -> NDArray[np.float32]:
-        """Return a new (rows, items) array of finite scores: float32, or float64 where that is needed."""
+        """Return a new (rows, items) array of finite scores: float32, or float64 where need be."""
         raise NotImplementedError
 
     def _without(
