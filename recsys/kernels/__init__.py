@@ -1,4 +1,9 @@
-"""Kernels of binary vectors, Gram matrices of a catalogue's items, and what they can express."""
+"""Kernels of binary vectors, Gram matrices of a catalogue's items, and what they can express.
+
+"Polato's thesis" is, here and in the other packages, M. Polato, *Definition and learning of
+logic-based kernels for categorical data, and application to collaborative filtering* (PhD thesis,
+University of Padova, 2018); numbers in brackets are its equations.
+"""
 
 from recsys.kernels import propositional
 from recsys.kernels.base import Kernel, list_kernels, make_kernel
