@@ -8,7 +8,7 @@ import pandas as pd
 from recsys import make_ranker
 from recsys.data import load_dataset
 from recsys.evaluation import evaluate
-from recsys.explain import because, item_attributes, item_rule, reasons, taste_rule
+from recsys.explain import because, item_attributes, item_rule, reasons, taste_rule, wording
 
 data = load_dataset("sample")
 user_items = data.matrix
@@ -30,10 +30,10 @@ for item, score in zip(ids, scores, strict=True):
 # %%
 found = reasons(ranker, 7, user_items[7], int(ids[0]), N=user_items[7].nnz)
 shares = pd.DataFrame(
-    {"item": [data.titles[k] for k, _ in found.items], "share": [v for _, v in found.items]}
+    {"item": [data.titles[k] for k, _ in found.items], "adds": [v for _, v in found.items]}
 )
-assert abs(shares["share"].sum() + found.bias - found.score) < 1e-5
-alt.Chart(shares).mark_bar().encode(x="share", y=alt.Y("item", sort=None))
+assert abs(shares["adds"].sum() + found.bias - found.score) < 1e-5
+alt.Chart(shares).mark_bar().encode(x="adds", y=alt.Y("item", sort=None))
 
 # %% [markdown]
 # A rule about the user's taste, and one about other people.
@@ -43,14 +43,11 @@ popularity = (
     user_items.sum(axis=0).A1 if hasattr(user_items.sum(axis=0), "A1") else user_items.sum(axis=0)
 )
 taste = taste_rule(user_items[7].indices, item_attributes(data), popularity)
-print("likes", taste.rule, f"(lift {taste.precision / taste.base:.1f} on items set aside)")
+if taste is not None and taste.shown:
+    print(wording.readable(taste.rule), *wording.taste(taste), sep="\n")
 rule = item_rule(user_items, user_items[7].indices, int(ids[0]), exclude=7)
 if rule is not None:
-    print(
-        "people who liked",
-        [data.titles[k] for k in rule.items],
-        f"like it: {rule.precision:.0%} against {rule.base:.0%}",
-    )
+    print(wording.people(data.titles, rule))
 
 # %% [markdown]
 # Two models on the same folds, with the difference over users.

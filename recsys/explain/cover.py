@@ -93,8 +93,8 @@ def _packed(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:
 def _distinct(covers: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the shortest clause of each set of rows."""
     order = np.argsort(sizes, kind="stable")
-    keys = np.ascontiguousarray(covers[order])
-    keys = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).ravel()
+    bits = np.ascontiguousarray(covers[order])
+    keys = bits.view(np.dtype((np.void, bits.shape[1] * bits.itemsize))).ravel()
     return np.sort(order[np.unique(keys, return_index=True)[1]])
 
 

@@ -142,8 +142,8 @@ def merged(rows: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.flo
     cancel are left out.
     """
     some = np.flatnonzero((np.diff(rows.indptr) > 0) & (weights != 0))
-    keys = np.ascontiguousarray(bitsets(rows[some]))
-    keys = keys.view(np.dtype((np.void, keys.shape[1] * keys.itemsize))).ravel()
+    bits = np.ascontiguousarray(bitsets(rows[some]))
+    keys = bits.view(np.dtype((np.void, bits.shape[1] * bits.itemsize))).ravel()
     _, first, copy_of = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)  # as they came
     sums = np.bincount(copy_of.ravel(), weights[some], minlength=len(first))[order]

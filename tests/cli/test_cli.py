@@ -242,7 +242,8 @@ def test_recommend_similar_explain(recsys, ranker):
     code, out, _ = recsys("similar", "--ranker", ranker, "--item", "i7")
     assert code == 0 and "Similar to plain" in out
     code, out, _ = recsys("explain", "--ranker", ranker, "--user", "u1", "--item", "i7")
-    assert code == 0 and "everything else" in out and "score" in out
+    assert code == 0 and "what no liked item adds" in out and "adds to the score" in out
+    assert "share" not in out
     for arguments, text in (
         (("recommend", "--user", "nobody"), "unknown user id 'nobody'"),
         (("recommend", "--history", "i1,zzz"), "unknown item id 'zzz'"),
@@ -416,3 +417,19 @@ def test_an_address_limit_gives_the_bytes_needed(tmp_path):
         preexec_fn=limit,
     )
     assert out.returncode == 2 and "on 60,000 items needs 57.6 GB" in out.stderr, out
+
+
+def test_a_parameter_that_is_nearly_the_rankers_own_is_not_the_kernels(recsys):
+    code, _, err = recsys("evaluate", "--model", "cf-komd:kernl=md,degree=2")
+    assert code == 2 and "cf-komd" in err and "did you mean 'kernel'?" in err
+    code, _, err = recsys("evaluate", "--model", "cf-komd:kernel=mdnf,q1=3")
+    assert code == 2 and "kernel 'mdnf' has no parameter 'q1'" in err
+
+
+def test_the_title_counts_one_as_one(recsys, tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text("user_id,item_id\n" + "".join(f"a,i{k}\n" for k in range(4)))
+    code, out, _ = recsys(
+        "evaluate", "--interactions", path, "--model", "popularity", "--protocol", "holdout"
+    )
+    assert code == 0 and "1 user, 4 items, 4 interactions; holdout, 1 fold, seed 0" in out

@@ -246,3 +246,38 @@ def test_what_was_written_is_read_back(tmp_path_factory, pairs):
     frame.to_csv(path, index=False, quoting=1, lineterminator="\n")
     data = read_interactions(path)
     assert set(zip(data.user_ids[data.users], data.item_ids[data.items], strict=True)) == set(pairs)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            "u,i,r\n1,2,3\n",
+            "no user column; found: u, i, r. Name it with --user-col, as in --user-col u",
+        ),
+        ("who,what\n1,2\n", "no user column; found: who, what. Name it with --user-col"),
+        ("USER_ID,what,use\n1,2,3\n", "Name it with --user-col, as in --user-col USER_ID"),
+        ("user,what\n1,2\n", "no item column; found: user, what. Name it with --item-col"),
+    ],
+)
+def test_only_a_column_that_is_there_is_suggested(file, content, told):
+    with pytest.raises(InputError) as caught:
+        read_interactions(file(content))
+    assert str(caught.value).endswith(told)
+
+
+def test_columns_are_listed_once_and_not_without_end(file):
+    path = file("i,r,u\n1,2,3\n")
+    with pytest.raises(InputError, match=r"no column 'x'; found: i, r, u$"):
+        read_interactions(path, user_col="x")
+    wide = file(",".join(f"c{k:02}" for k in range(60)) + "\n" + ",".join("1" * 60) + "\n")
+    with pytest.raises(InputError, match=r"found: c00, .*c19 and 40 more$"):
+        read_interactions(wide, user_col="nonsense")
+
+
+def test_notes_count_one_row_as_one(file):
+    data = read_interactions(file("user,item,rating\na,x,1\na,y,5\na,y,4\n"), min_rating=2)
+    assert data.notes == (
+        "1 repeated pair merged, the latest row kept (1 with another rating)",
+        "1 row rated below 2 dropped",
+    )

@@ -1,10 +1,16 @@
+import threading
+import time
+
 import numpy as np
 import pytest
 
 from recsys import InputError, make_ranker
 from recsys.data import split
-from recsys.evaluation import compare, evaluate, holm
+from recsys.errors import counted
+from recsys.evaluation import Report, compare, evaluate, holm, run
 from recsys.evaluation import metrics as M
+from recsys.evaluation.run import Result
+from recsys.evaluation.significance import Comparison, verdict
 
 
 def models(*names):
@@ -99,3 +105,87 @@ def test_comparisons_against_a_plain_bootstrap_and_scipy():
 def test_holm():
     np.testing.assert_allclose(holm([0.01, 0.04, 0.03]), [0.03, 0.06, 0.06])
     assert holm([]) == [] and holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def compared(difference, low, high):
+    return {
+        "metric": "auc", "first": "a", "second": "b", "difference": difference, "low": low, "high": high,
+        "p_value": 0.04, "p_holm": 0.04, "users": 400, "told_apart": Comparison(difference, low, high, 0.04, 400).told_apart,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "told"),
+    [
+        (0.02, 0.01, 0.03, "auc: a leads b by 0.0200 over users, 95% interval [0.0100, 0.0300]"),
+        (-0.02, -0.03, -0.01, "auc: b leads a by 0.0200 over users, 95% interval [0.0100, 0.0300]"),
+        (
+            0.0109,
+            -0.0022,
+            0.0245,
+            "auc: a and b are not told apart: a has 0.0109 more over users, 95% interval [-0.0022, 0.0245]",
+        ),
+        (-0.01, -0.02, 0.0, "auc: b and a are not told apart: b has 0.0100 more"),
+        (0.0, 0.0, 0.0, "auc: a and b are not told apart: a has 0.0000 more"),
+        (0.0006, 0.00003, 0.0011, "auc: a leads b by 0.0006 over users, 95% interval [3.0e-05, 0.0011]"),
+    ],
+)
+def test_one_leads_only_where_the_interval_excludes_zero(difference, low, high, told):
+    assert verdict(compared(difference, low, high)).startswith(told)
+
+
+def test_equal_models_are_not_told_apart_and_files_say_what_figures_depend_on(planted):
+    report = evaluate(
+        planted, models("ease", "popularity") + [("twin", {}, make_ranker("ease"))],
+        metrics=["auc", "ndcg@10"], folds=3, seed=4,
+    )  # fmt: skip
+    lines = report.verdicts()
+    assert len(lines) == 2 and all("are not told apart" in line for line in lines)
+    assert not any(" leads " in line for line in report.sentences())
+    assert {
+        c["told_apart"] for c in report.comparisons if "popularity" in (c["first"], c["second"])
+    } == {True}
+    columns, rows = report.table()
+    for r, row in zip(report.results, rows, strict=True):
+        cells = dict(zip(columns, row, strict=True))
+        assert cells["model"] == r.model and cells["seed"] == 4 and cells["folds"] == 3
+        assert cells["protocol"] == "half-profile" and cells["dataset"] == planted.name
+        for name in ("auc", "ndcg@10"):
+            assert cells[name] == r.metrics[name].mean and cells[f"{name} ±"] == r.metrics[name].std > 0
+    single = evaluate(planted, models("ease"), metrics=["auc"], folds=2, only_folds=1)
+    columns, rows = single.table()
+    assert rows[0][columns.index("auc ±")] == ""
+
+
+def test_compiling_is_not_fitting(planted):
+    from recsys._jit import compiling, jit
+
+    kernel = jit(cache=False)(lambda x: np.sort(x).cumsum().sum() + x.sum())
+
+    class Compiles:
+        def fit(self, user_items, show_progress=True, callback=None):
+            kernel(np.ones(3))
+            self.m = user_items.shape[1]
+
+        def scores(self, users, rows):
+            return np.tile(np.arange(self.m, dtype=np.float32), (len(users), 1))
+
+    with compiling() as other:
+        worker = threading.Thread(target=lambda: jit(cache=False)(lambda x: x + 1)(2.0))
+        worker.start()
+        worker.join()
+    assert other.seconds == 0, "what another thread compiles is not this one's"
+    result = Result("x", {})
+    fold = next(split(planted, "half-profile", folds=2))
+    started = time.perf_counter()
+    run._measure(Compiles(), fold, [M.parse_metric("auc")], result)
+    took = time.perf_counter() - started
+    assert result.compile_seconds > 0.02 and 0 <= result.fit_seconds < 0.5 * result.compile_seconds
+    assert result.fit_seconds + result.compile_seconds <= took
+
+
+def test_one_user_is_no_users():
+    R = Report("d", "p", 1, 0, 1, 1, 1, 1, {}, [], [], [])
+    assert R.sentences()[0] == "1 user had nothing to predict and is left out."
+    assert counted(1, "person", "people") == "1 person" and counted(1682, "item") == "1,682 items"
+    assert counted(0, "person", "people") == "0 people"
