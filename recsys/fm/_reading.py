@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -142,12 +144,17 @@ class Reading:
         under = over = None  # strengths that leave too many, and too few
         gamma = self.gamma if self.gamma > 0 else 1e-6
         for _ in range(max_steps):
-            model: Any = clone(self).set_params(gamma=gamma).fit(X, y)  # type: ignore[type-var]
+            model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", ConvergenceWarning)
+                model.fit(X, y)
             count = model.n_used_interactions_
             trail.append((gamma, count))
             if least <= count <= most:
                 self.__dict__ |= model.__dict__
                 self.sparsified_ = Sparsified(gamma, count, tuple(trail))
+                for warning in said:  # of the fit that is kept; those on the way do not matter
+                    warnings.warn(warning.message, stacklevel=2)
                 return self
             if count > most:
                 under = gamma
