@@ -88,7 +88,7 @@ RETURNED = {
     "learnt kernel": lambda: GRAM().fit(*(lambda t: (t.X, t.y))(load_table("monks-1"))),
     "factorization machine": one_machine,
     "embeddings": lambda: embeddings(ranker(), R, factors=3),
-    "pairs": lambda: split_pairs([(i, j) for i in range(9) for j in range(i) if (i + j) % 3], 9),
+    "pairs": lambda: split_pairs([(i, j) for i in range(30) for j in range(i) if (i + j) % 3 == 0], 30),
 }  # fmt: skip
 
 

@@ -456,3 +456,26 @@ def test_parameters_out_of_range_are_refused_by_name(ranker):
 def test_an_unknown_parameter_gets_a_suggestion(ranker):
     with pytest.raises(InputError, match="regularisaton|takes none|no parameter"):
         make_ranker(ranker.name, regularisaton=1)
+
+
+@pytest.mark.parametrize("name", list_rankers())
+def test_a_misspelt_parameter_is_compared_with_the_rankers_own(name):
+    """Also where a ranker hands on what it does not know, as cf-komd does to its kernel."""
+    for own in make_ranker(name).params():
+        if len(own) > 5:
+            wrong = own[:3] + own[4:]
+            with pytest.raises(
+                InputError, match=f"'{name}' has no parameter '{wrong}': did you mean '{own}'"
+            ):
+                make_ranker(name, **{wrong: 1})
+
+
+def test_what_neither_the_ranker_nor_its_kernel_takes_lists_both():
+    with pytest.raises(InputError, match="did you mean 'regularization'"):
+        make_ranker("cf-komd", regularisation=3)
+    with pytest.raises(
+        InputError, match="'linear' has no parameter 'xyz': it takes none; .* takes kernel, "
+    ):
+        make_ranker("cf-komd", xyz=3)
+    with pytest.raises(InputError, match="degree must be"):  # the kernel's own complaint stays
+        make_ranker("cf-komd", kernel="md", degree=0)
