@@ -156,9 +156,9 @@ class Divisions:
 
     def note(self, *row: Any) -> None:
         """Keep a row, and write all."""
-        self.rows.append(row)
         print(row, flush=True)
-        write_csv(self.name, self.columns, self.rows)
+        write_csv(self.name, self.columns, [*self.rows, row])
+        self.rows = [tuple(kept) for kept in finished(self.name)]  # as an interrupted run would see them
 
     def run(self, split: int, methods: Sequence[str]) -> None:
         """Make what is missing of one division: the linear model, the FM, and the sparse ones."""
