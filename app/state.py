@@ -237,9 +237,7 @@ def recommend(
 ) -> Any:
     """Return (ids, scores) for a user, or for a profile where user is None; `without` is left out."""
     fold = "fold-in" in model.capabilities
-    if without is not None and len(without):
-        items = np.setdiff1d(np.arange(row.shape[1]) if items is None else items, without)
-        if len(items) == 0:
-            return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
-    others = all_but(row.shape[1], items)  # what the profile holds is left out of the items, too
-    return model.recommend(user or 0, row, N=N, recalculate_user=fold, filter_items=others)
+    left_out = all_but(row.shape[1], items)  # what the profile holds is left out of the items, too
+    if without is not None:
+        left_out = without if left_out is None else np.union1d(left_out, without)
+    return model.recommend(user or 0, row, N=N, recalculate_user=fold, filter_items=left_out)

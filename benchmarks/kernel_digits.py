@@ -128,12 +128,17 @@ def main(data_dir: str | None) -> None:
                 ("dense", dense.scores(fold.users, train)),
                 ("structured", structured.scores(fold.users, train)),
                 ("K - 1 in float64", float_scores(less, alpha, train)),
-                ("K in float32", float_scores(narrow, alpha.astype(np.float32), train).astype(np.float32)),
+                (
+                    "K in float32",
+                    float_scores(narrow, alpha.astype(np.float32), train).astype(np.float32),
+                ),
             ):
                 auc, ndcg = measured(np.ascontiguousarray(scores), train, test)
                 same = (tops(scores, train) == best).all(axis=1).mean()
                 row = {"dataset": name, "degree": degree, "form": form}
-                rows.append(row | {"auc": f"{auc:.4f}", "ndcg@10": f"{ndcg:.4f}", "lists": f"{same:.4f}"})
+                rows.append(
+                    row | {"auc": f"{auc:.4f}", "ndcg@10": f"{ndcg:.4f}", "lists": f"{same:.4f}"}
+                )
                 print(*rows[-1].values(), sep="\t", flush=True)
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")

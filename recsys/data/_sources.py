@@ -132,17 +132,26 @@ def _read_pairs(folder: Path) -> Interactions:
 
 
 def _read_jester(folder: Path) -> Interactions:
-    """Take positive ratings of users with at most 90 ratings as liked (thesis, 3.2.2)."""
+    """Take positive ratings as likes, then the users with 1 to 89 of them (thesis, 3.2.2).
+
+    The thesis speaks of users with more than 90 *ratings*; its Table 3.3 (24,430 users, density
+    42.24%) comes out only if they are counted after binarising. Users are named by the line
+    of the file, jokes by the column; a user's rows are in the order of the columns, which
+    is no order in time.
+    """
     text = read_text(folder / "jester-data-1.csv.gz")
     rows = np.array([line.split(",") for line in text.split("\n") if line], dtype=np.float64)
-    kept = rows[rows[:, 0] <= 90]
-    user, item = np.nonzero((kept[:, 1:] > 0) & (kept[:, 1:] < 99))
+    likes = (rows[:, 1:] > 0) & (rows[:, 1:] < 99)  # 99 stands for no rating
+    count = likes.sum(axis=1)
+    kept = np.flatnonzero((count > 0) & (count < 90))
+    user, item = np.nonzero(likes[kept])
     return Interactions.from_ids(
-        user.astype(str).astype(object),
+        (kept[user] + 1).astype(str).astype(object),
         (item + 1).astype(str).astype(object),
-        kept[:, 1:][user, item],
+        rows[kept[user], item + 1],
         notes=(
-            f"{len(rows) - len(kept):,} users with more than 90 ratings left out, as the thesis does",
+            f"{int((count >= 90).sum()):,} users who like 90 jokes or more and "
+            f"{int((count == 0).sum()):,} who like none left out, as the thesis does",
         ),
     )
 

@@ -13,8 +13,10 @@ from recsys.checks import check_choice, check_integer
 from recsys.data.interactions import Interactions
 from recsys.errors import InputError
 
-PROTOCOLS = ("half-profile", "half-profile-time", "leave-one-out", "holdout", "temporal")
-DEFAULT_FOLDS = {"half-profile": 5, "half-profile-time": 5}
+PROTOCOLS = (
+    "half-profile", "half-profile-time", "half-profile-file", "leave-one-out", "holdout", "temporal",
+)  # fmt: skip
+DEFAULT_FOLDS = {"half-profile": 5, "half-profile-time": 5, "half-profile-file": 5}
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,16 @@ def split(
     protocol : str
         half-profile: users in `folds` groups; of each user of a group ceil(n/2) random items
         train and the rest is tested (thesis, 10.4.2); half-profile-time: the older ones
-        train; leave-one-out: each user's last item (random without times) is tested;
-        holdout: 20% of each user's items; temporal: the last 20% of all interactions.
+        train; half-profile-file: those that stand first in the order of the rows train, which
+        says nothing about time (the thesis' Jester: jokes by their number); leave-one-out: each
+        user's last item (random without times) is tested; holdout: 20% of each user's items;
+        temporal: the last 20% of all interactions.
     folds : int, optional
         5 groups for the half-profile protocols; else repetitions with other draws, 1 when
         not given.
     seed : int ≥ 0
         The same seed gives the same folds, whatever the order of the input's rows within
-        the same first appearances of ids.
+        the same first appearances of ids (half-profile-file: the same groups of users).
 
     Raises
     ------
@@ -73,7 +77,7 @@ def split(
     if protocol in DEFAULT_FOLDS:
         if not 2 <= folds <= data.n_users:
             raise InputError(f"folds must be from 2 to the number of users, {data.n_users}; not {folds}")
-        return _half_profiles(data, protocol == "half-profile-time", folds, rng)
+        return _half_profiles(data, protocol, folds, rng)
     fixed = protocol == "temporal" or (protocol == "leave-one-out" and data.time is not None)
     if folds > 1 and (fixed or folds > 100):
         most = 1 if fixed else 100
@@ -102,13 +106,17 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _half_profiles(
-    data: Interactions, by_time: bool, folds: int, rng: np.random.Generator
+    data: Interactions, protocol: str, folds: int, rng: np.random.Generator
 ) -> Iterator[Fold]:
     group = np.empty(data.n_users, dtype=np.int64)
     group[rng.permutation(data.n_users)] = np.arange(data.n_users) % folds
-    place, lengths = _positions(
-        data, data.time if by_time and data.time is not None else _draws(data, rng)
-    )
+    if protocol == "half-profile-file":
+        key = np.arange(len(data.users), dtype=np.float64)
+    elif protocol == "half-profile-time" and data.time is not None:
+        key = data.time
+    else:
+        key = _draws(data, rng)
+    place, lengths = _positions(data, key)
     second = place >= (lengths[data.users] + 1) // 2
     for fold in range(folds):
         held = (group[data.users] == fold) & second

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from recsys.checks import check_integer
+from recsys.checks import check_integer, clean_matrix
 from recsys.errors import InputError
 from recsys.kernels.gram import columns
 
@@ -120,6 +120,7 @@ def item_rule(
     InputError
         If an index is out of range.
     """
+    user_items = clean_matrix(user_items)
     users, m = user_items.shape
     check_integer("item", item, 0, m - 1)
     check_integer("min_support", min_support, 1)
@@ -131,8 +132,6 @@ def item_rule(
         raise InputError(f"liked holds indices outside 0…{m - 1}")
     if len(liked) == 0 or users < 4:
         return None
-    if not (user_items.data > 0).all():  # stored zeros are no likes
-        user_items = user_items.multiply(user_items > 0).tocsr()
     by_item = columns(user_items)
     target = np.zeros(users, dtype=bool)
     target[by_item.indices[by_item.indptr[item] : by_item.indptr[item + 1]]] = True

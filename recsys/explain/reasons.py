@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from recsys.base import Ranker
-from recsys.checks import check_ids, check_integer
+from recsys.checks import check_ids, check_integer, clean_matrix
 
 MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score are told apart
 
@@ -123,7 +123,7 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Re
         As the ranker's `explain`.
     """
     check_integer("N", N, 1)
-    liked = sp.csr_matrix(row)
+    liked = clean_matrix(row, n_rows=1, name="row")
     if liked.nnz == 0:
         score = float(ranker.scores(userid, liked)[0, item])
         return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
@@ -165,7 +165,7 @@ def what_if(
         As the ranker's `explain`.
     """
     check_integer("most", most, 1)
-    liked = sp.csr_matrix(row)
+    liked = clean_matrix(row, n_rows=1, name="row")
     now = _scored(ranker, [userid], liked)[0]
     free = np.ones(liked.shape[1], dtype=bool)
     free[liked.indices] = False

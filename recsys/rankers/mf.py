@@ -125,13 +125,17 @@ class _Factors(SavedRanker):
 class ALS(_Factors):
     """Weighted matrix factorisation by alternating least squares (WRMF), fitted by implicit.
 
-    The confidence of a liked item is alpha × its value, of any other item 1 for the value 0.
+    The confidence of a liked item is alpha × its value (implicit's reading), of any other item 1
+    for the target 0. Hu, Koren and Volinsky write C = 1 + aR: with likes of value 1 that is
+    alpha = 1 + a, so the thesis' a = 1 is `alpha=2`, and alpha = 1, the default, weighs likes
+    and the rest alike.
 
     Parameters
     ----------
     factors : int ≥ 1
     regularization : float ≥ 0
     alpha : float > 0
+        Confidence of a like of value 1.
     iterations : int ≥ 1
     random_state : int ≥ 0
     threads : int ≥ 0

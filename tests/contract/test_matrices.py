@@ -15,7 +15,7 @@ from recsys import InputError, list_rankers, make_ranker
 from recsys.checks import clean_matrix, take_columns
 from recsys.data import Interactions
 from recsys.evaluation import metrics
-from recsys.explain import overlap, similar, steer
+from recsys.explain import changes, item_rule, overlap, reasons, similar, steer
 
 # ---- crashes, each in a process of its own
 
@@ -382,6 +382,12 @@ def test_what_needs_the_histories_refuses_them(kind, liked):
         steer(ranker, 3, liked[3], 30, diversity=0.5, item_users=broken)
     with pytest.raises(InputError, match="item_users has broken index arrays"):
         similar(ranker, 3, 30, diversity=0.5, item_users=broken)
+    with pytest.raises(InputError, match="user_items has broken index arrays"):
+        item_rule(broken, liked[3].indices, 1)
+    with pytest.raises(InputError, match="row has broken index arrays"):
+        reasons(ranker, 3, BREAKERS[kind](liked[3]), 1)
+    with pytest.raises(InputError, match="row has broken index arrays"):
+        changes(ranker, 3, BREAKERS[kind](liked[3]), 1)
 
 
 def test_columns_are_those_of_the_whole_matrix(liked):

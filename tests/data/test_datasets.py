@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import threading
 import zipfile
@@ -18,7 +19,7 @@ SIZES = {
     "ciaodvd": (17_615, 16_121, 72_345),
     "movielens-1m": (6040, 3706, 1_000_209),
     "gowalla": (29_858, 40_981, 1_027_370),
-    "jester": (17_101, 100, 603_952),
+    "jester": (24_430, 100, 1_031_893),
 }
 
 
@@ -29,6 +30,24 @@ def test_real_data_have_their_published_sizes(name, data_dir):
     except DatasetError:
         pytest.skip(f"{name} is not in the folder")
     assert (data.n_users, data.n_items, len(data.users)) == SIZES[name]
+
+
+def test_jester_is_binarised_before_its_users_are_chosen(tmp_path):
+    """Three likes among 95 ratings stay; 90 likes, or none, go; ids are places in the file."""
+    cells = {1: [5.0] * 89 + [99.0] * 11, 2: [5.0] * 90 + [99.0] * 10, 3: [-5.0] * 100}
+    cells[4] = [-1.0] * 92 + [3.0, 0.5, 9.9] + [99.0] * 5
+    cells[5] = [0.0, 2.5] + [99.0] * 98
+    lines = [",".join(map(str, [sum(c != 99 for c in row), *row])) for row in cells.values()]
+    with gzip.open(tmp_path / "jester-data-1.csv.gz", "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    data = load_dataset("jester", tmp_path)
+    liked = {}
+    for u, i, r in zip(data.users, data.items, data.rating, strict=True):
+        liked.setdefault(data.user_ids[u], []).append((int(data.item_ids[i]), r))
+    assert liked == {
+        "1": [(j, 5.0) for j in range(1, 90)], "4": [(93, 3.0), (94, 0.5), (95, 9.9)], "5": [(2, 2.5)],
+    }  # fmt: skip
+    assert data.time is None and "1 users who like 90 jokes or more and 1 who like none" in data.notes[0]
 
 
 def test_movielens_has_titles_genres_users_and_times(movielens):

@@ -19,12 +19,13 @@ PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=8, ma
 
 @settings(max_examples=100, deadline=None)
 @given(PAIRS, st.integers(0, 5))
-@pytest.mark.parametrize("by_time", [False, True])
-def test_half_profiles(by_time, pairs, seed):
+@pytest.mark.parametrize("order", ["", "-time", "-file"])
+def test_half_profiles(order, pairs, seed):
     data = make(pairs)
     if data.n_users < 2:
         return
-    folds = list(split(data, "half-profile-time" if by_time else "half-profile", folds=2, seed=seed))
+    folds = list(split(data, "half-profile" + order, folds=2, seed=seed))
+    key = data.time if order == "-time" else np.arange(len(data.users))
     everything = data.matrix
     tested = np.concatenate([fold.users for fold in folds])
     assert len(set(tested)) == len(tested)
@@ -38,12 +39,10 @@ def test_half_profiles(by_time, pairs, seed):
             n = lengths[user]
             held = fold.test[user].nnz
             assert held == (n - -(-n // 2) if user in fold.users else 0)
-            if by_time and held:
-                time = {
-                    i: t for u, i, t in zip(data.users, data.items, data.time, strict=True) if u == user
-                }
-                assert max(time[i] for i in fold.train[user].indices) < min(
-                    time[i] for i in fold.test[user].indices
+            if order and held:
+                place = {i: t for u, i, t in zip(data.users, data.items, key, strict=True) if u == user}
+                assert max(place[i] for i in fold.train[user].indices) < min(
+                    place[i] for i in fold.test[user].indices
                 )
 
 

@@ -1,0 +1,152 @@
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import bpr, table_10_3
+from benchmarks.bpr import UniformBPR
+from recsys.data import Interactions, split
+
+PROFILES = st.lists(
+    st.lists(st.integers(0, 11), min_size=3, max_size=8, unique=True), min_size=6, max_size=9
+)
+
+
+def make(profiles):
+    users = [f"u{u}" for u, items in enumerate(profiles) for _ in items]
+    items = [f"i{i}" for items in profiles for i in items]
+    time = np.arange(len(users), dtype=float)
+    return Interactions.from_ids(
+        np.array(users, dtype=object), np.array(items, dtype=object), time=time, name="made"
+    )
+
+
+def pairs(data, matrix=None):
+    if matrix is None:
+        return {
+            (data.user_ids[u], data.item_ids[i]) for u, i in zip(data.users, data.items, strict=True)
+        }
+    seen = matrix.tocoo()
+    return {(data.user_ids[u], data.item_ids[i]) for u, i in zip(seen.row, seen.col, strict=True)}
+
+
+def validated(data, protocol, folder, monkeypatch):
+    """Run one method whose "AUC" is all that a validation shows it: the pairs of its two halves."""
+
+    def look(spec, fold):
+        shown = [
+            sorted(map(tuple, np.argwhere(part.toarray()).tolist())) for part in (fold.train, fold.test)
+        ]
+        return {"auc": shown, "ndcg@10": 0.0}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table_10_3, "measure", look)
+        patch.setattr(table_10_3, "CELLS", folder)
+        cell = table_10_3.run(data, protocol, "HP", ["a:b=1"], again=True)
+    return {fold: found["a:b=1"]["auc"] for fold, found in cell["validated"].items()}
+
+
+@settings(max_examples=40, deadline=None)
+@given(PROFILES, st.sampled_from(["half-profile", "half-profile-time", "half-profile-file"]))
+def test_settings_are_chosen_on_the_training_data_of_their_fold_and_on_all_of_it(profiles, protocol):
+    data = make(profiles)
+    for fold in split(data, protocol, seed=0):
+        inside = table_10_3.inner(data, fold)
+        assert not pairs(inside) & pairs(data, fold.test)
+        assert pairs(inside) == pairs(data, fold.train)
+        choice = table_10_3.validation(data, protocol, fold)
+        assert choice.train.nnz + choice.test.nnz == fold.train.nnz
+
+
+@settings(max_examples=25, deadline=None)
+@given(PROFILES)
+def test_no_choice_changes_when_what_its_fold_tests_does(tmp_path_factory, profiles):
+    """Every rating tested in a fold is replaced by an item that no user has."""
+    folder = tmp_path_factory.mktemp("cells")
+    data = make(profiles)
+    with pytest.MonkeyPatch.context() as patch:
+        before = validated(data, "half-profile-time", folder, patch)
+        for number, fold in enumerate(split(data, "half-profile-time", seed=0), 1):
+            tested = pairs(data, fold.test)
+            changed = [
+                [100 + i if (f"u{u}", f"i{i}") in tested else i for i in items]
+                for u, items in enumerate(profiles)
+            ]
+            after = validated(make(changed), "half-profile-time", folder, patch)
+            assert after[str(number)] == before[str(number)]
+
+
+def test_an_interrupted_cell_goes_on_and_ends_as_an_uninterrupted_one(tmp_path, monkeypatch):
+    data = make([[(3 * u + k) % 12 for k in range(5)] for u in range(10)])
+    specs = ["msdw:alpha=0", "msdw:alpha=0.5"]
+    real, calls = table_10_3.measure, []
+
+    def failing(spec, fold):
+        calls.append(spec)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return real(spec, fold)
+
+    monkeypatch.setattr(table_10_3, "CELLS", tmp_path / "whole")
+    whole = table_10_3.run(data, "half-profile", "MSDw", specs)
+    monkeypatch.setattr(table_10_3, "CELLS", tmp_path / "parts")
+    monkeypatch.setattr(table_10_3, "measure", failing)
+    with pytest.raises(KeyboardInterrupt):
+        table_10_3.run(data, "half-profile", "MSDw", specs)
+    kept = json.loads((tmp_path / "parts" / "made-msdw.json").read_text())
+    assert sum(len(fold) for what in ("validated", "tested") for fold in kept[what].values()) == 6
+    assert table_10_3.summary(kept, specs) is None
+    parts = table_10_3.run(data, "half-profile", "MSDw", specs)
+    assert len(calls) == 7 + 2 * 5 * 2 - 6  # the call that failed is made again, the six are not
+    assert all(parts[what] == whole[what] for what in ("validated", "tested"))
+    found = table_10_3.summary(parts, specs)
+    means = {s: np.mean([parts["tested"][str(f)][s]["auc"] for f in range(1, 6)]) for s in specs}
+    assert found["best_auc"] == pytest.approx(max(means.values()))
+    # other data under the same name are not mixed in
+    other = table_10_3.run(make([[u, u + 1, u + 2] for u in range(9)]), "half-profile", "MSDw", specs)
+    assert other["users"] == 9 and len(calls) == 7 + 14 + 20
+
+
+def test_wrmf_has_the_confidence_that_the_thesis_writes(planted):
+    """C = 1 + αR with α = 1: a like weighs 2, anything else 1."""
+    R = planted.matrix
+    (spec,) = [s for s in table_10_3.SETTINGS["WRMF"] if s.endswith("regularization=10")]
+    model = table_10_3.build(spec).fit(R, show_progress=False)
+    Y = model.item_factors_.astype(float)
+    for u in range(5):
+        liked = R[u].toarray().ravel()
+        C = np.diag(1.0 + 1.0 * liked)
+        expected = np.linalg.solve(Y.T @ C @ Y + 10 * np.eye(Y.shape[1]), Y.T @ C @ liked)
+        found = model._user_rows(np.array([u]), sp.csr_matrix(R[u]), True)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_uniform_bpr_takes_the_steps_of_its_slow_twin(planted):
+    R = sp.csr_matrix(planted.matrix)
+    fast = UniformBPR(passes=2, factors=3, learning_rate=0.05, regularization=0.02, seed=4).fit(R)
+    rng = np.random.default_rng(4)
+    P, Q = rng.normal(0.0, 0.1, (R.shape[0], 3)), rng.normal(0.0, 0.1, (R.shape[1], 3))
+    b = np.zeros(R.shape[1])
+    dense, owner = R.toarray(), np.repeat(np.arange(R.shape[0]), np.diff(R.indptr))
+    for _ in range(2):
+        drawn = rng.integers(0, R.nnz, R.nnz)
+        others = rng.integers(0, R.shape[1], (R.nnz, bpr.TRIES))
+        for t, candidates in zip(drawn, others, strict=True):
+            u, i = owner[t], R.indices[t]
+            unseen = [j for j in candidates if dense[u, j] == 0]
+            if not unseen:
+                continue
+            j = unseen[0]
+            s = 1 / (1 + np.exp(b[i] - b[j] + P[u] @ (Q[i] - Q[j])))
+            b[i], b[j] = b[i] + 0.05 * (s - 0.02 * b[i]), b[j] - 0.05 * (s + 0.02 * b[j])
+            p, q, r = P[u].copy(), Q[i].copy(), Q[j].copy()
+            P[u] += 0.05 * (s * (q - r) - 0.02 * p)
+            Q[i] += 0.05 * (s * p - 0.02 * q)
+            Q[j] -= 0.05 * (s * p + 0.02 * r)
+    np.testing.assert_allclose(fast.P, P, atol=1e-12)
+    np.testing.assert_allclose(fast.Q, Q, atol=1e-12)
+    np.testing.assert_allclose(fast.b, b, atol=1e-12)
+    np.testing.assert_allclose(fast.scores(np.array([3]), R[3])[0], P[3] @ Q.T + b, rtol=1e-5, atol=1e-6)
