@@ -223,11 +223,11 @@ def taste(
         return nothing
     how = following(found.rule, catalogue.attributes, ranked, listed)
     st.text(f"This taste as a rule: {wording.readable(found.rule)}")
-    lines = wording.taste(found, word=catalogue.word) + wording.follows(how, MARK if marked else "")
     st.caption(
-        " ".join(lines)
+        " ".join(wording.taste(found, word=catalogue.word))
         + " The rule is read from the profile and the items' attributes; the model does not use it."
     )
+    st.caption(" ".join(wording.follows(how, MARK if marked else "")))
     return how.follows
 
 

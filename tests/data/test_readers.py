@@ -194,7 +194,7 @@ def test_duplicates_are_merged_by_the_latest_and_counted(file):
 def test_a_threshold_counts_what_it_drops(file):
     path = file(HEAD + "a,x,1\nb,x,5\nb,y,4\n")
     data = read_interactions(path, min_rating=4)
-    assert list(data.user_ids) == ["b"] and data.notes == ("1 rows rated below 4 dropped",)
+    assert list(data.user_ids) == ["b"] and data.notes == ("1 row rated below 4 dropped",)
     with pytest.raises(InputError, match="no interactions left; all 3 rows are rated below 6"):
         read_interactions(path, min_rating=6)
     with pytest.raises(InputError, match="needs a rating column"):
@@ -206,7 +206,7 @@ def test_features(file):
     table = read_features(file("item_id,title\n001,First\n7,Other\n", "items.csv"), None, "item")
     joined = data.with_features(items=table)
     assert list(joined.titles) == ["First", "1"]
-    assert "1 of 2 items have no row" in joined.notes[-1]
+    assert "1 of 2 items has no row" in joined.notes[-1]
     with pytest.raises(InputError, match="line 3: item id 'a' occurs twice"):
         read_features(file("item_id,title\na,x\na,y\n", "twice.csv"), None, "item")
     with pytest.raises(InputError, match="no column 'key'"):
