@@ -84,7 +84,7 @@ def test_pairwise_losses_fit_the_machine_of_recsys_fm(loss, liked):
     A = np.array([unit(row) for row in half.toarray()])
     X = np.hstack([A[users], np.eye(8)[items]])
     model = FactorizationMachineClassifier(
-        degree=3, n_components=2, alpha=1e-3, beta=1e-3, loss=loss, solver="adagrad", max_iter=3,
+        degree=3, n_components=2, alpha=1e-3, beta=1e-3, loss=loss, solver="adagrad", max_iter=3, tol=0.0,
         batch_size=8, random_state=0,
     ).fit(X, labels)  # fmt: skip
     rows = np.array([unit((row > 0) * 1.0) for row in R.toarray()])
