@@ -207,9 +207,7 @@ class Problem:
         else:
             with parallel(threads):
                 full_gradient(*arguments)
-        gradient = parts[0]
-        for part in parts[1:]:
-            gradient += part
+        gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)
         d = 1 + model.features
         if not self.intercept:
             gradient[0] = 0.0

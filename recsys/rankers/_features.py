@@ -53,7 +53,7 @@ class FeatureRanker(SavedRanker):
             vars(self).pop(f"{name}_", None)
             return self
         try:
-            F = sp.csr_matrix(given, dtype=np.float64)
+            F = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
         except (TypeError, ValueError) as error:
             raise InputError(f"{name} must be a matrix of numbers") from error
         if not np.isfinite(F.data).all():

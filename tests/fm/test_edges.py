@@ -76,17 +76,14 @@ def test_duplicate_entries_are_summed_wherever_rows_come_in(model):
 
 
 @CUT_SHORT
-@pytest.mark.parametrize(
-    ("penalty", "exact"), [("ti", "cd"), ("cs", "block"), ("l21", "block"), ("l1", "cd")]
-)
-@pytest.mark.parametrize(
-    ("solver", "rate", "batch", "epochs"), [("adagrad", 0.3, 8, 500), ("sgd", 0.3, 16, 1500)]
-)
-def test_stochastic_solvers_select_what_the_exact_ones_select(
-    penalty, exact, solver, rate, batch, epochs
-):
+@pytest.mark.parametrize(("penalty", "exact"), [("ti", "cd"), ("cs", "block"), ("l21", "block"), ("l1", "cd")])  # fmt: skip
+@pytest.mark.parametrize("solver", ["adagrad", "sgd"])
+def test_stochastic_solvers_select_what_the_exact_ones_select(penalty, exact, solver):
     """Means over first Ps: the problem has many local minima, in which any one start may end."""
     X, y = paired(2)
+    rate, batch, epochs = (0.3, 8, 500) if solver == "adagrad" else (0.1, 8, 1500)
+    if (solver, penalty) == ("sgd", "ti"):  # the others diverge or die out at so high a rate
+        rate, batch = 0.3, 16
     found = {}
     for name in (exact, solver):
         fits = [

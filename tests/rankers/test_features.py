@@ -84,7 +84,7 @@ def test_pairwise_losses_fit_the_machine_of_recsys_fm(loss, liked):
     A = np.array([unit(row) for row in half.toarray()])
     X = np.hstack([A[users], np.eye(8)[items]])
     model = FactorizationMachineClassifier(
-        degree=3, n_components=2, alpha=1e-3, beta=1e-3, loss=loss, solver="adagrad", max_iter=3,
+        degree=3, n_components=2, alpha=1e-3, beta=1e-3, loss=loss, solver="adagrad", max_iter=3, tol=0.0,
         batch_size=8, random_state=0,
     ).fit(X, labels)  # fmt: skip
     rows = np.array([unit((row > 0) * 1.0) for row in R.toarray()])
@@ -251,3 +251,11 @@ def test_wrong_user_features_are_refused(tastes):
         make_ranker("fm").set_user_features(F[:7]).fit(R)
     with pytest.raises(InputError, match="user_features hold NaN or infinity"):
         make_ranker("fm").set_user_features(F + np.inf)
+
+
+def test_features_with_duplicate_entries_are_summed_in_a_copy():
+    from recsys.rankers.features import FM
+
+    double = sp.csr_matrix((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), (2, 2))
+    kept = FM().set_item_features(double).item_features_
+    assert double.nnz == 4 and kept.nnz == 2 and kept.toarray().tolist() == [[2, 0], [0, 2]]
