@@ -66,7 +66,7 @@ def test_the_wheel_works_outside_the_clone_with_a_read_only_cache(tmp_path):
     (site / "dependencies.pth").write_text("\n".join(ours) + "\n")
     cache = tmp_path / "cache"  # a file: no folder can be made under it, whoever runs this
     cache.write_text("")
-    env = {k: v for k, v in os.environ.items() if k != "RECSYS_DATA"}
+    env = {k: v for k, v in os.environ.items() if k not in ("RECSYS_DATA", "PYTHONPATH")}
     env |= {"NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
     where = run(
         tmp_path / "env" / "bin" / "python",
