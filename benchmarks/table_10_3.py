@@ -142,7 +142,7 @@ def choose(validated: dict[str, dict[str, float]]) -> str:
 
 
 def path(name: str, method: str) -> Path:
-    return CELLS / f"{name}-{''.join(c for c in method.lower() if c.isalnum())}.json"
+    return CELLS / f"{name}-{''.join(c for c in method.lower() if c.isascii() and c.isalnum())}.json"
 
 
 def run(data: Interactions, protocol: str, method: str, specs: list[str], again: bool = False) -> dict:
@@ -361,6 +361,7 @@ def main() -> None:
         for method in options.method or list(SETTINGS):
             run(data, PROTOCOL.get(name, "half-profile"), method, specs_of(name, method), options.again)
             report()
+    report()
 
 
 if __name__ == "__main__":
