@@ -86,8 +86,9 @@ PRINTED = {
     "movielens-1m": (0.875, 0.861, 0.877, 0.874, 0.896, 0.893, 0.895, 0.892, 0.895),
     "movielens": None,
 }
-# Which half is "the first": the thesis does not say. The divisions that its author published halve Ciao in
-# the order of the file, which is that of the movies, and Jester in one fixed order of the jokes that is not
+# Which half is "the first": the thesis does not say. The divisions that its author published in part
+# (github.com/makgyver/pyros, datasets/) halve Ciao in the order of the file, which is that of the movies,
+# FilmTrust in another, and Jester, where profiles are long, in one fixed order of the jokes that is not
 # known: the file's (by number) is the nearest thing, and `orders` says how much depends on it. On MovieLens
 # 1M the order in time gives the printed figures.
 PROTOCOL = {
@@ -207,16 +208,16 @@ TIES = (
     "published code ranks equal scores by the item's number."
 )
 SCALE = (
-    "what its β is measured in is not known: a larger one does better (next row), as would a loss that is "
-    "divided by the number of users."
+    "what its β is measured in is not known (counts here; the next row has larger ones, as a loss divided by "
+    "the number of users would)."
 )
 STEPS = (
     "the thesis gives it a learning rate, that is gradient steps; here it is alternating least squares."
 )
 COLD = "12% of what is tested are items nobody in training has, and the thesis does not say where they rank."
 ORDER = (
-    "the author's division halves all profiles in one order of the jokes, neither the file's nor known; "
-    "on the first fold {}."
+    "the author's division (one fold of it is public) halves most profiles in one order of the jokes, neither "
+    "the file's nor known; on our first fold this model has {}."
 )
 ORDERS = {  # the model of `orders` that stands for a method
     "MSDw": "msdw", "WRMF": "als", "SLIM": "slim", "ECF-OMD": "ecf-omd", "HP": "cf-komd:kernel=hp",
