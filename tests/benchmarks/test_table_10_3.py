@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from benchmarks import bpr, table_10_3
 from benchmarks.bpr import UniformBPR
+from benchmarks.lab import common
 from recsys.data import Interactions, split
 
 PROFILES = st.lists(
@@ -108,6 +109,38 @@ def test_an_interrupted_cell_goes_on_and_ends_as_an_uninterrupted_one(tmp_path, 
     # other data under the same name are not mixed in
     other = table_10_3.run(make([[u, u + 1, u + 2] for u in range(9)]), "half-profile", "MSDw", specs)
     assert other["users"] == 9 and len(calls) == 7 + 14 + 20
+
+
+def test_the_report_is_written_from_the_cells_alone(tmp_path, monkeypatch):
+    """A finished and an unfinished cell: figures of the first, "not run" for the second, degrees of mD."""
+    for module in (table_10_3, common):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(table_10_3, "CELLS", tmp_path / "cells")
+    specs = table_10_3.SETTINGS["mD"]
+    value = {spec: 0.5 + k / 100 for k, spec in enumerate(specs)}
+
+    def cell(name, folds):
+        part = {
+            str(f): {s: {"auc": value[s], "ndcg@10": 0.25} for s in specs} for f in range(1, folds + 1)
+        }
+        head = {"dataset": name, "users": 5, "items": 6, "interactions": 7, "protocol": "half-profile"}
+        table_10_3.write(table_10_3.path(name, "mD"), head | {"validated": part, "tested": part})
+
+    cell("filmtrust", 5)
+    cell("jester", 4)
+    monkeypatch.setattr("sys.argv", ["table_10_3", "--report"])
+    table_10_3.main()
+    text = (tmp_path / "table_10_3.md").read_text()
+    best = max(value.values())
+    film, jester = text.split("## filmtrust")[1].split("## jester")
+    assert (
+        f"| {best:.4f} ±0.0000 | 0.2500 | {best:.4f} (`kernel=md,degree=500,unrated=mean`) | 0.971 |"
+        in film
+    )
+    assert f"- mD ({best - 0.971:+.3f}): no reason found." in film and "| mD | not run |" in jester
+    rows = (tmp_path / "figure_10_8.csv").read_text().splitlines()
+    assert rows[1] == "filmtrust,2,kernel,0.5,0,0.25" and len(rows) == 1 + len(specs)
+    assert not (tmp_path / "figure_10_7.csv").exists()
 
 
 def test_wrmf_has_the_confidence_that_the_thesis_writes(planted):
