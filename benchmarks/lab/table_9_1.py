@@ -122,15 +122,18 @@ def table_9_1(again: list[str]) -> None:
 
 
 def summarise(tables: list[str], labels: tuple[str, ...], columns: tuple[str, ...]) -> None:
+    """Write the means over those splits that all methods have been run on."""
     rows = read_csv("table_9_1_runs")
     rows.sort(key=lambda r: (tables.index(r["table"]), int(r["seed"]), labels.index(r["method"])))
     write_csv("table_9_1_runs", columns, [list(row.values()) for row in rows])
     out = []
     for name in tables:
-        for k, label in enumerate(labels):
-            mine = [row for row in rows if row["table"] == name and row["method"] == label]
-            if not mine:
-                continue
+        seeds = [{r["seed"] for r in rows if (r["table"], r["method"]) == (name, x)} for x in labels]
+        common = set.intersection(*seeds)
+        for k, label in enumerate(labels if common else ()):
+            mine = [
+                r for r in rows if (r["table"], r["method"]) == (name, label) and r["seed"] in common
+            ]
             auc, ratio, seconds = (
                 np.array([float(row[key]) for row in mine]) for key in ("auc", "ratio", "seconds")
             )
