@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import comb, lcm, log
@@ -176,7 +178,9 @@ def normalized(K: ArrayLike) -> NDArray[np.float64]:
     return out
 
 
-def mc_decomposition(kernel: Kernel, m: int) -> NDArray[np.float64]:
+def mc_decomposition(
+    kernel: Kernel | Expression | Callable[..., ArrayLike], m: int
+) -> NDArray[np.float64]:
     """Return g(m, s) ≥ 0 with κ(x, z) = Σ_s g(m, s)·κ̃_mC^s(x, z) for vectors of m ones.
 
     A function f of ⟨x,z⟩ on 0…m is Σ_s Δ^s f(0)·C(⟨x,z⟩, s), with forward differences Δ; the
@@ -237,9 +241,8 @@ def _differences(kernel: Kernel | Expression, m: int, f: list[Fraction]) -> NDAr
     for s in range(m + 1):
         coefficient = Fraction(row[0] * comb(m, s), below)
         if coefficient < 0:
-            raise FitError(
-                f"{kernel} has coefficient {float(coefficient):.3g} at degree {s}: no dot-product kernel"
-            )
+            size = Decimal(coefficient.numerator) / Decimal(coefficient.denominator)
+            raise FitError(f"{kernel} has coefficient {size:.3g} at degree {s}: no dot-product kernel")
         try:
             out[s] = float(coefficient)
         except OverflowError:
@@ -264,14 +267,15 @@ def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]
         raise InputError(f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m")
     if largest == 0.0:
         return np.zeros(m + 1)
+    f = f / largest
     design = np.array([[comb(k, s) / comb(m, s) for s in range(m + 1)] for k in range(m + 1)])
     error = np.inf
     # Relative to itself first; a function may also compute small values as differences of large ones.
-    for weight in (1.0 / np.maximum(np.abs(f), 1e-16 * largest), np.full(m + 1, 1.0 / largest)):
+    for weight in (1.0 / np.maximum(np.abs(f), 1e-16), np.ones(m + 1)):
         g, _ = nnls(design * weight[:, None], f * weight, maxiter=1000 * (m + 1))
-        error = min(error, float(np.abs(design @ g - f).max()) / largest)
+        error = min(error, float(np.abs(design @ g - f).max()))
         if error <= 1e-10:
-            return g
+            return g * largest
     raise FitError(
         f"{kernel} is no dot-product kernel: sums of mC-kernels with coefficients of at least 0 "
         f"miss it by {error:.2g} of its largest value"

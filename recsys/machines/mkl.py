@@ -379,9 +379,9 @@ class RMKL(GRAM):
     Source: Do, Kalousis, Woznica and Hilario 2009. Slack is the cheaper the larger Σ μ_r R_r², so
     that between kernels of one margin the program takes the larger radius.
 
-    In Polato's Table 9.1 the row of this name is that of equal weights to a few hundredths. The
-    authors' published program explains it: it puts Σ_r μ_r K_r for K_r into the derivative for
-    μ_r, so that all derivatives are equal but for R_r², and the weights hardly move.
+    The row of this name in Polato's Table 9.1 is another: on kr-vs-kp, primary-tumor, spect and
+    tic-tac-toe its ratios are those of equal weights to 0.3%. The authors' published program puts
+    Σ_r μ_r K_r for K_r into the derivative for μ_r, so that all derivatives are equal but for R_r².
     """
 
     def __init__(
