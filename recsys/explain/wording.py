@@ -129,8 +129,8 @@ def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
     ]
     if found.tested:
         lines.append(
-            f"Learned without {found.tested:,} of these {found.profile:,}, of which {found.tested_hits:,} "
-            f"{_follow(found.tested_hits)} it."
+            f"Learned without {found.tested:,} of these {found.profile:,}, of which "
+            f"{found.tested_hits:,} {_follow(found.tested_hits)} it."
         )
     return lines
 
