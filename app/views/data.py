@@ -190,9 +190,7 @@ def show(catalogue: state.Catalogue, found: Profile) -> None:
         column.altair_chart(
             charts.lines(tail(counts, law), "rank", "likes", "line", log=True), width="stretch"
         )
-        power = 0.0 - round(law.exponent, 2) + 0.0  # never −0.00
-        fit = f"likes ≈ {law.scale:.0f} · rank^({power:.2f}), R² {law.r_squared:.2f}"
-        column.caption(f"{what}: {fit} on log axes")
+        column.caption(f"{what}: {formula(law)} on log axes")
     st.subheader("Density of the item kernel")
     st.dataframe(
         pd.DataFrame(
@@ -208,6 +206,12 @@ def show(catalogue: state.Catalogue, found: Profile) -> None:
         "The estimate assumes likes spread evenly. "
         "A denser kernel than estimated tells of a few very active users."
     )
+
+
+def formula(law: PowerLaw) -> str:
+    """Return a fitted power law as text; an exponent that rounds to 0 has no sign."""
+    power = 0.0 - round(law.exponent, 2)
+    return f"likes ≈ {law.scale:.0f} · rank^({power + 0.0:.2f}), R² {law.r_squared:.2f}"
 
 
 def tail(counts: np.ndarray, law: PowerLaw) -> pd.DataFrame:

@@ -124,7 +124,8 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
         st.altair_chart(charts.similarities(names, values), width="stretch")
         st.caption("Bars are similarities; this model has no exact shares.")
         return
-    rows = [("base", "base", found.base)]
+    # What rounding leaves is no bar.
+    rows = [("base", "base", found.base)] if abs(found.base) > 1e-6 * abs(found.score) else []
     rows += [(name, "part", value) for name, (_, value) in zip(names, found.items, strict=True)]
     if found.unlisted:
         rows.append((counted(found.unlisted, "other " + catalogue.word + " item"), "part", found.others))
@@ -132,7 +133,7 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
     st.altair_chart(charts.waterfall(rows), width="stretch")
     st.caption(
         "Each bar is what an item adds to the score, in the score's own units, not a share of it. "
-        "The base is what no item of the profile accounts for."
+        "A base is what no item of the profile accounts for."
     )
 
 

@@ -129,8 +129,8 @@ def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
     ]
     if found.tested:
         lines.append(
-            f"Learned without {found.tested:,} of yours, of which {found.tested_hits:,} "
-            f"{_follow(found.tested_hits)} it."
+            f"Learned without {found.tested:,} of these {found.profile:,}, of which "
+            f"{found.tested_hits:,} {_follow(found.tested_hits)} it."
         )
     return lines
 
@@ -201,7 +201,7 @@ def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
         way = "falls" if fall >= 0 else "rises"
         lines.append(
             f"This model is not additive: without {names[k]} the score {way} by {abs(fall):.4f}, while "
-            f"its bar is {share:+.4f}, because what the others add changes with it."
+            f"it adds {share:+.4f} now, because what the others add changes with it."
         )
     return lines
 

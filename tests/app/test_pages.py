@@ -411,3 +411,24 @@ def test_popularity_has_a_unit():
     settle(at)
     values = {m.label: m.value for m in at.metric}
     assert "." not in values["score: people who have it"]
+
+
+@pytest.mark.parametrize(
+    ("exponent", "told"),
+    [(0.7, "rank^(-0.70)"), (-0.001, "rank^(0.00)"), (0.001, "rank^(0.00)"), (-0.5, "rank^(0.50)")],
+)
+def test_a_power_law_reads_as_one(exponent, told):
+    from app.views import data
+    from recsys.data.profile import PowerLaw
+
+    assert told in data.formula(PowerLaw(exponent=exponent, scale=10.0, r_squared=0.9))
+
+
+def test_a_waterfall_ends_at_the_score():
+    from app import charts
+
+    rows = [("base", "base", 0.5), ("a", "part", 0.4), ("b", "part", -0.2), ("score", "score", 0.7)]
+    frame = charts.waterfall(rows).data
+    assert frame["from"].tolist() == pytest.approx([0.0, 0.5, 0.9, 0.0])
+    assert frame["to"].tolist() == pytest.approx([0.5, 0.9, 0.7, 0.7])
+    assert frame["kind"].tolist() == ["base", "for", "against", "score"]

@@ -34,7 +34,7 @@ TASTE = re.compile(
     r"([\d,]+) of the ([\d,]+) items? you liked follows? it, and ([\d,]+) of all ([\d,]+) \(([^)]+)\)\. "
     r"It leaves ([\d,]+) of the ([\d,]+) items? that could be recommended\."
 )
-TESTED = re.compile(r"Learned without ([\d,]+) of yours, of which ([\d,]+) follows? it\.")
+TESTED = re.compile(r"Learned without ([\d,]+) of these ([\d,]+), of which ([\d,]+) follows? it\.")
 HERE = re.compile(
     r"([\d,]+) of the ([\d,]+) in this list follows? it(?: \(marked \*\))?; of the ([\d,]+) other items that "
     r"could be recommended, ([\d,]+)\."
@@ -134,8 +134,10 @@ def test_what_is_said_of_a_taste_is_counted_right(case, tastes):
         assert told is not None, lines[0]
         counted = [len(inside & mine), len(mine), len(inside), R.shape[1]]
         assert numbers(told.group(1, 2, 3, 4, 6, 7)) == [*counted, len(inside & open_to), len(open_to)]
+        aside = np.random.default_rng(user).permutation(sorted(mine))[: round(0.3 * len(mine))]
+        assert (rule.tested, rule.tested_hits) == (len(aside), len(inside & set(aside.tolist())))
         assert inside & open_to, "a rule that leaves nothing is shown"
-        assert numbers(TESTED.fullmatch(lines[1]).groups()) == [rule.tested, rule.tested_hits]
+        assert numbers(TESTED.fullmatch(lines[1]).groups()) == [rule.tested, len(mine), rule.tested_hits]
         low = binomtest(len(inside & mine), len(mine), alternative="greater").proportion_ci(0.95).low
         assert low > len(inside - mine) / (R.shape[1] - len(mine))
         ranked, _ = model.recommend(user, R[user], N=R.shape[1], items=free)
