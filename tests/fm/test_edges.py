@@ -174,18 +174,20 @@ def ratings(data_dir):
 
 
 @pytest.mark.slow
-def test_the_order_in_which_columns_are_given_decides_nothing(ratings):
+def test_no_order_in_which_columns_are_given_hides_the_interactions(ratings):
+    """Visited as given, the frequent columns first leave none of them: the ids are never needed."""
     X, y = ratings[:2]
     counts = np.bincount(X.indices, minlength=X.shape[1])
     kw = {"penalty": "ti", "gamma": 8e-5, "beta": 1e-5, "alpha": 1e-5, "n_components": 8}
     kw |= {"init_scale": 0.01, "max_iter": 8, "tol": 0.0}
-    frequent_first = np.argsort(-counts, kind="stable")
     found = []
-    for columns in (np.arange(X.shape[1]), frequent_first):
+    by_count = np.argsort(counts, kind="stable")
+    for columns in (np.arange(X.shape[1]), by_count[::-1], by_count):
         model = FactorizationMachineRegressor(**kw).fit(X[:, columns], y)
         found.append((model.history_[-1]["objective"], model.n_used_interactions_))
-    assert found[1][0] == pytest.approx(found[0][0], rel=0.005)
-    assert 0.5 * found[0][1] < found[1][1] < 2 * found[0][1] and found[1][1] > 0, found
+    objectives, counts = zip(*found, strict=True)
+    assert max(objectives) < 1.005 * min(objectives), found
+    assert min(counts) > 0.1 * max(counts), found
 
 
 # ---- large scales, and where 1 + p x is 0
