@@ -111,6 +111,12 @@ def test_an_interrupted_cell_goes_on_and_ends_as_an_uninterrupted_one(tmp_path, 
     assert other["users"] == 9 and len(calls) == 7 + 14 + 20
 
 
+def test_ties_are_broken_by_the_second_key_only():
+    scores = np.array([[0.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]], dtype=np.float32)
+    ranks = table_10_3.in_two_keys(scores, np.array([5.0, 1.0, 3.0, 3.0]))
+    assert ranks.tolist() == [[1, 3, 0, 2], [2, 0, 1, 1]]
+
+
 def test_the_report_is_written_from_the_cells_alone(tmp_path, monkeypatch):
     """A finished and an unfinished cell: figures of the first, "not run" for the second, degrees of mD."""
     for module in (table_10_3, common):
