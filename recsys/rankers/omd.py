@@ -44,6 +44,7 @@ class KernelRanker(SavedRanker):
     classes_: NDArray[np.int32]
     table_: NDArray[np.float64]
     offsets_: NDArray[np.float64]
+    dtype_: str
     row_sums_: NDArray[np.float64]
     memory: Any = None
 
@@ -66,10 +67,12 @@ class KernelRanker(SavedRanker):
         offsets: NDArray[np.float64] | None = None,
     ) -> None:
         """Keep a Gram matrix of either form, and nothing of an earlier fit."""
-        for name in ("gram_", "correction_", "classes_", "table_", "offsets_"):
+        for name in ("gram_", "correction_", "classes_", "table_", "offsets_", "dtype_"):
             vars(self).pop(name, None)
         if offsets is not None:
             self.offsets_ = offsets
+            kept = gram.correction if isinstance(gram, StructuredGram) else gram
+            self.dtype_ = str(kept.dtype)
         if isinstance(gram, StructuredGram):
             self.correction_, self.classes_, self.table_ = gram.correction, gram.classes, gram.table
             self.row_sums_ = gram.row_sums()
@@ -115,20 +118,19 @@ class KernelRanker(SavedRanker):
     def _check_state(self) -> None:
         m = self.n_items_
         expect("row_sums_", self.row_sums_, (m,), np.float64)
-        kinds: list[Any] = [np.dtype(np.float32)]
+        kind: type = np.float32
         if hasattr(self, "offsets_"):
             expect("offsets_", self.offsets_, (m,), np.float64)
-            kinds.append(np.dtype(np.float64))
+            kind = {"float32": np.float32, "float64": np.float64}[self.dtype_]
         if hasattr(self, "gram_"):
-            wide = getattr(self.gram_, "dtype", None) == np.float64 and len(kinds) == 2
-            expect("gram_", self.gram_, (m, m), np.float64 if wide else np.float32)
+            expect("gram_", self.gram_, (m, m), kind)
             return
         size = len(self.table_)
         expect("table_", self.table_, (size, size), np.float64)
         expect("classes_", self.classes_, (m,), np.int32)
         if self.classes_.min() < 0 or self.classes_.max() >= size:
             raise ValueError("classes_ leaves its table")
-        if self.correction_.shape != (m, m) or self.correction_.dtype not in kinds:
+        if self.correction_.shape != (m, m) or self.correction_.dtype != kind:
             raise ValueError("correction_ does not fit the items")
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
-from recsys.kernels import item_gram, list_kernels, make_kernel, spectral_ratio
+from recsys.kernels import list_kernels, make_kernel, spectral_ratio
 from recsys.kernels.structured import cooccurrence, pair_lengths, structured_gram
 from recsys.rankers import _structured
 from recsys.rankers._structured import parse_memory
@@ -100,6 +100,7 @@ def always_structured(monkeypatch):
 SPECS = [
     {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"}, {"q": "mean"},
     {"kernel": "md", "degree": 5, "unrated": "mean"}, {"kernel": "mdnf", "d": 2, "c": 2},
+    {"kernel": "md", "degree": 30},
 ]  # fmt: skip
 
 
@@ -108,15 +109,10 @@ def test_cf_komd_is_the_same_in_either_form(params, always_structured, tmp_path)
     R = data(5, users=60, items=40, density=0.4)
     sparse = make_ranker("cf-komd", **params).fit(R)
     assert not hasattr(sparse, "gram_")
-    dense = make_ranker("cf-komd", **params)
-    dense._check_parameters()
-    dense.gram_ = item_gram(R, dense._kernel())
-    dense.row_sums_ = dense.gram_.sum(axis=1, dtype=np.float64)
-    dense.n_users_, dense.n_items_, dense.popularity_ = (
-        sparse.n_users_,
-        sparse.n_items_,
-        sparse.popularity_,
-    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("recsys.rankers.omd.prefers_dense", lambda liked, budget: True)
+        dense = make_ranker("cf-komd", **params).fit(R)
+    assert hasattr(dense, "gram_") and hasattr(dense, "offsets_") is hasattr(sparse, "offsets_")
     users = np.arange(60)
     np.testing.assert_allclose(sparse.scores(users, R), dense.scores(users, R), atol=2e-5)
     alone = np.vstack([sparse.scores(u, R[u]) for u in range(0, 60, 9)])

@@ -59,7 +59,7 @@ def test_centred_values_equal_whole_numbers_in_their_own_size(name, params):
                 (gram[i, j], size),
                 (with_table.sub([i], [j])[0, 0], max(size, correction)),
             ):
-                assert exact.gap(found, expected) <= resolution * of, (i, j)
+                assert exact.gap(found, expected) <= resolution * of + 1e-190, (i, j)
 
 
 @pytest.mark.parametrize("structured", [False, True])

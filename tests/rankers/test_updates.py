@@ -64,7 +64,7 @@ def test_counts_that_float32_has_lost_are_not_updated(liked):
     ranker = make_ranker("cf-komd").fit(liked)
     ranker.popularity_[0] = 2**22
     row = sp.csr_matrix((np.ones(1, np.float32), ([0], [0])), (1, liked.shape[1]))
-    with pytest.raises(InputError, match="over 4,194,304 users"):
+    with pytest.raises(InputError, match="than 4,194,304 users"):
         ranker.partial_fit(row)
 
 
