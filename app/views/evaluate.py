@@ -41,7 +41,7 @@ def page() -> None:
         protocol = one.selectbox("Protocol", list(PROTOCOLS))
         folds = two.number_input("Folds", 1, 10, 2, help="Only the half-profile protocols have several.")
         seed = three.number_input("Seed", 0, 10_000, 0)
-        metrics = st.multiselect("Metrics", METRICS, ["auc", "ndcg@10", "novelty@10"])
+        metrics = st.multiselect("Metrics", METRICS, ["auc", "ndcg@10", "map@10", "novelty@10"])
         pressed = st.form_submit_button("Run", type="primary")
     specs = [*models, *([more.strip()] if more.strip() else [])]
     if pressed:
