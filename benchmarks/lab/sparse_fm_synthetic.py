@@ -57,7 +57,7 @@ TUNED_AT = 500
 RUNS = {
     200: (3, 1),
     500: (5, 2),
-    1000: (5, 1),
+    1000: (5, 2),
 }  # N: test datasets, first P's (others than SELECTING: 3, 1)
 COLUMNS = ("stage", "setting", "method", "gamma", "beta", "N", "data", "seed", "error", "f1", "success")
 
@@ -132,8 +132,9 @@ class Study:
             )
             model = make(method, gamma, beta, seed, self.epochs).fit(planted.X, planted.y)
             found = recovery(planted.W, parameters(model))
-            self.done[shown] = (found.error, found.f1, float(found.success))
-            self._write((*shown, f"{found.error:.6g}", f"{found.f1:.6g}", int(found.success)))
+            kept = (f"{found.error:.6g}", f"{found.f1:.6g}", str(int(found.success)))
+            self._write((*shown, *kept))
+            self.done[shown] = (float(kept[0]), float(kept[1]), float(kept[2]))  # as read again
         return self.done[shown]
 
     def tune(self, setting: str, method: str, grid: Any = None, n: int = TUNED_AT) -> dict[Any, Any]:
