@@ -7,9 +7,12 @@ it stays finite), the AUC of an SVM with a validated C on the held-out part. Of 
 rows a random 1,000 are used.
 
 The thesis reads from its figure that a small ratio goes with a high AUC. The last columns of
-`figure_8_3_choice.csv` say where that holds: Spearman's ρ of ratio and AUC over the thirty
-(negative where it does), and "no" where ρ is above 0. ρ says nothing of how far the AUCs lie
-apart; `behind` does: what the kernel of the smallest ratio lacks to the best.
+`figure_8_3_choice.csv` say where that holds: Spearman's ρ of ratio and AUC over the thirty,
+"yes" where it is below 0 and "no" where it is above 0 (each at the 5% level), "not told apart"
+elsewhere. ρ says nothing of how far the AUCs lie apart; `behind` does: what the kernel of the
+smallest ratio lacks to the best. In the file as it stands the claim is turned round on promoters,
+is not told apart on house-votes, primary-tumor and spect, and on monks-2 it holds for the ranks
+while the chosen kernel is 24 points behind the best.
 """
 
 from __future__ import annotations
@@ -101,8 +104,9 @@ def draw() -> None:
         mine = [row for row in found if row[0] == name and row[1] >= 0]
         linear = next(row for row in found if row[0] == name and row[1] < 0)
         pick, best = min(mine, key=lambda row: row[3]), max(mine, key=lambda row: row[4])
-        rho = float(spearmanr([row[3] for row in mine], [row[4] for row in mine]).statistic)
-        holds = "yes" if rho < 0 else "no"
+        test = spearmanr([row[3] for row in mine], [row[4] for row in mine])
+        rho = float(test.statistic)
+        holds = "not told apart" if test.pvalue > 0.05 else "yes" if rho < 0 else "no"
         behind = best[4] - pick[4]
         chosen.append((name, pick[2], pick[3], pick[4], best[4], behind, linear[4], rho, holds))
         axis.plot([row[3] for row in mine], [row[4] for row in mine], "o", color="#0072B2")
