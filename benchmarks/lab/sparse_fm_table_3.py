@@ -31,6 +31,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.lab.common import finished, write_csv
+from benchmarks.lab.sparse_fm_synthetic import so_many_epochs
 from recsys import FitError
 from recsys.data import load_dataset
 from recsys.data._sources import ML100K_GENRES
@@ -239,7 +240,8 @@ class Divisions:
 def movielens_tables(splits: int, methods: Sequence[str], solver: str, epochs: int) -> None:
     study = Divisions(solver, epochs)
     for split in range(splits):
-        study.run(split, methods)
+        with so_many_epochs():
+            study.run(split, methods)
         write_csv(
             "sparse_fm_table_3_movielens",
             ("table", "method", "printed", "printed_interactions", "rmse", "std", "interactions", "below_linear", "splits"),
@@ -312,6 +314,7 @@ if __name__ == "__main__":
     parser.add_argument("--epochs", type=int, default=60)
     given = parser.parse_args()
     if "a9a" in given.data:
-        a9a_tables()
+        with so_many_epochs():
+            a9a_tables()
     if "movielens" in given.data:
         movielens_tables(given.splits, given.method or list(SOLVER), given.solver, given.epochs)
