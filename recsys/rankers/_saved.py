@@ -170,12 +170,11 @@ def make_ranker(name: str, **params: Any) -> SavedRanker:
 def _own_name(name: str, error: InputError, extras: dict[str, Any], known: list[str]) -> InputError:
     """Return an error that names the ranker's own parameters where a key went on to what lacks it."""
     for key in extras:
-        if f"has no parameter {key!r}" not in str(error):
-            continue
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
         if near:
             return InputError(f"ranker {name!r} has no parameter {key!r}: did you mean {near[0]!r}?")
-        return InputError(f"{error}; ranker {name!r} itself takes {', '.join(known)}")
+        if f"has no parameter {key!r}" in str(error):
+            return InputError(f"{error}; ranker {name!r} itself takes {', '.join(known)}")
     return error
 
 

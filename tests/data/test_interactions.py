@@ -125,7 +125,7 @@ def test_the_latest_of_a_repeated_pair_is_kept_by_datetime_too():
     data = Interactions.from_ids(
         ["a", "a"], ["x", "x"], [1, 5], np.array(["2021-01-01", "2020-01-01"], "datetime64[D]")
     )
-    assert data.rating.tolist() == [1.0] and "1 repeated pairs merged" in data.notes[0]
+    assert data.rating.tolist() == [1.0] and "1 repeated pair merged" in data.notes[0]
 
 
 BAD_IDS = {

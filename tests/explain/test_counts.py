@@ -23,6 +23,7 @@ from recsys.explain import (
 )
 from recsys.explain.attributes import Attributes
 from recsys.explain.reasons import Change, Reasons, WhatIf
+from recsys.topn import all_but
 from tests.reference import counts as ref
 
 PEOPLE = re.compile(
@@ -140,7 +141,8 @@ def test_what_is_said_of_a_taste_is_counted_right(case, tastes):
         assert numbers(TESTED.fullmatch(lines[1]).groups()) == [rule.tested, len(mine), rule.tested_hits]
         low = binomtest(len(inside & mine), len(mine), alternative="greater").proportion_ci(0.95).low
         assert low > len(inside - mine) / (R.shape[1] - len(mine))
-        ranked, _ = model.recommend(user, R[user], N=R.shape[1], items=free)
+        taken = all_but(R.shape[1], free)
+        ranked, _ = model.recommend(user, R[user], N=R.shape[1], filter_items=taken)
         assert set(ranked.tolist()) == open_to
         how = following(rule.rule, attributes, ranked, ranked[:10])
         here, first = (
