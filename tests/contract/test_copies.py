@@ -59,7 +59,7 @@ def found_rule(search):
 
 
 def one_machine():
-    model = FactorizationMachineRegressor(max_iter=2)
+    model = FactorizationMachineRegressor(max_iter=2, tol=0.0)
     return model.fit(sp.csr_matrix(np.eye(6)), np.arange(6.0))
 
 
