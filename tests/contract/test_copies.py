@@ -126,6 +126,8 @@ def same(one, other):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
         return list(one) == list(other) and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, np.random.RandomState):
+        return same(one.get_state(legacy=False), other.get_state(legacy=False))
     if callable(one) and not hasattr(one, "__dict__"):
         return True
     if dataclasses.is_dataclass(one) or hasattr(one, "__dict__"):
