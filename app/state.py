@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from app.jobs import Job, Jobs
 from recsys import make_ranker
-from recsys.data import Interactions, load_dataset
-from recsys.data.datasets import DATASETS
+from recsys.data import Interactions
+from recsys.datasets import load_dataset
+from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers import parse_spec, prepare
-from recsys.topn import all_but
+from recsys.utils.topn import all_but
 
 MODELS = (
     "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",

@@ -14,7 +14,7 @@ import time
 
 from benchmarks.lab.common import finished, write_csv
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.evaluation.significance import compare
 from recsys.rankers import parse_spec, prepare

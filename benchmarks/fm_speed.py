@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from benchmarks.lab.common import write_csv
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.fm import FactorizationMachineRegressor, PairEncoder
 
 

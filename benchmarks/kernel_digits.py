@@ -26,7 +26,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys import make_ranker
-from recsys.data import load_dataset, split
+from recsys.data import split
+from recsys.datasets import load_dataset
 from recsys.evaluation import metrics as M
 
 RESULTS = Path(__file__).parent / "results" / "kernel_digits.csv"

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from benchmarks.lab.common import figure, write_csv, write_png
 from recsys import InputError, make_ranker
-from recsys.data.generate import long_tail, planted_catalogue
+from recsys.datasets.synthetic import long_tail, planted_catalogue
 from recsys.evaluation import metrics as M
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.structured import cooccurrence, pair_lengths

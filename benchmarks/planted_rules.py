@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.lab.common import write_csv
 from recsys import make_ranker
-from recsys.data import load_dataset, planted_catalogue
+from recsys.datasets import load_dataset, planted_catalogue
 from recsys.explain import Rule, item_attributes, item_rule, reasons, taste_rule
 from recsys.explain.rule import tidy
 

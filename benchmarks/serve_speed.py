@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.lab.common import write_csv
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle
 
 CLIENTS = 16

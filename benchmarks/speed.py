@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 
 RESULTS = Path(__file__).parent / "results"
 SAMPLE = 60  # users whose programs cvxopt solves; its cost per user is what counts

@@ -34,7 +34,8 @@ import numpy as np
 from benchmarks.bpr import UniformBPR
 from benchmarks.lab.common import read_csv, write_csv
 from recsys import make_ranker
-from recsys.data import Fold, Interactions, load_dataset, split
+from recsys.data import Fold, Interactions, split
+from recsys.datasets import load_dataset
 from recsys.evaluation import metrics as M
 from recsys.rankers import parse_spec
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.fm import (
     AllSubsetsRegressor,
     FactorizationMachineRegressor,

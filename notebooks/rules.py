@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from recsys.data.tables import load_table
+from recsys.datasets.categorical import load_table
 from recsys.explain import agreement, genetic_search, search_rule, signed_weights
 from recsys.kernels import make_kernel
 from recsys.kernels.propositional import parse

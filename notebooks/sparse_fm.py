@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from recsys.fm import FactorizationMachineRegressor, planted_interactions, recovery
-from recsys.fm.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
+from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
 
 # %% [markdown]
 # The proximal operators (8.1): TI keeps features and drops interactions, CS drops features gradually.

@@ -8,8 +8,8 @@ import altair as alt
 import pandas as pd
 
 from recsys import make_ranker
-from recsys.data import load_dataset
-from recsys.data.profile import profile
+from recsys.data.statistics import profile
+from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.kernels import item_gram, make_kernel, spectral_ratio
 

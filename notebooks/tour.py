@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.explain import because, item_attributes, item_rule, reasons, taste_rule, wording
 

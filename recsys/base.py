@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_ids, check_integer, clean_matrix
 from recsys.errors import CapabilityError, InputError, NotFittedError
-from recsys.topn import LOWEST, Candidates, candidates, top_n
+from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
+from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 BLOCK_BYTES = 64_000_000
 

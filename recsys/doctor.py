@@ -14,7 +14,7 @@ import psutil
 from threadpoolctl import threadpool_info
 
 from recsys._jit import CACHE_DIR
-from recsys.data import planted_catalogue
+from recsys.datasets import planted_catalogue
 from recsys.evaluation import evaluate
 from recsys.rankers import list_rankers, make_ranker
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer, clean_matrix
 from recsys.errors import InputError
+from recsys.utils.validation import check_integer, clean_matrix
 
 Vectors = NDArray[np.float32]
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys.data import load_dataset, planted_catalogue
+from recsys.datasets import load_dataset, planted_catalogue
 from tests.checkout import untouched_checkout  # noqa: F401  (a fixture of every run)
 
 

@@ -23,7 +23,8 @@ warnings.simplefilter("ignore")
 import numpy as np
 import recsys
 from recsys import list_rankers, load_ranker, make_ranker
-from recsys.data import Interactions, load_dataset, read_interactions
+from recsys.data import Interactions, read_interactions
+from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 
 for pin in sys.argv[1:]:

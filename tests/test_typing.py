@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from recsys import CapabilityError, load_ranker, make_ranker
 from recsys.base import Explanation, Recommendations
-from recsys.data import Interactions, load_dataset, read_interactions, split
+from recsys.data import Interactions, read_interactions, split
+from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate
 from recsys.evaluation.metrics import auc, coverage, ndcg
 from recsys.explain import because, changes, reasons, similar, steer

@@ -15,8 +15,8 @@ import streamlit as st
 from app import charts, state
 from recsys import InputError
 from recsys.data import read_features, read_interactions
-from recsys.data.profile import PowerLaw, Profile, profile
 from recsys.data.readers import read_table
+from recsys.data.statistics import PowerLaw, Profile, profile
 from recsys.errors import counted
 
 MOST_BYTES = 200_000_000

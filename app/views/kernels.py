@@ -12,7 +12,7 @@ import streamlit as st
 from app import charts, state
 from app.views.data import clean, limited, spooled
 from recsys import InputError, make_ranker
-from recsys.data.tables import load_table, read_categorical
+from recsys.datasets.categorical import load_table, read_categorical
 from recsys.errors import counted
 from recsys.evaluation import evaluate
 from recsys.explain import measure_rule

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from recsys.data.tables import OneHot, list_tables, load_table
+from recsys.datasets.categorical import OneHot, list_tables, load_table
 from recsys.kernels import make_kernel
 
 RESULTS = Path(__file__).parent.parent / "results"

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import RESULTS, write_csv
-from recsys.data.graphs import load_graph
+from recsys.datasets.graphs import load_graph
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import split_pairs
 

@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import write_csv
-from recsys.data.graphs import load_graph
+from recsys.datasets.graphs import load_graph
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor, PolynomialNetworkRegressor
 from recsys.links import LinkSplit, LowRankBilinear, PairFactorizationMachine, split_pairs
 

@@ -19,7 +19,7 @@ from benchmarks.lab.common import (
     write_csv,
     write_png,
 )
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.kernels import make_kernel, spectral_ratio
 from recsys.kernels.recursions import degree_path
 

@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import finished, write_csv
-from recsys.data.graphs import Graph, load_graph
+from recsys.datasets.graphs import Graph, load_graph
 from recsys.links import (
     HONFM,
     ConcatDNN,

@@ -29,8 +29,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.lab import kernel_svm
 from benchmarks.lab.common import RESULTS, write_csv
-from recsys.data import load_dataset
-from recsys.data.graphs import load_graph
+from recsys.datasets import load_dataset
+from recsys.datasets.graphs import load_graph
 from recsys.features import (
     RandomKernelMap,
     SignedCirculantMap,

@@ -36,7 +36,7 @@ from recsys.fm import (
     planted_interactions,
     recovery,
 )
-from recsys.fm.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
+from recsys.optim.prox import prox_l1, prox_l21, prox_squared_l1, prox_squared_l21
 
 SETTINGS = {"interaction selection": (8, 10, 20), "feature selection": (1, 20, 80)}
 METHODS = {

@@ -33,8 +33,8 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.lab.common import finished, write_csv
 from benchmarks.lab.sparse_fm_synthetic import so_many_epochs
 from recsys import FitError
-from recsys.data import load_dataset
-from recsys.data._sources import ML100K_GENRES
+from recsys.datasets import load_dataset
+from recsys.datasets._sources import ML100K_GENRES
 from recsys.fm import FactorizationMachineRegressor
 
 PRINTED = {  # method: (3a, its interactions), (3b, its interactions)

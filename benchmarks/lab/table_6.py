@@ -23,7 +23,7 @@ from benchmarks.lab.common import (
     without,
     write_csv,
 )
-from recsys.data.tables import OneHot
+from recsys.datasets.categorical import OneHot
 
 KERNELS = ("linear", "rbf", "mc", "md", "mdnf", "mcnf", "c", "d", "dnf", "cnf")
 PRINTED = {

@@ -10,16 +10,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from recsys.checks import check_integer, check_real
 from recsys.cli import charts, terminal
 from recsys.cli.app import app
 from recsys.cli.options import Json
-from recsys.data.tables import OneHot, list_tables, load_table, read_categorical
+from recsys.datasets.categorical import OneHot, list_tables, load_table, read_categorical
 from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
 from recsys.kernels.gram import check_memory
 from recsys.rankers import parse_spec
+from recsys.utils.validation import check_integer, check_real
 
 TableFile = Annotated[
     Path | None,

@@ -11,7 +11,6 @@ import typer
 from numpy.typing import NDArray
 
 from recsys import links as models
-from recsys.checks import check_integer
 from recsys.cli import terminal
 from recsys.cli.app import app
 from recsys.cli.options import Json, Threads, use_threads
@@ -20,6 +19,7 @@ from recsys.errors import InputError
 from recsys.fm.encode import encode_table
 from recsys.rankers import parse_spec
 from recsys.registry import check_parameters, did_you_mean
+from recsys.utils.validation import check_integer
 
 MODELS: dict[str, Any] = {
     "low-rank-bilinear": models.LowRankBilinear, "bilinear": models.FactorizedBilinear,

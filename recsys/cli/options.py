@@ -9,10 +9,11 @@ from typing import Annotated
 import numba
 import typer
 
-from recsys.checks import check_integer
 from recsys.cli import terminal
-from recsys.data import PROTOCOLS, Interactions, load_dataset, read_features, read_interactions
+from recsys.data import PROTOCOLS, Interactions, read_features, read_interactions
+from recsys.datasets import load_dataset
 from recsys.errors import InputError
+from recsys.utils.validation import check_integer
 
 Protocol = Enum("Protocol", {name: name for name in PROTOCOLS}, type=str)  # type: ignore[misc]
 

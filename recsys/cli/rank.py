@@ -13,7 +13,6 @@ import scipy.sparse as sp
 import typer
 
 from recsys.base import Recommendations
-from recsys.checks import check_integer
 from recsys.cli import terminal
 from recsys.cli.app import app
 from recsys.cli.lists import COLUMNS, Line, write_lists
@@ -41,7 +40,8 @@ from recsys.errors import InputError, counted
 from recsys.explain import reasons, steer
 from recsys.explain import similar as similar_items
 from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
-from recsys.topn import all_but
+from recsys.utils.topn import all_but
+from recsys.utils.validation import check_integer
 
 USERS = 4096  # whose lists are held at once
 Only = Annotated[str | None, typer.Option("--items", help="Rank these item ids only: ID,ID.")]

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from recsys.checks import check_integer, check_real
 from recsys.cli import terminal
 from recsys.cli.app import app
 from recsys.cli.exits import leave_to_the_server
 from recsys.cli.options import RankerFile
 from recsys.errors import InputError
+from recsys.utils.validation import check_integer, check_real
 
 
 @app.command()

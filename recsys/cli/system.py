@@ -10,8 +10,8 @@ from recsys import doctor as health
 from recsys.cli import terminal
 from recsys.cli.app import app
 from recsys.cli.options import DataDir
-from recsys.data import list_datasets
-from recsys.data.datasets import DATASETS
+from recsys.datasets import list_datasets
+from recsys.datasets.base import DATASETS
 
 
 @app.command()

@@ -18,9 +18,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data.interactions import Interactions
-from recsys.data.streams import check_file, read_text
 from recsys.errors import InputError
 from recsys.registry import did_you_mean
+from recsys.utils.files import check_file, read_text
 
 USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
 ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId", "ItemId")

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_choice, check_integer
 from recsys.data.interactions import Interactions
 from recsys.errors import InputError
+from recsys.utils.validation import check_choice, check_integer
 
 PROTOCOLS = (
     "half-profile", "half-profile-time", "half-profile-file", "leave-one-out", "holdout", "temporal",

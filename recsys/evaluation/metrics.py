@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit, parallel
-from recsys.checks import check_choice, check_integer, clean_matrix
 from recsys.errors import InputError
 from recsys.registry import Registry
+from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
 METRICS: Registry[Metric] = Registry("metric")
 TIES = "expectation over all orders of tied items"

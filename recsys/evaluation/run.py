@@ -22,7 +22,7 @@ from recsys.data import Interactions, split
 from recsys.errors import InputError, counted
 from recsys.evaluation import metrics as M
 from recsys.evaluation.significance import Comparison, compare_all, holm, verdict
-from recsys.topn import candidates, top_n
+from recsys.utils.topn import candidates, top_n
 
 BLOCK_BYTES = 64_000_000
 Progress = Callable[[str, int, int], None]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
+from recsys.utils.validation import check_integer, check_real
 
 
 def list_diversity(similarity: ArrayLike) -> float:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.explain.rule import Rule, tidy
 from recsys.kernels.base import binary_rows
+from recsys.utils.validation import check_integer, check_real
 
 KEEP = 0.2
 ROUNDING = 1e-9  # of the sum of all absolute weights, within which two worths are one

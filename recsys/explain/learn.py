@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import train_test_split
 
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.explain.rule import Rule, agreement, signed_weights
 from recsys.explain.search import search_rule
 from recsys.machines import KOMD
+from recsys.utils.validation import check_integer, check_real
 
 # The hard margin reads an exact rule off clean data; with noise a softer one and clauses that
 # must earn more generalise better. Validation decides between them.

@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from recsys.checks import check_integer, clean_matrix
 from recsys.errors import InputError
 from recsys.kernels.gram import columns
+from recsys.utils.validation import check_integer, clean_matrix
 
 CONFIDENCE = 0.95
 Z = 1.0  # standard errors that a precision is lowered by while rules are compared

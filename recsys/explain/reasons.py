@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from recsys.base import Ranker
-from recsys.checks import check_ids, check_integer, clean_matrix
+from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score are told apart
 

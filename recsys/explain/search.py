@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_integer, check_real
 from recsys.explain.cover import best_clause, best_cover
 from recsys.explain.genetic import ROUNDING, Found, clean, merged
 from recsys.explain.rule import Rule, rule_weight, tidy
+from recsys.utils.validation import check_integer, check_real
 
 # What a unit of negative weight costs while clauses are collected, against one of positive.
 PENALTIES = (1.0, 3.0, 10.0, 100.0)

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.base import Ranker, Recommendations
-from recsys.checks import check_ids, check_integer, check_real, take_columns
 from recsys.errors import CapabilityError, InputError
 from recsys.explain.diversity import mmr
-from recsys.topn import all_but
+from recsys.utils.topn import all_but
+from recsys.utils.validation import check_ids, check_integer, check_real, take_columns
 
 POOL = 100  # of the best, from which a varied list is taken
 

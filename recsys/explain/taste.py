@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.checks import check_ids, check_integer, check_real
 from recsys.errors import InputError
 from recsys.explain.attributes import Attributes
 from recsys.explain.people import lower_bound
 from recsys.explain.rule import Rule, agreement, balanced
 from recsys.explain.search import search_rule
 from recsys.machines import KOMD
+from recsys.utils.validation import check_ids, check_integer, check_real
 
 OTHERS = 300  # sampled for the machine
 SHAPES = ((1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (1, 3))  # most clauses and literals of a candidate

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from recsys.checks import check_choice, check_integer
 from recsys.errors import InputError
 from recsys.features._bases import DISTRIBUTIONS, draw
 from recsys.features.maps import _Map
+from recsys.utils.validation import check_choice, check_integer
 
 
 class ItemsetMap(_Map):

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import PolynomialCountSketch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import InputError
 from recsys.features._bases import DISTRIBUTIONS, dense_map, draw, draw_sparse, newton, sparse_map
 from recsys.features._memory import check_fits
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 KERNELS = ("anova", "all-subsets")
 DENSE = "lower n_components, or use SparseRandomKernelMap or SubsampledRandomKernelMap"

@@ -16,13 +16,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import InputError
 from recsys.fm import _batch, _solvers
 from recsys.fm._losses import LOSSES, PAIRWISE, PENALTIES
 from recsys.fm._problem import Model, Problem, Shape
 from recsys.fm._record import Record
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 SOLVERS: dict[str, type[_solvers.Solver]] = {
     "cd": _solvers.CoordinateDescent, "block": _solvers.BlockDescent,

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
-from recsys.fm import prox
 from recsys.fm._losses import CURVATURE, mean_loss, symmetric_polynomials
 from recsys.fm._rows import (
     ALL_SUBSETS,
@@ -23,6 +22,7 @@ from recsys.fm._rows import (
     predict_rows_alone,
 )
 from recsys.fm._threads import threads_for
+from recsys.optim import prox
 
 Vector = NDArray[np.float64]
 ROWS = 1024  # from which a gradient is summed in several parts

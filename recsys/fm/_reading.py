@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from recsys.checks import check_integer
 from recsys.errors import FitError, InputError
+from recsys.utils.validation import check_integer
 
 BLOCK = 512
 

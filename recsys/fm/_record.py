@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from recsys.fm._order_weights import theta_step
 from recsys.fm._problem import Problem
-from recsys.fm._simplex import theta_step
 from recsys.fm._solvers import Solver
 
 TINY = 1e-12  # share of the objective of a model of nothing below which an objective is 0

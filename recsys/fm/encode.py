@@ -9,8 +9,8 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_choice, check_ids
 from recsys.errors import InputError
+from recsys.utils.validation import check_choice, check_ids
 
 SEPARATOR = "|"
 SKIPPED = ("title", "name", "url")

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from recsys.checks import check_choice, check_integer
 from recsys.errors import InputError
 from recsys.fm._base import Classifier, Regressor
 from recsys.fm._losses import symmetric_polynomials
 from recsys.fm._problem import Shape
 from recsys.fm._reading import Reading
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
+from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
     "AllSubsetsClassifier", "AllSubsetsRegressor", "FactorizationMachineClassifier",

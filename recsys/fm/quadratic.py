@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from recsys.checks import check_integer, check_real
+from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["SparseLowRankQuadratic"]
 

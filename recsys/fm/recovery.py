@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
+from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["Planted", "Recovery", "planted_interactions", "recovery"]
 

@@ -7,7 +7,6 @@ from math import comb
 
 import numpy as np
 
-from recsys.checks import check_integer
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.pairs import (
     AT_EMPTY,
@@ -22,6 +21,7 @@ from recsys.kernels.pairs import (
     Plan,
 )
 from recsys.kernels.whole import meeting
+from recsys.utils.validation import check_integer
 
 
 @dataclass(frozen=True)

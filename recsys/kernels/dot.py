@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from recsys.checks import check_integer, check_real
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.pairs import AT_EMPTY, LINEAR, POWER, RBF, TANIMOTO, Plan
+from recsys.utils.validation import check_integer, check_real
 
 NO_TABLE = np.zeros(1)
 

@@ -12,7 +12,6 @@ from math import comb
 
 import numpy as np
 
-from recsys.checks import check_integer
 from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.boolean import log_binomials, log_choices, signed_disjunctions
@@ -28,6 +27,7 @@ from recsys.kernels.pairs import (
     Plan,
 )
 from recsys.kernels.whole import Counting, meeting
+from recsys.utils.validation import check_integer
 
 LOG2 = float(np.log(2.0))
 

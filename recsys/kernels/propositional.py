@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_real
 from recsys.errors import InputError
 from recsys.kernels.base import binary_rows
+from recsys.utils.validation import check_real
 
 # Truth tables as y(0,0), y(0,1), y(1,0), y(1,1), by text form.
 OPERATORS = {

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_choice, check_integer
 from recsys.kernels.base import binary_rows
 from recsys.kernels.boolean import log_binomials, log_choices, shares_hit
+from recsys.utils.validation import check_choice, check_integer
 
 
 def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDArray[np.float64]]]:

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
-from recsys.checks import check_integer
 from recsys.errors import FitError, InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.dot import RBF_
 from recsys.kernels.propositional import Expression
-from recsys.qp import solve_simplex
+from recsys.optim.simplex_qp import solve_simplex
+from recsys.utils.validation import check_integer
 
 # Of the optimality conditions, relative to the mean diagonal: half-way to the square root's 1e-6.
 TOLERANCE = 1e-10

@@ -8,10 +8,10 @@ from math import comb
 
 import numpy as np
 
-from recsys.checks import check_integer, check_real
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.boolean import OneDegree, log_binomials
 from recsys.kernels.pairs import AT_EMPTY, CONJUNCTION, CONJUNCTION_L, Plan
+from recsys.utils.validation import check_integer, check_real
 
 NO_PAR = np.zeros(4)
 

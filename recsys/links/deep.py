@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.links._base import Array, LinkPredictor, Task
+from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["HONFM", "ConcatDNN", "PairDNN"]
 

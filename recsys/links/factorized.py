@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import FitError, InputError
 from recsys.fm import _cd
 from recsys.fm._losses import CURVATURE, LOSSES, mean_loss
 from recsys.fm._relational import Pairs, PairTerm, epoch, make_pairs, predict_pairs
 from recsys.links._base import Array, LinkPredictor, Task, check_symmetric
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
 

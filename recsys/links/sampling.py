@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 
-from recsys.checks import check_real
 from recsys.errors import InputError
+from recsys.utils.validation import check_real
 
 __all__ = [
     "LinkSplit",

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
-from recsys.checks import check_integer, check_real
 from recsys.features._memory import check_fits
 from recsys.links._base import Array, LinkPredictor, Task, check_symmetric
+from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]
 

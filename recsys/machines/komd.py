@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from recsys.checks import check_real
 from recsys.errors import InputError
 from recsys.kernels.spectral import margin_program
 from recsys.machines._grams import resolve, two_classes
+from recsys.utils.validation import check_real
 
 
 class KOMD(ClassifierMixin, BaseEstimator):

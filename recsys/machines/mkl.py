@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.kernels import make_kernel
 from recsys.kernels.spectral import margin_program, radius_program
 from recsys.machines._grams import Bank, resolve, two_classes
 from recsys.machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
+from recsys.utils.validation import check_integer, check_real
 
 # Soft margins are as small as 4/rows, of which this is still a small share.
 SOFT_TOLERANCE = 1e-9

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.checks import check_real
 from recsys.errors import InputError
 from recsys.kernels.spectral import TOLERANCE, Program, margin_program, radius_program
 from recsys.machines._grams import resolve
+from recsys.utils.validation import check_real
 
 SOLVER_TOLERANCE = 1e-7
 

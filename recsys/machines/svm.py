@@ -11,11 +11,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.validation import validate_data
 
-from recsys.checks import check_integer, check_real
 from recsys.errors import InputError
 from recsys.kernels.spectral import margin_program
 from recsys.machines._grams import two_classes
 from recsys.machines.komd import KOMD
+from recsys.utils.validation import check_integer, check_real
 
 COSTS = tuple(2.0**k for k in range(-5, 11, 3))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from recsys import store
 from recsys.rankers._bundle import Bundle, fit_bundle, load_bundle
 from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
 from recsys.rankers.prepare import prepare
+from recsys.utils import model_file
 
 
 def list_rankers() -> list[str]:
@@ -13,7 +13,7 @@ def list_rankers() -> list[str]:
     return RANKERS.names()
 
 
-def load_ranker(path: store.Target) -> SavedRanker:
+def load_ranker(path: model_file.Target) -> SavedRanker:
     """Read a ranker of any kind that `save` wrote, from a path or a file open for reading bytes.
 
     Raises

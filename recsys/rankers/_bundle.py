@@ -15,11 +15,11 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys import store
 from recsys.data import Interactions
 from recsys.errors import ModelFileError
 from recsys.rankers._saved import SavedRanker, read_ranker
 from recsys.rankers.prepare import prepare
+from recsys.utils import model_file
 
 TEXTS = ("user_ids", "item_ids", "titles")
 
@@ -42,7 +42,7 @@ class Bundle:
     titles: NDArray[np.object_]
     user_items: sp.csr_matrix
 
-    def save(self, path: store.Target) -> None:
+    def save(self, path: model_file.Target) -> None:
         """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
         arrays: dict[str, Any] = {f"catalogue.{key}": _pack(getattr(self, key)) for key in TEXTS}
         for part in ("data", "indices", "indptr"):
@@ -68,7 +68,7 @@ def fit_bundle(ranker: SavedRanker, data: Interactions, **options: Any) -> Bundl
     return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix)
 
 
-def load_bundle(path: store.Target) -> Bundle:
+def load_bundle(path: model_file.Target) -> Bundle:
     """Read what `Bundle.save` wrote, from a path or a file open for reading bytes.
 
     Raises
@@ -77,7 +77,7 @@ def load_bundle(path: store.Target) -> Bundle:
         If the file is damaged or forged, or holds a ranker without its catalogue.
     """
     ranker, arrays = read_ranker(path)
-    path = store.name_of(path)
+    path = model_file.name_of(path)
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")
     users, items = ranker.n_users_, ranker.n_items_
@@ -88,7 +88,7 @@ def load_bundle(path: store.Target) -> Bundle:
     for key in ("user_ids", "item_ids"):
         if pd.Index(texts[key]).has_duplicates:
             raise ModelFileError(f"{path}: {key} holds an id twice")
-    history = store.sparse(path, "history", arrays, (users, items))
+    history = model_file.sparse(path, "history", arrays, (users, items))
     if history.data.dtype != np.float32 or not (np.isfinite(history.data) & (history.data > 0)).all():
         raise ModelFileError(f"{path}: the histories hold values that are not above 0")
     return Bundle(ranker, user_items=history, **texts)

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer, check_real, clean_matrix
 from recsys.errors import InputError
 from recsys.fm._relational import PairTerm, object_tables
 from recsys.rankers._dense import inner_products
 from recsys.rankers._saved import SavedRanker, expect
+from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 Factors = NDArray[np.float64]
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features

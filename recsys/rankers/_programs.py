@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from recsys._jit import jit
-from recsys.qp import multiply, solve_face
+from recsys.optim.simplex_qp import multiply, solve_face
 
 # ---- kernels
 

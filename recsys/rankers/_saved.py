@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from recsys import store
 from recsys.base import Ranker
 from recsys.errors import InputError, ModelFileError
 from recsys.registry import Registry, check_parameters
+from recsys.utils import model_file
 
 RANKERS: Registry[type[SavedRanker]] = Registry("ranker", package="recsys.rankers")
 
@@ -28,7 +28,7 @@ class SavedRanker(Ranker):
         out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return out | (out.pop(self.extra_parameters) or {}) if self.extra_parameters else out
 
-    def save(self, path: store.Target, interactions: dict[str, Any] | None = None) -> None:
+    def save(self, path: model_file.Target, interactions: dict[str, Any] | None = None) -> None:
         """Write the fitted ranker to exactly `path`, atomically.
 
         Parameters
@@ -59,10 +59,10 @@ class SavedRanker(Ranker):
             else:
                 scalars[key] = value
         manifest = {"ranker": self.name, "params": self.params(), "state": scalars}
-        store.write(path, manifest, arrays | (interactions or {}))
+        model_file.write(path, manifest, arrays | (interactions or {}))
 
     @classmethod
-    def load(cls, path: store.Target) -> Self:
+    def load(cls, path: model_file.Target) -> Self:
         """Read a ranker that `save` wrote; its scores are the same to the bit.
 
         Parameters
@@ -77,22 +77,25 @@ class SavedRanker(Ranker):
         """
         ranker, _ = read_ranker(path)
         if not isinstance(ranker, cls):
-            raise ModelFileError(f"{store.name_of(path)} holds a {ranker.name} ranker, not a {cls.name}")
+            raise ModelFileError(
+                f"{model_file.name_of(path)} holds a {ranker.name} ranker, "
+                f"not a {cls.name}"
+            )
         return ranker
 
     def _check_state(self) -> None:
         """Refuse loaded arrays whose shapes do not fit each other."""
 
 
-def read_ranker(path: store.Target) -> tuple[SavedRanker, dict[str, np.ndarray]]:
+def read_ranker(path: model_file.Target) -> tuple[SavedRanker, dict[str, np.ndarray]]:
     """Return a saved ranker and the arrays that were kept with it.
 
     Raises
     ------
     ModelFileError
     """
-    manifest, arrays = store.read(path)
-    path = store.name_of(path)
+    manifest, arrays = model_file.read(path)
+    path = model_file.name_of(path)
     try:
         ranker = make_ranker(manifest["ranker"], **manifest["params"])
         state = dict(manifest["state"])
@@ -106,7 +109,7 @@ def read_ranker(path: store.Target) -> tuple[SavedRanker, dict[str, np.ndarray]]
     own: dict[str, Any] = {}
     for key in [key for key in state if key.endswith(".shape")]:
         name, shape = key.removesuffix(".shape"), state.pop(key)
-        own[name] = store.sparse(path, name, arrays, shape)
+        own[name] = model_file.sparse(path, name, arrays, shape)
     for name in [name for name in arrays if name.endswith("_")]:
         own[name] = arrays.pop(name)
     vars(ranker).update(state | own)

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_ids, clean_matrix
 from recsys.errors import InputError
 from recsys.rankers._saved import expect
+from recsys.utils.validation import check_ids, clean_matrix
 
 # Beyond so many users of one item a float32 cosine no longer gives its count back.
 MOST = 2**22

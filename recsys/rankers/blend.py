@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.checks import check_integer, check_real, clean_matrix
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.rankers._saved import RANKERS, SavedRanker, expect, make_ranker, parse_spec
+from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 SEPARATOR = " + "
 LEAST = 2e-3  # of AUC + nDCG@10 that an addition must gain: less is chance, and every part costs time

@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_choice, check_integer, check_real
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.gram import centred_item_gram, check_memory
-from recsys.qp import solve_simplex
+from recsys.optim.simplex_qp import solve_simplex
 from recsys.rankers._saved import RANKERS, parse_spec
 from recsys.rankers.omd import MarginRanker
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 ITEMS = 400  # whose enclosing ball stands for that of the catalogue
 

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_choice, check_integer, check_real
 from recsys.features import RandomKernelMap
 from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
 from recsys.fm._relational import PairTerm
 from recsys.links import FactorizedBilinear, PairFactorizationMachine, PairNet
 from recsys.rankers._features import Factors, FeatureRanker, products
 from recsys.rankers._saved import RANKERS, expect
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 
 @dataclass(eq=False)

@@ -13,14 +13,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
-from recsys.checks import check_real, clean_matrix
 from recsys.kernels import item_gram
 from recsys.kernels.gram import check_memory
-from recsys.qp import TOLERANCE
+from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._dense import weighted_rows
 from recsys.rankers._programs import full_parallel, full_programs
 from recsys.rankers._saved import RANKERS
 from recsys.rankers.omd import MAX_STEPS, KernelRanker
+from recsys.utils.validation import check_real, clean_matrix
 
 
 @RANKERS.add("cf-omd")

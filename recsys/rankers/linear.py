@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from recsys._jit import jit, parallel
-from recsys.checks import check_integer, check_real
 from recsys.errors import FitError
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.gram import check_memory
@@ -19,6 +18,7 @@ from recsys.kernels.structured import cooccurrence
 from recsys.rankers._saved import RANKERS
 from recsys.rankers._structured import SMALL, parse_memory
 from recsys.rankers.neighbours import ItemWeights
+from recsys.utils.validation import check_integer, check_real
 
 
 @RANKERS.add("ease")

@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from recsys.checks import check_ids, check_integer, check_real, clean_matrix
 from recsys.errors import FitError
 from recsys.rankers._dense import inner_products
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
+from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
 
 AT_LEAST = {"factors": 1, "iterations": 1, "negatives": 1, "random_state": 0, "threads": 0}
 

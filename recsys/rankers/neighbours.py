@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.checks import check_integer, check_real
 from recsys.kernels.structured import StructuredGram, cooccurrence
 from recsys.rankers._dense import weighted_rows
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 from recsys.rankers._sharpen import sharpen
 from recsys.rankers._structured import SMALL, parse_memory, weighted_structured
+from recsys.utils.validation import check_integer, check_real
 
 
 class ItemWeights(SavedRanker):

@@ -15,17 +15,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
-from recsys.checks import check_choice, check_real, clean_matrix
 from recsys.errors import FitError, InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.gram import centred_item_gram, check_memory
 from recsys.kernels.structured import StructuredGram, cooccurrence, structured_gram
-from recsys.qp import TOLERANCE
+from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._dense import weighted_rows
 from recsys.rankers._programs import programs, programs_parallel
 from recsys.rankers._saved import RANKERS, SavedRanker, expect
 from recsys.rankers._structured import parse_memory, prefers_dense, solve_programs, weighted_structured
 from recsys.rankers._updates import CountUpdates
+from recsys.utils.validation import check_choice, check_real, clean_matrix
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
 MAX_STEPS = 200_000

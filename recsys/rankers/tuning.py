@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.checks import check_choice, check_integer
 from recsys.data import Interactions, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
 from recsys.rankers._saved import make_ranker, parse_spec
 from recsys.rankers.prepare import prepare
+from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["SPACES", "Tuned", "tune"]
 

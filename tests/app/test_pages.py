@@ -252,7 +252,7 @@ def test_a_job_that_fails_says_why_in_one_line():
 
 def test_dropped_rows_are_said_on_the_rules_tab(monkeypatch):
     from app.views import kernels
-    from recsys.data.tables import encode
+    from recsys.datasets.categorical import encode
 
     rng = np.random.default_rng(0)
     rows = [["?" if k % 7 == 0 else "ab"[k % 2], "ab"[k % 2], "yn"[k % 2]] for k in range(210)]
@@ -392,14 +392,14 @@ def test_explain_answers_for_a_liked_item_and_for_one_far_down():
 
 
 def liked_item():
-    from recsys.data import load_dataset
+    from recsys.datasets import load_dataset
 
     return int(load_dataset("sample").matrix[0].indices[0])
 
 
 def far_item(at, place):
     from recsys import make_ranker
-    from recsys.data import load_dataset
+    from recsys.datasets import load_dataset
 
     R = load_dataset("sample").matrix
     return int(make_ranker("ease").fit(R, show_progress=False).recommend(0, R[0], N=300)[0][place])
@@ -419,7 +419,7 @@ def test_popularity_has_a_unit():
 )
 def test_a_power_law_reads_as_one(exponent, told):
     from app.views import data
-    from recsys.data.profile import PowerLaw
+    from recsys.data.statistics import PowerLaw
 
     assert told in data.formula(PowerLaw(exponent=exponent, scale=10.0, r_squared=0.9))
 

@@ -15,7 +15,7 @@ import numpy as np
 from app import state
 from app.jobs import Jobs
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.explain import item_rule, reasons, taste_rule
 
 data = load_dataset("sample")

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from recsys import make_ranker
 from recsys.base import Recommendations
-from recsys.data import Interactions, load_dataset, planted_catalogue, split
-from recsys.data.tables import load_table
+from recsys.data import Interactions, split
+from recsys.datasets import load_dataset, planted_catalogue
+from recsys.datasets.categorical import load_table
 from recsys.embeddings import embeddings
 from recsys.evaluation import compare, evaluate
 from recsys.explain import (

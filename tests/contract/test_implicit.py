@@ -22,7 +22,7 @@ from recsys import (
     make_ranker,
 )
 from recsys.base import LOWEST
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.explain import steer
 from recsys.rankers import fit_bundle, load_bundle
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from recsys import InputError, load_ranker, make_ranker
-from recsys.data import Interactions, load_dataset
+from recsys.data import Interactions
+from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle, load_bundle
 
 USERS, ITEMS = ["a", "b", "a", "c"], ["x", "y", "y", "x"]

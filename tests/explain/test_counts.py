@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.stats import binomtest
 
 from recsys import InputError, make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.errors import DatasetError
 from recsys.explain import (
     because,
@@ -23,7 +23,7 @@ from recsys.explain import (
 )
 from recsys.explain.attributes import Attributes
 from recsys.explain.reasons import Change, Reasons, WhatIf
-from recsys.topn import all_but
+from recsys.utils.topn import all_but
 from tests.reference import counts as ref
 
 PEOPLE = re.compile(

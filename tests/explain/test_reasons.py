@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
-from recsys.data import planted_catalogue
-from recsys.data.profile import power_law, profile
+from recsys.data.statistics import power_law, profile
+from recsys.datasets import planted_catalogue
 from recsys.explain import (
     because,
     changes,

@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 from recsys import InputError
-from recsys.data.tables import artificial_dnf, load_table
+from recsys.datasets.categorical import artificial_dnf, load_table
 from recsys.explain import (
     Rule,
     agreement,

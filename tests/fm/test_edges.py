@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from recsys import InputError
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.fm import (
     AllSubsetsRegressor,
     FactorizationMachineClassifier,

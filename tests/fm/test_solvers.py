@@ -16,7 +16,7 @@ from recsys.fm._losses import LOSSES, symmetric_polynomials, with_size, without
 from recsys.fm._problem import Model, Problem, Shape, omega
 from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
 from recsys.fm._split import split_rows
-from recsys.fm.prox import prox_l21, prox_squared_l1, prox_squared_l21
+from recsys.optim.prox import prox_l21, prox_squared_l1, prox_squared_l21
 from tests.fm.test_fm import task
 from tests.reference import fm as reference
 

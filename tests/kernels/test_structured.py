@@ -245,7 +245,7 @@ def test_votes_weigh_the_cosine(always_structured, monkeypatch):
 
 
 def test_a_long_tailed_matrix_has_what_was_asked_for():
-    from recsys.data.generate import long_tail
+    from recsys.datasets.synthetic import long_tail
 
     R = long_tail(500, 800, 5000, seed=1)
     assert R.shape == (500, 800) and R.nnz == 5000 and (R.data == 1).all() and R.has_canonical_format

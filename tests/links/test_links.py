@@ -7,7 +7,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from recsys import InputError
-from recsys.data.graphs import load_graph
+from recsys.datasets.graphs import load_graph
 from recsys.links import (
     HONFM,
     ConcatDNN,

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys import ModelFileError, load_ranker, make_ranker, store
+from recsys import ModelFileError, load_ranker, make_ranker
+from recsys.utils import model_file
 from tests.contract.test_rankers import CASES, identifier
 
 EXTRA = [
@@ -89,14 +90,14 @@ def test_no_forged_state_is_used(case, liked, tmp_path):
     model = make_ranker(name, **params).fit(liked, show_progress=False)
     assert ("memory" in params) == hasattr(model, "correction_")
     model.save(tmp_path / "good")
-    manifest, arrays = store.read(tmp_path / "good")
+    manifest, arrays = model_file.read(tmp_path / "good")
     for key in ("sha256", "format", "written_by"):
         manifest.pop(key)
     rows = sp.csr_matrix(liked)
     wanted = model.scores(np.arange(60), rows)
     accepted = []
     for what, other, table in forgeries(manifest, arrays):
-        store.write(tmp_path / "bad", other, table)
+        model_file.write(tmp_path / "bad", other, table)
         try:
             loaded = load_ranker(tmp_path / "bad")
         except ModelFileError as error:

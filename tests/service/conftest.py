@@ -1,7 +1,7 @@
 import pytest
 
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle
 
 

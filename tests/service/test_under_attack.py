@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from recsys import make_ranker
-from recsys.data import load_dataset
+from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle
 from recsys.service import create_app
 from recsys.service.limits import Rate

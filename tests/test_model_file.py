@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys import InputError, ModelFileError, load_ranker, make_ranker, store
+from recsys import InputError, ModelFileError, load_ranker, make_ranker
 from recsys.rankers import fit_bundle, load_bundle
+from recsys.utils import model_file
 
 
 @pytest.fixture
@@ -208,11 +209,11 @@ def test_no_mutated_file_loads(liked, family, tmp_path):
 
 def forge(path, change):
     """Rewrite a file with a right checksum after `change(manifest, arrays)`."""
-    manifest, arrays = store.read(path)
+    manifest, arrays = model_file.read(path)
     change(manifest, arrays)
     manifest.pop("sha256")
     manifest.pop("format")
-    store.write(path, manifest, arrays)
+    model_file.write(path, manifest, arrays)
 
 
 def nan(manifest, arrays):
@@ -348,9 +349,9 @@ def test_a_pickle_is_refused_unread(tmp_path, monkeypatch):
 
 
 def test_a_newer_format_names_its_writer(saved, monkeypatch):
-    manifest, arrays = store.read(saved)
+    manifest, arrays = model_file.read(saved)
     manifest.pop("sha256")
-    store.write(saved, manifest | {"format": 3, "written_by": "recsys 2.1"}, arrays)
+    model_file.write(saved, manifest | {"format": 3, "written_by": "recsys 2.1"}, arrays)
     with pytest.raises(
         ModelFileError, match=r"written by recsys 2.1 \(format 3\); this reads up to format 1"
     ):

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from recsys.checks import check_integer, check_real
 from recsys.data.interactions import Interactions
+from recsys.utils.validation import check_integer, check_real
 
 GENRES = (
     "Action",

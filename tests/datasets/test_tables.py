@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from recsys import DatasetError, InputError
-from recsys.data.tables import artificial_dnf, list_tables, load_table, read_categorical
+from recsys.datasets.categorical import artificial_dnf, list_tables, load_table, read_categorical
 
 FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere")) / "categorical"
 SHAPES = {  # Table 3.1; house-votes and spect to the last row, the others as their recipes give

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
-from recsys.checks import check_choice, check_real
+from recsys.utils.validation import check_choice, check_real
 
 __all__ = ["prox_l1", "prox_l21", "prox_squared_l1", "prox_squared_l21"]
 
@@ -114,3 +114,10 @@ def select(values, strength):
         else:
             low, high = low + 1, mid
     return 2.0 * strength * total / (1.0 + 2.0 * strength * count)
+
+
+def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1}."""
+    u = np.sort(v)[::-1]
+    sums = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
+    return np.maximum(v - sums[np.flatnonzero(u > sums)[-1]], 0.0)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.qp import TOLERANCE, solve_simplex
+from recsys.optim.simplex_qp import TOLERANCE, solve_simplex
 from tests.reference import qp as reference
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.datasets import load_dataset
+from recsys.datasets.base import load_dataset
 from recsys.errors import InputError
 
 AGES = [0, 18, 25, 35, 45, 50, 56, 200]

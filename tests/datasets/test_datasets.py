@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from recsys import DatasetError
-from recsys.data import datasets, list_datasets, load_dataset, planted_catalogue
-from recsys.data.generate import write_planted
+from recsys.datasets import base as datasets
+from recsys.datasets import list_datasets, load_dataset, planted_catalogue
+from recsys.datasets.synthetic import write_planted
 
 SIZES = {
     "movielens": (943, 1682, 100_000),

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit, parallel
-from recsys.checks import check_ids
 from recsys.errors import InputError
+from recsys.utils.validation import check_ids
 
 LOWEST = np.float32(np.finfo(np.float32).min)
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.readers import read_table, some
-from recsys.data.streams import read_text
 from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import did_you_mean
+from recsys.utils.files import read_text
 
 MISSING = ("?", "")
 

@@ -20,7 +20,7 @@ from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
 
-DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.data")
+DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
 
 
 @dataclass(frozen=True)

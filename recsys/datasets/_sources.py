@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from recsys.data import readers
-from recsys.data.datasets import DATASETS, Dataset
 from recsys.data.interactions import Interactions
-from recsys.data.streams import read_text
+from recsys.datasets.base import DATASETS, Dataset
 from recsys.errors import DatasetError
+from recsys.utils.files import read_text
 
 ML100K_GENRES = (
     "unknown",

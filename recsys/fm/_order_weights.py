@@ -10,6 +10,7 @@ from recsys.fm._block import fill_tables
 from recsys.fm._objects import slopes_of
 from recsys.fm._problem import Problem
 from recsys.fm._rows import ANOVA
+from recsys.optim.prox import project_simplex
 
 STEPS = 20
 
@@ -26,7 +27,7 @@ def theta_step(problem: Problem) -> float:
     before = theta.copy()
     for _ in range(STEPS):
         slopes = slopes_of(problem.loss, problem.pred, problem.y)
-        new = project(theta - parts.T @ slopes / n / bound)
+        new = project_simplex(theta - parts.T @ slopes / n / bound)
         problem.pred += parts @ (new - theta)
         theta[:] = new
     return float(np.abs(theta - before).sum())
@@ -37,10 +38,3 @@ def order_parts(X: sp.csr_matrix, P: NDArray[np.float64], degree: int) -> NDArra
     tables = np.empty((X.shape[0], P.shape[1], degree))
     fill_tables(ANOVA, X.indptr, X.indices, X.data, P, tables)
     return np.ascontiguousarray(tables.sum(axis=1))
-
-
-def project(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1}."""
-    u = np.sort(v)[::-1]
-    sums = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
-    return np.maximum(v - sums[np.flatnonzero(u > sums)[-1]], 0.0)

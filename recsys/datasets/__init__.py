@@ -1,0 +1,15 @@
+"""The named datasets: interactions, categorical tables, graphs, and seeded synthetic catalogues."""
+
+from recsys.datasets.base import list_datasets, load_dataset
+from recsys.datasets.categorical import list_tables, load_table
+from recsys.datasets.graphs import load_graph
+from recsys.datasets.synthetic import planted_catalogue
+
+__all__ = [
+    "list_datasets",
+    "list_tables",
+    "load_dataset",
+    "load_graph",
+    "load_table",
+    "planted_catalogue",
+]
