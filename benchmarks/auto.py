@@ -18,7 +18,7 @@ from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.evaluation.significance import compare
 from recsys.rankers import parse_spec, prepare
-from recsys.rankers.tuning import tune
+from recsys.tuning import tune
 
 TRIALS = {"gowalla/half-profile": 4}  # else 8
 METRICS = ("auc", "ndcg@10", "map@10")

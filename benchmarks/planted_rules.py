@@ -18,7 +18,7 @@ from benchmarks.lab.common import write_csv
 from recsys import make_ranker
 from recsys.datasets import load_dataset, planted_catalogue
 from recsys.explain import Rule, item_attributes, item_rule, reasons, taste_rule
-from recsys.explain.rule import tidy
+from recsys.explain.rules.rule import tidy
 
 SEEDS = (9001, 9002, 9003, 9004)
 

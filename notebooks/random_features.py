@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from recsys.features import RandomKernelMap, SignedCirculantMap, SparseRandomKernelMap
+from recsys.random_features import RandomKernelMap, SignedCirculantMap, SparseRandomKernelMap
 
 X = np.random.default_rng(0).random((60, 24))
 X /= X.sum(axis=1, keepdims=True)

@@ -10,9 +10,9 @@ from sklearn.model_selection import train_test_split
 
 from recsys.datasets.categorical import load_table
 from recsys.explain import agreement, genetic_search, search_rule, signed_weights
+from recsys.kernel_machines import GRAM, KOMD, radius_margin_ratio
 from recsys.kernels import make_kernel
 from recsys.kernels.propositional import parse
-from recsys.machines import GRAM, KOMD, radius_margin_ratio
 
 table = load_table("tic-tac-toe")
 X, held, y, truth = train_test_split(table.X, table.y, test_size=0.3, random_state=0, stratify=table.y)

@@ -8,7 +8,7 @@ import pandas as pd
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
-from recsys.explain import because, item_attributes, item_rule, reasons, taste_rule, wording
+from recsys.explain import because, item_attributes, item_rule, reasons, taste_rule, text
 
 data = load_dataset("sample")
 user_items = data.matrix
@@ -44,10 +44,10 @@ popularity = (
 )
 taste = taste_rule(user_items[7].indices, item_attributes(data), popularity)
 if taste is not None and taste.shown:
-    print(wording.readable(taste.rule), *wording.taste(taste), sep="\n")
+    print(text.readable(taste.rule), *text.taste(taste), sep="\n")
 rule = item_rule(user_items, user_items[7].indices, int(ids[0]), exclude=7)
 if rule is not None:
-    print(wording.people(data.titles, rule))
+    print(text.people(data.titles, rule))
 
 # %% [markdown]
 # Two models on the same folds, with the difference over users.

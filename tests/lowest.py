@@ -57,7 +57,7 @@ assert (Interactions.from_ids(frame.user, frame.item).matrix != R).nnz == 0
 print("tables ok", flush=True)
 
 from sklearn.model_selection import cross_val_score
-from recsys.machines import KOMD
+from recsys.kernel_machines import KOMD
 rng = np.random.default_rng(0)
 X = rng.integers(0, 2, (60, 8))
 print("machines", cross_val_score(KOMD(), X, X[:, 0] ^ X[:, 1], cv=3).shape, flush=True)

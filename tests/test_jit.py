@@ -10,7 +10,7 @@ PROGRAM = """
 import numpy as np, scipy.sparse as sp
 from recsys import make_ranker
 from recsys._jit import CACHE_DIR
-import recsys.rankers._programs as programs
+import recsys.rankers._margin_programs as programs
 R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
 model = make_ranker("cf-komd").fit(R)
 print(hash(model.scores(np.arange(30), R).tobytes()), sum(programs.programs_parallel.stats.cache_hits.values()),

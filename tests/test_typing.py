@@ -27,14 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys import CapabilityError, load_ranker, make_ranker
-from recsys.base import Explanation, Recommendations
+from recsys.rankers.base import Explanation, Recommendations
 from recsys.data import Interactions, read_interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate
 from recsys.evaluation.metrics import auc, coverage, ndcg
-from recsys.explain import because, changes, reasons, similar, steer
+from recsys.explain import because, changes, reasons
+from recsys.reranking import similar, steer
 from recsys.rankers import Bundle, SavedRanker, fit_bundle, list_rankers, load_bundle
-from recsys.rankers.mf import ALS
+from recsys.rankers.implicit_mf import ALS
 
 
 def ranked(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

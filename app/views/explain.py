@@ -12,7 +12,8 @@ from app import charts, state
 from app.state import Catalogue
 from app.views.recommend import Asked, choose_profile, taste
 from recsys.errors import counted
-from recsys.explain import Reasons, WhatIf, because, item_rule, reasons, what_if, wording
+from recsys.explain import Reasons, WhatIf, because, item_rule, reasons, what_if
+from recsys.explain import text as wording
 
 FIRST = 10  # the list that a person looks at
 LISTED = 12  # counterfactual rows

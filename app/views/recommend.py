@@ -14,18 +14,9 @@ from app import state
 from app.state import Catalogue
 from recsys.cli.terminal import csv_text
 from recsys.errors import counted
-from recsys.explain import (
-    because,
-    following,
-    item_rule,
-    list_diversity,
-    mmr,
-    overlap,
-    reasons,
-    tail_items,
-    taste_rule,
-    wording,
-)
+from recsys.explain import because, following, item_rule, reasons, taste_rule
+from recsys.explain import text as wording
+from recsys.reranking import list_diversity, mmr, overlap, tail_items
 
 POOL = 100  # candidates that are re-ranked for diversity
 MARK = "◆"  # beside the items of a list that follow the taste rule

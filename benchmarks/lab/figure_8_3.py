@@ -37,9 +37,9 @@ from benchmarks.lab.common import (
     write_csv,
     write_png,
 )
+from recsys.kernel_machines import radius_margin_ratio
 from recsys.kernels import make_kernel
 from recsys.kernels.propositional import Expression, random_expression
-from recsys.machines import radius_margin_ratio
 
 KERNELS = 30
 PROBES = 200  # rows on which formulas are compared

@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.lab.common import write_csv
 from benchmarks.lab.table_9_1 import parts
+from recsys.kernel_machines import GRAM
 from recsys.kernels import make_kernel
-from recsys.machines import GRAM
 
 PEER = """
 import json, sys, time

@@ -21,7 +21,7 @@ from benchmarks.lab.common import (
 )
 from recsys.datasets import load_dataset
 from recsys.kernels import make_kernel, spectral_ratio
-from recsys.kernels.recursions import degree_path
+from recsys.kernels.paths import degree_path
 
 FORMS = ("mdnf", "mcnf", "dnf", "cnf")
 

@@ -31,13 +31,13 @@ from benchmarks.lab import kernel_svm
 from benchmarks.lab.common import RESULTS, write_csv
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import load_graph
-from recsys.features import (
+from recsys.fm.encode import encode_table
+from recsys.random_features import (
     RandomKernelMap,
     SignedCirculantMap,
     SparseRandomKernelMap,
     SubsampledRandomKernelMap,
 )
-from recsys.fm.encode import encode_table
 
 
 def rows_of(norm: str) -> tuple[Any, np.ndarray]:

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.lab.common import each, figure, write_csv, write_png
 from recsys.datasets.categorical import OneHot, artificial_dnf, load_table
 from recsys.explain import agreement, genetic_search, search_rule, signed_weights
-from recsys.machines import KOMD
+from recsys.kernel_machines import KOMD
 
 TASKS = (
     "tic-tac-toe",

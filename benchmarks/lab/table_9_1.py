@@ -31,8 +31,8 @@ from benchmarks.lab.common import (
     write_csv,
     write_png,
 )
+from recsys.kernel_machines import GRAM, RMKL, AverageMKL, EasyMKL, SoftMarginSVM
 from recsys.kernels import Kernel, make_kernel
-from recsys.machines import GRAM, RMKL, AverageMKL, EasyMKL, SoftMarginSVM
 
 SPLITS_OF_LARGE = 3
 METHODS = {"GRAM": GRAM, "R-MKL": RMKL, "EasyMKL": EasyMKL, "Average": AverageMKL}

@@ -17,7 +17,7 @@ from recsys.datasets.categorical import OneHot, list_tables, load_table, read_ca
 from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
-from recsys.kernels.gram import check_memory
+from recsys.kernels.item_gram.dense import check_memory
 from recsys.rankers import parse_spec
 from recsys.utils.validation import check_integer, check_real
 

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 import typer
 
-from recsys.base import Recommendations
 from recsys.cli import terminal
 from recsys.cli.app import app
 from recsys.cli.lists import COLUMNS, Line, write_lists
@@ -37,9 +36,11 @@ from recsys.cli.options import (
 )
 from recsys.data import Interactions
 from recsys.errors import InputError, counted
-from recsys.explain import reasons, steer
-from recsys.explain import similar as similar_items
+from recsys.explain import reasons
 from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
+from recsys.rankers.base import Recommendations
+from recsys.reranking import similar as similar_items
+from recsys.reranking import steer
 from recsys.utils.topn import all_but
 from recsys.utils.validation import check_integer
 

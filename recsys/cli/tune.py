@@ -26,7 +26,7 @@ from recsys.cli.options import (
     use_threads,
 )
 from recsys.errors import InputError
-from recsys.rankers.tuning import tune as search
+from recsys.tuning import tune as search
 
 
 @app.command()

@@ -7,9 +7,7 @@ University of Padova, 2018); numbers in brackets are its equations.
 
 from recsys.kernels import propositional
 from recsys.kernels.base import Kernel, list_kernels, make_kernel
-from recsys.kernels.gram import item_gram
-from recsys.kernels.recursions import degree_path
-from recsys.kernels.spectral import (
+from recsys.kernels.expressiveness import (
     margin,
     mc_decomposition,
     more_general,
@@ -17,6 +15,8 @@ from recsys.kernels.spectral import (
     radius,
     spectral_ratio,
 )
+from recsys.kernels.item_gram.dense import item_gram
+from recsys.kernels.paths import degree_path
 
 __all__ = [
     "Kernel",

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.kernels.pairs import Plan, scaled, weights
-from recsys.kernels.whole import Counting, make_whole
+from recsys.kernels.exact import Counting, make_whole
+from recsys.kernels.plans import Plan, scaled, weights
 from recsys.registry import Registry, check_parameters
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")

@@ -8,7 +8,8 @@ from math import comb
 import numpy as np
 
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.pairs import (
+from recsys.kernels.exact import meeting
+from recsys.kernels.plans import (
     AT_EMPTY,
     AT_FULL,
     CONJUNCTION,
@@ -20,7 +21,6 @@ from recsys.kernels.pairs import (
     NEGATION,
     Plan,
 )
-from recsys.kernels.whole import meeting
 from recsys.utils.validation import check_integer
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from recsys.errors import InputError
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.boolean import log_binomials, log_choices, signed_disjunctions
-from recsys.kernels.pairs import (
+from recsys.kernels.exact import Counting, meeting
+from recsys.kernels.plans import (
     AT_EMPTY,
     AT_FULL,
     CONJUNCTION_OF_D,
@@ -26,7 +27,6 @@ from recsys.kernels.pairs import (
     NOWHERE,
     Plan,
 )
-from recsys.kernels.whole import Counting, meeting
 from recsys.utils.validation import check_integer
 
 LOG2 = float(np.log(2.0))

@@ -1,7 +1,7 @@
 """Link predictors over two feature matrices and index pairs."""
 
-from recsys.links.deep import HONFM, ConcatDNN, PairDNN
-from recsys.links.factorized import (
+from recsys.links.neural import HONFM, ConcatDNN, PairDNN
+from recsys.links.pairwise import (
     FactorizedBilinear,
     LowRankBilinear,
     PairFactorizationMachine,

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
-from recsys.features._memory import check_fits
-from recsys.links._base import Array, LinkPredictor, Task, check_symmetric
+from recsys.links.base import Array, LinkPredictor, Task, check_symmetric
+from recsys.random_features._memory import check_fits
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]

@@ -1,10 +1,10 @@
-"""Rankers, one file a family, all behind the protocol of `recsys.base.Ranker`."""
+"""Rankers, one file a family, all behind the protocol of `recsys.rankers.base.Ranker`."""
 
 from __future__ import annotations
 
-from recsys.rankers._bundle import Bundle, fit_bundle, load_bundle
-from recsys.rankers._saved import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
-from recsys.rankers.prepare import prepare
+from recsys.rankers.catalogue import Bundle, fit_bundle, load_bundle
+from recsys.rankers.serialization import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
+from recsys.rankers.side_information import prepare
 from recsys.utils import model_file
 
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.rankers._saved import expect
+from recsys.rankers.serialization import expect
 from recsys.utils.validation import check_ids, clean_matrix
 
 # Beyond so many users of one item a float32 cosine no longer gives its count back.

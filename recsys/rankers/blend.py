@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.rankers._saved import RANKERS, SavedRanker, expect, make_ranker, parse_spec
+from recsys.rankers.serialization import RANKERS, SavedRanker, expect, make_ranker, parse_spec
 from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 SEPARATOR = " + "

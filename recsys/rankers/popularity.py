@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.rankers._saved import RANKERS, SavedRanker
+from recsys.rankers.serialization import RANKERS, SavedRanker
 
 
 @RANKERS.add("popularity")

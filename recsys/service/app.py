@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from recsys import __version__
 from recsys.errors import InputError
-from recsys.explain import reasons, steer
-from recsys.explain import similar as similar_items
+from recsys.explain import reasons
+from recsys.reranking import similar as similar_items
+from recsys.reranking import steer
 from recsys.service.limits import Guard, Metrics
 from recsys.service.model import Holder, Served
 

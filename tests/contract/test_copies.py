@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import make_ranker
-from recsys.base import Recommendations
 from recsys.data import Interactions, split
 from recsys.datasets import load_dataset, planted_catalogue
 from recsys.datasets.categorical import load_table
@@ -30,9 +29,10 @@ from recsys.explain import (
     taste_rule,
 )
 from recsys.fm import FactorizationMachineRegressor
+from recsys.kernel_machines import GRAM, KOMD
 from recsys.links import split_pairs
-from recsys.machines import GRAM, KOMD
 from recsys.rankers import fit_bundle
+from recsys.rankers.base import Recommendations
 
 DATA = load_dataset("sample")
 R = DATA.matrix

@@ -21,10 +21,10 @@ from recsys import (
     load_ranker,
     make_ranker,
 )
-from recsys.base import LOWEST
 from recsys.datasets import load_dataset
-from recsys.explain import steer
 from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers.base import LOWEST
+from recsys.reranking import steer
 
 SIZE = 50
 USERS = np.arange(SIZE)
@@ -268,7 +268,7 @@ def test_a_class_of_implicits_is_told_of_ours_in_a_line():
     """As docs/implicit.md says; the import is the caller's, for ours would take a second."""
     from implicit.recommender_base import RecommenderBase
 
-    from recsys.base import Ranker
+    from recsys.rankers.base import Ranker
 
     RecommenderBase.register(Ranker)
     assert isinstance(make_ranker("ease"), RecommenderBase)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from recsys import InputError, list_rankers, make_ranker
 from recsys.data import Interactions
 from recsys.evaluation import metrics
-from recsys.explain import changes, item_rule, overlap, reasons, similar, steer
+from recsys.explain import changes, item_rule, reasons
+from recsys.reranking import overlap, similar, steer
 from recsys.utils.validation import clean_matrix, take_columns
 
 # ---- crashes, each in a process of its own

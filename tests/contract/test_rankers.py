@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, NotFittedError, list_rankers, load_ranker, make_ranker
-from recsys.base import LOWEST
 from recsys.kernels import list_kernels
+from recsys.rankers.base import LOWEST
 
 FAST = {
     "bpr": {"iterations": 20},

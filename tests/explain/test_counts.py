@@ -18,11 +18,11 @@ from recsys.explain import (
     lower_bound,
     reasons,
     taste_rule,
+    text,
     what_if,
-    wording,
 )
-from recsys.explain.attributes import Attributes
-from recsys.explain.reasons import Change, Reasons, WhatIf
+from recsys.explain.contributions import Change, Reasons, WhatIf
+from recsys.explain.rules.item_attributes import Attributes
 from recsys.utils.topn import all_but
 from tests.reference import counts as ref
 
@@ -87,7 +87,7 @@ def test_what_is_said_of_other_people_is_counted_right(case):
         if rule is None:
             continue
         shown += 1
-        told = wording.people(titles, rule)
+        told = text.people(titles, rule)
         found = PEOPLE.fullmatch(told)
         assert found is not None, told
         support, hits, others, others_hits = ref.witnesses(sets, rule.items, item, user)
@@ -130,7 +130,7 @@ def test_what_is_said_of_a_taste_is_counted_right(case, tastes):
         mine = sets[user]
         inside = {k for k in range(R.shape[1]) if ref.covers(rule.rule.clauses, attributes.X[k])}
         open_to = set(range(R.shape[1]) if free is None else map(int, free)) - mine
-        lines = wording.taste(rule)
+        lines = text.taste(rule)
         told = TASTE.fullmatch(lines[0])
         assert told is not None, lines[0]
         counted = [len(inside & mine), len(mine), len(inside), R.shape[1]]
@@ -147,7 +147,7 @@ def test_what_is_said_of_a_taste_is_counted_right(case, tastes):
         how = following(rule.rule, attributes, ranked, ranked[:10])
         here, first = (
             pattern.fullmatch(line)
-            for pattern, line in zip((HERE, FIRST), wording.follows(how, "*"), strict=True)
+            for pattern, line in zip((HERE, FIRST), text.follows(how, "*"), strict=True)
         )
         listed = set(ranked[:10].tolist())
         assert how.follows == tuple(k in inside for k in ranked[:10])
@@ -180,7 +180,7 @@ def test_places_are_those_of_the_list(case):
             assert change.score == pytest.approx(float(then[item]), abs=1e-6)
         ranks = [change.rank for change in found.tried]
         assert ranks == sorted(ranks, reverse=True)
-        lines = wording.changed(titles, found)
+        lines = text.changed(titles, found)
         assert lines[0] == f"Place now: {found.place:,} of {found.of:,}."
         if ranks and len(found.tried) == len(sets[user] - {item}) == len(sets[user]):
             said = lines[1].startswith("Without any one of") and "stays among the first 10" in lines[1]
@@ -208,7 +208,7 @@ def test_a_conjunction_of_one_witness_is_no_rule():
     assert item_rule(M, np.array([1]), 5) is None
     few = item_rule(M, np.array([1]), 5, min_support=5)
     assert few is not None and few.support == 7
-    assert wording.people(letters(6), few).endswith("7 is a small number.")
+    assert text.people(letters(6), few).endswith("7 is a small number.")
 
 
 def test_the_person_asked_for_is_no_witness_and_stored_zeros_are_no_likes():
@@ -284,7 +284,7 @@ def test_models_that_are_not_additive_are_said_to_be():
             told += 1
             k, share, fall = found.misfit
             assert (share, fall) == (shares[k], falls[k])
-            assert "is not additive" in wording.changed(titles, found)[-1]
+            assert "is not additive" in text.changed(titles, found)[-1]
     assert told
 
 
@@ -306,7 +306,7 @@ def test_what_leaving_out_does_is_said_in_words():
 
     def lines(place, ranks, liked=None):
         tried = tuple(Change(k, 0.5, rank) for k, rank in enumerate(ranks))
-        return wording.changed(titles, WhatIf(8, 1.0, place, 30, tried, liked or len(ranks), None))
+        return text.changed(titles, WhatIf(8, 1.0, place, 30, tried, liked or len(ranks), None))
 
     assert lines(2, [9, 3, 2])[1] == "Without any one of the 3 liked items it stays among the first 10."
     assert lines(2, [12, 3])[1].startswith("Without 1 of the 2 liked items taken alone, it is outside")
@@ -323,16 +323,14 @@ def test_words_for_ratings_and_few():
     nothing = Reasons("exact", -1.0, 0.0, [(0, -1.0)])
     assert because(titles, nothing) == "Nothing you liked speaks for it."
     assert because(titles, Reasons("popularity", 1.0, 1.0, [], unit="people")) == "1 person likes it."
-    assert wording.one_in(0, 9) == "none" and wording.one_in(9, 9) == "all"
-    assert wording.one_in(2, 11) == "about 1 in 6" and wording.one_in(99, 100) == "about 9 in 10"
+    assert text.one_in(0, 9) == "none" and text.one_in(9, 9) == "all"
+    assert text.one_in(2, 11) == "about 1 in 6" and text.one_in(99, 100) == "about 9 in 10"
     with pytest.raises(InputError, match="word must be one of"):
         because(titles, found, word="watched")
 
 
 def test_a_blend_is_opened():
     R = data("sample").matrix
-    assert wording.parts(make_ranker("ease").fit(R, show_progress=False)) == ""
+    assert text.parts(make_ranker("ease").fit(R, show_progress=False)) == ""
     blend = make_ranker("blend", models="ease+msdw", weights="3+1").fit(R, show_progress=False)
-    assert (
-        wording.parts(blend) == "blend adds up 2 models, with these weights: ease (3.00); msdw (1.00)."
-    )
+    assert text.parts(blend) == "blend adds up 2 models, with these weights: ease (3.00); msdw (1.00)."

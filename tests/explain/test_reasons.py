@@ -12,14 +12,12 @@ from recsys.explain import (
     changes,
     item_attributes,
     item_rule,
-    list_diversity,
     listing,
-    mmr,
     reasons,
-    tail_items,
     taste_rule,
 )  # fmt: skip
-from recsys.explain.attributes import Attributes
+from recsys.explain.rules.item_attributes import Attributes
+from recsys.reranking import list_diversity, mmr, tail_items
 
 
 @pytest.fixture(scope="module")

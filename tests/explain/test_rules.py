@@ -18,11 +18,11 @@ from recsys.explain import (
     search_rule,
     signed_weights,
 )
-from recsys.explain.genetic import bitsets
-from recsys.explain.rule import tidy
-from recsys.explain.search import BUDGET
+from recsys.explain.rules.genetic import bitsets
+from recsys.explain.rules.rule import tidy
+from recsys.explain.rules.search import BUDGET
+from recsys.kernel_machines import GRAM, KOMD
 from recsys.kernels.base import binary_rows
-from recsys.machines import GRAM, KOMD
 from tests.reference import rules as reference
 
 

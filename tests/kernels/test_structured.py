@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
 from recsys.kernels import list_kernels, make_kernel, spectral_ratio
-from recsys.kernels.structured import cooccurrence, pair_lengths, structured_gram
-from recsys.rankers import _structured
-from recsys.rankers._structured import parse_memory
+from recsys.kernels.item_gram.structured import cooccurrence, pair_lengths, structured_gram
+from recsys.rankers import _gram_view
+from recsys.rankers._gram_view import parse_memory
 
 PARAMS = {
     "cnf": {"d": 2, "c": 2},
@@ -94,7 +94,7 @@ def test_rows_are_sorted_whichever_way_they_are_ordered():
 
 @pytest.fixture
 def always_structured(monkeypatch):
-    monkeypatch.setattr("recsys.rankers.omd.prefers_dense", lambda liked, budget: False)
+    monkeypatch.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: False)
 
 
 SPECS = [
@@ -110,7 +110,7 @@ def test_cf_komd_is_the_same_in_either_form(params, always_structured, tmp_path)
     sparse = make_ranker("cf-komd", **params).fit(R)
     assert not hasattr(sparse, "gram_")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers.omd.prefers_dense", lambda liked, budget: True)
+        patched.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: True)
         dense = make_ranker("cf-komd", **params).fit(R)
     assert hasattr(dense, "gram_") and hasattr(dense, "offsets_") is hasattr(sparse, "offsets_")
     users = np.arange(60)
@@ -131,7 +131,7 @@ def test_a_refit_may_change_form(monkeypatch):
     R = data(5, users=60, items=40, density=0.4)
     model = make_ranker("cf-komd").fit(R)
     assert hasattr(model, "gram_")
-    monkeypatch.setattr("recsys.rankers.omd.prefers_dense", lambda liked, budget: False)
+    monkeypatch.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: False)
     model.fit(R)
     assert not hasattr(model, "gram_") and hasattr(model, "correction_")
     monkeypatch.undo()
@@ -140,11 +140,11 @@ def test_a_refit_may_change_form(monkeypatch):
 
 
 def test_dense_is_chosen_when_it_is_smaller(monkeypatch):
-    monkeypatch.setattr(_structured, "SMALL", 0)
+    monkeypatch.setattr(_gram_view, "SMALL", 0)
     full = sp.csr_matrix(np.ones((5, 30), dtype=np.float32))
-    assert _structured.prefers_dense(full, None)
-    assert not _structured.prefers_dense(sp.identity(30, format="csr", dtype=np.float32), None)
-    assert not _structured.prefers_dense(full, 100)
+    assert _gram_view.prefers_dense(full, None)
+    assert not _gram_view.prefers_dense(sp.identity(30, format="csr", dtype=np.float32), None)
+    assert not _gram_view.prefers_dense(full, 100)
 
 
 def test_a_budget_that_is_too_small_says_what_would_fit(monkeypatch):
@@ -171,7 +171,7 @@ def test_bad_memory_is_refused(bad):
 def test_msdw_is_the_same_sparse_and_dense(monkeypatch, tmp_path):
     R = data(2, users=60, items=40, density=0.4)
     dense = make_ranker("msdw", votes=0.5, alpha=0.3).fit(R)
-    monkeypatch.setattr("recsys.rankers.neighbours.SMALL", 0)
+    monkeypatch.setattr("recsys.rankers.msdw.SMALL", 0)
     R0 = data(3, users=60, items=40, density=0.02)
     for model, matrix in ((make_ranker("msdw", votes=0.5), R0),):
         model.fit(matrix)
@@ -210,7 +210,7 @@ def test_dropping_the_zero_degree_term_changes_no_ranking(always_structured):
     for kernel in ("polynomial", "rbf", "md"):
         model = make_ranker("cf-komd", kernel=kernel).fit(R)
         before = model.scores(range(60), R)
-        less = model._structured.sparsify()
+        less = model._gram_view.sparsify()
         model.correction_, model.classes_, model.table_ = less.correction, less.classes, less.table
         model.row_sums_ = less.row_sums()
         np.testing.assert_allclose(model.scores(range(60), R), before, atol=1e-5)

@@ -167,7 +167,7 @@ def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one):
 
 
 def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
-    from recsys.features import _memory
+    from recsys.random_features import _memory
 
     A, B, pairs, y = world(5)
     model = PairSVM().fit(A, B, pairs, y)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from recsys import InputError, load_ranker, make_ranker
 from recsys.kernels import item_gram, make_kernel
-from recsys.rankers._features import sample_pairs, split_profiles
+from recsys.rankers._pairwise import sample_pairs, split_profiles
 from tests.reference.fm import anova
 from tests.reference.links import pair_kernel
 
@@ -254,7 +254,7 @@ def test_wrong_user_features_are_refused(tastes):
 
 
 def test_features_with_duplicate_entries_are_summed_in_a_copy():
-    from recsys.rankers.features import FM
+    from recsys.rankers.factorization import FM
 
     double = sp.csr_matrix((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), (2, 2))
     kept = FM().set_item_features(double).item_features_

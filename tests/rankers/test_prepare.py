@@ -9,7 +9,7 @@ from recsys import InputError, make_ranker
 from recsys.data import Interactions
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_bundle, prepare
-from recsys.rankers.prepare import features_of, time_matrix
+from recsys.rankers.side_information import features_of, time_matrix
 
 
 @pytest.fixture

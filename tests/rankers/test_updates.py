@@ -10,7 +10,7 @@ from recsys import InputError, list_rankers, load_ranker, make_ranker
 from recsys.data import split
 from recsys.embeddings import ItemIndex, embeddings, export_embeddings
 from recsys.evaluation import evaluate
-from recsys.rankers.tuning import SPACES, training_part, tune
+from recsys.tuning import SPACES, training_part, tune
 
 
 def test_new_users_are_added_as_by_a_refit(liked):
@@ -164,7 +164,7 @@ def test_tuning_goes_on_and_repeats_itself(planted, tmp_path):
 def test_every_declared_space_makes_rankers(name):
     import optuna
 
-    from recsys.rankers.tuning import _suggested
+    from recsys.tuning import _suggested
 
     for seed in range(3):
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))

@@ -1,0 +1,200 @@
+"""Rules about an item: "of the 13 other people who liked A and B, 11 like this too".
+
+Conjunctions of one or two of a profile's items are the first features of the mC kernels' space
+over users. They are chosen on half of the users and must hold up in the other half; what is said
+of the chosen one is counted over everybody but the user asked about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from recsys.errors import InputError
+from recsys.kernels.item_gram.dense import columns
+from recsys.utils.validation import check_integer, clean_matrix
+
+CONFIDENCE = 0.95
+Z = 1.0  # standard errors that a precision is lowered by while rules are compared
+SUPPORT = 10  # people
+
+
+@dataclass(frozen=True)
+class ItemRule:
+    """Liking these items goes with liking another: counts over all people but the one asked for.
+
+    Attributes
+    ----------
+    items : tuple of int
+        One or two liked items.
+    support : int
+        How many people like all of `items`.
+    hits : int
+        How many of them like the explained item.
+    precision : float
+        Their share, hits / support.
+    others : int
+        Everybody else: the people who do not like all of `items`.
+    others_hits : int
+        How many of the others like the explained item.
+    base : float
+        Their share, others_hits / others.
+    low : float
+        Lower end of the exact one-sided 95% interval of the precision; above `base`.
+    """
+
+    items: tuple[int, ...]
+    support: int
+    hits: int
+    precision: float
+    others: int
+    others_hits: int
+    base: float
+    low: float
+
+
+def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
+    """Return the lower end of the exact one-sided interval of a share.
+
+    Parameters
+    ----------
+    hits, of : int
+        0 ≤ hits ≤ of.
+    confidence : float in (0, 1)
+
+    Returns
+    -------
+    float
+        The share at which `hits` or more of `of` have probability 1 − confidence; 0 without hits.
+
+    Notes
+    -----
+    Source: Clopper and Pearson 1934. Exact rather than Wilson's: it never covers less than it
+    says, also for five people.
+    """
+    return 0.0 if hits <= 0 else float(betaincinv(hits, of - hits + 1, 1.0 - confidence))
+
+
+def item_rule(
+    user_items: sp.csr_matrix,
+    liked: NDArray[np.int64],
+    item: int,
+    *,
+    exclude: int | None = None,
+    min_support: int = SUPPORT,
+    most_items: int = 60,
+    seed: int = 0,
+) -> ItemRule | None:
+    """Return the conjunction of liked items that best predicts an item.
+
+    Chosen on a random half of the people, among those that half of `min_support` of them hold.
+    It is returned if in the other half, and over all, the lower bound of its precision is above
+    the share of everybody else, and `min_support` people hold it.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+    liked : (items,) int
+        The profile.
+    item : int
+    exclude : int, optional
+        The user asked about, who must not witness for themselves.
+    min_support : int ≥ 1
+        People that must hold the conjunction.
+    most_items : int ≥ 1
+        Of a longer profile those are tried that most users share with the item.
+    seed : int
+        Of the halves.
+
+    Returns
+    -------
+    ItemRule or None
+        None where no conjunction is shown to beat everybody else.
+
+    Raises
+    ------
+    InputError
+        If an index is out of range.
+    """
+    user_items = clean_matrix(user_items)
+    users, m = user_items.shape
+    check_integer("item", item, 0, m - 1)
+    check_integer("min_support", min_support, 1)
+    check_integer("most_items", most_items, 1)
+    if exclude is not None:
+        check_integer("exclude", exclude, 0, users - 1)
+    liked = np.setdiff1d(np.asarray(liked, dtype=np.int64), [item])
+    if len(liked) and (liked.min() < 0 or liked.max() >= m):
+        raise InputError(f"liked holds indices outside 0…{m - 1}")
+    if len(liked) == 0 or users < 4:
+        return None
+    by_item = columns(user_items)
+    target = np.zeros(users, dtype=bool)
+    target[by_item.indices[by_item.indptr[item] : by_item.indptr[item + 1]]] = True
+    here = np.random.default_rng(seed).random(users) < 0.5
+    there = ~here
+    everybody = np.ones(users, dtype=bool)
+    if exclude is not None:
+        here[exclude] = there[exclude] = everybody[exclude] = False
+    has = np.zeros((len(liked), users), dtype=bool)
+    for k, other in enumerate(liked):
+        has[k, by_item.indices[by_item.indptr[other] : by_item.indptr[other + 1]]] = True
+    if len(liked) > most_items:
+        shared = (has[:, here] & target[here]).sum(axis=1)
+        keep = np.sort(np.argsort(-shared, kind="stable")[:most_items])
+        liked, has = liked[keep], has[keep]
+    support, hits = _pairs(has[:, here], target[here])
+    base = float(target[here].mean()) if here.any() else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = (hits + base) / (support + 1.0)  # one prior user
+        low = p - Z * np.sqrt(p * (1 - p) / (support + 1.0))
+    low[support < max(1, min_support // 2)] = -1.0
+    low = np.triu(low)
+    # A pair must add to its parts: what is no better than a single item is not shown as two.
+    single = np.diag(low)
+    gain = low - np.maximum(single[:, None], single[None, :])
+    low[(gain < 0.02) & ~np.eye(len(low), dtype=bool)] = -1.0
+    a, b = np.unravel_index(int(np.argmax(low)), low.shape)
+    if low[a, b] <= base:
+        return None
+    members = tuple(int(liked[k]) for k in sorted({int(a), int(b)}))
+    both = has[a] & has[b]
+    apart = _counted(members, both, target, there)
+    found = _counted(members, both, target, everybody)
+    # The half that did not choose decides; the counts over all are what a person is told.
+    fine = apart.low > apart.base and found.low > found.base and found.support >= min_support
+    return found if fine else None
+
+
+def _counted(
+    items: tuple[int, ...],
+    holds: NDArray[np.bool_],
+    target: NDArray[np.bool_],
+    people: NDArray[np.bool_],
+) -> ItemRule:
+    """Return a rule with its counts over some people; shares of nobody are 0."""
+    mine, rest = holds & people, ~holds & people
+    support, hits = int(mine.sum()), int((mine & target).sum())
+    others, others_hits = int(rest.sum()), int((rest & target).sum())
+    return ItemRule(
+        items,
+        support,
+        hits,
+        hits / max(support, 1),
+        others,
+        others_hits,
+        others_hits / max(others, 1),
+        lower_bound(hits, support),
+    )
+
+
+def _pairs(has: NDArray[np.bool_], target: NDArray[np.bool_]) -> tuple[NDArray, NDArray]:
+    """Return how many users hold each pair of items (the diagonal: one item), and like the target."""
+    dense = has.astype(np.float32)
+    return (dense @ dense.T).astype(np.float64), (dense[:, target] @ dense[:, target].T).astype(
+        np.float64
+    )

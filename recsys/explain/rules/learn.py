@@ -1,0 +1,152 @@
+"""A rule for a two-class table: machine, settings and search in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import train_test_split
+
+from recsys.errors import InputError
+from recsys.explain.rules.rule import Rule, agreement, signed_weights
+from recsys.explain.rules.search import search_rule
+from recsys.kernel_machines import KOMD
+from recsys.utils.validation import check_integer, check_real
+
+# The hard margin reads an exact rule off clean data; with noise a softer one and clauses that
+# must earn more generalise better. Validation decides between them.
+SETTINGS = ((0.0, 0.0), (0.1, 0.005), (0.5, 0.02), (1.0, 0.04))
+
+
+class LearnedRule(NamedTuple):
+    """A rule, the machine it was read from, its λ, and the gain a clause had to bring."""
+
+    rule: Rule
+    machine: KOMD
+    regularization: float
+    min_gain: float
+
+
+def learn_rule(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    max_clauses: int = 10,
+    max_literals: int = 5,
+    names: Sequence[str] = (),
+    seed: int = 0,
+) -> LearnedRule:
+    """Fit KOMD on κ* and read the class 1 of y as a monotone DNF.
+
+    How soft the margin is and what a clause must add is decided on a quarter of the rows that
+    the candidates have not seen; ties go to the harder margin. The rules are the first ones of
+    `search_rule`, without its proof.
+
+    Parameters
+    ----------
+    X : (rows, features) binary
+    y : (rows,)
+        Two classes, of which the larger one is described.
+    max_clauses, max_literals : int ≥ 1
+    names : sequence of str
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or there are not two classes of two rows at least.
+    """
+    check_integer("max_clauses", max_clauses, 1, 100)
+    check_integer("max_literals", max_literals, 1, 20)
+    rows, labels = np.asarray(X), np.asarray(y)
+    counts = np.unique(labels, return_counts=True)[1]
+    if len(counts) != 2 or counts.min() < 2:
+        raise InputError("a rule needs two classes with at least two rows each")
+
+    def fit(part: NDArray[Any], setting: tuple[float, float]) -> LearnedRule:
+        lam, gain = setting
+        literals = min(max_literals, max(1, int((rows > 0).sum(axis=1).max())))
+        kernel = {"d": min(max_clauses, 10), "c": literals}
+        machine = KOMD(lam, kernel="mdnf-sum", kernel_params=kernel, tol=1e-6).fit(
+            rows[part], labels[part]
+        )
+        found = search_rule(
+            rows[part], signed_weights(machine, len(part)), max_clauses=max_clauses,
+            max_literals=max_literals, min_gain=gain, budget=0, names=names,
+        )  # fmt: skip
+        return LearnedRule(found.rule, machine, lam, gain)
+
+    everything = np.arange(len(labels))
+    if counts.min() < 8:
+        return fit(everything, SETTINGS[1])
+    part, held = train_test_split(everything, test_size=0.25, random_state=seed, stratify=labels)
+    top = labels.max()
+    scores = [agreement(fit(part, s).rule, rows[held], labels[held] == top) for s in SETTINGS]
+    return fit(everything, SETTINGS[int(np.argmax(scores))])
+
+
+class MeasuredRule(NamedTuple):
+    """A rule with its figures on rows that it was not learned from.
+
+    Attributes
+    ----------
+    rule : Rule
+    accuracy, fidelity : float
+        Share of the held-out rows where the rule is right, and where it agrees with its machine.
+    majority : float
+        Share of the larger class among them.
+    rows, held_out : int
+    """
+
+    rule: Rule
+    accuracy: float
+    fidelity: float
+    majority: float
+    rows: int
+    held_out: int
+
+
+def measure_rule(
+    X: ArrayLike, y: ArrayLike, *, test_size: float = 0.3, seed: int = 0, **options: Any
+) -> MeasuredRule:
+    """Learn a rule on a part of a table and measure it on the rest.
+
+    Parameters
+    ----------
+    X : (rows, features) binary
+    y : (rows,)
+        Two classes, of which the larger one is described.
+    test_size : float in 0…0.9
+    seed : int
+        Of the stratified split, and of the validation inside the learned part.
+    **options
+        As in `learn_rule`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or there are too few rows to hold some out.
+    """
+    check_real("test_size", test_size, 0.0, 0.9, open_low=True)
+    labels = np.asarray(y)
+    try:
+        parts = train_test_split(
+            np.asarray(X), labels, test_size=test_size, random_state=seed, stratify=labels
+        )
+    except ValueError:
+        raise InputError(
+            f"{len(labels)} rows are too few to hold out a share of {test_size:g}"
+        ) from None
+    learn, held, known, truth = parts
+    learned = learn_rule(learn, known, seed=seed, **options)
+    right = truth == labels.max()
+    return MeasuredRule(
+        learned.rule,
+        agreement(learned.rule, held, right),
+        agreement(learned.rule, held, learned.machine.decision_function(held) > 0),
+        float(max(right.mean(), 1.0 - right.mean())),
+        len(known),
+        len(truth),
+    )

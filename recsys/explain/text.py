@@ -1,0 +1,227 @@
+"""Sentences that a person reads, each with the counts it states: k of n, never a share of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from recsys.errors import InputError, counted
+from recsys.explain.association import ItemRule
+from recsys.explain.contributions import Reasons, WhatIf
+from recsys.explain.rules.rule import Rule
+from recsys.explain.rules.user_rules import Following, TasteRule
+
+FEW = 20  # witnesses below it are said to be few
+# How having an item is told: (past, "like" after a number, "likes" after one, "do", "does")
+WORDS = {
+    "liked": ("liked", "like", "likes", "do", "does"),
+    "rated": ("rated", "rated", "rated", "did", "did"),
+}
+
+
+def because(
+    titles: ArrayLike,
+    found: Reasons,
+    most: int = 3,
+    *,
+    word: str = "liked",
+    ratings: Mapping[int, str] | None = None,
+) -> str:
+    """Return a sentence that names the liked items that speak for an item.
+
+    Parameters
+    ----------
+    titles : (items,) of str
+    found : Reasons
+    most : int ≥ 1
+        How many are named.
+    word : "liked" or "rated"
+        What having an item means: "rated" where any rating counts.
+    ratings : mapping of int to str, optional
+        What the user gave items, as it is shown beside their titles: "4 of 5".
+
+    Raises
+    ------
+    InputError
+        If `most` is below 1 or the word is another.
+    """
+    if most < 1:
+        raise InputError(f"most must be at least 1, not {most}")
+    past = _words(word)[0]
+    names = np.asarray(titles, dtype=object)
+    given = ratings or {}
+    top = [
+        f"{names[k]} [{given[k]}]" if k in given else str(names[k])
+        for k, value in found.items
+        if value > 0
+    ][:most]
+    if found.kind == "popularity":
+        if found.unit != "people":
+            return "This model does not say why."
+        number = round(found.score)
+        return f"{counted(number, 'person', 'people')} {_words(word)[2 if number == 1 else 1]} it."
+    if not top:
+        return f"Nothing you {past} speaks for it."
+    verb = f"Because you {past}" if found.kind == "exact" else f"Similar to what you {past}:"
+    return f"{verb} {listing(top)}."
+
+
+def listing(names: list[str]) -> str:
+    """Return 'a', 'a and b' or 'a, b and c'."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def one_in(hits: int, of: int) -> str:
+    """Return a share in words of small numbers: '1 in 5', '7 in 10', 'none', 'all'."""
+    if of <= 0 or hits <= 0:
+        return "none"
+    if hits >= of:
+        return "all"
+    if 3 * hits <= of:
+        return f"about 1 in {round(of / hits):,}"
+    tenths = min(max(round(10 * hits / of), 1), 9)
+    return f"about {tenths} in 10"
+
+
+def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
+    """Return what other people's likes say about an item.
+
+    Parameters
+    ----------
+    titles : (items,) of str
+    rule : ItemRule
+    word : "liked" or "rated"
+
+    Returns
+    -------
+    str
+        Such as 'Of the 13 other people who liked A and B, 11 like this too; of the 386 others, 80
+        do (about 1 in 5).' Fewer than 20 people are said to be few.
+    """
+    past, many, one, do, does = _words(word)
+    names = np.asarray(titles, dtype=object)
+    who = counted(rule.support, "other person", "other people")
+    liked = listing([str(names[k]) for k in rule.items])
+    text = (
+        f"Of the {who} who {past} {liked}, {rule.hits:,} {one if rule.hits == 1 else many} this too; "
+        f"of the {counted(rule.others, 'other')}, {rule.others_hits:,} "
+        f"{does if rule.others_hits == 1 else do} ({one_in(rule.others_hits, rule.others)})."
+    )
+    return f"{text} {rule.support} is a small number." if rule.support < FEW else text
+
+
+def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
+    """Return what a taste rule says, and how it stood its test.
+
+    Parameters
+    ----------
+    found : TasteRule
+    word : "liked" or "rated"
+    """
+    lines = [
+        f"{found.support:,} of the {counted(found.profile, 'item')} you {_words(word)[0]} "
+        f"{_follow(found.support)} it, and {found.catalogue:,} of all {found.items:,} "
+        f"({one_in(found.catalogue, found.items)}). It leaves {found.unseen:,} of the "
+        f"{counted(found.candidates, 'item')} that could be recommended."
+    ]
+    if found.tested:
+        lines.append(
+            f"Learned without {found.tested:,} of these {found.profile:,}, of which "
+            f"{found.tested_hits:,} {_follow(found.tested_hits)} it."
+        )
+    return lines
+
+
+def readable(rule: Rule) -> str:
+    """Return a rule in words: 'Drama and 1990s, or Comedy'."""
+    if not rule.clauses or not all(rule.clauses):
+        return str(rule)
+    parts = [" and ".join(rule.names[k] if rule.names else f"x{k}" for k in c) for c in rule.clauses]
+    return ", or ".join(parts)
+
+
+def follows(found: Following, mark: str) -> list[str]:
+    """Return how far a list, and the ranker behind it, follow a taste rule.
+
+    Parameters
+    ----------
+    found : Following
+    mark : str
+        What stands beside the items of the list that follow it; '' for nothing.
+    """
+    listed, here = len(found.follows), sum(found.follows)
+    marked = f" (marked {mark})" if here and mark else ""
+    lines = [
+        f"{here:,} of the {listed:,} in this list {_follow(here)} it{marked}; of the "
+        f"{found.rest:,} other items that could be recommended, {found.rest_follow:,}."
+    ]
+    if found.covered:
+        lines.append(
+            f"Of the {counted(found.covered, 'item')} that could be recommended and "
+            f"{_follow(found.covered)} it, this model has {found.agreed:,} among its first "
+            f"{found.covered:,}; by chance it would be {found.chance:.1f}."
+        )
+    return lines
+
+
+def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
+    """Return what leaving out single liked items does to an item, in sentences.
+
+    Parameters
+    ----------
+    titles : (items,) of str
+    found : WhatIf
+    first : int ≥ 1
+        Length of the list that a person looks at.
+    """
+    lines = [f"Place now: {found.place:,} of {found.of:,}."]
+    names = np.asarray(titles, dtype=object)
+    if found.tried:
+        which = (
+            f"the {counted(len(found.tried), 'liked item')}"
+            if len(found.tried) >= found.liked
+            else f"the {len(found.tried):,} liked items that matter most, of {found.liked:,},"
+        )
+        worst, best = found.tried[0].rank, min(change.rank for change in found.tried)
+        if worst <= first:
+            lines.append(f"Without any one of {which} it stays among the first {first}.")
+        elif best > first:
+            lines.append(f"Without any one of {which} it stays outside the first {first}.")
+        else:
+            out = sum(change.rank > first for change in found.tried)
+            lines.append(
+                f"Without {out:,} of {which} taken alone, it is outside the first {first}; without "
+                f"{len(found.tried) - out:,}, among them."
+            )
+    if found.misfit is not None:
+        k, share, fall = found.misfit
+        way = "falls" if fall >= 0 else "rises"
+        lines.append(
+            f"This model is not additive: without {names[k]} the score {way} by {abs(fall):.4f}, while "
+            f"it adds {share:+.4f} now, because what the others add changes with it."
+        )
+    return lines
+
+
+def parts(ranker: Any) -> str:
+    """Return which models a fitted blend is made of, with their weights; '' for other rankers."""
+    names = getattr(ranker, "part_names_", None)
+    if names is None:
+        return ""
+    weights = np.asarray(ranker.part_weights_, dtype=np.float64)
+    listed = "; ".join(f"{name} ({weight:.2f})" for name, weight in zip(names, weights, strict=True))
+    how = ", chosen on held-out halves of profiles" if ranker.name == "auto" else ""
+    return f"{ranker.name} adds up {counted(len(names), 'model')}{how}, with these weights: {listed}."
+
+
+def _follow(number: int) -> str:
+    return "follows" if number == 1 else "follow"
+
+
+def _words(word: str) -> tuple[str, str, str, str, str]:
+    if word not in WORDS:
+        raise InputError(f"word must be one of {', '.join(WORDS)}, not {word!r}")
+    return WORDS[word]

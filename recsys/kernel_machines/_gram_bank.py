@@ -1,0 +1,143 @@
+"""Gram matrices for the machines: from names, kernels, callables, or given ones; kept in bounds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import type_of_target
+
+from recsys.errors import InputError
+from recsys.kernels import Kernel, make_kernel
+from recsys.kernels.item_gram.dense import free_memory
+from recsys.kernels.propositional import Expression
+
+
+def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., NDArray[np.float64]]:
+    """Return a callable (X, Z, normalize) for a name, a Kernel, an Expression or a callable.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, or the name or a parameter is unknown.
+    """
+    if isinstance(kernel, str):
+        return make_kernel(kernel, **(params or {}))
+    if isinstance(kernel, (Kernel, Expression)):
+        return kernel
+    if callable(kernel):
+        return _Function(kernel)
+    raise InputError(f"a kernel is a name, a Kernel or a function of two matrices, not {kernel!r}")
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of two matrices with the signature of a Kernel."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
+        K = np.asarray(self.function(X, X if Z is None else Z), dtype=np.float64)
+        if not normalize:
+            return K
+        left = np.sqrt(self._own(X))
+        right = left if Z is None else np.sqrt(self._own(Z))
+        scale = np.outer(left, right)
+        out = np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
+        if Z is None:
+            np.fill_diagonal(out, 1.0)
+        return out
+
+    def _own(self, X: Any) -> NDArray[np.float64]:
+        rows = (X[i : i + 1] for i in range(X.shape[0]))
+        return np.array([float(np.asarray(self.function(row, row))[0, 0]) for row in rows])
+
+
+def two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the two labels, sorted, and each row's position in them.
+
+    Raises
+    ------
+    InputError
+        If there are not exactly two.
+    """
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind not in ("binary", "multiclass"):
+        raise InputError(f"Unknown label type: {kind}. y must hold two classes")
+    classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    if len(classes) > 2:
+        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+    if len(classes) < 2:
+        raise InputError("y must hold two classes, and has 1 class")
+    return classes, codes
+
+
+class Bank:
+    """Gram matrices of one size, in memory while they fit and in a temporary file beyond.
+
+    Parameters
+    ----------
+    grams : iterable of (rows, rows) arrays
+        Taken one by one, so that no more than one is held besides the bank.
+    count, rows : int
+    max_bytes : int, optional
+        Half of the free memory when not given.
+    """
+
+    def __init__(
+        self, grams: Iterable[NDArray[np.float64]], count: int, rows: int, max_bytes: int | None = None
+    ) -> None:
+        if isinstance(grams, np.ndarray) and grams.flags.c_contiguous and grams.dtype == np.float64:
+            self.on_disk, self.all = False, grams  # one array already: read, never written
+            return
+        need = 8 * count * rows * rows
+        limit = free_memory() // 2 if max_bytes is None else max_bytes
+        self.on_disk = need > limit
+        shape = (count, rows, rows)
+        if self.on_disk:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the bank
+            self.all = np.memmap(self._file, dtype=np.float64, mode="w+", shape=shape)
+        else:
+            self.all = np.empty(shape)
+        for k, gram in enumerate(grams):
+            self.all[k] = gram
+
+    all: NDArray[np.float64]
+
+    def close(self) -> None:
+        """Give the memory or the file back; the bank is empty afterwards."""
+        self.all = np.empty((0, 0, 0))
+        if self.on_disk:
+            self._file.close()
+
+    def __iter__(self) -> Iterator[NDArray[np.float64]]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Σ weights[r]·K_r, in one pass over the bank."""
+        count, rows, _ = self.all.shape
+        flat = self.all.reshape(count, -1)
+        return (weights @ flat).reshape(rows, rows)
+
+    def quadratic(self, *vectors: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return vᵀ K_r v over r for each v, all in one pass over the bank."""
+        V = np.array(vectors).T
+        support = np.flatnonzero((V != 0).any(axis=1))
+        if len(support) < 0.3 * len(V):
+            V = np.ascontiguousarray(V[support])
+            parts = (gram[np.ix_(support, support)] for gram in self.all)
+        else:
+            parts = (gram for gram in self.all)
+        found = np.array([np.einsum("ij,ij->j", V, part @ V) for part in parts])
+        return list(found.T)
+
+    def diagonals(self) -> NDArray[np.float64]:
+        """Return the diagonals, (kernels, rows)."""
+        return np.array([np.diag(gram) for gram in self.all])

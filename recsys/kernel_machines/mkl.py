@@ -1,0 +1,445 @@
+"""Learned combinations of kernels: Average, EasyMKL, R-MKL, and GRAM's radius-margin ratio.
+
+Each learns weights μ ≥ 0 that sum to 1 and hands Σ μ_r K_r to a hard-margin KOMD. The
+squared ratio R²/ρ² bounds the leave-one-out error. Source: Polato's thesis, 4.7 and 9.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from recsys.errors import InputError
+from recsys.kernel_machines._gram_bank import Bank, resolve, two_classes
+from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
+from recsys.kernels import make_kernel
+from recsys.kernels.expressiveness import margin_program, radius_program
+from recsys.utils.validation import check_integer, check_real
+
+# Soft margins are as small as 4/rows, of which this is still a small share.
+SOFT_TOLERANCE = 1e-9
+
+
+class _Combination(ClassifierMixin, BaseEstimator):
+    """What the machines share: kernels to Gram matrices, weights to a hard-margin machine."""
+
+    kernels: Any
+    normalize: bool
+    identity: bool
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Learn the weights and the machine.
+
+        Parameters
+        ----------
+        X : (rows, features), or (kernels, rows, rows) if kernels is "precomputed"
+        y : (rows,)
+            Two classes.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, or y does not hold two classes.
+        """
+        self._check_parameters()
+        rows, grams = self._training_grams(X, y)
+        codes = self._codes
+        if self.identity:
+            grams.append(lambda: np.eye(rows))
+        whole = self._precomputed and isinstance(X, np.ndarray) and not self.identity
+        source: Any = X if whole else (make() for make in grams)
+        bank = Bank(source, len(grams), rows)
+        try:
+            self.weights_ = self._learn(bank, codes)
+            K = bank.combine(self.weights_)
+        finally:
+            bank.close()
+        solved, ball = separation(K, codes), _radius(K)
+        self.margin_ = float(np.sqrt(max(solved.squared, 0.0)))
+        self.radius_ = float(np.sqrt(max(ball.squared, 0.0)))
+        self.ratio_ = ratio_of(K, solved, ball)
+        sign = np.where(codes == 1, 1.0, -1.0)
+        self.dual_ = sign * solved.weights
+        self.intercept_ = float(0.5 * (solved.weights @ (K @ self.dual_)))
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the combined machine's score: above 0 for the second class.
+
+        Parameters
+        ----------
+        X : (rows, features), or (kernels, rows, training rows) if precomputed
+        """
+        check_is_fitted(self)
+        if self._precomputed:
+            given = [np.asarray(K, dtype=np.float64) for K in X]  # type: ignore[union-attr]
+            rows = len(self.dual_)
+            fitting = all(K.ndim == 2 and K.shape[1] == rows for K in given)
+            if len(given) != self.n_kernels_ or not fitting:
+                raise InputError(f"X must hold {self.n_kernels_} matrices with a column a training row")
+            parts = given
+        else:
+            X = validate_data(self, X, dtype="numeric", accept_sparse="csr", reset=False)
+            parts = [k(X, self.X_fit_, normalize=self.normalize) for k in self._resolved]
+        out = np.zeros(parts[0].shape[0])
+        for weight, part in zip(self.weights_, parts, strict=False):  # the identity is 0 on new rows
+            if weight > 0:
+                out += weight * (part @ self.dual_)
+        return out - self.intercept_
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters out of range."""
+
+    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernels, str) and self.kernels == "precomputed"
+
+    def _training_grams(self, X: Any, y: Any) -> tuple[int, list[Any]]:
+        if self._precomputed:
+            given = [np.asarray(K, dtype=np.float64) for K in X]
+            rows = len(given[0]) if given else 0
+            if rows == 0 or any(K.shape != (rows, rows) or not np.isfinite(K).all() for K in given):
+                raise InputError("precomputed kernels are finite square matrices of one size")
+            self._set_classes(np.asarray(y), rows)
+            self.n_kernels_ = len(given)
+            return rows, [lambda K=K: K for K in given]
+        X, y = validate_data(self, X, y, dtype="numeric", accept_sparse="csr")
+        self._set_classes(y, X.shape[0])
+        self.X_fit_ = X
+        self._resolved = [resolve(kernel) for kernel in self._kernel_list(X)]
+        self.n_kernels_ = len(self._resolved)
+        return X.shape[0], [lambda k=k: k(X, normalize=self.normalize) for k in self._resolved]
+
+    def _kernel_list(self, X: Any) -> list[Any]:
+        """Return the kernels given, or mC of every degree up to the most ones of a row."""
+        if self.kernels is not None:
+            if isinstance(self.kernels, str) or len(self.kernels) == 0:
+                raise InputError('kernels is a list of kernels, or "precomputed"')
+            return list(self.kernels)
+        ones = (X > 0).sum(axis=1) if not sp.issparse(X) else np.diff((X > 0).tocsr().indptr)
+        most = max(1, int(np.max(ones)))
+        return [make_kernel("mc", degree=d) for d in range(1, most + 1)]
+
+    def _set_classes(self, y: Any, rows: int) -> None:
+        self.classes_, self._codes = two_classes(y)
+        if len(self._codes) != rows:
+            raise InputError(f"y has {len(self._codes)} entries for {rows} rows")
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+class AverageMKL(_Combination):
+    """The mean of the kernels: the baseline that is hard to beat.
+
+    Parameters
+    ----------
+    kernels : list of kernels, "precomputed", or None
+        Names, Kernels, Expressions or callables; mC of every degree when not given.
+    normalize : bool
+        Scale each to unit diagonal.
+    identity : bool
+        Add the identity as one more kernel, so that the data are separable (9.18).
+
+    Attributes
+    ----------
+    weights_ : (kernels,) float64
+        That of the identity last.
+    margin_, radius_, ratio_ : float
+        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
+        does not separate the classes.
+    """
+
+    def __init__(self, kernels: Any = None, normalize: bool = True, identity: bool = True) -> None:
+        self.kernels = kernels
+        self.normalize = normalize
+        self.identity = identity
+
+    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.full(len(bank), 1.0 / len(bank))
+
+
+class EasyMKL(_Combination):
+    """EasyMKL: weights proportional to each kernel's part in the margin of their sum.
+
+    γ minimises (1 − λ) γᵀY(Σ_r K_r)Yγ + λ‖γ‖² over weights γ ≥ 0 that sum to 1 in each class;
+    μ_r is γᵀYK_rYγ, scaled to sum 1. The sum is not a mean: the more kernels, the weaker λ.
+
+    Parameters
+    ----------
+    kernels, normalize, identity
+        As in `AverageMKL`.
+    regularization : float in 0…1
+        λ of the machine on the sum.
+
+    Attributes
+    ----------
+    weights_, margin_, radius_, ratio_
+        As in `AverageMKL`.
+
+    Notes
+    -----
+    Source: Aiolli and Donini 2015.
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        normalize: bool = True,
+        identity: bool = True,
+        regularization: float = 0.1,
+    ) -> None:
+        self.kernels = kernels
+        self.normalize = normalize
+        self.identity = identity
+        self.regularization = regularization
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0, 1.0)
+
+    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        sign = np.where(codes == 1, 1.0, -1.0)
+        lam = float(self.regularization)
+        if lam == 1.0:
+            gamma = np.where(sign > 0, 1 / (sign > 0).sum(), 1 / (sign < 0).sum())
+        else:
+            # The mean keeps the solver's scale; its ridge is that of the sum, divided likewise.
+            K = bank.combine(np.full(len(bank), 1.0 / len(bank)))
+            ridge = lam / (1 - lam) / len(bank)
+            gamma = margin_program(K, codes, ridge=ridge, tol=SOLVER_TOLERANCE).weights
+        return _shares(bank.quadratic(sign * gamma)[0])
+
+
+class GRAM(_Combination):
+    """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
+
+    Weights are a softmax of β. A step that does not lower the ratio is taken back and halved;
+    one that does lets the next be twice as long.
+
+    Parameters
+    ----------
+    kernels, normalize, identity
+        As in `AverageMKL`.
+    learning_rate : float > 0
+        First η.
+    tol : float > 0
+        Stop when three steps in a row lower the ratio by less than this share of it.
+    max_iter : int ≥ 1
+
+    Attributes
+    ----------
+    weights_, margin_, radius_, ratio_
+        As in `AverageMKL`.
+    ratios_ : list of float
+        R²/(rows·ρ²) after each accepted step, the first for equal weights.
+    gap_ : float
+        Certified bound on the share by which the ratio exceeds its minimum over all weights.
+    n_iter_ : int
+        Steps tried.
+    stopped_ : "tolerance", "step" or "max_iter"
+        Why it ended; "step" when no step, however short, lowered the ratio, or it is infinite.
+
+    Notes
+    -----
+    Source: Polato's thesis, Algorithm 9.1, whose line 12 should descend; 9.2.2 for kernels
+    that are not normalised.
+    """
+
+    def __init__(
+        self, kernels: Any = None, normalize: bool = True, identity: bool = True,
+        learning_rate: float = 1.0, tol: float = 1e-6, max_iter: int = 1000,
+    ) -> None:  # fmt: skip
+        self.kernels = kernels
+        self.normalize = normalize
+        self.identity = identity
+        self.learning_rate = learning_rate
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _check_parameters(self) -> None:
+        check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
+        check_real("tol", self.tol, 0.0, open_low=True)
+        check_integer("max_iter", self.max_iter, 1)
+
+    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        own = bank.diagonals()
+
+        def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            K = bank.combine(mu)
+            alpha, solved = _radius(K).weights, _margin(K, codes)
+            sign = np.where(codes == 1, 1.0, -1.0)
+            inner, squares = bank.quadratic(alpha, sign * solved.weights)
+            return own @ alpha - inner, squares
+
+        least = floor(bank.combine(np.full(len(bank), 1.0 / len(bank))))
+        gains: list[float] = []
+
+        def done(gain: float) -> bool:
+            gains.append(gain)
+            return len(gains) >= 3 and max(gains[-3:]) < self.tol
+
+        mu, ratios = self._descend(parts, len(bank), least, done)
+        self.ratios_ = [ratio / len(codes) for ratio in ratios]
+        return mu
+
+    def _descend(
+        self, parts: Any, count: int, least: float, done: Callable[[float], bool]
+    ) -> tuple[NDArray[np.float64], list[float]]:
+        """Minimise ⟨μ,a⟩/⟨μ,b⟩ with a and b from parts(μ); ⟨μ,b⟩ ≤ least counts as 0.
+
+        Returns μ and the values after each accepted step, the first for equal weights. It ends
+        when done, which hears what share of the value each step has gained, says so.
+        """
+        beta, step = np.zeros(count), float(self.learning_rate)
+        mu = _softmax(beta)
+        a, b = parts(mu)
+        ratio = _ratio(mu, a, b, least)
+        ratios = [ratio]
+        self.stopped_ = "max_iter"
+        self.n_iter_ = 0
+        self.gap_ = _gap(ratio, a, b)
+        if ratio == np.inf:  # what all kernels together do not separate, none does
+            self.stopped_ = "step"
+            return mu, ratios
+        while self.n_iter_ < self.max_iter:
+            self.n_iter_ += 1
+            top, bottom = mu @ a, mu @ b
+            # (9.15) without its factor μ_r, which stalls small weights: the natural gradient of a
+            # softmax. It is taken relative to the ratio, so that one first η fits all data.
+            slope = (a * bottom - b * top) / max(bottom, 1e-300) ** 2 / max(ratio, 1e-300)
+            trial = beta - step * slope
+            next_mu = _softmax(trial)
+            next_a, next_b = parts(next_mu)
+            next_ratio = _ratio(next_mu, next_a, next_b, least)
+            if next_ratio >= ratio:
+                step /= 2
+                if step < 1e-6 * self.learning_rate:
+                    self.stopped_ = "step"
+                    break
+                continue
+            gain = (ratio - next_ratio) / ratio
+            beta, mu, a, b, ratio = trial, next_mu, next_a, next_b, next_ratio
+            ratios.append(ratio)
+            step *= 2
+            self.gap_ = _gap(ratio, a, b)
+            if done(gain):
+                self.stopped_ = "tolerance"
+                break
+        return mu, ratios
+
+
+class RMKL(GRAM):
+    """R-MKL: the soft-margin L2-SVM with the radius in its penalty, minimised over the weights.
+
+    min over μ of J(μ) = max Σα_i − ½ αᵀY(Σ_r μ_r K_r + (Σ_r μ_r R_r²/C) I)Yα over α ≥ 0 with
+    αᵀy = 0; R_r is the radius of the ball around the data under kernel r. J is convex. Where the
+    weights of both classes in α are scaled to sum 1, J = 2/ρ² with ρ² = min γᵀY(…)Yγ.
+
+    Parameters
+    ----------
+    kernels, normalize, identity, learning_rate, max_iter
+        As in `GRAM`.
+    tol : float > 0
+        Stop when J is certified to be within this share of its minimum.
+    C : float > 0
+        Price of slack, by which the squared radius is divided.
+
+    Attributes
+    ----------
+    weights_, margin_, radius_, ratio_, n_iter_
+        As in `GRAM`; margin, radius and ratio are of Σ μ_r K_r and a hard margin, as those of
+        the other machines.
+    objectives_ : list of float
+        J after each accepted step, the first for equal weights.
+    gap_ : float
+        Certified bound on the share by which J exceeds its minimum.
+    stopped_ : "tolerance", "step" or "max_iter"
+        Why it ended.
+
+    Notes
+    -----
+    Source: Do, Kalousis, Woznica and Hilario 2009. Slack is the cheaper the larger Σ μ_r R_r², so
+    that between kernels of one margin the program takes the larger radius.
+
+    The row of this name in Polato's Table 9.1 is another: on kr-vs-kp, primary-tumor, spect and
+    tic-tac-toe its ratios are those of equal weights to 0.3%. The authors' published program puts
+    Σ_r μ_r K_r for K_r into the derivative for μ_r, so that all derivatives are equal but for R_r².
+    """
+
+    def __init__(
+        self, kernels: Any = None, normalize: bool = True, identity: bool = True,
+        learning_rate: float = 1.0, tol: float = 1e-5, max_iter: int = 1000, C: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(kernels, normalize, identity, learning_rate, tol, max_iter)
+        self.C = C
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("C", self.C, 0.0, open_low=True)
+
+    def _learn(self, bank: Bank, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        sign = np.where(codes == 1, 1.0, -1.0)
+        # The ball around separate points has R² < max κ(x,x): none is 0 but for constant kernels.
+        radii = np.array([max(_radius(np.array(gram)).squared, 0.0) for gram in bank])
+
+        def parts(mu: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            ridge = float(mu @ radii) / self.C
+            gamma = margin_program(bank.combine(mu), codes, ridge=ridge, tol=SOFT_TOLERANCE).weights
+            b = bank.quadratic(sign * gamma)[0] + radii / self.C * (gamma @ gamma)
+            return np.full(len(mu), 2.0), b
+
+        mu, self.objectives_ = self._descend(parts, len(bank), 0.0, lambda _: self.gap_ <= self.tol)
+        return mu
+
+
+def _margin(K: NDArray[np.float64], codes: NDArray[np.int64]) -> Any:
+    return margin_program(K, codes, tol=SOLVER_TOLERANCE)
+
+
+def _radius(K: NDArray[np.float64]) -> Any:
+    return radius_program(K, tol=SOLVER_TOLERANCE)
+
+
+def _softmax(beta: NDArray[np.float64]) -> NDArray[np.float64]:
+    e = np.exp(beta - beta.max())
+    return e / e.sum()
+
+
+def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    values = np.maximum(values, 0.0)
+    total = values.sum()
+    return values / total if total > 0 else np.full(len(values), 1.0 / len(values))
+
+
+def _gap(ratio: float, a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return 1 − min(a/b)/ratio, a bound: a and b are slopes of a convex and a concave function.
+
+    At any other weights ν the value is at least ⟨ν,a⟩/⟨ν,b⟩, and that at least the least a/b.
+    """
+    least = float(np.min(a / np.maximum(b, 1e-300)))
+    return max(1.0 - least / ratio, 0.0) if ratio < np.inf else 1.0
+
+
+def _ratio(
+    mu: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64], least: float
+) -> float:
+    bottom = mu @ b
+    return float(mu @ a / bottom) if bottom > least else float("inf")

@@ -1,0 +1,111 @@
+"""The choice of a kernel by its radius-margin ratio, without validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.errors import InputError
+from recsys.kernel_machines._gram_bank import resolve
+from recsys.kernels.expressiveness import TOLERANCE, Program, margin_program, radius_program
+from recsys.utils.validation import check_real
+
+SOLVER_TOLERANCE = 1e-7
+
+
+class Selected(NamedTuple):
+    """The kernel with the smallest ratio, its position, and the ratio of each."""
+
+    kernel: Any
+    position: int
+    ratios: NDArray[np.float64]
+
+
+def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> float:
+    """Return R²/(rows·ρ²) of a Gram matrix: the smaller, the lower the bound on the error.
+
+    Parameters
+    ----------
+    K : (rows, rows) float
+    y : (rows,)
+        Two classes.
+    identity : float in 0…1
+        Share of the identity mixed in, K ← (1 − t)·K + t·(mean diagonal)·I, which keeps the
+        ratio finite where the classes cannot be separated.
+
+    Returns
+    -------
+    float
+        Infinite if K does not separate the classes.
+
+    Raises
+    ------
+    InputError
+        If shapes disagree, or there are not two classes.
+
+    Notes
+    -----
+    Source: Polato's thesis, 8.4 and 9.3.2; ρ is the distance of the hulls, as in `margin`.
+    """
+    G = np.asarray(K, dtype=np.float64)
+    share = check_real("identity", identity, 0.0, 1.0)
+    if share > 0:
+        own = float(np.mean(np.diag(G)))
+        G = (1.0 - share) * G
+        G[np.diag_indices_from(G)] += share * own
+    solved = separation(G, y)
+    return ratio_of(G, solved, radius_program(G, tol=SOLVER_TOLERANCE))
+
+
+def separation(G: NDArray[np.float64], y: ArrayLike) -> Program:
+    """Solve the margin program, more tightly where its rounding might pass for a margin."""
+    solved = margin_program(G, y, tol=SOLVER_TOLERANCE)
+    if solved.squared <= 10.0 * solved.gap:
+        solved = margin_program(G, y, tol=TOLERANCE)
+    return solved
+
+
+def floor(G: NDArray[np.float64]) -> float:
+    """Return the ρ² below which classes count as inseparable: a share of the mean diagonal."""
+    return 1e-9 * max(float(np.mean(np.diag(G))), 1e-300)
+
+
+def ratio_of(G: NDArray[np.float64], solved: Program, ball: Program) -> float:
+    """Return R²/(rows·ρ²) from the two programs of G, infinite where ρ is 0 but for rounding."""
+    return ball.squared / solved.squared / len(G) if solved.squared > floor(G) else float("inf")
+
+
+def select_by_ratio(
+    kernels: Sequence[Any], X: ArrayLike, y: ArrayLike, *, normalize: bool = True, identity: float = 0.01
+) -> Selected:
+    """Return the kernel whose radius-margin ratio on (X, y) is smallest; the first of equals.
+
+    Parameters
+    ----------
+    kernels : sequence of str, Kernel, Expression or callable
+    X : (rows, features) binary
+    y : (rows,)
+        Two classes.
+    normalize : bool
+    identity : float in 0…1
+        As in `radius_margin_ratio`.
+
+    Raises
+    ------
+    InputError
+        If there is no kernel, or one is unknown.
+
+    Notes
+    -----
+    Source: Polato's thesis, 8.4.
+    """
+    if len(kernels) == 0:
+        raise InputError("there is no kernel to choose from")
+    ratios = np.array(
+        [radius_margin_ratio(resolve(kernel)(X, normalize=normalize), y, identity) for kernel in kernels]
+    )
+    best = int(np.argmin(ratios))
+    return Selected(kernels[best], best, ratios)

@@ -1,0 +1,139 @@
+"""Kernels of the dot product and of the overlap that are not counts of formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from recsys.kernels.base import KERNELS, Kernel
+from recsys.kernels.plans import AT_EMPTY, LINEAR, POWER, RBF, TANIMOTO, Plan
+from recsys.utils.validation import check_integer, check_real
+
+NO_TABLE = np.zeros(1)
+
+
+@KERNELS.add("linear", "ml")
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null."""
+
+    def plan(self, n: int) -> Plan:
+        """No table is needed."""
+        return Plan(LINEAR, np.zeros(4), NO_TABLE)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return s."""
+        return s
+
+
+@KERNELS.add("polynomial")
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """(⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+    coef : float ≥ 0
+    """
+
+    degree: int = 2
+    coef: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse parameters out of range."""
+        check_integer("degree", self.degree, 1)
+        check_real("coef", self.coef, 0.0)
+
+    def plan(self, n: int) -> Plan:
+        """Return the power, as a logarithm where the degree is high."""
+        return _power(n, self.degree, self.coef)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
+        """Return the power of a fraction: a float is one."""
+        return (s + Fraction(float(self.coef))) ** self.degree
+
+
+@KERNELS.add("hp")
+@dataclass(frozen=True)
+class HomogeneousPolynomial(Kernel):
+    """⟨x, z⟩^degree. A vector without ones is null.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+    """
+
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse a degree that is no whole number of at least 1."""
+        check_integer("degree", self.degree, 1)
+
+    def plan(self, n: int) -> Plan:
+        """Return the power with coefficient 0."""
+        return _power(n, self.degree, 0.0)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int:
+        """Return the power of a whole number."""
+        return s**self.degree
+
+
+def _power(n: int, degree: int, coef: float) -> Plan:
+    """Tabulate degree·log(k + coef): powers as logarithms, which no degree overflows."""
+    from recsys.kernels.plans import CONJUNCTION
+
+    if degree > 4:
+        with np.errstate(divide="ignore"):
+            table = degree * np.log(np.arange(n + 1, dtype=np.longdouble) + coef)
+        return Plan(
+            CONJUNCTION,
+            np.zeros(4),
+            table.astype(np.float64),
+            logarithmic=True,
+            zero_at_zero=coef == 0,
+            whole=float(coef).is_integer(),
+        )
+    par = np.array([degree, coef, 0.0, 0.0])
+    return Plan(POWER, par, NO_TABLE, zero_at_zero=coef == 0)
+
+
+@KERNELS.add("rbf")
+@dataclass(frozen=True)
+class RBF_(Kernel):
+    """exp(−gamma·‖x − z‖²), where ‖x − z‖² = |x| + |z| − 2⟨x,z⟩. No vector is null.
+
+    Parameters
+    ----------
+    gamma : float > 0, optional
+        1/n when not given.
+    """
+
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a gamma that is not above 0."""
+        if self.gamma is not None:
+            check_real("gamma", self.gamma, 0.0, open_low=True)
+
+    def plan(self, n: int) -> Plan:
+        """Resolve the default gamma."""
+        par = np.array([1.0 / n if self.gamma is None else self.gamma, 0.0, 0.0, 0.0])
+        return Plan(RBF, par, NO_TABLE, zero_at_zero=False, crowding=AT_EMPTY)
+
+
+@KERNELS.add("tanimoto")
+@dataclass(frozen=True)
+class Tanimoto(Kernel):
+    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null."""
+
+    def plan(self, n: int) -> Plan:
+        """No table is needed."""
+        # Only two empty vectors have a value without a common element.
+        return Plan(TANIMOTO, np.zeros(4), NO_TABLE, zero_at_zero=False)
+
+    def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
+        """Return the fraction, 1 for two empty vectors."""
+        return Fraction(s, a + b - s) if a + b > s else Fraction(1)

@@ -1,0 +1,291 @@
+"""What a Gram matrix can express: spectral ratio, margin, radius, and the order of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import comb, lcm, log
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+
+from recsys.errors import FitError, InputError
+from recsys.kernels.base import Kernel
+from recsys.kernels.dot_product import RBF_
+from recsys.kernels.propositional import Expression
+from recsys.optim.simplex_qp import solve_simplex
+from recsys.utils.validation import check_integer
+
+# Of the optimality conditions, relative to the mean diagonal: half-way to the square root's 1e-6.
+TOLERANCE = 1e-10
+
+
+class Program(NamedTuple):
+    """The squared value of a margin or radius program, its weights and its certified gap."""
+
+    squared: float
+    weights: NDArray[np.float64]
+    gap: float
+
+
+def spectral_ratio(K: ArrayLike, standardized: bool = False) -> float:
+    """Return ‖K‖_T / ‖K‖_F, from 1 (constant matrix) to √n (identity); or scaled to 0…1.
+
+    Parameters
+    ----------
+    K : (n, n) float
+        Positive semi-definite.
+    standardized : bool
+        (C − 1) / (√n − 1), 0 for one row.
+
+    Raises
+    ------
+    InputError
+        If K is not square and finite, or zero.
+
+    Notes
+    -----
+    Source: Polato's thesis, 4.6.
+    """
+    G = _square(K)
+    norm = float(np.linalg.norm(G))
+    if norm == 0:
+        raise InputError("K is zero: it has no spectral ratio")
+    ratio = float(np.trace(G)) / norm
+    if not standardized:
+        return ratio
+    return (ratio - 1.0) / (np.sqrt(len(G)) - 1.0) if len(G) > 1 else 0.0
+
+
+def margin(K: ArrayLike, y: ArrayLike) -> float:
+    """Return ρ, the distance between the convex hulls of the two classes in feature space.
+
+    ρ² = min γᵀ Y K Y γ with weights γ ≥ 0 that sum to 1 in each class.
+
+    Parameters
+    ----------
+    K : (n, n) float
+    y : (n,)
+        Two distinct values.
+
+    Raises
+    ------
+    InputError
+        If K is not square and finite, or y does not hold two classes.
+
+    Notes
+    -----
+    Source: Polato's thesis, (4.14).
+    """
+    return float(np.sqrt(max(margin_program(K, y).squared, 0.0)))
+
+
+def radius(K: ArrayLike) -> float:
+    """Return R, the radius of the smallest ball around the vectors in feature space.
+
+    R² = max αᵀ diag(K) − αᵀ K α with weights α ≥ 0 that sum to 1.
+
+    Parameters
+    ----------
+    K : (n, n) float
+
+    Raises
+    ------
+    InputError
+        If K is not square and finite.
+
+    Notes
+    -----
+    Source: Polato's thesis, 4.5, with α ≥ 0.
+    """
+    return float(np.sqrt(max(radius_program(K).squared, 0.0)))
+
+
+def margin_program(K: ArrayLike, y: ArrayLike, ridge: float = 0.0, tol: float = TOLERANCE) -> Program:
+    """Solve (4.14), or (4.16) over 1 − λ, with `ridge` added to the diagonal."""
+    G, sign = _square(K), signs(y)
+    if len(sign) != len(G):
+        raise InputError(f"y has {len(sign)} entries for {len(G)} rows of K")
+    goal = tol * max(float(np.mean(np.diag(G))), 1e-12)
+    weights, residual, _ = solve_simplex(G, sign=sign, ridge=ridge, tol=goal)
+    signed = sign * weights
+    return Program(float(signed @ G @ signed), weights, 4.0 * residual)
+
+
+def radius_program(K: ArrayLike, tol: float = TOLERANCE) -> Program:
+    """Solve the program of `radius`."""
+    G = _square(K)
+    own = np.diag(G)
+    goal = tol * max(float(np.mean(own)), 1e-12)
+    weights, residual, _ = solve_simplex(G, own / 2.0, tol=goal)
+    return Program(float(weights @ own - weights @ G @ weights), weights, 2.0 * residual)
+
+
+def signs(y: ArrayLike) -> NDArray[np.float64]:
+    """Return +1 for the larger of two labels and −1 for the other.
+
+    Raises
+    ------
+    InputError
+        If there are not two classes.
+    """
+    labels = np.asarray(y)
+    classes = np.unique(labels)
+    if labels.ndim != 1 or len(classes) != 2:
+        raise InputError(f"y must hold two classes, one label a row; found {len(classes)}")
+    return np.where(labels == classes[1], 1.0, -1.0)
+
+
+def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
+    """Return whether K1 is at least as general as K2: entrywise K̃1² ≥ K̃2² after normalisation.
+
+    By Lemma 6.1 the spectral ratio of K1 is then at most that of K2.
+
+    Parameters
+    ----------
+    K1, K2 : (n, n) float
+        Gram matrices of the same vectors.
+    tol : float
+        Rounding to forgive.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ.
+
+    Notes
+    -----
+    Source: Polato's thesis, 6.7.
+    """
+    A, B = normalized(K1), normalized(K2)
+    if A.shape != B.shape:
+        raise InputError(f"K1 has shape {A.shape} and K2 {B.shape}; they must agree")
+    return bool((A * A >= B * B - tol).all())
+
+
+def normalized(K: ArrayLike) -> NDArray[np.float64]:
+    """Return K scaled to unit diagonal; a null row gets 1 there and 0 elsewhere."""
+    G = _square(K)
+    own = np.sqrt(np.maximum(np.diag(G), 0.0))
+    with np.errstate(divide="ignore"):
+        scale = np.where(own > 0, 1.0 / own, 0.0)
+    out = G * scale[:, None] * scale[None, :]
+    np.fill_diagonal(out, 1.0)
+    return out
+
+
+def mc_decomposition(
+    kernel: Kernel | Expression | Callable[..., ArrayLike], m: int
+) -> NDArray[np.float64]:
+    """Return g(m, s) ≥ 0 with κ(x, z) = Σ_s g(m, s)·κ̃_mC^s(x, z) for vectors of m ones.
+
+    A function f of ⟨x,z⟩ on 0…m is Σ_s Δ^s f(0)·C(⟨x,z⟩, s), with forward differences Δ; the
+    normalised mC-kernel of degree s divides by C(m, s).
+
+    Differences magnify the rounding of f by up to 2^s·C(m, s), so none is taken of rounded
+    values: f comes as whole numbers or fractions from the kernel's definition, RBF's
+    coefficients are the probabilities of a binomial, C(m, s)·(1 − q)^s·q^{m−s} with q = e^{−2γ},
+    and of any other function the nearest non-negative coefficients are found by least squares,
+    of each value relative to itself.
+
+    Parameters
+    ----------
+    kernel : Kernel, Expression, or a function of two matrices
+        A dot-product kernel on vectors with m ones each. Of dimension 2m, the least in which
+        they may have 0…m ones in common; RBF's default gamma is that of this dimension.
+    m : int ≥ 1
+
+    Returns
+    -------
+    (m + 1,) float64
+        Coefficients of the degrees 0…m. Σ_s g(m, s)·C(k, s)/C(m, s) is f(k) to 1e-12 of itself
+        where the kernel is known exactly or RBF, to 1e-10 of the largest value for a function.
+
+    Raises
+    ------
+    InputError
+        If m or a parameter is out of range, or a coefficient leaves float64.
+    FitError
+        If a coefficient is negative without any rounding, or no non-negative coefficients come
+        within 1e-10 of a function's values: the kernel is no dot-product kernel (9.1).
+
+    Notes
+    -----
+    Source: Polato's thesis, Theorems 9.1 and 9.2, Corollary 9.1.
+    """
+    check_integer("m", m, 1)
+    if isinstance(kernel, Kernel):
+        kernel.plan(2 * m)  # parameters that do not fit are refused here
+    if isinstance(kernel, RBF_):
+        return _binomial(m, 1.0 / (2 * m) if kernel.gamma is None else float(kernel.gamma))
+    if isinstance(kernel, (Kernel, Expression)):
+        values = [kernel.exact(2 * m, s, m, m) for s in range(m + 1)]
+        if None not in values:
+            return _differences(kernel, m, [Fraction(v) for v in values if v is not None])
+    # Vectors of m ones with s common ones exist in dimension 2m.
+    base = np.zeros((1, 2 * m))
+    base[0, :m] = 1.0
+    others = np.array([np.roll(base[0], m - s) for s in range(m + 1)])
+    return _nearest(kernel, m, np.asarray(kernel(base, others), dtype=np.float64)[0])
+
+
+def _differences(kernel: Kernel | Expression, m: int, f: list[Fraction]) -> NDArray[np.float64]:
+    """Return C(m, s)·Δ^s f(0), in whole numbers over one denominator until the end."""
+    below = lcm(*(v.denominator for v in f))
+    row = [v.numerator * (below // v.denominator) for v in f]
+    out = np.empty(m + 1)
+    for s in range(m + 1):
+        coefficient = Fraction(row[0] * comb(m, s), below)
+        if coefficient < 0:
+            size = Decimal(coefficient.numerator) / Decimal(coefficient.denominator)
+            raise FitError(f"{kernel} has coefficient {size:.3g} at degree {s}: no dot-product kernel")
+        try:
+            out[s] = float(coefficient)
+        except OverflowError:
+            raise InputError(
+                f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m or its parameters"
+            ) from None
+        row = [after - before for before, after in pairwise(row)]
+    return out
+
+
+def _binomial(m: int, gamma: float) -> NDArray[np.float64]:
+    """Return RBF's coefficients: f(s) = q^{m−s}, so that Δ^s f(0) = q^{m−s}·(1 − q)^s."""
+    s = np.arange(m + 1)
+    choices = np.array([log(comb(m, k)) for k in range(m + 1)])
+    return np.exp(choices + s * np.log(-np.expm1(-2.0 * gamma)) - (m - s) * 2.0 * gamma)
+
+
+def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the coefficients ≥ 0 that come nearest to values f."""
+    largest = float(np.abs(f).max())
+    if not np.isfinite(largest):
+        raise InputError(f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m")
+    if largest == 0.0:
+        return np.zeros(m + 1)
+    f = f / largest
+    design = np.array([[comb(k, s) / comb(m, s) for s in range(m + 1)] for k in range(m + 1)])
+    error = np.inf
+    # Relative to itself first; a function may also compute small values as differences of large ones.
+    for weight in (1.0 / np.maximum(np.abs(f), 1e-16), np.ones(m + 1)):
+        g, _ = nnls(design * weight[:, None], f * weight, maxiter=1000 * (m + 1))
+        error = min(error, float(np.abs(design @ g - f).max()))
+        if error <= 1e-10:
+            return g * largest
+    raise FitError(
+        f"{kernel} is no dot-product kernel: sums of mC-kernels with coefficients of at least 0 "
+        f"miss it by {error:.2g} of its largest value"
+    )
+
+
+def _square(K: ArrayLike) -> NDArray[np.float64]:
+    G = np.ascontiguousarray(K, dtype=np.float64)
+    if G.ndim != 2 or G.shape[0] != G.shape[1] or len(G) == 0:
+        raise InputError(f"K has shape {G.shape}; a square matrix of at least one row is needed")
+    if not np.isfinite(G).all():
+        raise InputError("K holds NaN or infinity")
+    return G

@@ -1,0 +1,247 @@
+"""The dense item Gram matrix of a user × item matrix, built from its co-occurrences.
+
+Row i counts, over the users who like item i, the items after i that they like too: one
+triangle of R.T @ R in a row that stays in the first-level cache, turned into kernel values
+before it leaves it. The triangle is mirrored at the end.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.errors import InputError
+from recsys.kernels.base import Kernel
+from recsys.kernels.plans import Centre, Plan, centre, centred, scaled, weights
+
+
+def item_gram(
+    user_items: sp.csr_matrix, kernel: Kernel, *, normalize: bool = True
+) -> NDArray[np.float32]:
+    """Return the Gram matrix of the columns of `user_items`.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        Binary: every stored entry counts as 1. Indices sorted, no duplicates.
+    kernel : Kernel
+        Evaluated on the items as vectors over n = users.
+    normalize : bool
+        Scale to unit diagonal; a null item gets 1 there and 0 elsewhere. So does an item
+        nobody has, under every kernel (also where two empty vectors are alike, as under
+        `tanimoto`): nothing is known that it could be similar by.
+
+    Returns
+    -------
+    (items, items) float32, symmetric
+
+    Raises
+    ------
+    InputError
+        If the matrix would not fit the memory that is free, or a parameter does not fit n.
+    """
+    plan = kernel.plan(user_items.shape[0])
+    out = _build(user_items, plan, normalize, None)
+    if not np.isfinite(out).all():
+        raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
+    return out
+
+
+def centred_item_gram(
+    user_items: sp.csr_matrix, kernel: Kernel
+) -> tuple[NDArray[np.floating], NDArray[np.float64] | None]:
+    """Return the normalised item matrix in the form that keeps its digits, and how to undo that.
+
+    Where the kernel's values tend to 1 on these items (disjunctions of high degree, kernels of
+    literals on sparse data), 1 − K has lost its digits long before K leaves float32. There the matrix is
+    centred on a reference vector, K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ, which changes neither a program over a simplex
+    nor a ranking by scores less a mean of others (`recsys.kernels.plans.centre`).
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        As in `item_gram`.
+    kernel : Kernel
+
+    Returns
+    -------
+    gram : (items, items), symmetric
+        K or K'; float32, or float64 where entries of K' leave its range.
+    offsets : (items,) float64 or None
+        t; None where the matrix is K itself.
+
+    Raises
+    ------
+    InputError
+        As `item_gram`.
+    """
+    plan = kernel.plan(user_items.shape[0])
+    sizes = np.bincount(user_items.indices, minlength=user_items.shape[1]).astype(np.int64)
+    around = centre(plan, sizes)
+    gram = _build(user_items, plan, True, around)
+    return gram, None if around is None else 0.5 - around.short
+
+
+def _build(
+    user_items: sp.csr_matrix, plan: Plan, normalize: bool, around: Centre | None
+) -> NDArray[np.floating]:
+    users, items = user_items.shape
+    dtype = np.float32 if around is None else around.dtype
+    check_memory(np.dtype(dtype).itemsize * items * items, f"the item × item matrix of {items:,} items")
+    csc = columns(user_items)
+    sizes = np.diff(csc.indptr).astype(np.int64)
+    w = weights(plan, sizes, normalize)
+    if not normalize and not plan.logarithmic:
+        w = np.full(items, np.exp(0.5 * plan.log_scale))
+    out = np.zeros((items, items), dtype=dtype)
+    short = np.zeros(0) if around is None else around.short
+    missed = np.zeros(0) if around is None else around.missed
+    with parallel() as threads:
+        _fill(
+            user_items.indptr,
+            user_items.indices,
+            csc.indptr,
+            csc.indices,
+            csc.data,
+            sizes,
+            plan.code,
+            plan.logarithmic,
+            plan.zero_at_zero,
+            w,
+            short,
+            missed,
+            plan.par,
+            plan.table,
+            out,
+            threads,
+        )
+        _mirror(out)
+    unseen = np.flatnonzero(sizes == 0)
+    if around is not None:  # K' of two vectors of which one is null is the other's 1 − K(·, r)
+        np.fill_diagonal(out, 2.0 * short)
+        out[unseen], out[:, unseen] = short, short[:, None]
+        out[unseen, unseen] = 2.0
+    elif normalize:
+        out[unseen] = 0.0
+        out[:, unseen] = 0.0
+        np.fill_diagonal(out, 1.0)
+    return out
+
+
+def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
+    """Return the transpose's layout with, as data, each entry's position in the CSR arrays."""
+    positions = np.arange(user_items.nnz, dtype=np.int64)
+    return sp.csr_matrix((positions, user_items.indices, user_items.indptr), user_items.shape).tocsc()
+
+
+def free_memory() -> int:
+    """Return the bytes that may still be allocated: free memory, or the address limit's rest."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            free = min(free, limit - psutil.Process().memory_info().vms)
+    except ImportError:  # not on Windows
+        pass
+    return int(free)
+
+
+def check_memory(need: int, what: str) -> None:
+    """Refuse before allocating what does not fit.
+
+    Raises
+    ------
+    InputError
+        With the bytes needed and the bytes free.
+    """
+    free = free_memory()
+    if need > free:
+        raise InputError(
+            f"{what} needs {need / 1e9:.1f} GB and {max(free, 0) / 1e9:.1f} GB are free: use a ranker "
+            "without it (popularity, als, bpr, lmf) or keep fewer items"
+        )
+
+
+# ---- kernels
+
+
+@jit(parallel=True)
+def _fill(
+    indptr,
+    indices,
+    item_ptr,
+    item_users,
+    position,
+    sizes,
+    code,
+    logarithmic,
+    zero_at_zero,
+    w,
+    short,
+    missed,
+    par,
+    table,
+    out,
+    threads,
+):
+    m = len(sizes)
+    for t in numba.prange(threads):
+        count = np.zeros(m, dtype=np.int32)
+        for i in range(t, m, threads):  # interleaved: popular items spread over the threads
+            for k in range(item_ptr[i], item_ptr[i + 1]):
+                for p in range(position[k] + 1, indptr[item_users[k] + 1]):
+                    count[indices[p]] += 1
+            if len(short):
+                a, wi, ei, mi = sizes[i], w[i], short[i], missed[i]
+                for j in range(i + 1, m):
+                    out[i, j] = centred(
+                        code, logarithmic, count[j], a, sizes[j], wi, w[j], ei, short[j], mi, missed[j],
+                        par, table,
+                    )  # fmt: skip
+                count[i + 1 :] = 0
+            else:
+                _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out)
+
+
+@jit
+def _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out):
+    """Turn the counts of row i into kernel values from the diagonal on, and clear them."""
+    a, wi = sizes[i], w[i]
+    out[i, i] = scaled(code, logarithmic, a, a, a, wi, wi, par, table)
+    if code == 0:  # linear: a loop that vectorises
+        for j in range(i + 1, m):
+            out[i, j] = count[j] * (wi * w[j])
+    elif code == 4 and zero_at_zero:  # CONJUNCTION, the logarithm of a table: no call per entry
+        for j in range(i + 1, m):
+            if count[j] > 0:
+                shift = table[count[j]] - wi - w[j]
+                out[i, j] = np.exp(shift) if shift > -np.inf else 0.0
+    elif zero_at_zero:
+        for j in range(i + 1, m):
+            if count[j] > 0:
+                out[i, j] = scaled(code, logarithmic, count[j], a, sizes[j], wi, w[j], par, table)
+    else:
+        for j in range(i + 1, m):
+            out[i, j] = scaled(code, logarithmic, count[j], a, sizes[j], wi, w[j], par, table)
+    count[i + 1 :] = 0
+
+
+@jit(parallel=True)
+def _mirror(out):
+    """Copy the upper triangle to the lower one, tile by tile."""
+    m = len(out)
+    tile = 64
+    tiles = (m + tile - 1) // tile
+    for t in numba.prange(tiles):
+        # Thread-private rows: tile t of the lower triangle reads the upper one only.
+        for s in range(t + 1):
+            for i in range(t * tile, min((t + 1) * tile, m)):
+                for j in range(s * tile, min((s + 1) * tile, i)):
+                    out[i, j] = out[j, i]

@@ -1,0 +1,309 @@
+"""Bilinear and higher-order pairwise networks, by coordinate descent on the objects of each side."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from recsys.errors import FitError, InputError
+from recsys.fm import _cd
+from recsys.fm._losses import CURVATURE, LOSSES, mean_loss
+from recsys.fm._relational import Pairs, PairTerm, epoch, make_pairs, predict_pairs
+from recsys.links.base import Array, LinkPredictor, Task, check_symmetric
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+__all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
+
+BLOCK = 50_000  # pairs whose shared features are formed at once
+REFRESH = 10  # epochs after which predictions are computed afresh
+
+
+@dataclass(eq=False, repr=False)
+class _Factorized(LinkPredictor):
+    """Multi-linear terms over pairs.
+
+    Parameters
+    ----------
+    n_components : int ≥ 1
+        Rank k of each term.
+    loss : "logistic", "squared_hinge" or "squared"
+    beta : float ≥ 0
+        Of β/2·(‖U‖² + ‖V‖²), times |λ_s| where there is a λ (3.19).
+    fit_intercept : bool
+    max_iter : int ≥ 1
+    tol : float ≥ 0
+        Stop when an epoch lowers the objective by less than this share of it.
+    init_scale : float > 0
+    num_threads : int ≥ 0
+        0 is all; passes too small to be worth a second thread have one, and the result does not depend
+        on it.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    terms_ : list of PairTerm
+        `left` and `right` of shape (features, k), `weights` (λ) of shape (k,).
+    intercept_ : float
+    history_ : list of dict
+        "objective" and "seconds", first at the start.
+    """
+
+    n_components: int = 30
+    loss: str = "logistic"
+    beta: float = 1e-5
+    fit_intercept: bool = True
+    max_iter: int = 100
+    tol: float = 1e-5
+    init_scale: float = 0.1
+    num_threads: int = 0
+    random_state: Any = 0
+
+    def _coefficients(self) -> list[list[float]]:
+        """Return, for each term, the weight of A^t(a)·A^(m−t)(b), t = 0…m."""
+        raise NotImplementedError
+
+    def _symmetric(self, one_kind: bool) -> bool:
+        return one_kind
+
+    def _check_parameters(self) -> None:
+        check_choice("loss", self.loss, ("logistic", "squared_hinge", "squared"))
+        for name in ("n_components", "max_iter"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("num_threads", self.num_threads, 0)
+        for name in ("beta", "tol"):
+            check_real(name, getattr(self, name), 0.0)
+        check_real("init_scale", self.init_scale, 0.0, open_low=True)
+
+    def _fit(self, task: Task) -> None:
+        rng = check_random_state(self.random_state)
+        self.symmetric_ = self._symmetric(task.A is task.B)
+        order = np.argsort(task.left, kind="stable")
+        left, right, y = task.left[order], task.right[order], task.y[order]
+        pairs = make_pairs(task.A, task.B, left, right, self.symmetric_)
+        shared = self._shared(task._replace(left=left, right=right))
+        self.shared_ = np.zeros(0 if shared is None else shared.shape[1])
+        columns = None if shared is None else shared.tocsc()
+        self.terms_ = []
+        for c in self._coefficients():
+            k = self.n_components if len(c) > 2 else 1
+            scale = self.init_scale if len(c) > 2 else 0.0
+            U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (task.A, task.B))
+            self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
+        loss, curvature = LOSSES[self.loss], float(CURVATURE[LOSSES[self.loss]])
+        self.intercept_ = 0.0
+        self.history_: list[dict[str, float]] = []
+        started = time.perf_counter()
+        pred = self._forward(pairs, task, shared)
+        last = self._objective(loss, pred, y)
+        self.history_.append({"objective": last, "seconds": 0.0})
+        for step in range(1, self.max_iter + 1):
+            if self.fit_intercept:
+                self.intercept_ = float(_cd.bias_step(y, pred, self.intercept_, loss, curvature))
+            if columns is not None:
+                layout = (columns.indptr, columns.indices, columns.data)
+                order = np.arange(len(self.shared_))
+                _cd.linear_epoch(
+                    order, *layout, y, pred, self.shared_, loss, curvature, float(self.beta)
+                )
+            for term in self.terms_:
+                epoch(
+                    pairs, term, y, pred, loss, curvature, float(self.beta), 0, 0.0,
+                    fit_weights=self._has_weights(term), threads=self.num_threads or None,
+                )  # fmt: skip
+            if step % REFRESH == 0:
+                pred = self._forward(pairs, task, shared)
+            objective = self._objective(loss, pred, y)
+            if not np.isfinite(objective):
+                raise FitError(
+                    f"the objective is {objective} after {step} epochs: scale the features, "
+                    f"or raise beta (now {self.beta:g})"
+                )
+            self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})
+            if last - objective <= self.tol * max(abs(last), 1e-12):
+                break
+            last = objective
+
+    def _has_weights(self, term: PairTerm) -> bool:
+        return False
+
+    def _shared(self, task: Task) -> sp.csr_matrix | None:
+        """Return the features that both ends share, (pairs, features), if the model weighs them."""
+        return None
+
+    def _forward(self, pairs: Pairs, task: Task, shared: sp.csr_matrix | None) -> Array:
+        out = self.intercept_ + predict_pairs(
+            self.terms_, task.A, task.B, pairs.left, pairs.right, pairs.symmetric,
+            self.num_threads or None,
+        )  # fmt: skip
+        return out if shared is None else out + shared @ self.shared_
+
+    def _objective(self, loss: int, pred: Array, y: Array) -> float:
+        value = float(mean_loss(loss, pred, y)) + 0.5 * self.beta * float(self.shared_ @ self.shared_)
+        for term in self.terms_:
+            sizes = (term.left**2).sum(axis=0) + (term.right**2).sum(axis=0)
+            weights = np.abs(term.weights) if self._has_weights(term) else 1.0
+            value += 0.5 * self.beta * float((weights * sizes).sum())
+        return value
+
+    def _score(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        return self.intercept_ + predict_pairs(
+            self.terms_, A, B, left, right, self.symmetric_, self.num_threads or None
+        )
+
+
+@dataclass(eq=False, repr=False)
+class PairNet(_Factorized):
+    """Feature interactions across two objects, of order 2 to `degree` (HOPairNet above 2).
+
+    ŷ = b + Σ_t Σ_s λ_s Σ_{r=1}^{t−1} A^r(u_s, a)·A^(t−r)(v_s, b); λ is learned for even orders above 2
+    under (3.19), and 1 elsewhere (Lemma 3.1).
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+    symmetric : bool, optional
+        Predict the mean of both directions; by default where both ends are of one kind.
+    similarity : bool
+        Add ρ⟨a, b⟩ + Σ_j r_j a_j b_j, for ends with the same features: what a low-rank UVᵀ cannot say.
+
+    The other parameters and the attributes are those of `recsys.links.pairwise._Factorized`.
+
+    Notes
+    -----
+    Source: Atarashi's thesis, (3.10), (3.19), 3.3.4, (3.22).
+    """
+
+    degree: int = 2
+    symmetric: bool | None = None
+    similarity: bool = False
+
+    def _check_parameters(self) -> None:
+        check_integer("degree", self.degree, 2, 10)
+        super()._check_parameters()
+
+    def _symmetric(self, one_kind: bool) -> bool:
+        return check_symmetric(self.symmetric, one_kind)
+
+    def _coefficients(self) -> list[list[float]]:
+        return [[0.0, *[1.0] * (t - 1), 0.0] for t in range(2, self.degree + 1)]
+
+    def _has_weights(self, term: PairTerm) -> bool:
+        return term.degree > 2 and term.degree % 2 == 0
+
+    def _shared(self, task: Task) -> sp.csr_matrix | None:
+        if not self.similarity:
+            return None
+        if task.A.shape[1] != task.B.shape[1]:
+            raise InputError(
+                f"similarity=True needs the same features at both ends, not {task.A.shape[1]} and "
+                f"{task.B.shape[1]}"
+            )
+        both = sp.csr_matrix(task.A[task.left].multiply(task.B[task.right]))
+        return sp.hstack([both, sp.csr_matrix(both.sum(axis=1))], format="csr")
+
+    def _score(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        out = super()._score(A, B, left, right)
+        if self.similarity:
+            for start in range(0, len(left), BLOCK):  # the pairs' rows a block at a time
+                part = slice(start, start + BLOCK)
+                shared = self._shared(Task(A, B, left[part], right[part], out[part]))
+                out[part] += shared @ self.shared_
+        return out
+
+
+@dataclass(eq=False, repr=False)
+class FactorizedBilinear(_Factorized):
+    """The factorized bilinear model ŷ = b + aᵀUVᵀb for classes: the PairNet of order 2 (Lemma 3.2).
+
+    Parameters and attributes are those of `recsys.links.pairwise._Factorized`.
+    """
+
+    def _coefficients(self) -> list[list[float]]:
+        return [[0.0, 1.0, 0.0]]
+
+
+@dataclass(eq=False, repr=False)
+class LowRankBilinear(FactorizedBilinear):
+    """Low-rank bilinear regression: the same model under the squared loss (Blondel et al. 2016, 6.1).
+
+    Never symmetrised, as there. Parameters and attributes are those of
+    `recsys.links.pairwise._Factorized`.
+    """
+
+    loss: str = "squared"
+
+    def _symmetric(self, one_kind: bool) -> bool:
+        return False
+
+
+@dataclass(eq=False, repr=False)
+class PairFactorizationMachine(_Factorized):
+    """A factorization machine of any order on the concatenated features of both ends.
+
+    The concatenation is never formed: K^m(a⊕b) = Σ_t K^t(a)·K^(m−t)(b).
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+    fit_linear : bool
+    fit_lower : "explicit", "augment" or None
+        Lower orders with tables of their own; shared with the highest through columns of ones (the
+        linear one too); or left out.
+    symmetric : bool, optional
+        Predict the mean of both directions; by default ends are told apart, as in the source.
+
+    The other parameters and the attributes are those of `recsys.links.pairwise._Factorized`.
+
+    Notes
+    -----
+    Source: Blondel et al. 2016, (4) and 6.1.
+    """
+
+    degree: int = 2
+    fit_linear: bool = True
+    fit_lower: str | None = "explicit"
+    symmetric: bool | None = False
+
+    def _check_parameters(self) -> None:
+        check_integer("degree", self.degree, 2, 10)
+        if self.fit_lower is not None:
+            check_choice("fit_lower", self.fit_lower, ("explicit", "augment"))
+        super()._check_parameters()
+
+    def _symmetric(self, one_kind: bool) -> bool:
+        return check_symmetric(self.symmetric, one_kind)
+
+    def _coefficients(self) -> list[list[float]]:
+        if self.fit_lower == "augment":
+            orders = [self.degree]
+        else:
+            orders = list(range(2, self.degree + 1)) if self.fit_lower else [self.degree]
+            orders = [1, *orders] if self.fit_linear else orders
+        return [[1.0] * (t + 1) for t in orders]
+
+    def _widened(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """Append the columns of ones to A: to both ends where they are of one kind."""
+        if self.fit_lower != "augment":
+            return A, B
+        wide = sp.csr_matrix(sp.hstack([A, np.ones((A.shape[0], self.degree - 1))]))
+        return wide, wide if A is B else B
+
+    def _fit(self, task: Task) -> None:
+        A, B = self._widened(task.A, task.B)
+        super()._fit(task._replace(A=A, B=B))
+
+    def _score(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        A, B = self._widened(A, B)
+        return super()._score(A, B, left, right)

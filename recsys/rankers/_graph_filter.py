@@ -1,0 +1,108 @@
+"""Sharpening of sparse item weights: what neighbours of neighbours explain is taken off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from recsys._jit import jit, parallel
+from recsys.kernels.item_gram.structured import cooccurrence
+
+POWERS = 1000  # at most
+DENSE = 0.25  # of all pairs; above it matrix products are faster
+ROWS = 1024
+USERS = 0.8  # between all likes alike (0) and all users alike (1); from Gowalla's training half
+
+
+def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None:
+    """Take `amount`·W·P off W where W has entries, in place.
+
+    P = D^−½ RᵀU^−0.8 R D^−½ over its largest eigenvalue, D and U the items' and users' numbers of
+    likes: the smoothing of scores over the graph. No product W·P is ever formed.
+
+    Parameters
+    ----------
+    weights : (items, items) float32 CSR
+    liked : (users, items) CSR
+    amount : float
+    """
+    lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
+    sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
+    scale, per_user = sizes.astype(np.float64) ** -0.5, lengths**-USERS
+    amount = amount / _largest_eigenvalue(liked, per_user, scale)
+    if weights.nnz > DENSE * weights.shape[0] ** 2:
+        _sharpen_dense(weights, liked, per_user, scale, amount)
+        return
+    columns = liked.tocsc()
+    with parallel() as threads:
+        _sharpen(
+            threads, weights.indptr, weights.indices, weights.data, liked.indptr, liked.indices,
+            columns.indptr, columns.indices, per_user, scale, amount,
+        )  # fmt: skip
+
+
+def _sharpen_dense(
+    weights: sp.csr_matrix, liked: sp.csr_matrix, per_user: NDArray[Any], scale: NDArray[Any],
+    amount: float,
+) -> None:  # fmt: skip
+    """Do the same by matrix products, a block of rows at a time; one BLAS thread gives the same bits."""
+    P = cooccurrence(liked, per_user, None).toarray()
+    P *= (scale * amount).astype(np.float32)[:, None]
+    P *= scale.astype(np.float32)
+    with threadpool_limits(1, "blas"):
+        for start in range(0, weights.shape[0], ROWS):
+            part = weights[start : start + ROWS]
+            product = part.toarray() @ P
+            owner = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+            begin = weights.indptr[start]
+            weights.data[begin : begin + part.nnz] -= product[owner, part.indices]
+
+
+def _largest_eigenvalue(liked: sp.csr_matrix, per_user: NDArray[Any], scale: NDArray[Any]) -> float:
+    """Return that of P before it is divided by it: power iterations from the positive start 1."""
+    ones = sp.csr_matrix((np.ones(liked.nnz), liked.indices, liked.indptr), liked.shape)
+    v, size = np.sqrt(1.0 / scale), 1.0
+    for _ in range(POWERS):
+        v, before = v / np.linalg.norm(v), size
+        v = scale * (ones.T @ (per_user * (ones @ (scale * v))))
+        size = float(np.linalg.norm(v))
+        if abs(size - before) <= 1e-9 * size:
+            break
+    return size
+
+
+# ---- kernels
+
+
+@jit(parallel=True)
+def _sharpen(
+    threads, indptr, indices, data, row_ptr, row_items, col_ptr, col_users, per_user, per_item, amount
+):
+    items, users = len(per_item), len(per_user)
+    for t in numba.prange(threads):
+        of_users = np.zeros(users)
+        of_items = np.zeros(items)
+        for i in range(t, items, threads):
+            begin, end = indptr[i], indptr[i + 1]
+            if begin == end:
+                continue
+            of_users[:] = 0.0
+            of_items[:] = 0.0
+            for p in range(begin, end):
+                j = indices[p]
+                w = data[p] * per_item[j]
+                for q in range(col_ptr[j], col_ptr[j + 1]):
+                    of_users[col_users[q]] += w
+            for u in range(users):
+                v = of_users[u] * per_user[u]
+                if v != 0.0:
+                    for q in range(row_ptr[u], row_ptr[u + 1]):
+                        of_items[row_items[q]] += v
+            for p in range(begin, end):
+                j = indices[p]
+                data[p] -= amount * of_items[j] * per_item[j]

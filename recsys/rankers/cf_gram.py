@@ -1,0 +1,149 @@
+"""CF-KOMD over a learned combination of kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.errors import InputError
+from recsys.kernels import Kernel, make_kernel
+from recsys.kernels.item_gram.dense import centred_item_gram, check_memory
+from recsys.optim.simplex_qp import solve_simplex
+from recsys.rankers.cf_komd import MarginRanker
+from recsys.rankers.serialization import RANKERS, parse_spec
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+ITEMS = 400  # whose enclosing ball stands for that of the catalogue
+
+
+@RANKERS.add("cf-gram")
+@dataclass(eq=False)
+class CFGRAM(MarginRanker):
+    """CF-KOMD with the convex combination of kernels of the least ratio of radius to margin.
+
+    The margin is that of the users' programs, liked items against the mean of the others, averaged over
+    a sample of users; the radius that of the ball around a sample of items. Weights of the kernels
+    descend on the ratio as in GRAM.
+
+    Parameters
+    ----------
+    kernels : str
+        Kernels `NAME[:key=value;key=value]` joined by +.
+    regularization : float ≥ 0
+        λ_p of (10.2).
+    q : "exact" or "mean"
+    users : int ≥ 1
+        Users whose margins are averaged.
+    iterations : int ≥ 1
+        Steps on the weights.
+    random_state : int ≥ 0
+
+    Attributes
+    ----------
+    kernel_weights_ : (kernels,) float64
+    ratio_ : list of float
+        Squared radius over squared margin, step by step.
+
+    Notes
+    -----
+    Source: Polato's thesis, 9.2, Algorithm 9.1 with the errata, applied to 10.2.
+    """
+
+    kernels: str = "linear+mc:degree=2+md:degree=5+tanimoto"
+    regularization: float = 0.01
+    q: str = "exact"
+    unrated: str = "kernel"
+    users: int = 200
+    iterations: int = 20
+    random_state: int = 0
+
+    name: ClassVar[str] = "cf-gram"
+    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        check_choice("q", self.q, ("exact", "mean"))
+        check_choice("unrated", self.unrated, ("kernel", "mean"))
+        for key, low in (("users", 1), ("iterations", 1), ("random_state", 0)):
+            check_integer(key, getattr(self, key), low)
+        self._list()
+
+    def _list(self) -> list[Kernel]:
+        if not isinstance(self.kernels, str) or not self.kernels.strip():
+            raise InputError("kernels must name kernels, as in linear+mc:degree=2")
+        made = []
+        for part in self.kernels.split("+"):
+            name, params = parse_spec(part.strip().replace(";", ","))
+            made.append(make_kernel(name, **params))
+        return made
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        kernels, m = self._list(), liked.shape[1]
+        check_memory(4 * (len(kernels) + 1) * m * m, f"{len(kernels)} kernels of {m:,} items")
+        # Radius and margin, like programs, do not change by centring.
+        found = [centred_item_gram(liked, kernel) for kernel in kernels]
+        grams = [gram for gram, _ in found]
+        self.kernel_weights_ = self._learn(grams, liked)
+        total = np.zeros((m, m), dtype=np.result_type(*grams))
+        offsets = np.zeros(m)
+        for weight, (gram, taken) in zip(self.kernel_weights_, found, strict=True):
+            total += total.dtype.type(weight) * gram
+            offsets += 0.0 if taken is None else weight * taken
+        self._keep(total, offsets if any(taken is not None for _, taken in found) else None)
+
+    def _learn(self, grams: list[NDArray[np.floating]], liked: sp.csr_matrix) -> NDArray[np.float64]:
+        rng = np.random.default_rng(self.random_state)
+        m = liked.shape[1]
+        lengths = np.diff(liked.indptr)
+        able = np.flatnonzero((lengths > 0) & (lengths < m))
+        self.ratio_ = []
+        if len(grams) == 1 or len(able) == 0:
+            return np.full(len(grams), 1.0 / len(grams))
+        users = np.sort(rng.choice(able, size=min(self.users, len(able)), replace=False))
+        items = np.sort(rng.choice(m, size=min(ITEMS, m), replace=False))
+        balls = [gram[np.ix_(items, items)].astype(np.float64) for gram in grams]
+        sums = [gram.sum(axis=1, dtype=np.float64) for gram in grams]
+        parts = []
+        for user in users:
+            mine = liked.indices[liked.indptr[user] : liked.indptr[user + 1]]
+            rest = m - len(mine)
+            blocks = np.array([gram[np.ix_(mine, mine)] for gram in grams], dtype=np.float64)
+            rows = np.array([s[mine] for s in sums])
+            others = (rows - blocks.sum(axis=2)) / rest
+            outside = np.array([s.sum() for s in sums]) - 2.0 * rows.sum(axis=1)
+            parts.append((blocks, others, (outside + blocks.sum(axis=(1, 2))) / rest**2))
+
+        def ratio(mu: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            ball = sum(w * B for w, B in zip(mu, balls, strict=True))
+            b = solve_simplex(ball, 0.5 * np.diag(ball)).weights
+            radius = np.array([b @ np.diag(B) - b @ B @ b for B in balls])
+            margin = np.zeros(len(mu))
+            for blocks, others, outside in parts:
+                K, q = np.tensordot(mu, blocks, 1), mu @ others
+                a = solve_simplex(K, q, ridge=float(self.regularization)).weights
+                margin += np.array([a @ block @ a for block in blocks]) - 2.0 * others @ a + outside
+            top, bottom = float(mu @ radius), float(mu @ margin) / len(parts)
+            value = top / max(bottom, 1e-12)
+            slope = (radius - value * margin / len(parts)) / max(bottom, 1e-12)
+            return value, slope
+
+        beta, step = np.zeros(len(grams)), 1.0
+        mu = np.full(len(grams), 1.0 / len(grams))
+        value, slope = ratio(mu)
+        self.ratio_.append(value)
+        for _ in range(self.iterations):
+            change = mu * (slope - mu @ slope)
+            new = beta - step * change / max(np.abs(change).max(), 1e-12)
+            shares = np.exp(new - new.max())
+            tried = shares / shares.sum()
+            found, next_slope = ratio(tried)
+            if found < value:
+                beta, mu, value, slope = new, tried, found, next_slope
+                self.ratio_.append(value)
+            else:
+                step *= 0.5
+        return mu

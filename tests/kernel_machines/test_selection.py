@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from recsys import InputError
+from recsys.kernel_machines import SoftMarginSVM, radius_margin_ratio, select_by_ratio
+from recsys.kernels import make_kernel, margin, radius
+
+
+def real(X, Z):
+    X, Z = (x.toarray() if hasattr(x, "toarray") else np.asarray(x, dtype=float) for x in (X, Z))
+    return np.exp(-0.5 * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+
+def task(seed=0, rows=90):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((rows, 10)) < 0.5).astype(int)
+    return X, (X[:, 0] & X[:, 1] | X[:, 2] & X[:, 3]).astype(int)
+
+
+def test_the_ratio_is_radius_over_margin():
+    X, y = task()
+    K = make_kernel("mc", degree=2)(X + 0, normalize=True)
+    assert radius_margin_ratio(K, y) == pytest.approx(
+        radius(K) ** 2 / margin(K, y) ** 2 / len(y), rel=1e-5
+    )
+
+
+def test_an_inseparable_kernel_is_infinite_until_the_identity_joins():
+    X, y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]]), np.array([0, 1, 0, 1])
+    K = make_kernel("linear")(X)
+    assert radius_margin_ratio(K, y) == np.inf
+    assert np.isfinite(radius_margin_ratio(K, y, identity=0.1))
+
+
+def test_the_smallest_ratio_is_chosen():
+    X, y = task()
+    kernels = ["linear", make_kernel("mc", degree=2), make_kernel("mc", degree=9)]
+    chosen = select_by_ratio(kernels, X, y)
+    assert chosen.position == int(np.argmin(chosen.ratios)) and chosen.kernel is kernels[chosen.position]
+    assert chosen.position == 1
+    with pytest.raises(InputError, match="no kernel"):
+        select_by_ratio([], X, y)
+
+
+@pytest.mark.parametrize("cost", [0.1, 1.0, 30.0])
+def test_the_soft_margin_is_the_squared_hinge_svm(cost):
+    X, y = task(seed=2)
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.1, 1 - y, y)
+    K = X @ X.T.astype(float)
+    ours = SoftMarginSVM(C=cost, kernel="precomputed", tol=1e-9).fit(K, y)
+    # LinearSVC's dual has 1/(2C) on the diagonal, and its intercept is a penalised feature: with a
+    # large scale the penalty on it vanishes.
+    theirs = LinearSVC(
+        C=cost / 2, loss="squared_hinge", intercept_scaling=1000, tol=1e-8, max_iter=10**6
+    ).fit(X, y)
+    f, g = ours.decision_function(K), theirs.decision_function(X)
+    scale = f @ g / (f @ f)
+    np.testing.assert_allclose(scale * f, g, atol=2e-3 * np.abs(g).max())
+
+
+def test_c_is_validated_on_the_training_rows():
+    X, y = task(seed=3, rows=160)
+    model = SoftMarginSVM(C=[0.01, 1.0, 100.0], kernel="mc", kernel_params={"degree": 2}).fit(
+        X[:100], y[:100]
+    )
+    assert set(model.validation_auc_) == {0.01, 1.0, 100.0}
+    assert model.validation_auc_[model.C_] == max(model.validation_auc_.values())
+    assert roc_auc_score(y[100:], model.decision_function(X[100:])) > 0.95
+
+
+def test_scikit_learns_checks():
+    for model in (SoftMarginSVM(kernel=real), SoftMarginSVM(kernel="precomputed")):
+        failed = [
+            f"{row['check_name']}: {row['exception']!r}"
+            for row in check_estimator(model, on_fail=None, on_skip=None)
+            if row["status"] == "failed"
+        ]
+        assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"C": 0.0}, {"C": []}, {"C": [1.0, -1.0]}, {"folds": 1, "C": [1.0, 2.0]}]
+)
+def test_bad_parameters(bad):
+    with pytest.raises(InputError):
+        SoftMarginSVM(**bad).fit(*task())

@@ -1,0 +1,258 @@
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import FitError, InputError
+from recsys.kernels import (
+    degree_path,
+    make_kernel,
+    margin,
+    mc_decomposition,
+    more_general,
+    propositional,
+    radius,
+    spectral_ratio,
+)
+from recsys.kernels.expressiveness import margin_program, radius_program
+from tests.reference import decomposition as reference
+
+
+def fixed(seed, rows, n, m):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((rows, n), dtype=int)
+    for row in X:
+        row[rng.permutation(n)[:m]] = 1
+    return X
+
+
+def test_spectral_ratio_of_known_matrices():
+    assert spectral_ratio(np.eye(9)) == pytest.approx(3)
+    assert spectral_ratio(np.eye(9), standardized=True) == pytest.approx(1)
+    assert spectral_ratio(np.ones((9, 9))) == pytest.approx(1)
+    assert spectral_ratio(np.ones((9, 9)), standardized=True) == pytest.approx(0)
+    with pytest.raises(InputError, match="zero"):
+        spectral_ratio(np.zeros((2, 2)))
+    with pytest.raises(InputError, match="square"):
+        spectral_ratio(np.ones((2, 3)))
+
+
+def solve_generic(P, q, groups):
+    """The same programs by cvxopt's interior points."""
+    from cvxopt import matrix, solvers
+
+    n = len(P)
+    A = np.zeros((len(groups), n))
+    for k, group in enumerate(groups):
+        A[k, group] = 1
+    solution = solvers.qp(
+        matrix(2.0 * P), matrix(q), matrix(-np.eye(n)), matrix(np.zeros(n)), matrix(A), matrix(np.ones(len(groups))),
+        options={"show_progress": False, "abstol": 1e-12, "reltol": 1e-12, "feastol": 1e-12, "maxiters": 200},
+    )  # fmt: skip
+    return np.array(solution["x"]).ravel()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 25))
+def test_margin_and_radius_agree_with_a_generic_solver(seed, rows):
+    pytest.importorskip("cvxopt")
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 5)) + 3
+    y = np.r_[1, 0, rng.integers(0, 2, rows - 2)]
+    X[y == 1, 0] += 5
+    K = X @ X.T
+    sign = np.where(y == 1, 1.0, -1.0)
+    a = solve_generic(np.outer(sign, sign) * K, np.zeros(rows), [y == 1, y == 0])
+    assert margin(K, y) == pytest.approx(np.sqrt((sign * a) @ K @ (sign * a)), abs=1e-6)
+    b = solve_generic(K, -np.diag(K).copy(), [np.ones(rows, bool)])
+    assert radius(K) == pytest.approx(np.sqrt(b @ np.diag(K) - b @ K @ b), abs=1e-6)
+
+
+def test_the_gap_is_certified():
+    X = fixed(0, 40, 12, 4)
+    y = X[:, 0]
+    K = make_kernel("mc")(X, normalize=True)
+    assert margin_program(K, y).gap <= 1e-8 and radius_program(K).gap <= 1e-8
+    with pytest.raises(InputError, match="two classes"):
+        margin(K, np.zeros(40))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 6))
+def test_conjunctions_get_more_specific_and_disjunctions_more_general_with_the_degree(seed, m):
+    X = fixed(seed, 12, 9, m)
+    for degree in range(1, m):
+        mc, following = (make_kernel("mc", degree=d)(X) for d in (degree, degree + 1))
+        assert more_general(mc, following) and spectral_ratio(mc) <= spectral_ratio(following) + 1e-9
+        md, following = (make_kernel("md", degree=d)(X) for d in (degree, degree + 1))
+        assert more_general(following, md)
+        c, following = (make_kernel("c", degree=d)(X) for d in (degree, degree + 1))
+        assert more_general(c, following)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_order_of_the_normal_forms(seed):
+    """6.7.3 and Figure 6.8: more disjuncts are more general, more conjuncts more specific."""
+    X = fixed(seed, 10, 8, 4)
+    for name in ("mdnf", "dnf"):
+        K = {(d, c): make_kernel(name, d=d, c=c)(X) for d in (1, 2, 3) for c in (1, 2, 3)}
+        for d in (1, 2):
+            for c in (1, 2, 3):
+                assert more_general(K[d + 1, c], K[d, c])
+        for d in (1, 2, 3):
+            for c in (1, 2):
+                assert more_general(K[d, c], K[d, c + 1])
+    for name in ("mcnf", "cnf"):
+        K = {(c, d): make_kernel(name, d=d, c=c)(X) for d in (1, 2, 3) for c in (1, 2, 3)}
+        for d in (1, 2, 3):
+            for c in (1, 2):
+                assert more_general(K[c, d], K[c + 1, d])
+        for d in (1, 2):
+            for c in (1, 2, 3):
+                assert more_general(K[c, d + 1], K[c, d])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 8))
+@pytest.mark.parametrize("name", ["mc", "md", "c", "d"])
+def test_the_recursions_equal_the_kernels(name, seed, n):
+    X = (np.random.default_rng(seed).random((6, n)) < 0.5).astype(int)
+    seen = 0
+    for degree, K in degree_path(name, X, n):
+        np.testing.assert_allclose(K, make_kernel(name, degree=degree)(X), rtol=1e-10, atol=1e-9)
+        seen += 1
+    assert seen == n
+
+
+@pytest.mark.parametrize("name", ["mc", "md", "c", "d"])
+def test_the_recursions_beyond_float64(name):
+    """2,000 columns: infinite where the count is, 0 for a null row, finite again behind the peak."""
+    n = 2000
+    X = (np.random.default_rng(0).random((4, n)) < [[0.3], [0.99], [0.0], [0.0]]).astype(int)
+    X[3, :2] = 1
+    S, size = X @ X.T, X.sum(axis=1)
+    infinite = finite = 0
+    for degree, K in degree_path(name, X, n):
+        if degree not in (1, 2, 100, 400, 600, 1000, 1023, 1024, 1960, 1999, 2000):
+            continue
+        for i in range(4):
+            for j in range(4):
+                s, a, b = int(S[i, j]), int(size[i]), int(size[j])
+                agree = n - a - b + 2 * s
+                exact = {
+                    "mc": comb(s, degree),
+                    "md": reference.hits(n, a, b, s, degree),
+                    "c": comb(agree, degree),
+                    "d": (2**degree - 2) * comb(n, degree) + comb(agree, degree),
+                }[name]
+                if exact > 1.79e308:
+                    assert K[i, j] == np.inf
+                    infinite += 1
+                else:
+                    assert K[i, j] == pytest.approx(float(exact), rel=1e-9, abs=0)
+                    finite += 1
+    assert infinite > 0 and finite > 0
+
+
+DOT_PRODUCTS = [
+    ("linear", {}),
+    ("hp", {"degree": 3}),
+    ("hp", {"degree": 5}),
+    ("hp", {"degree": 40}),
+    ("polynomial", {"degree": 4, "coef": 2.0}),
+    ("polynomial", {"degree": 7, "coef": 0.1}),
+    ("rbf", {"gamma": 1e-4}),
+    ("rbf", {"gamma": 0.02}),
+    ("rbf", {"gamma": 1.0}),
+    ("tanimoto", {}),
+    ("all-subsets", {}),
+    ("mc", {"degree": 2}),
+    ("mc-sum", {"degree": 4}),
+    ("sadohara-mdnf", {"sigma": 0.3}),
+    ("negation", {}),
+    ("literal", {}),
+    ("c", {"degree": 3}),
+    ("d", {"degree": 3}),
+    ("md", {"degree": 3}),
+    ("mdnf", {"d": 2, "c": 3}),
+    ("dnf", {"d": 3, "c": 2}),
+    ("mcnf", {"d": 2, "c": 3}),
+    ("cnf", {"d": 3, "c": 2}),
+]
+
+
+@pytest.mark.parametrize("m", [3, 9, 16, 22, 36, 57, 60, 150])
+@pytest.mark.parametrize("name, params", DOT_PRODUCTS)
+def test_dot_product_kernels_are_sums_of_conjunctive_ones(name, params, m):
+    """Each value to 1e-12 of itself, against exact or 60-digit arithmetic."""
+    g = mc_decomposition(make_kernel(name, **params), m)
+    assert g.shape == (m + 1,) and (g >= 0).all()
+    for k in range(m + 1):
+        exact = Fraction(reference.VALUES[name](m, k, **params))
+        assert abs(reference.summed(g, m, k) - exact) <= Fraction(1e-12) * exact, k
+    if name == "hp":  # a polynomial of degree d has no conjunctions of more than d variables
+        assert (g[params["degree"] + 1 :] == 0).all()
+
+
+def test_rbf_by_default_has_the_gamma_of_the_least_dimension():
+    g = mc_decomposition(make_kernel("rbf"), 22)
+    np.testing.assert_array_equal(g, mc_decomposition(make_kernel("rbf", gamma=1 / 44), 22))
+
+
+@pytest.mark.parametrize("m", [4, 22, 36, 57, 60, 150])
+@pytest.mark.parametrize(
+    "name, params", [c for c in DOT_PRODUCTS if c[0] in ("rbf", "tanimoto", "all-subsets", "hp", "md")]
+)
+def test_of_a_function_rounded_values_are_enough(name, params, m):
+    kernel = make_kernel(name, **params)
+    g = mc_decomposition(lambda X, Z: kernel(X, Z), m)
+    assert (g >= 0).all()
+    largest = Fraction(reference.VALUES[name](m, m, **params))
+    for k in range(m + 1):
+        error = reference.summed(g, m, k) - Fraction(reference.VALUES[name](m, k, **params))
+        assert abs(error) <= Fraction(1e-10) * largest
+
+
+def test_a_formula_is_decomposed_without_rounding():
+    g = mc_decomposition(propositional.parse("(a & b) | (c & d & e)"), 60)
+    n, f = 120, np.arange(61)
+    for k in f.tolist():
+        p, q = Fraction(k, n) ** 2, Fraction(k, n) ** 3
+        own_p, own_q = Fraction(60, n) ** 2, Fraction(60, n) ** 3
+        # both hold: all minus those where either fails, with p and q independent of each other
+        both = 1 - 2 * (1 - own_p) * (1 - own_q) + (1 - 2 * own_p + p) * (1 - 2 * own_q + q)
+        exact = both * n**5
+        assert abs(reference.summed(g, 60, k) - exact) <= Fraction(1e-12) * exact
+
+
+@pytest.mark.parametrize("m", [4, 22, 60])
+def test_a_kernel_that_is_no_dot_product_is_refused(m):
+    with pytest.raises(FitError, match="no dot-product kernel"):
+        mc_decomposition(lambda X, Z: (X @ Z.T - 1.0) ** 2, m)
+    with pytest.raises(FitError, match="coefficient -.* at degree 1: no dot-product kernel"):
+        mc_decomposition(propositional.parse("a ^ b"), m)
+    with pytest.raises(FitError, match="no dot-product kernel"):
+        mc_decomposition(lambda X, Z: -1.0 * (X @ Z.T), m)
+    assert mc_decomposition(lambda X, Z: X @ Z.T, 200)[1] == pytest.approx(200)
+    assert mc_decomposition(lambda X, Z: 1e-300 * (X @ Z.T), m)[1] == pytest.approx(m * 1e-300)
+
+
+def test_decompositions_at_the_boundary():
+    assert (mc_decomposition(lambda X, Z: 0.0 * (X @ Z.T), 3) == 0).all()
+    assert (mc_decomposition(make_kernel("mc", degree=5), 3) == 0).all()
+    for m in (0, 2.5, True):
+        with pytest.raises(InputError, match="m must be a whole number of at least 1"):
+            mc_decomposition(make_kernel("linear"), m)
+    with pytest.raises(InputError, match="leaves the range of float64 on vectors of 60 ones"):
+        mc_decomposition(make_kernel("hp", degree=400), 60)
+    with pytest.raises(InputError, match="leaves the range of float64"):
+        mc_decomposition(lambda X, Z: np.where(X @ Z.T > 50, np.inf, 1.0), 60)
+    with pytest.raises(InputError, match="degree must be"):
+        mc_decomposition(make_kernel("md", degree=9), 4)
+    deep = " ^ ".join(["(a & b & c & d & e)"] * 50)
+    with pytest.raises(InputError, match="leaves the range of float64"):
+        mc_decomposition(propositional.parse(deep), 60)

@@ -1,0 +1,73 @@
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys import InputError
+from recsys.random_features import ItemsetMap, RandomKernelMap
+
+SETS = [(), (0,), (1, 2), (0, 2, 3), (4, 4), (1, 1, 1, 3)]
+WEIGHTS = [0.7, 2.0, 1.0, 0.5, 1.5, 0.25]
+
+
+def kernel(x, y, itemsets, weights):
+    return sum(w * np.prod([x[j] * y[j] for j in V]) for V, w in zip(itemsets, weights, strict=True))
+
+
+@pytest.mark.parametrize("distribution", ["rademacher", "gaussian", "uniform", "laplace"])
+@pytest.mark.parametrize("groups", [None, [0, 0, 1, 1, 2, 2]])
+def test_the_kernel_is_the_expectation(groups, distribution):
+    X = np.random.default_rng(0).uniform(0.5, 1.2, (2, 5))
+    wanted = kernel(X[0], X[1], SETS, WEIGHTS)
+    found = [
+        float(Z[0] @ Z[1])
+        for seed in range(60)
+        for Z in [
+            ItemsetMap(SETS, WEIGHTS, groups, 12_000, distribution, seed).fit_transform(X)
+            if groups is None
+            else ItemsetMap(SETS, WEIGHTS, groups, 12_000, distribution, seed).fit_transform(X).toarray()
+        ]
+    ]
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert error < 0.02 * wanted  # so that a constant wrong by 5% would show
+    assert abs(np.mean(found) - wanted) < 3.5 * error
+
+
+def test_all_pairs_are_the_anova_kernel_of_order_2():
+    X = np.random.default_rng(1).normal(size=(7, 4))
+    pairs = list(itertools.combinations(range(4), 2))
+    ours = ItemsetMap(pairs, n_components=9, random_state=3).fit_transform(X)
+    theirs = RandomKernelMap(degree=2, n_components=9, random_state=3).fit_transform(X)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+def test_multisets_give_the_polynomial_kernel():
+    X = np.random.default_rng(2).uniform(0.2, 1.0, (2, 3))
+    multisets = list(itertools.combinations_with_replacement(range(3), 2))
+    weights = [1.0 if a == b else 2.0 for a, b in multisets]
+    assert kernel(X[0], X[1], multisets, weights) == pytest.approx((X[0] @ X[1]) ** 2)
+    Z = ItemsetMap(multisets, weights, n_components=200_000).fit_transform(X)
+    assert float(Z[0] @ Z[1]) == pytest.approx((X[0] @ X[1]) ** 2, rel=0.02)
+
+
+def test_sparse_rows_give_sparse_features_with_groups():
+    X = sp.random(50, 30, 0.05, random_state=0, format="csr")
+    pairs = list(itertools.combinations(range(30), 2))
+    maker = ItemsetMap(pairs, groups=[a for a, _ in pairs], n_components=60).fit(X)
+    Z = maker.transform(X)
+    assert sp.issparse(Z) and Z.nnz < 0.15 * np.prod(Z.shape)
+    np.testing.assert_allclose(Z.toarray(), maker.transform(X.toarray()).toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"itemsets": []}, "at least one"), ({"itemsets": [(0, 7)]}, "names feature 7 of 3"),
+        ({"itemsets": [(-1,)]}, "names feature -1"), ({"weights": [1.0, 2.0]}, "weights"),
+        ({"weights": [-1.0]}, "none below 0"), ({"groups": [0, 1]}, "groups"),
+    ],
+)  # fmt: skip
+def test_bad_parameters_are_refused(params, message):
+    with pytest.raises(InputError, match=message):
+        ItemsetMap(**params).fit(np.ones((4, 3)))

@@ -1,0 +1,261 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from recsys import InputError
+from recsys.random_features import (
+    ItemsetMap,
+    RandomKernelMap,
+    RandomMaclaurin,
+    SignedCirculantMap,
+    SparseRandomKernelMap,
+    SubsampledRandomKernelMap,
+    TensorSketch,
+    redundant_feature_augmentation,
+)  # fmt: skip
+from tests.reference.fm import anova
+
+MAPS = [
+    RandomKernelMap(), RandomKernelMap(kernel="all-subsets", n_components=20), SignedCirculantMap(degree=3), SparseRandomKernelMap(sparsity=0.5),
+    SubsampledRandomKernelMap(subset=3), RandomMaclaurin(coef=1.0), TensorSketch(), ItemsetMap(),
+    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", MAPS, ids=lambda m: type(m).__name__)
+def test_scikit_learns_checks(model):
+    failed = [
+        f"{row['check_name']}: {row['exception']!r}"
+        for row in check_estimator(model, on_fail=None, on_skip=None)
+        if row["status"] == "failed"
+    ]
+    assert not failed, "\n".join(failed)
+
+
+def pair(seed=0, d=6):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.3, 1.2, size=(2, d))
+    return X
+
+
+def true(kernel, X, m):
+    if kernel == "all-subsets":
+        return np.prod(1 + X[0] * X[1])
+    return anova(X[0], X[1], m)
+
+
+CASES = [
+    *[
+        (RandomKernelMap(degree=m, distribution=d), "anova", m)
+        for m in (2, 3)
+        for d in ("rademacher", "gaussian", "uniform", "laplace")
+    ],
+    *[
+        (RandomKernelMap(kernel="all-subsets", distribution=d), "all-subsets", 0)
+        for d in ("rademacher", "gaussian")
+    ],
+    *[(SignedCirculantMap(degree=m), "anova", m) for m in (2, 3, 4)],
+    *[(SparseRandomKernelMap(degree=m, sparsity=0.4), "anova", m) for m in (2, 3)],
+    *[(SubsampledRandomKernelMap(degree=m, subset=4), "anova", m) for m in (2, 3)],
+]
+
+
+@pytest.mark.parametrize(("model", "kernel", "m"), CASES, ids=str)
+def test_maps_are_unbiased(model, kernel, m):
+    """Over so many draws that a constant wrong by 5% fails: four standard errors are below 5%."""
+    X = pair()
+    goal = true(kernel, X, m)
+    values = []
+    for seed in range(4000):
+        model.set_params(n_components=500, random_state=seed)
+        Z = model.fit(X).transform(X)
+        Z = Z.toarray() if sp.issparse(Z) else Z
+        values.append(Z[0] @ Z[1])
+        if seed % 200 == 199 and 4 * np.std(values) / np.sqrt(len(values)) < 0.045 * goal:
+            break
+    error = np.std(values) / np.sqrt(len(values))
+    assert 4 * error < 0.05 * goal
+    assert abs(np.mean(values) - goal) < 4 * error
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RandomMaclaurin(degree=2, coef=0.5), RandomMaclaurin(degree=3), TensorSketch(degree=2, coef=0.5)],
+)
+def test_polynomial_maps_are_unbiased(model):
+    X = pair()
+    goal = (X[0] @ X[1] + model.coef) ** model.degree
+    values = []
+    for seed in range(3000):
+        Z = model.set_params(n_components=500, random_state=seed).fit(X).transform(X)
+        values.append(Z[0] @ Z[1])
+        if seed % 200 == 199 and 4 * np.std(values) / np.sqrt(len(values)) < 0.045 * goal:
+            break
+    error = np.std(values) / np.sqrt(len(values))
+    assert 4 * error < 0.05 * goal and abs(np.mean(values) - goal) < 4 * error
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_features_are_the_kernel_with_the_bases(degree):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(5, 7)) * (rng.random((5, 7)) < 0.6)
+    for model in (
+        RandomKernelMap(degree=degree, n_components=9),
+        SignedCirculantMap(degree=degree, n_components=9),
+        SparseRandomKernelMap(degree=degree, n_components=9, sparsity=0.3),
+    ):
+        Z = model.fit(X).transform(sp.csr_matrix(X))
+        Z = Z.toarray() if sp.issparse(Z) else Z
+        bases = model.bases() if isinstance(model, SignedCirculantMap) else model.bases_
+        bases = bases.toarray() if sp.issparse(bases) else bases
+        expected = [[anova(bases[:, s], x, degree) for s in range(9)] for x in X]
+        np.testing.assert_allclose(Z, np.array(expected) / 3.0, atol=1e-9)
+    whole = RandomKernelMap(kernel="all-subsets", n_components=4).fit(X)
+    np.testing.assert_allclose(
+        whole.transform(X), [[np.prod(1 + whole.bases_[:, s] * x) / 2 for s in range(4)] for x in X]
+    )
+
+
+def test_the_error_falls_with_the_root_of_the_features():
+    rng = np.random.default_rng(0)
+    X = rng.random((30, 10))
+    K = np.array([[anova(a, b, 2) for b in X] for a in X])
+    errors = []
+    for D in (50, 200, 800):
+        some = []
+        for seed in range(8):
+            Z = RandomKernelMap(n_components=D, random_state=seed).fit(X).transform(X)
+            some.append(np.abs(Z @ Z.T - K).mean())
+        errors.append(np.mean(some))
+    slope = np.polyfit(np.log([50, 200, 800]), np.log(errors), 1)[0]
+    assert -0.6 < slope < -0.4
+
+
+def test_sparse_maps_keep_sparse_rows_sparse():
+    X = sp.random(200, 2000, 0.005, format="csr", random_state=0)
+    for model in (
+        SparseRandomKernelMap(n_components=500, sparsity=0.98),
+        SubsampledRandomKernelMap(n_components=500, subset=40),
+    ):
+        Z = model.fit(X).transform(X)
+        assert sp.issparse(Z) and Z.nnz < 0.2 * 200 * 500
+
+
+def test_a_linear_model_learns_an_interaction_through_the_map():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(600, 8)) * 2.0 - 1.0
+    y = X[:, 0] * X[:, 1] > 0
+    flat = LogisticRegression().fit(X[:400], y[:400]).score(X[400:], y[400:])
+    mapped = make_pipeline(RandomKernelMap(n_components=300), LogisticRegression(max_iter=2000)).fit(
+        X[:400], y[:400]
+    )
+    assert flat < 0.65 and mapped.score(X[400:], y[400:]) > 0.95
+
+
+@pytest.mark.parametrize("model", MAPS, ids=lambda m: type(m).__name__)
+def test_the_callers_rows_stay_as_they_are(model):
+    rows = np.random.default_rng(0).normal(size=(6, 5))
+    X = sp.csr_matrix(rows)
+    data, ids = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2)
+    double = sp.csr_matrix((data.copy(), ids.copy(), 2 * X.indptr), X.shape)  # each entry in two halves
+    Z = model.fit(double).transform(double)
+    assert double.nnz == 2 * X.nnz
+    np.testing.assert_array_equal(double.data, data)
+    np.testing.assert_array_equal(double.indices, ids)
+    both = [z.toarray() if sp.issparse(z) else z for z in (Z, model.transform(rows))]
+    np.testing.assert_allclose(*both, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RandomKernelMap(), RandomMaclaurin(), ItemsetMap([(0, 1), (2,)])],
+    ids=lambda m: type(m).__name__,
+)
+def test_bases_that_do_not_fit_are_refused_before_they_are_drawn(model):
+    X = sp.csr_matrix((1, 1_000_000 if not isinstance(model, ItemsetMap) else 3))
+    model.set_params(n_components=10**9)
+    with pytest.raises(
+        InputError, match=r"the bases of .* need .* GB and .* are free: lower n_components"
+    ):
+        model.fit(X)
+
+
+def test_features_that_do_not_fit_are_refused_before_they_are_filled(monkeypatch):
+    from recsys.random_features import _memory
+
+    X = np.ones((40, 3))
+    models = [RandomKernelMap().fit(X), SignedCirculantMap().fit(X), RandomMaclaurin().fit(X)]
+    monkeypatch.setattr(_memory, "free_memory", lambda: 1000)
+    for model in models:
+        with pytest.raises(InputError, match="the random features of 40 rows .* transform fewer rows"):
+            model.transform(X)
+
+
+def test_a_circulant_map_has_few_dense_rows_at_once():
+    import tracemalloc
+
+    X = sp.random(2_000, 20_000, 0.0005, format="csr", random_state=0)
+    model = SignedCirculantMap(degree=2, n_components=50).fit(X)
+    whole = model.transform(X[:120])
+    tracemalloc.start()
+    out = model.transform(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * X.shape[0] * X.shape[1]  # less than the rows once, dense
+    np.testing.assert_allclose(out[:120], whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", [RandomKernelMap(degree=3), RandomKernelMap(kernel="all-subsets"), SparseRandomKernelMap(sparsity=0.7), SubsampledRandomKernelMap()], ids=str)  # fmt: skip
+def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
+    from recsys.fm import _threads
+
+    X = sp.random(150, 40, 0.2, format="csr", random_state=0)
+    found = []
+    for worth in (0, 10**18):
+        monkeypatch.setattr(_threads, "WORTH", worth)
+        Z = model.fit(X).transform(X)
+        found.append(Z.toarray() if sp.issparse(Z) else Z)
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(("copies", "m"), [(1, 2), (2, 3), (3, 3), (3, 4)])
+def test_augmentation_weighs_multisets_as_it_says(copies, m):
+    """Π_j C(c, m_j)/c^m_j, which is below the 1/m_j! of ⟨x, y⟩^m/m!: biased, and not Algorithm 7."""
+    from collections import Counter
+    from itertools import combinations_with_replacement
+    from math import comb, factorial
+
+    X = pair(d=4)
+    wide = redundant_feature_augmentation(X, copies)
+    expected = 0.0
+    for multiset in combinations_with_replacement(range(4), m):
+        times = Counter(multiset).values()
+        weight = np.prod([comb(copies, t) / copies**t for t in times])
+        expected += weight * np.prod([X[0, j] * X[1, j] for j in multiset])
+    found = anova(wide[0], wide[1], m)
+    assert found == pytest.approx(expected)
+    assert found < (X[0] @ X[1]) ** m / factorial(m)
+
+
+def test_augmentation_tends_to_the_polynomial_kernel():
+    X = pair()
+    wide = redundant_feature_augmentation(X, 200)
+    e1, p2 = wide[0] @ wide[1], (wide[0] ** 2) @ (wide[1] ** 2)
+    assert (e1**2 - p2) / 2 == pytest.approx((X[0] @ X[1]) ** 2 / 2, rel=0.02)
+    assert redundant_feature_augmentation(sp.csr_matrix(X), 3).shape == (2, 18)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (RandomKernelMap(kernel="poly"), "kernel must be one of"), (RandomKernelMap(degree=0), "degree"), (RandomKernelMap(n_components=0), "n_components"),
+        (RandomKernelMap(distribution="cauchy"), "distribution"), (SparseRandomKernelMap(sparsity=1.0), "below 1"),
+        (SubsampledRandomKernelMap(degree=3, subset=2), "subset"), (RandomMaclaurin(coef=-1.0), "coef"),
+    ],
+)  # fmt: skip
+def test_bad_parameters(model, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(pair())
