@@ -82,12 +82,9 @@ def power_law(counts: ArrayLike) -> PowerLaw:
         return PowerLaw(0.0, float(values[0]) if len(values) else 0.0, 1.0)
     ranks = np.arange(1, len(values) + 1)
     x, y, w = np.log(ranks), np.log(values), 1.0 / ranks
-    w = w / w.sum()
-    mx, my = w @ x, w @ y
-    spread = w @ (x - mx) ** 2
-    slope = (w @ ((x - mx) * (y - my))) / spread
-    total = w @ (y - my) ** 2
-    left = w @ (y - my - slope * (x - mx)) ** 2
+    slope, intercept = np.polyfit(x, y, 1, w=np.sqrt(w))  # polyfit weights residuals, not squares
+    total = w @ (y - np.average(y, weights=w)) ** 2
+    left = w @ (y - intercept - slope * x) ** 2
     return PowerLaw(
-        float(-slope), float(np.exp(my - slope * mx)), float(1 - left / total) if total > 0 else 1.0
+        float(-slope), float(np.exp(intercept)), float(1 - left / total) if total > 0 else 1.0
     )

@@ -37,7 +37,7 @@ class OneDegree(Kernel):
 
 @KERNELS.add("mc", "anova")
 @dataclass(frozen=True)
-class MonotoneConjunctive(OneDegree):
+class MonotoneConjunctiveKernel(OneDegree):
     """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, c).
 
     On binary vectors this is the ANOVA kernel. A vector with fewer than `degree` ones is
@@ -67,7 +67,7 @@ class MonotoneConjunctive(OneDegree):
 
 @KERNELS.add("md")
 @dataclass(frozen=True)
-class MonotoneDisjunctive(OneDegree):
+class MonotoneDisjunctiveKernel(OneDegree):
     """mD: how many disjunctions of `degree` variables hold in both vectors.
 
     Computed as probabilities: with h(k) = 1 − C(n−k,d)/C(n,d), the share of disjunctions
@@ -100,7 +100,7 @@ class MonotoneDisjunctive(OneDegree):
 
 @KERNELS.add("negation")
 @dataclass(frozen=True)
-class Negation(Kernel):
+class NegationKernel(Kernel):
     """How many variables are false in both vectors (6.9). A vector of ones is null."""
 
     def plan(self, n: int) -> Plan:
@@ -115,7 +115,7 @@ class Negation(Kernel):
 
 @KERNELS.add("literal")
 @dataclass(frozen=True)
-class Literal(Kernel):
+class LiteralKernel(Kernel):
     """How many variables have the same value in both vectors (6.10). No vector is null."""
 
     def plan(self, n: int) -> Plan:
@@ -130,7 +130,7 @@ class Literal(Kernel):
 
 @KERNELS.add("c")
 @dataclass(frozen=True)
-class Conjunctive(OneDegree):
+class ConjunctiveKernel(OneDegree):
     """C: how many conjunctions of `degree` literals hold in both vectors. No vector is null.
 
     Parameters
@@ -159,7 +159,7 @@ class Conjunctive(OneDegree):
 
 @KERNELS.add("d")
 @dataclass(frozen=True)
-class Disjunctive(OneDegree):
+class DisjunctiveKernel(OneDegree):
     """D: how many disjunctions of `degree` literals hold in both vectors. No vector is null.
 
     Parameters

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.plans import AT_EMPTY, LINEAR, POWER, RBF, TANIMOTO, Plan
+from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, LINEAR, POWER, RBF, TANIMOTO, Plan
 from recsys.utils.validation import check_integer, check_real
 
 NO_TABLE = np.zeros(1)
@@ -16,7 +16,7 @@ NO_TABLE = np.zeros(1)
 
 @KERNELS.add("linear", "ml")
 @dataclass(frozen=True)
-class Linear(Kernel):
+class LinearKernel(Kernel):
     """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null."""
 
     def plan(self, n: int) -> Plan:
@@ -30,7 +30,7 @@ class Linear(Kernel):
 
 @KERNELS.add("polynomial")
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class PolynomialKernel(Kernel):
     """(⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
 
     Parameters
@@ -58,7 +58,7 @@ class Polynomial(Kernel):
 
 @KERNELS.add("hp")
 @dataclass(frozen=True)
-class HomogeneousPolynomial(Kernel):
+class HomogeneousPolynomialKernel(Kernel):
     """⟨x, z⟩^degree. A vector without ones is null.
 
     Parameters
@@ -83,8 +83,6 @@ class HomogeneousPolynomial(Kernel):
 
 def _power(n: int, degree: int, coef: float) -> Plan:
     """Tabulate degree·log(k + coef): powers as logarithms, which no degree overflows."""
-    from recsys.kernels.plans import CONJUNCTION
-
     if degree > 4:
         with np.errstate(divide="ignore"):
             table = degree * np.log(np.arange(n + 1, dtype=np.longdouble) + coef)
@@ -102,7 +100,7 @@ def _power(n: int, degree: int, coef: float) -> Plan:
 
 @KERNELS.add("rbf")
 @dataclass(frozen=True)
-class RBF_(Kernel):
+class RBFKernel(Kernel):
     """exp(−gamma·‖x − z‖²), where ‖x − z‖² = |x| + |z| − 2⟨x,z⟩. No vector is null.
 
     Parameters
@@ -126,7 +124,7 @@ class RBF_(Kernel):
 
 @KERNELS.add("tanimoto")
 @dataclass(frozen=True)
-class Tanimoto(Kernel):
+class TanimotoKernel(Kernel):
     """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null."""
 
     def plan(self, n: int) -> Plan:

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 
 from recsys.errors import FitError, InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.dot_product import RBF_
+from recsys.kernels.dot_product import RBFKernel
 from recsys.kernels.propositional import Expression
 from recsys.optim.simplex_qp import solve_simplex
 from recsys.utils.validation import check_integer
@@ -220,7 +220,7 @@ def mc_decomposition(
     check_integer("m", m, 1)
     if isinstance(kernel, Kernel):
         kernel.plan(2 * m)  # parameters that do not fit are refused here
-    if isinstance(kernel, RBF_):
+    if isinstance(kernel, RBFKernel):
         return _binomial(m, 1.0 / (2 * m) if kernel.gamma is None else float(kernel.gamma))
     if isinstance(kernel, (Kernel, Expression)):
         values = [kernel.exact(2 * m, s, m, m) for s in range(m + 1)]

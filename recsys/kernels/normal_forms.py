@@ -66,7 +66,7 @@ def _log_choose(log_size: float, d: int) -> float:
 
 @KERNELS.add("mdnf")
 @dataclass(frozen=True)
-class MonotoneDNF(_NormalForm):
+class MonotoneDNFKernel(_NormalForm):
     """mDNF(d, c): how many disjunctions of d conjunctions of c variables hold in both vectors.
 
     A vector with fewer than c ones is null.
@@ -106,7 +106,7 @@ class MonotoneDNF(_NormalForm):
 
 @KERNELS.add("dnf")
 @dataclass(frozen=True)
-class DNF(_NormalForm):
+class DNFKernel(_NormalForm):
     """DNF(d, c): how many disjunctions of d conjunctions of c literals hold in both vectors.
 
     No vector is null.
@@ -141,7 +141,7 @@ class DNF(_NormalForm):
 
 @KERNELS.add("mcnf")
 @dataclass(frozen=True)
-class MonotoneCNF(_NormalForm):
+class MonotoneCNFKernel(_NormalForm):
     """mCNF(c, d): how many conjunctions of c disjunctions of d variables hold in both vectors.
 
     A vector that satisfies fewer than c disjunctions is null.
@@ -179,7 +179,7 @@ class MonotoneCNF(_NormalForm):
 
 @KERNELS.add("cnf")
 @dataclass(frozen=True)
-class CNF(_NormalForm):
+class CNFKernel(_NormalForm):
     """CNF(c, d): how many conjunctions of c disjunctions of d literals hold in both vectors.
 
     Parameters
@@ -212,7 +212,7 @@ class CNF(_NormalForm):
 
 @KERNELS.add("mdnf-sum")
 @dataclass(frozen=True)
-class MonotoneDNFSum(_NormalForm):
+class MonotoneDNFSumKernel(_NormalForm):
     """κ*: how many disjunctions of up to d conjunctions of up to c variables hold in both vectors.
 
     A vector without ones is null.

@@ -18,7 +18,7 @@ NO_PAR = np.zeros(4)
 
 @KERNELS.add("mc-sum")
 @dataclass(frozen=True)
-class MonotoneConjunctiveSum(OneDegree):
+class MonotoneConjunctiveSumKernel(OneDegree):
     """Σ mC of degrees 1…degree. A vector without ones is null.
 
     Parameters
@@ -43,7 +43,7 @@ class MonotoneConjunctiveSum(OneDegree):
 
 @KERNELS.add("all-subsets")
 @dataclass(frozen=True)
-class AllSubsets(Kernel):
+class AllSubsetsKernel(Kernel):
     """2^⟨x,z⟩: how many sets of variables, the empty one included, are true in both vectors.
 
     No vector is null.
@@ -91,7 +91,7 @@ class _Sadohara(Kernel):
 
 @KERNELS.add("sadohara-mdnf")
 @dataclass(frozen=True)
-class SadoharaMonotoneDNF(_Sadohara):
+class SadoharaMonotoneDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` variables true in both vectors, each worth sigma^size.
 
     A vector without ones is null.
@@ -119,7 +119,7 @@ class SadoharaMonotoneDNF(_Sadohara):
 
 @KERNELS.add("sadohara-dnf")
 @dataclass(frozen=True)
-class SadoharaDNF(_Sadohara):
+class SadoharaDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` literals true in both vectors, each worth sigma^size.
 
     No vector is null.
