@@ -16,6 +16,7 @@ from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.plans import Centre, Plan, centre, centred, scaled, weights
+from recsys.utils.memory import check_memory
 
 
 def item_gram(
