@@ -16,7 +16,8 @@ from recsys.data import Interactions
 from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers import parse_spec, prepare
+from recsys.rankers import prepare
+from recsys.utils.spec import parse_spec
 from recsys.utils.topn import all_but
 
 MODELS = (

@@ -17,8 +17,9 @@ from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.evaluation.significance import compare
-from recsys.rankers import parse_spec, prepare
+from recsys.rankers import prepare
 from recsys.tuning import tune
+from recsys.utils.spec import parse_spec
 
 TRIALS = {"gowalla/half-profile": 4}  # else 8
 METRICS = ("auc", "ndcg@10", "map@10")

@@ -37,7 +37,7 @@ from recsys import make_ranker
 from recsys.data import Fold, Interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import metrics as M
-from recsys.rankers import parse_spec
+from recsys.utils.spec import parse_spec
 
 RESULTS = Path(__file__).parent / "results"
 CELLS = RESULTS / "table_10_3"

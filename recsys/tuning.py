@@ -12,8 +12,9 @@ import numpy as np
 from recsys.data import Interactions, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
-from recsys.rankers.serialization import make_ranker, parse_spec
+from recsys.rankers.serialization import make_ranker
 from recsys.rankers.side_information import prepare
+from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["SPACES", "Tuned", "tune"]

@@ -15,7 +15,8 @@ from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
-from recsys.rankers import parse_spec, prepare
+from recsys.rankers import prepare
+from recsys.utils.spec import parse_spec
 
 METRICS = (
     "auc",

@@ -34,7 +34,8 @@ from recsys.cli.options import (
 from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
-from recsys.rankers import make_ranker, parse_spec, prepare
+from recsys.rankers import make_ranker, prepare
+from recsys.utils.spec import parse_spec
 
 MODELS = (
     "auto",

@@ -17,8 +17,8 @@ from recsys.datasets.categorical import OneHot, list_tables, load_table, read_ca
 from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
-from recsys.kernels.item_gram.dense import check_memory
-from recsys.rankers import parse_spec
+from recsys.utils.memory import check_memory
+from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer, check_real
 
 TableFile = Annotated[

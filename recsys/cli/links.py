@@ -17,8 +17,8 @@ from recsys.cli.options import Json, Threads, use_threads
 from recsys.data import Interactions, read_features, read_interactions
 from recsys.errors import InputError
 from recsys.fm.encode import encode_table
-from recsys.rankers import parse_spec
 from recsys.registry import check_parameters, did_you_mean
+from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer
 
 MODELS: dict[str, Any] = {

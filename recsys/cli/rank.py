@@ -37,10 +37,11 @@ from recsys.cli.options import (
 from recsys.data import Interactions
 from recsys.errors import InputError, counted
 from recsys.explain import reasons
-from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker, parse_spec
+from recsys.rankers import Bundle, fit_bundle, load_bundle, make_ranker
 from recsys.rankers.base import Recommendations
 from recsys.reranking import similar as similar_items
 from recsys.reranking import steer
+from recsys.utils.spec import parse_spec
 from recsys.utils.topn import all_but
 from recsys.utils.validation import check_integer
 

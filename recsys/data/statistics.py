@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys.utils.sparse import binary
+
 
 class PowerLaw(NamedTuple):
     """count(rank) ≈ scale · rank^(−exponent), with the share of log-variance it explains."""
@@ -51,11 +53,9 @@ def profile(user_items: sp.csr_matrix) -> Profile:
     Source: Polato's thesis, 10.3, (10.6), (10.7) and Table 10.1.
     """
     n, m = user_items.shape
-    binary = sp.csr_matrix(
-        (np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr), (n, m)
-    )
     density = user_items.nnz / (n * m)
-    gram = (binary.T @ binary).tocsr()
+    ones = binary(user_items, np.float32)
+    gram = (ones.T @ ones).tocsr()
     off = gram.nnz - int(np.count_nonzero(gram.diagonal()))
     p = -np.expm1(n * np.log1p(-(density**2))) if density < 1 else 1.0
     by_user = np.sort(np.diff(user_items.indptr))[::-1].astype(np.int64)

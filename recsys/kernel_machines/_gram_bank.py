@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.item_gram.dense import free_memory
 from recsys.kernels.propositional import Expression
+from recsys.utils.memory import free_memory
 
 
 def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., NDArray[np.float64]]:

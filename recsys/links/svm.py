@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
 from recsys.links.base import Array, LinkPredictor, Task, check_symmetric
-from recsys.random_features._memory import check_fits
+from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from recsys.errors import InputError
 from recsys.random_features._bases import DISTRIBUTIONS, dense_map, draw, draw_sparse, newton, sparse_map
-from recsys.random_features._memory import check_fits
+from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 KERNELS = ("anova", "all-subsets")

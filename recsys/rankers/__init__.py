@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recsys.rankers.catalogue import Bundle, fit_bundle, load_bundle
-from recsys.rankers.serialization import RANKERS, SavedRanker, make_ranker, parse_spec, read_ranker
+from recsys.rankers.serialization import RANKERS, SavedRanker, make_ranker, read_ranker
 from recsys.rankers.side_information import prepare
 from recsys.utils import model_file
 
@@ -32,7 +32,6 @@ __all__ = [
     "load_bundle",
     "load_ranker",
     "make_ranker",
-    "parse_spec",
     "prepare",
     "read_ranker",
 ]

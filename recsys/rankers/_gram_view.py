@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numba
@@ -11,34 +10,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
-from recsys.errors import InputError
-from recsys.kernels.item_gram.dense import free_memory
 from recsys.kernels.item_gram.structured import StructuredGram, pair_lengths, structured_bytes
 from recsys.rankers._margin_programs import solve_one
+from recsys.utils.memory import free_memory
 
 SMALL = 128_000_000  # bytes of a dense matrix that nobody misses
-UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
-
-
-def parse_memory(given: Any) -> int | None:
-    """Return a budget in bytes of "4GB", "500 MB" or a number of bytes; None stays None.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
-    """
-    if given is None:
-        return None
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
-    if isinstance(given, int):
-        raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", str(given).lower())
-    if found is None:
-        raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
-    unit = found.group(2) if found.group(2) in UNITS else found.group(2) + "b"
-    return max(1, int(float(found.group(1)) * UNITS.get(unit, 1)))
 
 
 def prefers_dense(user_items: sp.csr_matrix, budget: int | None) -> bool:

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from recsys._jit import jit, parallel
 from recsys.kernels.item_gram.structured import cooccurrence
+from recsys.utils.sparse import binary, owners
 
 POWERS = 1000  # at most
 DENSE = 0.25  # of all pairs; above it matrix products are faster
@@ -58,14 +59,14 @@ def _sharpen_dense(
         for start in range(0, weights.shape[0], ROWS):
             part = weights[start : start + ROWS]
             product = part.toarray() @ P
-            owner = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+            owner = owners(part)
             begin = weights.indptr[start]
             weights.data[begin : begin + part.nnz] -= product[owner, part.indices]
 
 
 def _largest_eigenvalue(liked: sp.csr_matrix, per_user: NDArray[Any], scale: NDArray[Any]) -> float:
     """Return that of P before it is divided by it: power iterations from the positive start 1."""
-    ones = sp.csr_matrix((np.ones(liked.nnz), liked.indices, liked.indptr), liked.shape)
+    ones = binary(liked)
     v, size = np.sqrt(1.0 / scale), 1.0
     for _ in range(POWERS):
         v, before = v / np.linalg.norm(v), size

@@ -13,6 +13,7 @@ from recsys.errors import InputError
 from recsys.fm._relational import PairTerm, object_tables
 from recsys.rankers._scoring import inner_products
 from recsys.rankers.serialization import SavedRanker, expect
+from recsys.utils.sparse import binary, owners, unit_rows
 from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 Factors = NDArray[np.float64]
@@ -93,7 +94,7 @@ class FeatureRanker(SavedRanker):
 
         Before them stands what is known of the users, if anything; nothing is where they are not named.
         """
-        ones = sp.csr_matrix((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
+        ones = binary(rows)
         history = unit_rows(sp.csr_matrix(ones @ self._items(rows.shape[1])))
         if self.user_features_ is None:
             return history
@@ -269,22 +270,13 @@ class FeatureRanker(SavedRanker):
             raise ValueError("user_features_ does not have one row per user")
 
 
-def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
-    """Scale rows to unit length; empty ones stay empty."""
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    out = sp.csr_matrix(X, dtype=np.float64, copy=True)
-    out.data *= np.repeat(scale, np.diff(out.indptr))
-    return out
-
-
 def split_profiles(
     liked: sp.csr_matrix, rng: np.random.Generator
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return two rows a user of two items or more: each random half of the profile, and the other."""
     lengths = np.diff(liked.indptr)
     users = np.flatnonzero(lengths >= 2)
-    owner = np.repeat(np.arange(len(lengths)), lengths)
+    owner = owners(liked)
     place = np.lexsort((rng.random(liked.nnz), owner))
     rank = np.empty(liked.nnz, dtype=np.int64)
     rank[place] = np.arange(liked.nnz) - np.repeat(liked.indptr[:-1], lengths)
@@ -307,7 +299,7 @@ def sample_pairs(
     positives: sp.csr_matrix, known: sp.csr_matrix, negatives: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
     """Return rows, items and labels: every positive, and items drawn from those a row does not have."""
-    owner = np.repeat(np.arange(positives.shape[0]), np.diff(positives.indptr))
+    owner = owners(positives)
     rows = np.repeat(owner, negatives)
     both = sp.csr_matrix(positives + known)
     somebody = np.unique(both.indices)  # an item nobody has is unknown, not disliked

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.rankers.serialization import expect
+from recsys.utils.sparse import binary
 from recsys.utils.validation import check_ids, clean_matrix
 
 # Beyond so many users of one item a float32 cosine no longer gives its count back.
@@ -127,7 +128,7 @@ def counted_again(
     old = np.sqrt(popularity.astype(np.float64))
     counts = np.rint(gram * old[:, None] * old)
     np.fill_diagonal(counts, popularity)
-    ones = sp.csr_matrix((np.ones(rows.nnz), rows.indices, rows.indptr), rows.shape)
+    ones = binary(rows)
     together = sp.coo_matrix(ones.T @ ones)
     counts[together.row, together.col] += sign * together.data
     own = counts.diagonal().copy()

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.rankers.serialization import RANKERS, SavedRanker, expect, make_ranker, parse_spec
+from recsys.rankers.serialization import RANKERS, SavedRanker, expect, make_ranker
+from recsys.utils.sparse import owners
+from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 SEPARATOR = " + "
@@ -258,7 +260,7 @@ class Auto(_Blend):
         if self._times.shape != liked.shape:
             raise InputError(f"times are of shape {self._times.shape} for likes of shape {liked.shape}")
         width = np.int64(liked.shape[1])
-        known = np.repeat(np.arange(liked.shape[0]), np.diff(self._times.indptr)) * width
+        known = owners(self._times) * width
         return _lookup(known + self._times.indices, self._times.data, owner * width + liked.indices)
 
     def _halves(self, liked: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
@@ -269,7 +271,7 @@ class Auto(_Blend):
         count = min(self.users, max(1, round(self.share * len(able)))) if len(able) else 0
         held = np.sort(rng.choice(able, size=count, replace=False)) if count else able
         hidden = np.zeros(liked.nnz, dtype=bool)
-        owner = np.repeat(np.arange(liked.shape[0]), lengths)
+        owner = owners(liked)
         when = self._when(liked, owner)
         for user in held:
             begin, end = liked.indptr[user], liked.indptr[user + 1]

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.item_gram.dense import centred_item_gram, check_memory
+from recsys.kernels.item_gram.dense import centred_item_gram
 from recsys.optim.simplex_qp import solve_simplex
 from recsys.rankers.cf_komd import MarginRanker
-from recsys.rankers.serialization import RANKERS, parse_spec
+from recsys.rankers.serialization import RANKERS
+from recsys.utils.memory import check_memory
+from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 ITEMS = 400  # whose enclosing ball stands for that of the catalogue

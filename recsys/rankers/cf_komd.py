@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from recsys._jit import parallel
 from recsys.errors import FitError, InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.item_gram.dense import centred_item_gram, check_memory
+from recsys.kernels.item_gram.dense import centred_item_gram
 from recsys.kernels.item_gram.structured import StructuredGram, cooccurrence, structured_gram
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._gram_view import parse_memory, prefers_dense, solve_programs, weighted_structured
+from recsys.rankers._gram_view import prefers_dense, solve_programs, weighted_structured
 from recsys.rankers._margin_programs import programs, programs_parallel
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._updates import CountUpdates
 from recsys.rankers.serialization import RANKERS, SavedRanker, expect
+from recsys.utils.memory import check_memory, parse_memory
+from recsys.utils.sparse import owners
 from recsys.utils.validation import check_choice, check_real, clean_matrix
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
@@ -330,7 +332,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         counts = cooccurrence(liked, lengths**-self.votes, budget)
         own = counts.diagonal().astype(np.float64)
         scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
-        owner = np.repeat(np.arange(len(own)), np.diff(counts.indptr))
+        owner = owners(counts)
         counts.data = (counts.data * scale[owner] * scale[counts.indices]).astype(np.float32)
         counts.setdiag(1.0)
         one_class = np.zeros(len(own), dtype=np.int32)

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from recsys._jit import parallel
 from recsys.kernels import item_gram
-from recsys.kernels.item_gram.dense import check_memory
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import full_parallel, full_programs
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.cf_komd import MAX_STEPS, KernelRanker
 from recsys.rankers.serialization import RANKERS
+from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_real, clean_matrix
 
 

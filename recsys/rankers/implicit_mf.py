@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from recsys.errors import FitError
 from recsys.rankers._scoring import inner_products
 from recsys.rankers.serialization import RANKERS, SavedRanker, expect
+from recsys.utils.sparse import binary
 from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
 
 AT_LEAST = {"factors": 1, "iterations": 1, "negatives": 1, "random_state": 0, "threads": 0}
@@ -52,7 +53,7 @@ class _Factors(SavedRanker):
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
         """Return what implicit fits: a copy of ones, for it keeps references."""
-        return sp.csr_matrix((np.ones_like(liked.data), liked.indices, liked.indptr), liked.shape)
+        return binary(liked, liked.dtype)
 
     def _user_rows(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool

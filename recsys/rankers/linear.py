@@ -13,11 +13,11 @@ from scipy.linalg import lapack
 from recsys._jit import jit, parallel
 from recsys.errors import FitError
 from recsys.kernels import item_gram, make_kernel
-from recsys.kernels.item_gram.dense import check_memory
 from recsys.kernels.item_gram.structured import cooccurrence
-from recsys.rankers._gram_view import SMALL, parse_memory
+from recsys.rankers._gram_view import SMALL
 from recsys.rankers.msdw import ItemWeights
 from recsys.rankers.serialization import RANKERS
+from recsys.utils.memory import check_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
 
 

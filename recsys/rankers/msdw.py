@@ -10,10 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.kernels.item_gram.structured import StructuredGram, cooccurrence
-from recsys.rankers._gram_view import SMALL, parse_memory, weighted_structured
+from recsys.rankers._gram_view import SMALL, weighted_structured
 from recsys.rankers._graph_filter import sharpen
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.serialization import RANKERS, SavedRanker, expect
+from recsys.utils.memory import parse_memory
+from recsys.utils.sparse import owners
 from recsys.utils.validation import check_integer, check_real
 
 
@@ -135,5 +137,5 @@ def _largest(matrix: sp.csr_matrix, k: int) -> sp.csr_matrix:
     for i in range(matrix.shape[0]):
         begin, end = matrix.indptr[i], matrix.indptr[i + 1]
         keep[begin + np.argsort(-matrix.data[begin:end], kind="stable")[:k]] = True
-    owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))[keep]
+    owner = owners(matrix)[keep]
     return sp.csr_matrix((matrix.data[keep], (owner, matrix.indices[keep])), matrix.shape)

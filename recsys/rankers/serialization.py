@@ -178,37 +178,3 @@ def _own_name(name: str, error: InputError, extras: dict[str, Any], known: list[
         if f"has no parameter {key!r}" in str(error):
             return InputError(f"{error}; ranker {name!r} itself takes {', '.join(known)}")
     return error
-
-
-def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
-    """Return name and parameters of `name:key=value,key=value`.
-
-    Values are read as whole numbers, numbers, true/false/none, else text.
-
-    Raises
-    ------
-    InputError
-        If a part is not of the form key=value.
-    """
-    name, _, rest = text.partition(":")
-    params: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not value:
-            raise InputError(f"model {text!r}: {part!r} is not key=value, as in ease:regularization=500")
-        if key in params:
-            raise InputError(f"model {text!r} gives {key} twice")
-        params[key] = _value(value)
-    return name.strip(), params
-
-
-def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

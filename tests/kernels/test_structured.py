@@ -8,7 +8,7 @@ from recsys import InputError, make_ranker
 from recsys.kernels import list_kernels, make_kernel, spectral_ratio
 from recsys.kernels.item_gram.structured import cooccurrence, pair_lengths, structured_gram
 from recsys.rankers import _gram_view
-from recsys.rankers._gram_view import parse_memory
+from recsys.utils.memory import parse_memory
 
 PARAMS = {
     "cnf": {"d": 2, "c": 2},

@@ -167,11 +167,11 @@ def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one):
 
 
 def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
-    from recsys.random_features import _memory
+    from recsys.utils import memory
 
     A, B, pairs, y = world(5)
     model = PairSVM().fit(A, B, pairs, y)
-    monkeypatch.setattr(_memory, "free_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1000)
     for call in (lambda: PairSVM().fit(A, B, pairs, y), lambda: model.predict(A, B, pairs)):
         with pytest.raises(InputError, match=r"the Gram matrices of 30 × 30 and 25 × 25 objects need"):
             call()

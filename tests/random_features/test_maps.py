@@ -184,11 +184,11 @@ def test_bases_that_do_not_fit_are_refused_before_they_are_drawn(model):
 
 
 def test_features_that_do_not_fit_are_refused_before_they_are_filled(monkeypatch):
-    from recsys.random_features import _memory
+    from recsys.utils import memory
 
     X = np.ones((40, 3))
     models = [RandomKernelMap().fit(X), SignedCirculantMap().fit(X), RandomMaclaurin().fit(X)]
-    monkeypatch.setattr(_memory, "free_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1000)
     for model in models:
         with pytest.raises(InputError, match="the random features of 40 rows .* transform fewer rows"):
             model.transform(X)

@@ -16,6 +16,7 @@ from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.plans import CONJUNCTION, LINEAR, Centre, Plan, centre, centred, scaled, weights
+from recsys.utils.memory import check_memory
 
 
 def item_gram(
@@ -135,38 +136,6 @@ def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
     """Return the transpose's layout with, as data, each entry's position in the CSR arrays."""
     positions = np.arange(user_items.nnz, dtype=np.int64)
     return sp.csr_matrix((positions, user_items.indices, user_items.indptr), user_items.shape).tocsc()
-
-
-def free_memory() -> int:
-    """Return the bytes that may still be allocated: free memory, or the address limit's rest."""
-    import psutil
-
-    free = psutil.virtual_memory().available
-    try:
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY:
-            free = min(free, limit - psutil.Process().memory_info().vms)
-    except ImportError:  # not on Windows
-        pass
-    return int(free)
-
-
-def check_memory(need: int, what: str) -> None:
-    """Refuse before allocating what does not fit.
-
-    Raises
-    ------
-    InputError
-        With the bytes needed and the bytes free.
-    """
-    free = free_memory()
-    if need > free:
-        raise InputError(
-            f"{what} needs {need / 1e9:.1f} GB and {max(free, 0) / 1e9:.1f} GB are free: use a ranker "
-            "without it (popularity, als, bpr, lmf) or keep fewer items"
-        )
 
 
 # ---- kernels

@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.item_gram.dense import check_memory, columns
+from recsys.kernels.item_gram.dense import columns
 from recsys.kernels.plans import centre, centred, scaled, weights
+from recsys.utils.memory import check_memory
+from recsys.utils.sparse import owners
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class StructuredGram:
         n = len(self.classes)
         square = float(self.counts @ (self.table**2) @ self.counts)
         data = self.correction.data.astype(np.float64)
-        owner = np.repeat(np.arange(n), np.diff(self.correction.indptr))
+        owner = owners(self.correction)
         base = self.table[self.classes[owner], self.classes[self.correction.indices]]
         square += float((data * (data + 2.0 * base)).sum())
         ratio = float(self.diagonal().sum() / np.sqrt(square)) if square > 0 else 1.0

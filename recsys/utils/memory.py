@@ -1,0 +1,78 @@
+"""Memory: what is free, budgets written as text, and refusing before allocating what does not fit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from recsys.errors import InputError
+
+UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+
+
+def free_memory() -> int:
+    """Return the bytes that may still be allocated: free memory, or the address limit's rest."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    try:
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            free = min(free, limit - psutil.Process().memory_info().vms)
+    except ImportError:  # not on Windows
+        pass
+    return int(free)
+
+
+def check_memory(need: int, what: str) -> None:
+    """Refuse before allocating what does not fit.
+
+    Raises
+    ------
+    InputError
+        With the bytes needed and the bytes free.
+    """
+    free = free_memory()
+    if need > free:
+        raise InputError(
+            f"{what} needs {need / 1e9:.1f} GB and {max(free, 0) / 1e9:.1f} GB are free: use a ranker "
+            "without it (popularity, als, bpr, lmf) or keep fewer items"
+        )
+
+
+def check_fits(entries: float, what: str, remedy: str) -> None:
+    """Refuse a float64 array of so many entries where they are not free.
+
+    Raises
+    ------
+    InputError
+        With the bytes needed, the bytes free, and what to do.
+    """
+    need, free = 8.0 * entries, free_memory()
+    if need > free:
+        raise InputError(
+            f"{what} need {need / 1e9:.1f} GB and {max(free, 0) / 1e9:.1f} GB are free: {remedy}"
+        )
+
+
+def parse_memory(given: Any) -> int | None:
+    """Return a budget in bytes of "4GB", "500 MB" or a number of bytes; None stays None.
+
+    Raises
+    ------
+    InputError
+        If it is none of these.
+    """
+    if given is None:
+        return None
+    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+        return given
+    if isinstance(given, int):
+        raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?b?)\s*", str(given).lower())
+    if found is None:
+        raise InputError(f"memory must be a size such as 4GB or 500MB, not {given!r}")
+    unit = found.group(2) if found.group(2) in UNITS else found.group(2) + "b"
+    return max(1, int(float(found.group(1)) * UNITS.get(unit, 1)))

@@ -1,0 +1,81 @@
+"""Rows of sparse matrices: binary copies, a row of given items, owners of entries, unit length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+
+def binary(X: sp.csr_matrix, dtype: Any = np.float64) -> sp.csr_matrix:
+    """Return a matrix of ones where X has entries; the pattern is shared, not copied.
+
+    Parameters
+    ----------
+    X : CSR
+        Without explicit zeros.
+    dtype : dtype
+        Of the ones.
+
+    Returns
+    -------
+    CSR of X's shape
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> binary(sp.csr_matrix([[0, 3], [2, 0]])).toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    return sp.csr_matrix((np.ones(X.nnz, dtype), X.indices, X.indptr), X.shape)
+
+
+def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
+    """Return one row that likes some items, (1, n_items) float32; repeated items count once.
+
+    Parameters
+    ----------
+    items : (n,) int
+        Indices from 0 to n_items − 1, in any order; may be empty.
+    n_items : int
+
+    Examples
+    --------
+    >>> row_of([2, 0, 2], 4).toarray()
+    array([[1., 0., 1., 0.]], dtype=float32)
+    """
+    found = np.unique(np.asarray(items, dtype=np.int64)).astype(np.int32)
+    ones = np.ones(len(found), dtype=np.float32)
+    return sp.csr_matrix((ones, found, np.array([0, len(found)], np.int32)), (1, n_items))
+
+
+def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
+    """Return the row of each stored entry, (nnz,) int64, in the order of `X.data`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> owners(sp.csr_matrix([[1, 1], [0, 1]]))
+    array([0, 0, 1])
+    """
+    return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+
+
+def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:
+    """Return a float64 copy whose rows have length 1; empty ones stay empty.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> unit_rows(sp.csr_matrix([[3.0, 4.0], [0.0, 0.0]])).toarray()
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    out = sp.csr_matrix(X, dtype=np.float64, copy=True)
+    out.data *= np.repeat(scale, np.diff(out.indptr))
+    return out

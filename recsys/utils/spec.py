@@ -1,0 +1,41 @@
+"""Names with parameters as text: `name:key=value,key=value`, on command lines and in blends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recsys.errors import InputError
+
+
+def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
+    """Return name and parameters of `name:key=value,key=value`.
+
+    Values are read as whole numbers, numbers, true/false/none, else text.
+
+    Raises
+    ------
+    InputError
+        If a part is not of the form key=value.
+    """
+    name, _, rest = text.partition(":")
+    params: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise InputError(f"model {text!r}: {part!r} is not key=value, as in ease:regularization=500")
+        if key in params:
+            raise InputError(f"model {text!r} gives {key} twice")
+        params[key] = _value(value)
+    return name.strip(), params
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
