@@ -15,8 +15,10 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from recsys.data.encoding import encode_table
 from recsys.data.readers import read_table, some
 from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import Registry, did_you_mean
@@ -110,15 +112,12 @@ def encode(
         raise InputError(
             f"{source}: every row is {target}={'|'.join(wanted)}: there is nothing to learn"
         )
-    columns, features = [], []
-    for k, name in enumerate(names):
-        if name != target:
-            for value in sorted(set(cells[:, k])):
-                columns.append(cells[:, k] == value)
-                features.append(f"{name}={value}")
+    others = [k for k, name in enumerate(names) if name != target]
+    table = pd.DataFrame(cells[:, others], columns=[names[k] for k in others])
+    encoded = encode_table(table, numbers="values", separator=None)
     note = f"{dropped:,} of {counted(len(rows), 'row')} with a missing value dropped"
-    X = np.array(columns, dtype=np.uint8).T.copy() if columns else np.zeros((len(y), 0), np.uint8)
-    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
+    X = encoded.X.toarray().astype(np.uint8)
+    return OneHot(X, y, encoded.names, f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
 
 
 def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:

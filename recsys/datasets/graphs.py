@@ -12,6 +12,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.data.encoding import encode_table
 from recsys.datasets.base import load_dataset
 from recsys.errors import InputError
 from recsys.registry import Registry
@@ -103,17 +104,12 @@ def _movielens(folder: Path) -> Graph:
         raise InputError("graph 'movielens' needs the official u.user and u.item")
     ages = pd.cut(people["age"].astype(float), AGES, labels=False, right=False)
     zips = people["zip"].astype(str).str[0]
-    A = _one_hot([ages.astype(str), people["gender"], people["occupation"], zips])
+    known = {"age": ages, "gender": people["gender"], "occupation": people["occupation"], "zip": zips}
+    A = encode_table(pd.DataFrame(known), numbers="values", separator=None).X
     years = pd.to_numeric(movies["year"], errors="coerce")
     edges = np.unique(np.nanquantile(years, np.linspace(0.0, 1.0, 12)[1:-1]))
     bins = np.searchsorted(edges, years.fillna(years.median()).to_numpy(float), side="right")
-    genres = movies["genres"].fillna("").astype(str).str.get_dummies("|")
-    B = sp.hstack(
-        [_one_hot([pd.Series(bins).astype(str)]), sp.csr_matrix(genres.to_numpy(float))], format="csr"
-    )
+    about = pd.DataFrame({"year": bins, "genres": movies["genres"].to_numpy()})
+    B = encode_table(about, numbers="values").X
     good = np.asarray(data.rating) >= 5
-    return Graph(A, sp.csr_matrix(B), np.column_stack([data.users, data.items])[good].astype(np.int64))
-
-
-def _one_hot(columns: list[pd.Series]) -> sp.csr_matrix:
-    return sp.csr_matrix(np.hstack([pd.get_dummies(column).to_numpy(float) for column in columns]))
+    return Graph(A, B, np.column_stack([data.users, data.items])[good].astype(np.int64))

@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from recsys.data import Interactions
-from recsys.fm.encode import encode_table
+from recsys.data import PROTOCOLS, Interactions
+from recsys.data.encoding import encode_table
 
 BUCKETS = 8  # quantiles that numbers such as years are cut at
 RARE = 0.5  # share of distinct values above which a text column names items instead of describing them
-BY_TIME = ("half-profile-time", "temporal")
 
 
 def prepare(ranker: Any, data: Interactions, protocol: str | None = None) -> Any:
@@ -38,7 +37,7 @@ def prepare(ranker: Any, data: Interactions, protocol: str | None = None) -> Any
         cold = bool((np.diff(data.matrix.indptr) == 0).any())
         ranker.set_user_features(features_of(data.user_features) if cold else None)
     if hasattr(ranker, "set_times"):
-        wanted = data.time is not None and (protocol is None or protocol in BY_TIME)
+        wanted = data.time is not None and (protocol is None or PROTOCOLS.get(protocol).needs_time)
         ranker.set_times(time_matrix(data) if wanted else None)
     return ranker
 
@@ -56,7 +55,7 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
             or table[column].nunique() <= max(2, RARE * len(table))
         )
     ]
-    return encode_table(table[kept], BUCKETS)[0] if kept else None
+    return encode_table(table[kept], buckets=BUCKETS).X if kept else None
 
 
 def time_matrix(data: Interactions) -> sp.csr_matrix:
