@@ -51,6 +51,13 @@ class MonotoneConjunctiveKernel(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.4).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneConjunctiveKernel
+    >>> MonotoneConjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[3., 1.],
+           [1., 1.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -82,6 +89,13 @@ class MonotoneDisjunctiveKernel(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.7).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneDisjunctiveKernel
+    >>> MonotoneDisjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 5.],
+           [5., 5.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -101,7 +115,15 @@ class MonotoneDisjunctiveKernel(OneDegree):
 @KERNELS.add("negation")
 @dataclass(frozen=True)
 class NegationKernel(Kernel):
-    """How many variables are false in both vectors (6.9). A vector of ones is null."""
+    """How many variables are false in both vectors (6.9). A vector of ones is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import NegationKernel
+    >>> NegationKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[1., 1.],
+           [1., 2.]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
@@ -116,7 +138,15 @@ class NegationKernel(Kernel):
 @KERNELS.add("literal")
 @dataclass(frozen=True)
 class LiteralKernel(Kernel):
-    """How many variables have the same value in both vectors (6.10). No vector is null."""
+    """How many variables have the same value in both vectors (6.10). No vector is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LiteralKernel
+    >>> LiteralKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[4., 3.],
+           [3., 4.]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
@@ -141,6 +171,13 @@ class ConjunctiveKernel(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.11).
+
+    Examples
+    --------
+    >>> from recsys.kernels import ConjunctiveKernel
+    >>> ConjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 3.],
+           [3., 6.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -170,6 +207,13 @@ class DisjunctiveKernel(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.12); the line in 6.5.4 has its sign and index wrong.
+
+    Examples
+    --------
+    >>> from recsys.kernels import DisjunctiveKernel
+    >>> DisjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[18., 15.],
+           [15., 18.]])
     """
 
     def plan(self, n: int) -> Plan:

@@ -17,7 +17,15 @@ NO_TABLE = np.zeros(1)
 @KERNELS.add("linear", "ml")
 @dataclass(frozen=True)
 class LinearKernel(Kernel):
-    """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null."""
+    """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LinearKernel
+    >>> LinearKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[3., 2.],
+           [2., 2.]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
@@ -37,6 +45,13 @@ class PolynomialKernel(Kernel):
     ----------
     degree : int ≥ 1
     coef : float ≥ 0
+
+    Examples
+    --------
+    >>> from recsys.kernels import PolynomialKernel
+    >>> PolynomialKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[16.,  9.],
+           [ 9.,  9.]])
     """
 
     degree: int = 2
@@ -64,6 +79,13 @@ class HomogeneousPolynomialKernel(Kernel):
     Parameters
     ----------
     degree : int ≥ 1
+
+    Examples
+    --------
+    >>> from recsys.kernels import HomogeneousPolynomialKernel
+    >>> HomogeneousPolynomialKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[9., 4.],
+           [4., 4.]])
     """
 
     degree: int = 2
@@ -107,6 +129,13 @@ class RBFKernel(Kernel):
     ----------
     gamma : float > 0, optional
         1/n when not given.
+
+    Examples
+    --------
+    >>> from recsys.kernels import RBFKernel
+    >>> RBFKernel(gamma=0.5)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[1.        , 0.60653066],
+           [0.60653066, 1.        ]])
     """
 
     gamma: float | None = None
@@ -125,7 +154,15 @@ class RBFKernel(Kernel):
 @KERNELS.add("tanimoto")
 @dataclass(frozen=True)
 class TanimotoKernel(Kernel):
-    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null."""
+    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import TanimotoKernel
+    >>> TanimotoKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[1.        , 0.66666667],
+           [0.66666667, 1.        ]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""

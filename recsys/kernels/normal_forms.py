@@ -81,6 +81,13 @@ class MonotoneDNFKernel(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.14).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneDNFKernel
+    >>> MonotoneDNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 5.],
+           [5., 5.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -121,6 +128,13 @@ class DNFKernel(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.16).
+
+    Examples
+    --------
+    >>> from recsys.kernels import DNFKernel
+    >>> DNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[22., 19.],
+           [19., 22.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -156,6 +170,13 @@ class MonotoneCNFKernel(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.18).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneCNFKernel
+    >>> MonotoneCNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 5.],
+           [5., 5.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -192,6 +213,13 @@ class CNFKernel(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.20).
+
+    Examples
+    --------
+    >>> from recsys.kernels import CNFKernel
+    >>> CNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[18., 15.],
+           [15., 18.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -227,6 +255,13 @@ class MonotoneDNFSumKernel(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, 7.2.1.
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneDNFSumKernel
+    >>> MonotoneDNFSumKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[9., 7.],
+           [7., 7.]])
     """
 
     d: int = 5

@@ -29,6 +29,13 @@ class MonotoneConjunctiveSumKernel(OneDegree):
     Notes
     -----
     Source: Polato's thesis, 7.2.1; with degree = n it is Sadohara's mDNF kernel (4.23).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneConjunctiveSumKernel
+    >>> MonotoneConjunctiveSumKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 3.],
+           [3., 3.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -51,6 +58,13 @@ class AllSubsetsKernel(Kernel):
     Notes
     -----
     Source: Polato's thesis, (4.28).
+
+    Examples
+    --------
+    >>> from recsys.kernels import AllSubsetsKernel
+    >>> AllSubsetsKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[8., 4.],
+           [4., 4.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -106,6 +120,13 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
     Notes
     -----
     Source: Polato's thesis, (4.23), (4.25) and (4.27), which combine.
+
+    Examples
+    --------
+    >>> from recsys.kernels import SadoharaMonotoneDNFKernel
+    >>> SadoharaMonotoneDNFKernel(arity=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 3.],
+           [3., 3.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -135,6 +156,13 @@ class SadoharaDNFKernel(_Sadohara):
     -----
     Source: Polato's thesis, (4.22), (4.24) and (4.26), whose factor is
     σxz + σ(1−x)(1−z) + 1; they combine.
+
+    Examples
+    --------
+    >>> from recsys.kernels import SadoharaDNFKernel
+    >>> SadoharaDNFKernel(arity=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[10.,  6.],
+           [ 6., 10.]])
     """
 
     def plan(self, n: int) -> Plan:

@@ -43,6 +43,16 @@ def item_gram(
     ------
     InputError
         If the matrix would not fit the memory that is free, or a parameter does not fit n.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.kernels import LinearKernel, item_gram
+    >>> R = sp.csr_matrix([[1, 1, 0], [1, 0, 0], [0, 1, 1]], dtype="float32")
+    >>> item_gram(R, LinearKernel(), normalize=False)
+    array([[2., 1., 0.],
+           [1., 2., 1.],
+           [0., 1., 1.]], dtype=float32)
     """
     plan = kernel.plan(user_items.shape[0])
     out = _build(user_items, plan, normalize, None)
