@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
 from recsys.data import Interactions
-from recsys.evaluation import evaluate
 from recsys.data.side_information import features_of, side_information, time_matrix
+from recsys.evaluation import evaluate
 from recsys.rankers import fit_bundle
 
 
