@@ -30,7 +30,7 @@ from recsys.kernels.expressiveness import (
     radius,
     spectral_ratio,
 )
-from recsys.kernels.item_gram.dense import item_gram
+from recsys.kernels.gram.dense import item_gram
 from recsys.kernels.normal_forms import (
     CNFKernel,
     DNFKernel,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.item_gram.dense import centred_item_gram
+from recsys.kernels.gram.dense import centred_item_gram
 from recsys.optim.simplex_qp import solve_simplex
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers.registry import RANKERS

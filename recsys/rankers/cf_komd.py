@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.base import KERNELS
-from recsys.kernels.item_gram.structured import StructuredGram, cooccurrence
+from recsys.kernels.gram.structured import StructuredGram, cooccurrence
 from recsys.rankers._gram_view import prefers_dense
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers._updates import CountUpdates
