@@ -160,9 +160,7 @@ def _greedy(
     parsed = [M.parse_metric(name) for name in ("auc", "ndcg@10")]
 
     def figure(block: NDArray[np.float32]) -> float:
-        codes = np.array([metric.code for metric, _, _ in parsed])
-        cuts = np.array([k for _, k, _ in parsed])
-        found = M.values(codes, cuts, block, train, test)
+        found = M.ranking_values(parsed, block, train, test)
         known = np.isfinite(found)
         return float((np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)).sum())
 
