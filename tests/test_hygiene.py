@@ -29,17 +29,6 @@ MOST_LINES = 900
 SHARED = {"recsys._jit", "recsys.fm._cd", "recsys.fm._losses", "recsys.fm._relational", "recsys.fm._threads"}  # fmt: skip
 # Public classes whose docstring lacks parameters or an example; nothing is added here.
 UNDOCUMENTED = {
-    "recsys.ALS",
-    "recsys.Auto",
-    "recsys.BPR",
-    "recsys.CFGRAM",
-    "recsys.CFKOMD",
-    "recsys.CFOMD",
-    "recsys.EASE",
-    "recsys.ECFOMD",
-    "recsys.LMF",
-    "recsys.MSDw",
-    "recsys.SLIM",
     "recsys.explain.Attributes",
     "recsys.explain.Change",
     "recsys.explain.Following",
