@@ -22,6 +22,7 @@ def test_figures_are_means_over_folds_of_means_over_users(planted):
     report = evaluate(
         planted, models("popularity", "ease"), folds=3, metrics=["auc", "ndcg@5", "coverage@5"]
     )
+    assert {row["metric"] for row in report.comparisons} == {"auc", "ndcg@5"}
     for result in report.results:
         folds = []
         for fold in split(planted, folds=3):
