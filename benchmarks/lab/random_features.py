@@ -31,7 +31,7 @@ from benchmarks.lab import kernel_svm
 from benchmarks.lab.common import RESULTS, write_csv
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import load_graph
-from recsys.fm.encode import encode_table
+from recsys.fm.encoder import encode_table
 from recsys.random_features import (
     RandomKernelMap,
     SignedCirculantMap,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.fm._relational import PairTerm, object_tables
+from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers._scoring import inner_products
 from recsys.rankers.serialization import SavedRanker, expect
 from recsys.utils.sparse import binary, owners, unit_rows

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
-from recsys.fm._relational import PairTerm
 from recsys.links import FactorizedBilinear, PairFactorizationMachine, PairNet
+from recsys.multilinear import PairTerm
 from recsys.random_features import RandomKernelMap
 from recsys.rankers._pairwise import Factors, FeatureRanker, products
 from recsys.rankers.serialization import RANKERS, expect

@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from recsys.data import Interactions
-from recsys.fm.encode import encode_table
+from recsys.fm.encoder import encode_table
 
 BUCKETS = 8  # quantiles that numbers such as years are cut at
 RARE = 0.5  # share of distinct values above which a text column names items instead of describing them
