@@ -10,7 +10,7 @@ those of exact arithmetic. Writes results/kernel_digits.csv; about four minutes.
 
 Differences between the best items' scores are 1e-10 of the scores at degree 50 and below 1e-60 at degree
 200: float64 cannot hold them beside the scores, and its nDCG there is that of rounding. Centring
-(`recsys.kernels.item_gram.dense.centred_item_gram`) can.
+(`recsys.kernels.gram.dense.centred_item_gram`) can.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def main(data_dir: str | None) -> None:
         common = (fold.train.T @ fold.train).toarray().astype(np.int64)
         n = fold.train.shape[0]
         for degree in DEGREES:
-            with mock.patch("recsys.rankers.cf_komd.prefers_dense", lambda *_: False):
+            with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_: False):
                 structured = make_ranker("cf-komd", kernel="md", degree=degree).fit(fold.train)
             dense = make_ranker("cf-komd", kernel="md", degree=degree).fit(fold.train)
             alpha, _ = dense.weights(train)

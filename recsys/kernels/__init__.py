@@ -15,7 +15,7 @@ from recsys.kernels.expressiveness import (
     radius,
     spectral_ratio,
 )
-from recsys.kernels.item_gram.dense import item_gram
+from recsys.kernels.gram.dense import item_gram
 from recsys.kernels.paths import degree_path
 
 __all__ = [

@@ -129,6 +129,19 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
         If its index arrays are not those of a canonical matrix of this shape.
     """
     try:
+        return csr(name, arrays, shape)
+    except ValueError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
+    """Do the same where there is no file to name.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
         data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         rows, cols = (int(size) for size in shape)
         fine = (
@@ -147,7 +160,7 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
     except (KeyError, TypeError, ValueError, OverflowError):
         fine = False
     if not fine:
-        raise ModelFileError(f"{path}: the index arrays of {name} are broken")
+        raise ValueError(f"the index arrays of {name} are broken")
     return matrix
 
 

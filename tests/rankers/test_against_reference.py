@@ -167,7 +167,7 @@ def test_cf_omd_refuses_a_program_that_did_not_come_to_its_end(movielens, monkey
     _, residuals = ranker.weights(R[:20])
     assert 0 < residuals.max() <= 1e-6
     # The same residuals where more is asked for: CF-OMD looks at them, as CF-KOMD does.
-    monkeypatch.setattr("recsys.rankers.cf_komd.TOLERANCE", residuals.max() / 1000)
+    monkeypatch.setattr("recsys.rankers._margin.TOLERANCE", residuals.max() / 1000)
     with pytest.raises(FitError, match="residual"):
         ranker.scores(np.arange(20), R[:20])
 
@@ -188,7 +188,7 @@ def test_a_constant_added_to_the_kernel_changes_nothing(movielens):
     [
         ("als", {"factors": 16, "regularization": 3.0, "alpha": 2.0, "iterations": 5}),
         ("bpr", {"factors": 8, "learning_rate": 0.03, "iterations": 10}),
-        ("lmf", {"factors": 8, "iterations": 5, "negatives": 10}),
+        ("lmf", {"factors": 8, "iterations": 5, "neg_prop": 10}),
     ],
 )
 def test_wrappers_equal_what_they_wrap(movielens, name, params):
@@ -207,7 +207,7 @@ def test_wrappers_equal_what_they_wrap(movielens, name, params):
         theirs = kind(
             random_state=7,
             num_threads=1,
-            **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()},
+            **params,
         )
         theirs.fit(R.copy(), show_progress=False)
     ours = make_ranker(name, random_state=7, **params).fit(R, show_progress=False)
