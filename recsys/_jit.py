@@ -23,7 +23,6 @@ from numba.core.event import Listener, install_listener
 
 from recsys.errors import InputError
 
-
 INSTALLED = ("site-packages", "dist-packages")
 
 
