@@ -10,27 +10,8 @@ from rich.text import Text
 
 from recsys import doctor as health
 from recsys.cli import terminal
-from recsys.cli.app import app
-from recsys.cli.options import (
-    DataDir,
-    DatasetOption,
-    FileOption,
-    ItemCol,
-    ItemId,
-    ItemsOption,
-    Json,
-    MinRating,
-    Protocol,
-    Quiet,
-    RatingCol,
-    Threads,
-    TimeCol,
-    UserCol,
-    UserId,
-    UsersOption,
-    load_data,
-    use_threads,
-)
+from recsys.cli.data_options import DataOptions, Protocol, takes_data
+from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
@@ -49,15 +30,9 @@ MODELS = (
 )
 
 
-@app.command()
+@takes_data
 def evaluate(
-    dataset: DatasetOption = None,
-    interactions: FileOption = None,
-    user_col: UserCol = None,
-    item_col: ItemCol = None,
-    rating_col: RatingCol = None,
-    time_col: TimeCol = None,
-    min_rating: MinRating = None,
+    data: DataOptions,
     model: Annotated[
         list[str] | None, typer.Option("--model", help="NAME[:key=value,…]; repeat for more.")
     ] = None,
@@ -67,11 +42,6 @@ def evaluate(
         list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
-    items: ItemsOption = None,
-    item_id: ItemId = None,
-    users: UsersOption = None,
-    user_id: UserId = None,
-    data_dir: DataDir = None,
     json_file: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -87,26 +57,12 @@ def evaluate(
         ranker = make_ranker(name, **params)
         models.append((text, ranker.params(), ranker))
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
-    data = load_data(
-        dataset,
-        interactions,
-        data_dir,
-        user_col,
-        item_col,
-        rating_col,
-        time_col,
-        min_rating,
-        items,
-        item_id,
-        users,
-        user_id,
-        quiet,
-    )
+    found = data.load(quiet)
     for _, _, ranker in models:
-        prepare(ranker, data, protocol.value)
+        prepare(ranker, found, protocol.value)
     with terminal.progress(not quiet) as progress:
         report = run_evaluation(
-            data,
+            found,
             models,
             protocol=protocol.value,
             folds=folds,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from recsys import links as models
 from recsys.cli import terminal
-from recsys.cli.app import app
 from recsys.cli.options import Json, Threads, use_threads
 from recsys.data import Interactions, read_features, read_interactions
 from recsys.errors import InputError
@@ -28,7 +27,6 @@ MODELS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@app.command()
 def links(
     left: Annotated[Path, typer.Option("--left", help="Table of features of the left objects.")],
     pairs: Annotated[Path, typer.Option("--pairs", help="Table of the links: left id, right id.")],

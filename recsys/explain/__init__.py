@@ -2,7 +2,8 @@
 
 from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
-from recsys.explain.contributions import Change, Reasons, WhatIf, changes, reasons, what_if
+from recsys.explain.contributions import Reasons, reasons
+from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
 from recsys.explain.rules.genetic import Found, genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule

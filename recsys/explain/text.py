@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from recsys.errors import InputError, counted
 from recsys.explain.association import ItemRule
-from recsys.explain.contributions import Reasons, WhatIf
+from recsys.explain.contributions import Reasons
+from recsys.explain.counterfactuals import WhatIf
 from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
 

@@ -141,7 +141,7 @@ def test_metrics_count_requests(client):
 
 def test_too_many_at_once_get_503(path):
     app = create_app(path, at_once=1)
-    app.state.metrics.in_flight = 1
+    app.state.monitoring.in_flight = 1
     with TestClient(app) as client:
         answer = client.post("/recommend", json={"history": []})
         assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
@@ -155,14 +155,14 @@ def test_a_new_file_is_served_and_a_broken_one_is_not(path, data, tmp_path):
     with TestClient(app) as client:
         before = client.post("/recommend", json={"user": "u0003"}).json()
         fit_bundle(make_ranker("popularity"), data, show_progress=False).save(file)
-        app.state.holder.check()
+        app.state.models.check()
         assert client.get("/health").json()["model"] == "popularity"
         after = client.post("/recommend", json={"user": "u0003"}).json()
         assert after != before
         broken = tmp_path / "broken"
         broken.write_bytes(b"not a model" * 100)
         os.replace(broken, file)
-        app.state.holder.check()
+        app.state.models.check()
         health = client.get("/health").json()
         assert health["model"] == "popularity" and "refused" in health["error"]
         assert client.post("/recommend", json={"user": "u0003"}).json() == after
