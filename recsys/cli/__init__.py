@@ -6,7 +6,7 @@ import sys
 from typing import NoReturn
 
 from recsys.cli import exits
-from recsys.cli.app import app
+from recsys.cli.commands import app
 
 __all__ = ["app", "call", "run"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recsys import cli, load_ranker
-from recsys.cli import app as commands
+from recsys.cli import commands
 from recsys.cli.data_options import DataOptions, takes_data
 
 USERS, ITEMS = 24, 16
