@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from app.jobs import Job, Jobs
 from recsys import make_ranker
 from recsys.data import Interactions
+from recsys.data.side_information import side_information
 from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers import prepare
 from recsys.utils.spec import parse_spec
 from recsys.utils.topn import all_but
 
@@ -194,8 +194,9 @@ def ranker(catalogue: Catalogue, spec: str) -> Any:
 
     def fit(progress: Any) -> Any:
         name, params = parse_spec(spec)
-        ranker = prepare(make_ranker(name, **params), catalogue.data)
-        return ranker.fit(catalogue.matrix, show_progress=False)
+        known = side_information(catalogue.data)
+        ranker = make_ranker(name, **params)
+        return ranker.fit(catalogue.matrix, show_progress=False, **known.of(ranker))
 
     key = ("ranker", catalogue.key, spec)
     return ready(jobs().get(key, fit), key, f"Fitting {spec}")

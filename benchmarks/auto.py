@@ -17,7 +17,6 @@ from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.evaluation.significance import compare
-from recsys.rankers import prepare
 from recsys.tuning import tune
 from recsys.utils.spec import parse_spec
 
@@ -80,7 +79,7 @@ def measure(setting: str) -> None:
     results = []
     for spec in specs:  # one at a time: their score matrices need not lie side by side
         kind, params = parse_spec(spec)
-        ranker = prepare(make_ranker(kind, **params), data, protocol)
+        ranker = make_ranker(kind, **params)
         report = evaluate(
             data, [(spec, params, ranker)], protocol=protocol, metrics=METRICS, only_folds=folds
         )

@@ -117,7 +117,7 @@ def main(data_dir: str | None) -> None:
         common = (fold.train.T @ fold.train).toarray().astype(np.int64)
         n = fold.train.shape[0]
         for degree in DEGREES:
-            with mock.patch("recsys.rankers.cf_komd.prefers_dense", lambda *_: False):
+            with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_: False):
                 structured = make_ranker("cf-komd", kernel="md", degree=degree).fit(fold.train)
             dense = make_ranker("cf-komd", kernel="md", degree=degree).fit(fold.train)
             alpha, _ = dense.weights(train)

@@ -41,7 +41,7 @@ def peak_mb() -> float:
 def one(users: int, items: int, interactions: int) -> dict:
     """Fit md-2, recommend the top 10 for all users (100,000 at most), spot-check, and say what it took."""
     small = long_tail(300, 400, 3000, seed=1)
-    import recsys.rankers.cf_komd as omd
+    import recsys.rankers._margin as omd
 
     chosen = omd.prefers_dense
     omd.prefers_dense = lambda liked, budget: False

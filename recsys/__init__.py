@@ -1,29 +1,137 @@
-"""Recommendation on CPU that says why: kernels, linear models and factorisation as rankers."""
+"""Recommendation on CPU that says why: kernels, linear models and factorisation as rankers.
 
-from recsys.errors import (
-    CapabilityError,
-    DatasetError,
-    FitError,
-    InputError,
-    ModelFileError,
-    NotFittedError,
-    OutOfRangeError,
-    RecsysError,
-)
-from recsys.rankers import list_rankers, load_ranker, make_ranker
+`import recsys` is light: what a name needs is imported when the name is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recsys.data import Interactions
+    from recsys.datasets import load_dataset
+    from recsys.errors import (
+        CapabilityError,
+        DatasetError,
+        FitError,
+        InputError,
+        ModelFileError,
+        NotFittedError,
+        OutOfRangeError,
+        RecsysError,
+    )
+    from recsys.evaluation import evaluate
+    from recsys.rankers import list_rankers, load_ranker, make_ranker
+    from recsys.rankers.all_subsets import AllSubsetsRanker
+    from recsys.rankers.als import ALS
+    from recsys.rankers.auto import Auto
+    from recsys.rankers.base import Ranker
+    from recsys.rankers.bilinear import BilinearRanker
+    from recsys.rankers.blend import Blend
+    from recsys.rankers.bpr import BPR
+    from recsys.rankers.cf_gram import CFGRAM
+    from recsys.rankers.cf_komd import CFKOMD
+    from recsys.rankers.cf_omd import CFOMD
+    from recsys.rankers.ease import EASE
+    from recsys.rankers.ecf_omd import ECFOMD
+    from recsys.rankers.fm import FM
+    from recsys.rankers.hofm import HOFM
+    from recsys.rankers.lmf import LMF
+    from recsys.rankers.msdw import MSDw
+    from recsys.rankers.pairnet import PairNetRanker
+    from recsys.rankers.popularity import Popularity
+    from recsys.rankers.random_features import RandomFeaturesRanker
+    from recsys.rankers.slim import SLIM
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "recsys.data": ("Interactions",),
+    "recsys.datasets": ("load_dataset",),
+    "recsys.errors": (
+        "CapabilityError",
+        "DatasetError",
+        "FitError",
+        "InputError",
+        "ModelFileError",
+        "NotFittedError",
+        "OutOfRangeError",
+        "RecsysError",
+    ),
+    "recsys.evaluation": ("evaluate",),
+    "recsys.rankers": (
+        "list_rankers",
+        "load_ranker",
+        "make_ranker",
+    ),
+    "recsys.rankers.all_subsets": ("AllSubsetsRanker",),
+    "recsys.rankers.als": ("ALS",),
+    "recsys.rankers.auto": ("Auto",),
+    "recsys.rankers.base": ("Ranker",),
+    "recsys.rankers.bilinear": ("BilinearRanker",),
+    "recsys.rankers.blend": ("Blend",),
+    "recsys.rankers.bpr": ("BPR",),
+    "recsys.rankers.cf_gram": ("CFGRAM",),
+    "recsys.rankers.cf_komd": ("CFKOMD",),
+    "recsys.rankers.cf_omd": ("CFOMD",),
+    "recsys.rankers.ease": ("EASE",),
+    "recsys.rankers.ecf_omd": ("ECFOMD",),
+    "recsys.rankers.fm": ("FM",),
+    "recsys.rankers.hofm": ("HOFM",),
+    "recsys.rankers.lmf": ("LMF",),
+    "recsys.rankers.msdw": ("MSDw",),
+    "recsys.rankers.pairnet": ("PairNetRanker",),
+    "recsys.rankers.popularity": ("Popularity",),
+    "recsys.rankers.random_features": ("RandomFeaturesRanker",),
+    "recsys.rankers.slim": ("SLIM",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
 __all__ = [
+    "ALS",
+    "AllSubsetsRanker",
+    "Auto",
+    "BPR",
+    "BilinearRanker",
+    "Blend",
+    "CFGRAM",
+    "CFKOMD",
+    "CFOMD",
     "CapabilityError",
     "DatasetError",
+    "EASE",
+    "ECFOMD",
+    "FM",
     "FitError",
+    "HOFM",
     "InputError",
+    "Interactions",
+    "LMF",
+    "MSDw",
     "ModelFileError",
     "NotFittedError",
     "OutOfRangeError",
+    "PairNetRanker",
+    "Popularity",
+    "RandomFeaturesRanker",
+    "Ranker",
     "RecsysError",
+    "SLIM",
+    "evaluate",
     "list_rankers",
+    "load_dataset",
     "load_ranker",
     "make_ranker",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'recsys' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

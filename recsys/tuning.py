@@ -12,51 +12,12 @@ import numpy as np
 from recsys.data import Interactions, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
-from recsys.rankers.serialization import make_ranker
-from recsys.rankers.side_information import prepare
+from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
-__all__ = ["SPACES", "Tuned", "tune"]
+__all__ = ["Tuned", "tunable", "tune"]
 
-# (kind, low, high) or a tuple of choices; "log" is a real number on a logarithmic scale.
-SPACES: dict[str, dict[str, Any]] = {
-    "msdw": {
-        "alpha": ("real", 0.0, 0.6), "locality": ("real", 0.5, 3.0), "votes": ("real", 0.0, 1.0),
-        "sharpening": (0.0, 0.5, 1.0),
-    },
-    "slim": {"l1": ("log", 0.1, 30.0), "l2": ("log", 1.0, 1000.0)},
-    "ease": {"regularization": ("log", 10.0, 5000.0)},
-    "als": {
-        "factors": (16, 32, 64, 128), "regularization": ("log", 0.1, 100.0), "alpha": ("log", 0.5, 40.0),
-    },
-    "bpr": {
-        "factors": (16, 32, 64, 128), "regularization": ("log", 1e-4, 0.1),
-        "learning_rate": ("log", 0.005, 0.2),
-    },
-    "lmf": {"factors": (8, 16, 32), "regularization": ("log", 0.01, 10.0)},
-    "cf-omd": {"regularization": ("log", 1e-3, 10.0), "negative_regularization": ("log", 1.0, 1e5)},
-    "ecf-omd": {"regularization": ("log", 1e-3, 10.0)},
-    "cf-komd": {
-        "kernel": ("linear", "hp", "tanimoto", "mc", "md"), "degree": (2, 3, 5, 10, 30, 100, 300),
-        "regularization": ("log", 1e-3, 10.0), "unrated": ("kernel", "mean"),
-    },
-    "cf-gram": {"regularization": ("log", 1e-3, 10.0)},
-    "fm": {
-        "factors": (8, 16, 32), "regularization": ("log", 1e-6, 1e-3), "negatives": (1, 3, 5),
-        "iterations": (15, 30, 60),
-    },
-    "hofm": {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3), "degree": (2, 3)},
-    "pairnet": {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3), "degree": (2, 3)},
-    "bilinear": {
-        "factors": (8, 16, 32, 64), "regularization": ("log", 1e-6, 1e-3), "negatives": (1, 3, 5),
-        "iterations": (15, 30, 60),
-    },
-    "all-subsets": {
-        "factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3), "loss": ("logistic", "bpr", "auc"),
-    },
-    "random-features": {"features": (256, 512, 1024), "regularization": ("log", 0.01, 100.0)},
-}  # fmt: skip
 DEGREES = ("mc", "md")  # the kernels whose degree is searched
 
 
@@ -67,6 +28,11 @@ class Tuned(NamedTuple):
     params: dict[str, Any]
     value: float
     trials: list[tuple[dict[str, Any], float]]
+
+
+def tunable() -> tuple[str, ...]:
+    """Return the names of the rankers that declare a search space."""
+    return tuple(name for name in list_rankers() if RANKERS.get(name).search_space)
 
 
 def tune(
@@ -83,7 +49,7 @@ def tune(
     ----------
     data : Interactions
     model : str
-        A ranker with a search space, a key of `SPACES`; parameters given with it,
+        A ranker with a search space, one of `tunable()`; parameters given with it,
         `name:key=value,…`, are held fixed.
     trials : int ≥ 1
         In total; a study that is gone on with makes only those that are missing.
@@ -103,7 +69,7 @@ def tune(
     """
     check_integer("trials", trials, 1)
     name, fixed = parse_spec(model)
-    check_choice("model", name, tuple(SPACES))
+    check_choice("model", name, tunable())
     try:
         import optuna
     except ImportError as error:
@@ -123,7 +89,7 @@ def tune(
 
     def objective(trial: Any) -> float:
         params = _suggested(trial, name, fixed)
-        ranker = prepare(make_ranker(name, **params), inner, protocol)
+        ranker = make_ranker(name, **params)
         report = evaluate(
             inner, [(name, params, ranker)], protocol=protocol, metrics=metric.split("+"), seed=seed,
             only_folds=1,
@@ -153,7 +119,7 @@ def _finished(study: Any) -> list[Any]:
 
 def _suggested(trial: Any, name: str, fixed: dict[str, Any]) -> dict[str, Any]:
     params = dict(fixed)
-    for key, space in SPACES[name].items():
+    for key, space in RANKERS.get(name).search_space.items():
         if key in fixed or (key == "degree" and name == "cf-komd" and params["kernel"] not in DEGREES):
             continue
         if space[0] in ("real", "log"):

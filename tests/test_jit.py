@@ -86,7 +86,7 @@ def test_an_edited_callee_in_another_module_is_not_served_stale(tmp_path):
         return float(out.stdout)
 
     before = value()
-    pairs = tmp_path / "recsys" / "kernels" / "pairs.py"
+    pairs = tmp_path / "recsys" / "kernels" / "plans.py"
     pairs.write_text(pairs.read_text().replace("return s / union if", "return 0.5 * s / union if"))
     assert value() == pytest.approx(before / 2)
 

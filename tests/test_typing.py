@@ -33,14 +33,14 @@ from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate
 from recsys.evaluation.metrics import auc, coverage, ndcg
 from recsys.explain import because, changes, reasons
-from recsys.reranking import similar, rerank
-from recsys.rankers import Bundle, SavedRanker, fit_bundle, list_rankers, load_bundle
-from recsys.rankers.implicit_mf import ALS
+from recsys.reranking import rerank, similar
+from recsys.rankers import Bundle, Ranker, fit_bundle, list_rankers, load_bundle
+from recsys import ALS
 
 
 def ranked(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     data = load_dataset("sample")
-    ranker: SavedRanker = make_ranker("ease", regularization=10.0).fit(data.matrix, show_progress=False)
+    ranker: Ranker = make_ranker("ease", regularization=10.0).fit(data.matrix, show_progress=False)
     ranker.save(path)
     with path.open("wb") as file:
         ranker.save(file)

@@ -15,7 +15,6 @@ from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
-from recsys.rankers import prepare
 from recsys.utils.spec import parse_spec
 
 METRICS = (
@@ -71,7 +70,7 @@ def start(
         chosen = []
         for spec in specs:
             name, params = parse_spec(spec)
-            ranker = prepare(make_ranker(name, **params), catalogue.data, protocol)
+            ranker = make_ranker(name, **params)
             chosen.append((spec, params, ranker))
     except InputError as error:
         st.session_state.pop("evaluation job", None)

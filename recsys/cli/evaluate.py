@@ -15,7 +15,7 @@ from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
-from recsys.rankers import make_ranker, prepare
+from recsys.rankers import make_ranker
 from recsys.utils.spec import parse_spec
 
 MODELS = (
@@ -55,11 +55,9 @@ def evaluate(
     for text in chosen:
         name, params = parse_spec(text)
         ranker = make_ranker(name, **params)
-        models.append((text, ranker.params(), ranker))
+        models.append((text, ranker.get_params(), ranker))
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     found = data.load(quiet)
-    for _, _, ranker in models:
-        prepare(ranker, found, protocol.value)
     with terminal.progress(not quiet) as progress:
         report = run_evaluation(
             found,

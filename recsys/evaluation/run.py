@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import compiling
 from recsys.data import Interactions, split
+from recsys.data.side_information import SideInformation, side_information
 from recsys.errors import InputError, counted
 from recsys.evaluation import metrics as M
 from recsys.evaluation.significance import Comparison, compare_all, holm, verdict
@@ -201,7 +202,8 @@ def evaluate(
     ----------
     data : Interactions
     models : sequence of (label, parameters, unfitted model)
-        Labels must differ. Each fold fits a fresh copy.
+        Labels must differ. Each fold fits a fresh copy, with the side information that there is and
+        the model uses; times only where the protocol predicts the future.
     protocol, folds, seed
         As in `recsys.data.split`.
     metrics : sequence of str
@@ -231,18 +233,19 @@ def evaluate(
             f"{data.name} leaves no user with an item to predict under {protocol}: "
             "every profile is too short"
         )
+    side = side_information(data, protocol)
     results = [Result(label, params) for label, params, _ in models]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in models]
     total, done = len(models) * len(divisions), 0
     for label, _, model in models:
         if progress:
             progress(f"{label}, compiling", done, total)
-        _warm_up(copy.deepcopy(model), divisions[0], parsed)
+        _warm_up(copy.deepcopy(model), divisions[0], parsed, side)
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(models):
             if progress:
                 progress(f"{label}, fold {number}", done, total)
-            per_metric = _measure(copy.deepcopy(model), fold, parsed, results[position])
+            per_metric = _measure(copy.deepcopy(model), fold, parsed, results[position], side)
             for name in names:
                 values[position][name].append(per_metric[name])
             done += 1
@@ -268,7 +271,9 @@ def evaluate(
     )
 
 
-def _warm_up(model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]]) -> None:
+def _warm_up(
+    model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]], side: SideInformation
+) -> None:
     """Compile what the model and the metrics run, on a few items of every user, untimed.
 
     All users are kept because a kernel's degree may be as large as their number.
@@ -278,21 +283,23 @@ def _warm_up(model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]]) -> 
     if train.nnz == 0:
         return
     users = np.arange(min(200, train.shape[0]))
-    if hasattr(model, "for_items"):  # what it was given of the items must fit the few
-        model = model.for_items(few)
     small = replace(fold, train=train, test=test, users=users, train_only=0)
-    _measure(model, small, parsed, Result("", {}))
+    _measure(model, small, parsed, Result("", {}), side.of_items(few))
     for count in (1, 2):  # serial kernels, and parallel ones for short rows
         _scores(model, users[:count], train[users[:count]], train.shape[1])
 
 
 def _measure(
-    model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]], result: Result
+    model: Any,
+    fold: Any,
+    parsed: list[tuple[M.Metric, int, str]],
+    result: Result,
+    side: SideInformation,
 ) -> dict[str, NDArray[np.float64]]:
     users, items = fold.train.shape
     with compiling() as compiled:
         start = time.perf_counter()
-        model.fit(fold.train, show_progress=False)
+        model.fit(fold.train, show_progress=False, **side.of(model))
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())

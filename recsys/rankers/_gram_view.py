@@ -1,8 +1,8 @@
-"""Programs and scores over a structured Gram matrix: the rows that users need, and no more."""
+"""The item Gram matrix as rankers use it: dense or structured, behind one interface."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numba
 import numpy as np
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
 from recsys.kernels.item_gram.structured import StructuredGram, pair_lengths, structured_bytes
-from recsys.rankers._margin_programs import solve_one
-from recsys.utils.memory import free_memory
+from recsys.optim.simplex_qp import TOLERANCE
+from recsys.rankers._margin_programs import MAX_STEPS, programs, programs_parallel, solve_one
+from recsys.rankers._scoring import weighted_rows
+from recsys.utils.memory import check_memory, free_memory
 
 SMALL = 128_000_000  # bytes of a dense matrix that nobody misses
 
@@ -25,6 +27,99 @@ def prefers_dense(user_items: sp.csr_matrix, budget: int | None) -> bool:
     if dense > limit:
         return False
     return dense <= SMALL or dense <= structured_bytes(int(pair_lengths(user_items).sum()), m)
+
+
+class GramView(Protocol):
+    """What a ranker asks of an item Gram matrix, in whichever form."""
+
+    def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return whole rows, (ids, items)."""
+
+    def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
+        """Return the values between some items and one."""
+
+    def weighted(
+        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+    ) -> NDArray[np.floating]:
+        """Return Σ_j weights[u,j]·K[j,:] − scale[u]·offset[:] for each row u."""
+
+    def solve(
+        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
+        exact: bool, ridge: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+        """Return weights and residuals of CF-KOMD's programs (10.2), one a row."""
+
+
+class DenseView:
+    """A Gram matrix as an array, (items, items) float32 or float64."""
+
+    def __init__(self, gram: NDArray[np.floating]) -> None:
+        self.gram = gram
+
+    def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return whole rows."""
+        return self.gram[ids]
+
+    def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
+        """Return the values between some items and one."""
+        return self.gram[rows, item].astype(np.float64)
+
+    def weighted(
+        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+    ) -> NDArray[np.floating]:
+        """Return weighted sums of rows."""
+        return weighted_rows(rows, weights, self.gram, offset, scale)
+
+    def solve(
+        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
+        exact: bool, ridge: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+        """Return weights and residuals of the rows' programs."""
+        lengths = np.diff(rows.indptr)
+        longest = int(lengths.max(initial=1))
+        alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
+        shared = (
+            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices.view(np.uint32), self.gram,
+            row_sums, lone, exact, ridge, TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+        )  # fmt: skip
+        if rows.shape[0] <= 1:
+            programs(0, 1, *shared)
+        else:
+            with parallel() as threads:
+                need = 8 * threads * longest**2
+                check_memory(need, f"the program of a user with {longest:,} items")
+                programs_parallel(threads, *shared)
+        return alpha, residuals
+
+
+class StructuredView:
+    """A Gram matrix as a table over popularities and a sparse correction."""
+
+    def __init__(self, gram: StructuredGram) -> None:
+        self.gram = gram
+
+    def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return whole rows."""
+        return self.gram.rows(ids)
+
+    def entries(self, rows: NDArray[np.int32], item: int) -> NDArray[np.float64]:
+        """Return the values between some items and one."""
+        return self.gram.sub(rows, [item])[:, 0]
+
+    def weighted(
+        self, rows: sp.csr_matrix, weights: NDArray[np.float64], offset: Any = None, scale: Any = None
+    ) -> NDArray[np.floating]:
+        """Return weighted sums of rows."""
+        return weighted_structured(rows, weights, self.gram, offset, scale)
+
+    def solve(
+        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
+        exact: bool, ridge: float,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+        """Return weights and residuals of the rows' programs."""
+        longest = int(np.diff(rows.indptr).max(initial=1))
+        check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
+        return solve_programs(rows, self.gram, row_sums, lone, exact, ridge, TOLERANCE, MAX_STEPS)
 
 
 def solve_programs(

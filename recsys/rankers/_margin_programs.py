@@ -8,6 +8,10 @@ import numpy as np
 from recsys._jit import jit
 from recsys.optim.simplex_qp import multiply, solve_face
 
+# Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
+MAX_STEPS = 200_000
+
+
 # ---- kernels
 
 

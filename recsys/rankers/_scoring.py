@@ -69,6 +69,13 @@ def inner_products(left: NDArray[np.floating], right: NDArray[np.float32]) -> ND
     return weighted_rows(rows, weights, np.ascontiguousarray(right.T))
 
 
+def cosines(vectors: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the cosines of some of the vectors with all, (ids, vectors); 0 with an empty one."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(norms > 0, norms, 1.0)
+    return inner_products(unit[ids].astype(np.float64), np.asarray(unit, dtype=np.float32))
+
+
 # ---- kernels
 
 

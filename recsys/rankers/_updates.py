@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.rankers.serialization import expect
+from recsys.rankers.base import expect
 from recsys.utils.sparse import binary
 from recsys.utils.validation import check_ids, clean_matrix
 

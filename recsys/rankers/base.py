@@ -1,12 +1,14 @@
 """The Ranker protocol: checks, blocks, top-N with its padding, ties and filters, in one place.
 
-A ranker subclasses `Ranker` as a dataclass whose fields are its parameters, and writes
-`_fit` and `_scores` (and `_explain`, `_item_similarity`, `_user_similarity` where its
-`capabilities` say so). Everything a caller can get wrong is refused here.
+A ranker subclasses `Ranker` as a dataclass whose fields are its parameters, and writes `_fit` and one of
+`_fold_in_scores`, which sees a row only, and `_scores`, which sees whose it is. What else it can do
+follows from what else it writes (`ABILITIES`). Everything a caller can get wrong is refused here.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -16,12 +18,27 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import CapabilityError, InputError, NotFittedError
+from recsys.registry import check_parameters
+from recsys.utils import model_file
 from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 BLOCK_BYTES = 64_000_000
+DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
 
 Callback = Callable[..., Any]
+
+# What a ranker can do, and the method whose presence says so.
+ABILITIES = {
+    "fold-in": "_fold_in_scores",
+    "explain": "_explain",
+    "similar-items": "_item_similarity",
+    "similar-users": "_user_similarity",
+    "cold-items": "_item_vectors",
+    "cold-users": "_row_vectors",
+    "embeddings": "item_embeddings",
+}
+SIDE_INFORMATION = ("item_features", "user_features", "times")
 
 
 class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
@@ -79,28 +96,145 @@ class Explanation:
     contributions: list[tuple[int, float]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """Parameters that `auto` tries a ranker with, and for which data.
+
+    Attributes
+    ----------
+    params : str
+        As after the colon of a specification: "kernel=mc,degree=2".
+    least_items, most_items : int
+        Sizes of catalogue that it is tried on.
+    most_likes : int, optional
+        Beyond so many likes its fit takes too long.
+    """
+
+    params: str = ""
+    least_items: int = 0
+    most_items: float = np.inf
+    most_likes: float = np.inf
+
+    def suits(self, items: int, likes: int) -> bool:
+        """Return whether it is tried on data of this size."""
+        return self.least_items <= items <= self.most_items and likes <= self.most_likes
+
+
+@dataclass(frozen=True)
+class State:
+    """What a ranker has learned, apart from its class: what a file keeps.
+
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
+    scalars : dict of str to a JSON value
+        With `x_.shape` of each CSR matrix.
+    parts : list of Ranker
+        The rankers that it consists of, each with a state of its own.
+    """
+
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    scalars: dict[str, Any] = field(default_factory=dict)
+    parts: list[Ranker] = field(default_factory=list)
+
+
 class Ranker:
     """Base of all rankers; the protocol is that of implicit's `RecommenderBase`.
+
+    Parameters are the dataclass fields of the subclass; `get_params`, `set_params` and
+    `sklearn.base.clone` work on them.
 
     Attributes
     ----------
     capabilities : frozenset of str
-        Among "fold-in" (ranks rows of users never seen), "explain", "similar-items",
-        "similar-users", "cold-items" and "cold-users" (ranks those without likes by their features),
-        "embeddings".
+        Among "fold-in" (ranks rows of users never seen), "explain", "similar-items", "similar-users",
+        "cold-items" and "cold-users" (ranks those without likes by their features), "embeddings":
+        of the methods that the class has.
+    uses : frozenset of str
+        Which side information its fit reads: among "item_features", "user_features", "times".
+    dense : bool
+        Whether it holds every pair of items.
+    search_space : dict
+        What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high).
+    candidates : tuple of Candidate
+        What `auto` tries of it.
     n_users_, n_items_ : int
         Sizes at fit.
     popularity_ : (items,) float32
         Users per item at fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys import EASE
+    >>> likes = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]])
+    >>> model = EASE(regularization=1.0).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=1).ids
+    array([2], dtype=int32)
     """
 
     name: ClassVar[str]
     capabilities: ClassVar[frozenset[str]] = frozenset()
+    uses: ClassVar[frozenset[str]] = frozenset()
+    dense: ClassVar[bool] = False
+    search_space: ClassVar[dict[str, Any]] = {}
+    candidates: ClassVar[tuple[Candidate, ...]] = ()
     n_users_: int
     n_items_: int
     popularity_: NDArray[np.float32]
+    parts_: list[Ranker]  # of a ranker that consists of others
 
-    def fit(self, user_items: Any, show_progress: bool = True, callback: Callback | None = None) -> Self:
+    def __init_subclass__(cls) -> None:
+        """Derive what the class can do from what it implements."""
+        super().__init_subclass__()
+        cls.capabilities = frozenset(
+            ability
+            for ability, method in ABILITIES.items()
+            if getattr(cls, method, None) is not getattr(Ranker, method, None)
+        )
+        cls.uses = frozenset(inspect.signature(cls._fit).parameters) & frozenset(SIDE_INFORMATION)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters given by name as the constructor takes them.
+
+        Raises
+        ------
+        InputError
+            For a name that there is not, with the nearest that there is.
+        """
+        known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        check_parameters(f"ranker {cls.name!r}", params, known)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Raises
+        ------
+        InputError
+            If there is no such parameter; `fit` checks the values.
+        """
+        check_parameters(f"ranker {self.name!r}", params, self.get_params())
+        for key, value in params.items():
+            setattr(self, key, value)
+        return self
+
+    def fit(
+        self,
+        user_items: Any,
+        show_progress: bool = True,
+        callback: Callback | None = None,
+        *,
+        item_features: Any = None,
+        user_features: Any = None,
+        times: Any = None,
+    ) -> Self:
         """Fit on liked items.
 
         Parameters
@@ -112,11 +246,16 @@ class Ranker:
             Show a progress bar where fitting iterates.
         callback : callable, optional
             Called as callback(iteration, seconds, loss) where fitting iterates.
+        item_features, user_features : (items, …), (users, …) matrix or array, optional
+            What is known of them, as finite numbers. Items nobody has and users without a like are
+            ranked by it, where the ranker has "cold-items" and "cold-users".
+        times : (users, items) sparse matrix, optional
+            When each like happened, above 0; 0 is unknown.
 
         Returns
         -------
         Ranker
-            This object.
+            This object. Side information that it does not use (see `uses`) is checked and left unread.
 
         Raises
         ------
@@ -131,7 +270,12 @@ class Ranker:
                 f"user_items of shape ({users}, {items}) holds no liked item (no value above 0): "
                 "there is nothing to fit"
             )
-        self._fit(liked, show_progress, callback)
+        side = {
+            "item_features": _features("item_features", item_features, items, "items"),
+            "user_features": _features("user_features", user_features, users, "users"),
+            "times": _times(times, liked.shape),
+        }
+        self._fit(liked, show_progress, callback, **{key: side[key] for key in self.uses})
         self.n_users_, self.n_items_ = users, items
         self.popularity_ = np.bincount(liked.indices, minlength=items).astype(np.float32)
         return self
@@ -191,12 +335,12 @@ class Ranker:
         for start in range(0, len(userids), block):
             part = slice(start, start + block)
             some = rows if len(userids) <= block else rows[part]  # slicing costs a call 0.05 ms
-            scores = self._score_rows(userids[part], some, recalculate_user)
+            scores = self._score_rows(None if recalculate_user else userids[part], some)
             top_n(
                 scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part],
                 liked_last=allowed.listed,
             )  # fmt: skip
-        empty = self._without(userids, rows, recalculate_user)
+        empty = self._without(None if recalculate_user else userids, rows)
         if single:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
@@ -222,7 +366,7 @@ class Ranker:
         """
         self._check_fitted()
         ids, rows = self._check_users(userids, user_items, False)
-        return self._score_rows(ids, rows, False)
+        return self._score_rows(ids, rows)
 
     def explain(self, userid: int, user_items: Any, itemid: int, N: int = 10) -> Explanation:
         """Return the shares of the user's liked items in one item's score.
@@ -248,7 +392,7 @@ class Ranker:
         ids, rows = self._check_users(check_integer("userid", userid, 0), user_items, False)
         item = int(check_ids("itemid", check_integer("itemid", itemid, 0), self.n_items_)[0])
         if rows.nnz == 0:
-            score = float(self._score_rows(ids, rows, False)[0, item])
+            score = float(self._score_rows(ids, rows)[0, item])
             return Explanation(score, score, [])
         score, shares = self._explain(int(ids[0]), rows, item)
         order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
@@ -320,43 +464,160 @@ class Ranker:
         allowed = candidates(self.n_users_, filter_users, users, "users")
         return self._nearest("userid", userid, self.n_users_, N, allowed, self._user_similarity)
 
+    def save(self, path: model_file.Target, interactions: dict[str, Any] | None = None) -> None:
+        """Write the fitted ranker to exactly `path`, atomically.
+
+        Parameters
+        ----------
+        path : path, or file open for writing bytes
+            An existing ranker file there is replaced in one step. To an open file the bytes are
+            written where it stands, and it is left open.
+        interactions : dict, optional
+            Arrays to keep with it under names of their own, as the command line does with
+            ids and histories.
+
+        Raises
+        ------
+        NotFittedError, InputError
+            If the ranker is not fitted, or the file cannot be written.
+        """
+        from recsys.rankers.serialization import write_ranker  # which knows all rankers by name
+
+        self._check_fitted()
+        write_ranker(path, self, interactions or {})
+
+    @classmethod
+    def load(cls, path: model_file.Target) -> Self:
+        """Read a ranker that `save` wrote; its scores are the same to the bit.
+
+        Parameters
+        ----------
+        path : path, or file open for reading bytes
+            An open file is read from where it stands to its end, and left open.
+
+        Raises
+        ------
+        ModelFileError
+            If the file is truncated, altered, of another kind or too new.
+        """
+        from recsys.rankers.serialization import read_ranker
+
+        return read_ranker(path, cls)[0]  # type: ignore[return-value]
+
+    def get_state(self) -> State:
+        """Return what was learned: the attributes whose names end in _."""
+        state = State()
+        for key, value in vars(self).items():
+            if not key.endswith("_"):
+                continue
+            if isinstance(value, np.ndarray):
+                state.arrays[key] = value
+            elif sp.issparse(value):
+                for part in ("data", "indices", "indptr"):
+                    state.arrays[f"{key}.{part}"] = getattr(value, part)
+                state.scalars[f"{key}.shape"] = list(value.shape)
+            elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+                state.arrays.update({f"{key}.{k}": array for k, array in enumerate(value)})
+            elif isinstance(value, list) and value and isinstance(value[0], Ranker):
+                state.parts.extend(value)
+            elif value is not None:
+                state.scalars[key] = value
+        return state
+
+    def set_state(self, state: State) -> Self:
+        """Take over what `get_state` gave, checked as if it came from a stranger.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not finite, or do not fit each other.
+        """
+        own: dict[str, Any] = dict(state.scalars)
+        arrays = dict(state.arrays)
+        for key in [key for key in own if key.endswith("_.shape")]:
+            name = key.removesuffix(".shape")
+            own[name] = model_file.csr(name, arrays, own.pop(key))
+        for key in sorted(arrays, key=lambda key: (len(key), key)):  # x_.2 before x_.10
+            name, _, number = key.partition(".")
+            if not number:
+                own[name] = arrays[key]
+            elif number == str(len(own.setdefault(name, []))):
+                own[name].append(arrays[key])
+            else:
+                raise ValueError(f"{key} belongs to nothing")
+        for key, value in own.items():
+            if not key.isidentifier() or not key.endswith("_") or key.startswith("__"):
+                raise ValueError(f"{key!r} is no name of a fitted attribute")
+            for array in value if isinstance(value, list) else [value]:
+                values = array.data if sp.issparse(array) else array
+                floating = isinstance(values, np.ndarray) and values.dtype.kind == "f"
+                if floating and not np.isfinite(values).all():
+                    raise ValueError(f"{key} holds NaN or infinity")
+        for key in [key for key in vars(self) if key.endswith("_")]:
+            delattr(self, key)
+        vars(self).update(own)
+        if state.parts:
+            self.parts_ = state.parts
+        users, items = self.n_users_, self.n_items_
+        if not (type(users) is type(items) is int and users >= 1 and items >= 1):
+            raise ValueError("n_users_ and n_items_ should be whole numbers above 0")
+        expect("popularity_", self.popularity_, (items,), np.float32)
+        if (self.popularity_ < 0).any():
+            raise ValueError("popularity_ counts fewer than nobody")
+        self._check_state()
+        return self
+
+    def _saved_params(self) -> dict[str, Any]:
+        """Return the parameters as JSON values, for a file."""
+        return self.get_params()
+
     # What a ranker writes
 
     def _check_parameters(self) -> None:
         """Refuse parameters out of range."""
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Callback | None) -> None:
-        """Fit on a canonical CSR matrix of at least one liked item."""
+        """Fit on a canonical CSR matrix of at least one liked item.
+
+        Who uses side information takes it as keywords of the names in `SIDE_INFORMATION`, float64 CSR
+        or None: they make up `uses`.
+        """
         raise NotImplementedError
 
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.float32]:
-        """Return a new (rows, items) array of finite scores: float32, or float64 where need be."""
+    def _scores(self, userids: NDArray[np.int64], rows: sp.csr_matrix) -> NDArray[np.floating]:
+        """Return new (rows, items) finite scores of users of the fit: float32, or float64 if need be."""
+        return self._fold_in_scores(rows)
+
+    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
+        """Return the same of rows alone, whoever's they are."""
         raise NotImplementedError
 
-    def _without(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.bool_]:
-        """Return for which rows there is nothing to personalise with."""
+    def _without(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+        """Return for which rows there is nothing to personalise with; users are None for new ones."""
         return np.diff(rows.indptr) == 0
 
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        """Return the score, and the share of each liked item, aligned with row.indices."""
         raise NotImplementedError
 
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return (ids, items) similarities."""
         raise NotImplementedError
 
-    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _user_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return (ids, users) similarities."""
         raise NotImplementedError
+
+    def _check_state(self) -> None:
+        """Refuse loaded arrays whose shapes do not fit each other."""
 
     # Shared checks
 
     def _score_rows(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.float32]:
-        out = self._scores(userids, rows, recalculate)
-        empty = self._without(userids, rows, recalculate)
+        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix
+    ) -> NDArray[np.floating]:
+        out = self._fold_in_scores(rows) if userids is None else self._scores(userids, rows)
+        empty = self._without(userids, rows)
         if empty.any():
             out[empty] = self.popularity_
         return out
@@ -403,3 +664,38 @@ class Ranker:
         if capability not in self.capabilities:
             can = ", ".join(sorted(self.capabilities)) or "nothing beyond recommend"
             raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}")
+
+
+def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
+    """Refuse an array of another shape or dtype than the ranker computes with."""
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+        found = getattr(array, "shape", type(array).__name__)
+        raise ValueError(f"{name} should be {np.dtype(dtype).name} of shape {shape}, not {found}")
+
+
+def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | None:
+    """Return features as float64 CSR of one row an item or user, a copy; None stays None."""
+    if given is None:
+        return None
+    try:
+        F = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be a matrix of numbers") from error
+    if not np.isfinite(F.data).all():
+        raise InputError(f"{name} hold NaN or infinity")
+    if F.shape[0] != rows:
+        raise InputError(f"{name} have {F.shape[0]} rows for {rows} {what}")
+    F.sum_duplicates()
+    return F
+
+
+def _times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
+    """Return times as float64 CSR of the likes' shape, indices sorted; None stays None."""
+    times = _features("times", given, shape[0], "users")
+    if times is None:
+        return None
+    if times.shape != shape:
+        raise InputError(f"times are of shape {times.shape} for likes of shape {shape}")
+    if (times.data < 0).any():
+        raise InputError("times hold a value below 0: they count from a start, such as Unix seconds")
+    return times

@@ -18,9 +18,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data import Interactions
+from recsys.data.side_information import side_information
 from recsys.errors import InputError, ModelFileError
-from recsys.rankers.serialization import SavedRanker, read_ranker
-from recsys.rankers.side_information import prepare
+from recsys.rankers.base import Ranker
+from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
 from recsys.utils.sparse import row_of
 
@@ -74,13 +75,13 @@ class Bundle:
 
     Attributes
     ----------
-    ranker : SavedRanker
+    ranker : Ranker
     user_ids, item_ids, titles : (users,), (items,), (items,) object
     user_items : (users, items) float32 CSR
         What was fitted on.
     """
 
-    ranker: SavedRanker
+    ranker: Ranker
     user_ids: NDArray[np.object_]
     item_ids: NDArray[np.object_]
     titles: NDArray[np.object_]
@@ -155,10 +156,10 @@ class Bundle:
         return Profile(None, row_of(known, self.user_items.shape[1]), tuple(unknown))
 
 
-def fit_bundle(ranker: SavedRanker, data: Interactions, **options: Any) -> Bundle:
+def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     """Fit a ranker on interactions, with what it can use of their features and times, and keep both."""
     matrix = data.matrix
-    prepare(ranker, data).fit(matrix, **options)
+    ranker.fit(matrix, **side_information(data).of(ranker), **options)
     return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix)
 
 

@@ -13,8 +13,8 @@ from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.item_gram.dense import centred_item_gram
 from recsys.optim.simplex_qp import solve_simplex
-from recsys.rankers.cf_komd import MarginRanker
-from recsys.rankers.serialization import RANKERS
+from recsys.rankers._margin import MarginRanker
+from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -38,6 +38,9 @@ class CFGRAM(MarginRanker):
     regularization : float ≥ 0
         λ_p of (10.2).
     q : "exact" or "mean"
+        As in `cf-komd`.
+    unrated : "kernel" or "mean"
+        As in `cf-komd`.
     users : int ≥ 1
         Users whose margins are averaged.
     iterations : int ≥ 1
@@ -64,7 +67,8 @@ class CFGRAM(MarginRanker):
     random_state: int = 0
 
     name: ClassVar[str] = "cf-gram"
-    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+    dense: ClassVar[bool] = True
+    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
 
     def _check_parameters(self) -> None:
         check_real("regularization", self.regularization, 0.0)

@@ -6,7 +6,7 @@ Source: Polato's thesis, 5.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from recsys._jit import parallel
 from recsys.kernels import item_gram
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin_programs import full_parallel, full_programs
+from recsys.rankers._margin import KernelRanker
+from recsys.rankers._margin_programs import MAX_STEPS, full_parallel, full_programs
 from recsys.rankers._scoring import weighted_rows
-from recsys.rankers.cf_komd import MAX_STEPS, KernelRanker
-from recsys.rankers.serialization import RANKERS
+from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_real, clean_matrix
 
@@ -41,8 +41,12 @@ class CFOMD(KernelRanker):
     regularization: float = 0.1
     negative_regularization: float = 1000.0
 
-    name = "cf-omd"
-    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+    name: ClassVar[str] = "cf-omd"
+    dense: ClassVar[bool] = True
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "negative_regularization": ("log", 1.0, 1e5),
+    }
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         self._keep(item_gram(liked, self._kernel()))
@@ -96,9 +100,7 @@ class CFOMD(KernelRanker):
                 full_parallel(threads, *shared)
         return self._certified(signed, residuals)
 
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.float32]:
+    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
         signed, _ = self._solve(rows)
         return weighted_rows(sp.csr_matrix(np.ones(rows.shape)), signed.ravel(), self.gram_)
 

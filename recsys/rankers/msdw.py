@@ -1,59 +1,22 @@
-"""Item neighbourhoods: MSDw, the asymmetric cosine that won the Million Song challenge."""
+"""MSDw, the asymmetric cosine that won the Million Song challenge."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from recsys.kernels.item_gram.structured import StructuredGram, cooccurrence
-from recsys.rankers._gram_view import SMALL, weighted_structured
+from recsys.kernels.item_gram.structured import cooccurrence
+from recsys.rankers._gram_view import SMALL
 from recsys.rankers._graph_filter import sharpen
-from recsys.rankers._scoring import weighted_rows
-from recsys.rankers.serialization import RANKERS, SavedRanker, expect
+from recsys.rankers._item_weights import ItemWeights
+from recsys.rankers.base import DENSE_ITEMS, Candidate
+from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import parse_memory
 from recsys.utils.sparse import owners
 from recsys.utils.validation import check_integer, check_real
-
-
-class ItemWeights(SavedRanker):
-    """A ranker whose scores sum rows of an item × item matrix over the liked items.
-
-    `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR.
-    """
-
-    weights_: Any
-
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, recalculate: bool
-    ) -> NDArray[np.float32]:
-        if not sp.issparse(self.weights_):
-            return weighted_rows(rows, np.ones(rows.nnz), self.weights_)
-        one_class = np.zeros(self.weights_.shape[0], dtype=np.int32)
-        gram = StructuredGram(self.weights_, one_class, np.zeros((1, 1)))
-        return weighted_structured(rows, np.ones(rows.nnz), gram)
-
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
-        column = self.weights_[row.indices, item]
-        shares = np.asarray(column.todense() if sp.issparse(column) else column, np.float64).ravel()
-        return float(shares.sum()), shares
-
-    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        some = self.weights_[ids]
-        return some.toarray() if sp.issparse(some) else some
-
-    def _check_state(self) -> None:
-        if sp.issparse(self.weights_):
-            if (
-                self.weights_.shape != (self.n_items_, self.n_items_)
-                or self.weights_.dtype != np.float32
-            ):
-                raise ValueError("weights_ does not fit the items")
-        else:
-            expect("weights_", self.weights_, (self.n_items_, self.n_items_), np.float32)
 
 
 @RANKERS.add("msdw")
@@ -97,8 +60,23 @@ class MSDw(ItemWeights):
     diagonal: bool = True
     memory: str | int | None = None
 
-    name = "msdw"
-    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+    name: ClassVar[str] = "msdw"
+    search_space: ClassVar[dict[str, Any]] = {
+        "alpha": ("real", 0.0, 0.6),
+        "locality": ("real", 0.5, 3.0),
+        "votes": ("real", 0.0, 1.0),
+        "sharpening": (0.0, 0.5, 1.0),
+    }
+    candidates: ClassVar[tuple[Candidate, ...]] = (
+        Candidate("alpha=0.3,votes=0.5", most_items=DENSE_ITEMS),
+        Candidate("alpha=0.3,votes=0.5,sharpening=0.5", most_items=DENSE_ITEMS),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5", most_items=DENSE_ITEMS),
+        Candidate("alpha=0.3,votes=0.5,sharpening=1", most_items=DENSE_ITEMS),
+        Candidate("alpha=0.25,votes=0.6,locality=1.1", least_items=DENSE_ITEMS + 1),
+        Candidate("alpha=0.25,votes=0.5,locality=1.1,sharpening=1", least_items=DENSE_ITEMS + 1),
+        Candidate("alpha=0.4,votes=0.6,sharpening=0.5", least_items=DENSE_ITEMS + 1),
+        Candidate("alpha=0.1,votes=0.6", least_items=DENSE_ITEMS + 1),
+    )
 
     def _check_parameters(self) -> None:
         check_real("alpha", self.alpha, 0.0, 1.0)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from recsys.rankers.serialization import RANKERS, SavedRanker
+from recsys.rankers.base import Candidate, Ranker
+from recsys.rankers.registry import RANKERS
 
 
 @RANKERS.add("popularity")
 @dataclass(eq=False)
-class Popularity(SavedRanker):
-    """Score every item by the number of users who like it."""
+class Popularity(Ranker):
+    """Score every item by the number of users who like it.
 
-    name = "popularity"
-    capabilities = frozenset({"fold-in"})
+    Examples
+    --------
+    >>> model = Popularity().fit([[1, 1, 0], [0, 1, 0]], show_progress=False)
+    >>> model.scores(0, [[0, 0, 1]])
+    array([[1., 2., 0.]], dtype=float32)
+    """
 
-    def _fit(self, liked: Any, show_progress: bool, callback: Any) -> None:
+    name: ClassVar[str] = "popularity"
+    candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(),)
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         """Nothing beyond what the base class counts."""
 
-    def _scores(self, userids: Any, rows: Any, recalculate: bool) -> np.ndarray:
+    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
         return np.tile(self.popularity_, (rows.shape[0], 1))

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError, ModelFileError
 from recsys.utils.files import STRETCH, replacing
 
-FORMAT = 1
+FORMAT = 2
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
@@ -124,6 +124,19 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
         If its index arrays are not those of a canonical matrix of this shape.
     """
     try:
+        return csr(name, arrays, shape)
+    except ValueError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+
+
+def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
+    """Do the same where there is no file to name.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
         data, indices, indptr = (arrays.pop(f"{name}.{part}") for part in ("data", "indices", "indptr"))
         rows, cols = (int(size) for size in shape)
         fine = (
@@ -142,7 +155,7 @@ def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> s
     except (KeyError, TypeError, ValueError, OverflowError):
         fine = False
     if not fine:
-        raise ModelFileError(f"{path}: the index arrays of {name} are broken")
+        raise ValueError(f"the index arrays of {name} are broken")
     return matrix
 
 
@@ -211,10 +224,11 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
         ]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise ModelFileError(f"{path} is not a ranker file of recsys") from None
-    if not isinstance(version, int) or version < 1 or version > FORMAT:
+    if version != FORMAT:
+        remedy = "fit again" if isinstance(version, int) and version < FORMAT else "upgrade recsys"
         raise ModelFileError(
-            f"{path} was written by {str(manifest.get('written_by'))[:40]} "
-            f"(format {str(version)[:20]}); this reads up to format {FORMAT}: upgrade recsys"
+            f"{path} was written by {str(manifest.get('written_by'))[:40]} (format "
+            f"{str(version)[:20]}); this reads format {FORMAT}: {remedy}"
         )
     end = 0
     for span, size in zip(spans, sizes, strict=True):

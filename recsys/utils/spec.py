@@ -29,6 +29,31 @@ def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     return name.strip(), params
 
 
+def format_spec(name: str, params: dict[str, Any]) -> str:
+    """Return `name:key=value,…`, which `parse_spec` reads; None and empty values are left out.
+
+    Raises
+    ------
+    InputError
+        If a value is no number, truth value or word that such a text can hold.
+
+    Examples
+    --------
+    >>> format_spec("ease", {"regularization": 10.0, "memory": None})
+    'ease:regularization=10.0'
+    """
+    parts = []
+    for key, value in params.items():
+        if isinstance(value, dict):
+            parts.append(format_spec("", value).removeprefix(":"))
+        elif value is not None:
+            if isinstance(value, str) and (set(value) & set(",;+:=") or _value(value) != value):
+                raise InputError(f"{name}: {key}={value!r} cannot be written in a specification")
+            parts.append(f"{key}={value!r}" if isinstance(value, float) else f"{key}={value}")
+    text = ",".join(filter(None, parts))
+    return f"{name}:{text}" if text else name
+
+
 def _value(text: str) -> Any:
     words = {"true": True, "false": False, "none": None}
     if text.lower() in words:

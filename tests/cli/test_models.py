@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recsys import InputError
-from recsys.rankers.linear import EASE
+from recsys import EASE, InputError
 from tests.cli.test_cli import FILE, recsys  # noqa: F401
 
 

@@ -254,7 +254,7 @@ def test_a_list_of_items_gets_implicits_own_answer():
 
 
 def test_factors_are_read_by_implicits_names():
-    ranker = make_ranker("als", factors=3, threads=2)
+    ranker = make_ranker("als", factors=3, num_threads=2)
     assert ranker.user_factors is None and ranker.item_factors is None  # as implicit before fit
     ranker.fit(R, show_progress=False)
     assert ranker.user_factors is ranker.user_factors_ and ranker.user_factors.shape == (SIZE, 3)
@@ -287,7 +287,7 @@ def test_an_open_file_is_written_and_read(fitted, tmp_path):
     buffer.seek(0)
     np.testing.assert_array_equal(load_ranker(buffer).scores(USERS, R), wanted)
     buffer.seek(0)
-    assert type(fitted).load(buffer).params() == fitted.params()
+    assert type(fitted).load(buffer).get_params() == fitted.get_params()
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ FORMATS = {
 def test_every_format_gives_the_same_scores(ranker, liked, kind):
     expected = ranker.fit(liked, show_progress=False).scores(3, liked[3])
     given = FORMATS[kind](liked)
-    again = make_ranker(ranker.name, **ranker.params()).fit(given, show_progress=False)
+    again = make_ranker(ranker.name, **ranker.get_params()).fit(given, show_progress=False)
     np.testing.assert_array_equal(again.scores(3, liked[3]), expected)
 
 
@@ -218,7 +218,7 @@ def test_unsorted_indices_zeros_and_negatives_mean_the_same(ranker, liked):
     expected = ranker.fit(liked, show_progress=False).scores(3, liked[3])
     messy = disordered(liked)
     assert not messy.has_sorted_indices
-    again = make_ranker(ranker.name, **ranker.params()).fit(messy, show_progress=False)
+    again = make_ranker(ranker.name, **ranker.get_params()).fit(messy, show_progress=False)
     np.testing.assert_array_equal(again.scores(3, messy[3]), expected)
 
 
@@ -386,7 +386,7 @@ def test_saving_and_loading_keep_every_bit(fitted, liked, tmp_path):
     fitted.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
     again = load_ranker(path)
-    assert type(again) is type(fitted) and again.params() == fitted.params()
+    assert type(again) is type(fitted) and again.get_params() == fitted.get_params()
     users = np.arange(60)
     np.testing.assert_array_equal(again.scores(users, liked), fitted.scores(users, liked))
     assert type(fitted).load(path).name == fitted.name
@@ -397,7 +397,7 @@ def test_saving_and_loading_keep_every_bit(fitted, liked, tmp_path):
 
 def test_fitting_again_gives_the_same_bits(ranker, liked):
     first = ranker.fit(liked, show_progress=False).scores(np.arange(60), liked)
-    second = make_ranker(ranker.name, **ranker.params()).fit(liked, show_progress=False)
+    second = make_ranker(ranker.name, **ranker.get_params()).fit(liked, show_progress=False)
     np.testing.assert_array_equal(second.scores(np.arange(60), liked), first)
 
 
@@ -407,7 +407,7 @@ def test_one_thread_and_two_give_the_same_bits(ranker, liked):
     results = []
     for threads in (1, numba.config.NUMBA_NUM_THREADS):
         numba.set_num_threads(threads)
-        model = make_ranker(ranker.name, **ranker.params()).fit(liked, show_progress=False)
+        model = make_ranker(ranker.name, **ranker.get_params()).fit(liked, show_progress=False)
         results.append(model.scores(np.arange(60), liked))
     np.testing.assert_array_equal(*results)
 
@@ -418,7 +418,7 @@ def test_relabelling_items_permutes_the_scores(ranker, liked):
     shuffle = np.random.default_rng(0).permutation(liked.shape[1])
     plain = ranker.fit(liked, show_progress=False).scores(np.arange(60), liked)
     moved = sp.csr_matrix(liked[:, shuffle])
-    other = make_ranker(ranker.name, **ranker.params()).fit(moved, show_progress=False)
+    other = make_ranker(ranker.name, **ranker.get_params()).fit(moved, show_progress=False)
     np.testing.assert_allclose(
         other.scores(np.arange(60), moved), plain[:, shuffle], rtol=1e-4, atol=2e-5 * np.abs(plain).max()
     )
@@ -444,13 +444,13 @@ NUMBERS = {
 
 def test_parameters_out_of_range_are_refused_by_name(ranker):
     for key, values in NUMBERS.items():
-        if key not in ranker.params() or (
-            key == "degree" and ranker.params().get("kernel") not in ("mc", "md")
+        if key not in ranker.get_params() or (
+            key == "degree" and ranker.get_params().get("kernel") not in ("mc", "md")
         ):
             continue
         for value in values:
             with pytest.raises(InputError, match=key):
-                make_ranker(ranker.name, **(ranker.params() | {key: value}))
+                make_ranker(ranker.name, **(ranker.get_params() | {key: value}))
 
 
 def test_an_unknown_parameter_gets_a_suggestion(ranker):
@@ -461,7 +461,7 @@ def test_an_unknown_parameter_gets_a_suggestion(ranker):
 @pytest.mark.parametrize("name", list_rankers())
 def test_a_misspelt_parameter_is_compared_with_the_rankers_own(name):
     """Also where a ranker hands on what it does not know, as cf-komd does to its kernel."""
-    for own in make_ranker(name).params():
+    for own in make_ranker(name).get_params():
         if len(own) > 5:
             wrong = own[:3] + own[4:]
             with pytest.raises(

@@ -94,7 +94,7 @@ def test_rows_are_sorted_whichever_way_they_are_ordered():
 
 @pytest.fixture
 def always_structured(monkeypatch):
-    monkeypatch.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: False)
+    monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
 
 
 SPECS = [
@@ -110,7 +110,7 @@ def test_cf_komd_is_the_same_in_either_form(params, always_structured, tmp_path)
     sparse = make_ranker("cf-komd", **params).fit(R)
     assert not hasattr(sparse, "gram_")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: True)
+        patched.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: True)
         dense = make_ranker("cf-komd", **params).fit(R)
     assert hasattr(dense, "gram_") and hasattr(dense, "offsets_") is hasattr(sparse, "offsets_")
     users = np.arange(60)
@@ -131,7 +131,7 @@ def test_a_refit_may_change_form(monkeypatch):
     R = data(5, users=60, items=40, density=0.4)
     model = make_ranker("cf-komd").fit(R)
     assert hasattr(model, "gram_")
-    monkeypatch.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: False)
+    monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
     model.fit(R)
     assert not hasattr(model, "gram_") and hasattr(model, "correction_")
     monkeypatch.undo()
@@ -263,7 +263,7 @@ def test_slim_with_all_neighbours_is_slim(monkeypatch):
     np.testing.assert_allclose(near, whole, atol=1e-4)
     few = make_ranker("slim", top_k=3).fit(R).weights_
     assert ((few > 0).sum(axis=0) <= 3).all() and (np.diag(few) == 0).all()
-    monkeypatch.setattr("recsys.rankers.linear.SMALL", 0)
+    monkeypatch.setattr("recsys.rankers.slim.SMALL", 0)
     sparse = make_ranker("slim", top_k=3).fit(R)
     assert sp.issparse(sparse.weights_)
     np.testing.assert_allclose(sparse.weights_.toarray(), few)

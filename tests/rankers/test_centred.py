@@ -74,7 +74,7 @@ def test_centred_values_equal_whole_numbers_in_their_own_size(name, params):
 )  # fmt: skip
 def test_lists_are_those_of_exact_arithmetic(name, params, structured, monkeypatch, tmp_path):
     if structured:
-        monkeypatch.setattr("recsys.rankers.cf_komd.prefers_dense", lambda liked, budget: False)
+        monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
     R = long_tailed(seed=3)
     ranker = make_ranker("cf-komd", kernel=name, **params).fit(R)
     assert hasattr(ranker, "gram_") is not structured

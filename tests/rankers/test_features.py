@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys import InputError, load_ranker, make_ranker
+from recsys import FM, InputError, load_ranker, make_ranker
 from recsys.kernels import item_gram, make_kernel
-from recsys.rankers._pairwise import sample_pairs, split_profiles
+from recsys.rankers._history import sample_pairs, split_profiles
 from tests.reference.fm import anova
 from tests.reference.links import pair_kernel
 
@@ -133,19 +133,19 @@ def test_items_nobody_has_are_ranked_by_their_features():
     F = np.column_stack([genre == 0, genre == 1]).astype(float)
     R = sp.csr_matrix(R)
     for name in ("fm", "hofm", "bilinear", "pairnet"):
-        ranker = make_ranker(name, factors=4).set_item_features(F).fit(R, show_progress=False)
+        ranker = make_ranker(name, factors=4).fit(R, show_progress=False, item_features=F)
         scores = ranker.scores(np.arange(200), R)
         assert ((scores[:, 0] > scores[:, 20]) == (taste == 0)).mean() > 0.9
     assert "cold-items" in ranker.capabilities
     with pytest.raises(InputError, match="item_features have 2 rows for 40 items"):
-        make_ranker("fm").set_item_features(F[:2]).fit(R)
+        make_ranker("fm").fit(R, item_features=F[:2])
     with pytest.raises(InputError, match="NaN"):
-        make_ranker("fm").set_item_features(F * np.nan)
+        make_ranker("ease").fit(R, item_features=F * np.nan)  # who does not use them checks them, too
 
 
 def test_features_survive_a_file(tmp_path, liked):
     F = np.random.default_rng(0).random((40, 3))
-    ranker = make_ranker("hofm", factors=2, iterations=2).set_item_features(F).fit(liked)
+    ranker = make_ranker("hofm", factors=2, iterations=2).fit(liked, item_features=F)
     ranker.save(tmp_path / "x")
     again = load_ranker(tmp_path / "x")
     np.testing.assert_array_equal(again.scores(3, liked[3]), ranker.scores(3, liked[3]))
@@ -199,7 +199,7 @@ def test_bad_blends_are_refused(params, message):
 
 
 def test_auto_chooses_on_hidden_halves_only(liked):
-    ranker = make_ranker("auto", share=0.5).fit(liked)
+    ranker = make_ranker("auto", validation_fraction=0.5).fit(liked)
     assert ranker.part_weights_.sum() == pytest.approx(1)
     figures = ranker.validation_
     assert max(figures.values()) == figures[list(figures)[-1]]  # the blend is not worse than its parts
@@ -225,7 +225,7 @@ FEATURED = ["fm", "hofm", "bilinear", "pairnet", "all-subsets", "random-features
 @pytest.mark.parametrize("name", FEATURED)
 def test_users_without_likes_are_ranked_by_their_features(name, tastes, tmp_path):
     R, F, taste, side = tastes
-    ranker = make_ranker(name).set_user_features(F).fit(R, show_progress=False)
+    ranker = make_ranker(name).fit(R, show_progress=False, user_features=F)
     users = np.arange(190, 200)
     ids, _ = found = ranker.recommend(users, R[users], N=5)
     assert not found.fallback.any()
@@ -248,14 +248,21 @@ def test_users_without_likes_are_ranked_by_their_features(name, tastes, tmp_path
 def test_wrong_user_features_are_refused(tastes):
     R, F, _, _ = tastes
     with pytest.raises(InputError, match="user_features have 7 rows for 200 users"):
-        make_ranker("fm").set_user_features(F[:7]).fit(R)
+        make_ranker("fm").fit(R, user_features=F[:7])
     with pytest.raises(InputError, match="user_features hold NaN or infinity"):
-        make_ranker("fm").set_user_features(F + np.inf)
+        make_ranker("fm").fit(R, user_features=F + np.inf)
 
 
 def test_features_with_duplicate_entries_are_summed_in_a_copy():
-    from recsys.rankers.factorization import FM
-
     double = sp.csr_matrix((np.ones(4), [0, 0, 1, 1], [0, 2, 4]), (2, 2))
-    kept = FM().set_item_features(double).item_features_
+    kept = FM(factors=1, iterations=1).fit([[1, 1], [1, 0]], False, item_features=double).item_features_
     assert double.nnz == 4 and kept.nnz == 2 and kept.toarray().tolist() == [[2, 0], [0, 2]]
+
+
+def test_a_refit_without_features_forgets_them(tastes):
+    R, F, _, _ = tastes
+    ranker = make_ranker("fm", factors=2, iterations=2).fit(R, False, user_features=F)
+    plain = make_ranker("fm", factors=2, iterations=2).fit(R, False)
+    ranker.fit(R, False)
+    assert ranker.user_features_ is None
+    np.testing.assert_array_equal(ranker.scores(5, R[5]), plain.scores(5, R[5]))

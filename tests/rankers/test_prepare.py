@@ -7,9 +7,9 @@ import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
 from recsys.data import Interactions
+from recsys.data.side_information import features_of, side_information, time_matrix
 from recsys.evaluation import evaluate
-from recsys.rankers import fit_bundle, prepare
-from recsys.rankers.side_information import features_of, time_matrix
+from recsys.rankers import fit_bundle
 
 
 @pytest.fixture
@@ -33,8 +33,10 @@ def data():
 def test_titles_and_names_are_no_features(data):
     F = features_of(data.item_features)
     assert F.shape == (data.n_items, 8 + 3)  # years in eighths, three genres
-    ranker = prepare(make_ranker("fm", factors=2, iterations=1), data)
+    ranker = make_ranker("fm", factors=2, iterations=1)
+    ranker.fit(data.matrix, False, **side_information(data).of(ranker))
     assert ranker.item_features_.shape == F.shape
+    assert side_information(data).of(make_ranker("ease")) == {} == side_information(data).of(object())
 
 
 def test_times_are_places_in_their_order(data):
@@ -46,24 +48,28 @@ def test_times_are_places_in_their_order(data):
 
 
 def test_auto_hides_the_later_half_where_times_count(data):
-    auto = prepare(make_ranker("auto", share=0.9, users=30), data, "half-profile-time")
+    auto = make_ranker("auto", validation_fraction=0.9, users=30)
     liked = data.matrix
-    left, hidden, held = auto._halves(liked)
-    T = time_matrix(data)
+    T = side_information(data, "half-profile-time").times
+    left, hidden, held = auto._halves(liked, T)
+    assert (T != time_matrix(data)).nnz == 0
     assert len(held) > 5
     for row, user in zip(hidden, held, strict=True):
         kept = left[user].indices
         assert T[user, row.indices].min() > T[user, kept].max()
         assert abs(len(kept) - row.nnz) <= 1
-    plain = prepare(make_ranker("auto", share=0.9, users=30), data, "half-profile")
-    assert plain._times is None
-    with pytest.raises(InputError, match="times are of shape"):
-        auto.fit(sp.csr_matrix(np.eye(7)))
+    assert side_information(data, "half-profile").times is None
+    with pytest.raises(InputError, match="times have 30 rows for 7 users"):
+        auto.fit(sp.csr_matrix(np.eye(7)), times=T)
+    with pytest.raises(InputError, match=r"times are of shape \(30, 30\) for likes of shape \(30, 7\)"):
+        auto.fit(liked[:, :7], times=T)
+    with pytest.raises(InputError, match="below 0"):
+        auto.fit(liked, times=-T)
 
 
 def test_features_and_times_go_through_an_evaluation(data):
     models = [
-        (name, {}, prepare(make_ranker(name, **params), data, "half-profile-time"))
+        (name, {}, make_ranker(name, **params))
         for name, params in (("auto", {"rounds": 1}), ("pairnet", {"factors": 2, "iterations": 2}))
     ]
     report = evaluate(data, models, protocol="half-profile-time", folds=2)

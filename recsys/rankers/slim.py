@@ -1,68 +1,22 @@
-"""Linear item-item models: EASE by one inverse, SLIM by coordinate descent."""
+"""SLIM: sparse non-negative regressions between items, by coordinate descent."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lapack
 
 from recsys._jit import jit, parallel
-from recsys.errors import FitError
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.item_gram.structured import cooccurrence
 from recsys.rankers._gram_view import SMALL
-from recsys.rankers.msdw import ItemWeights
-from recsys.rankers.serialization import RANKERS
+from recsys.rankers._item_weights import ItemWeights
+from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
-
-
-@RANKERS.add("ease")
-@dataclass(eq=False)
-class EASE(ItemWeights):
-    """EASE: the ridge regression of every item on the others, in closed form.
-
-    With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. A
-    constant item (liked by all) or one liked by nobody is as good as any other.
-
-    Parameters
-    ----------
-    regularization : float > 0
-        λ, in units of users.
-
-    Notes
-    -----
-    Source: Steck, Embarrassingly shallow autoencoders for sparse data, 2019.
-    """
-
-    regularization: float = 500.0
-
-    name = "ease"
-    capabilities = frozenset({"fold-in", "explain", "similar-items"})
-
-    def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0, open_low=True)
-
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        items = liked.shape[1]
-        check_memory(16 * items * items, f"EASE on {items:,} items")
-        gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)
-        gram[np.diag_indices(items)] = np.diff(liked.tocsc().indptr) + self.regularization
-        factor, failed = lapack.dpotrf(gram, lower=False, overwrite_a=True, clean=False)
-        if failed == 0:
-            inverse, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
-        if failed:
-            raise FitError(
-                f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})"
-            )
-        out = np.empty((items, items), dtype=np.float32)
-        with parallel():
-            _negate_and_scale(inverse, out)
-        self.weights_ = out
 
 
 @RANKERS.add("slim")
@@ -99,8 +53,8 @@ class SLIM(ItemWeights):
     top_k: int | None = None
     memory: str | int | None = None
 
-    name = "slim"
-    capabilities = frozenset({"fold-in", "explain", "similar-items"})
+    name: ClassVar[str] = "slim"
+    search_space: ClassVar[dict[str, Any]] = {"l1": ("log", 0.1, 30.0), "l2": ("log", 1.0, 1000.0)}
 
     def _check_parameters(self) -> None:
         check_real("l1", self.l1, 0.0)
@@ -144,18 +98,6 @@ class SLIM(ItemWeights):
 
 
 # ---- kernels
-
-
-@jit(parallel=True)
-def _negate_and_scale(inverse, out):
-    """out_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is filled."""
-    m = len(out)
-    for i in numba.prange(m):
-        for j in range(i + 1, m):
-            out[i, j] = -inverse[i, j] / inverse[j, j]
-        for j in range(i):
-            out[i, j] = -inverse[j, i] / inverse[j, j]
-        out[i, i] = 0.0
 
 
 @jit(parallel=True)

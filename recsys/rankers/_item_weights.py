@@ -1,0 +1,49 @@
+"""What MSDw, EASE and SLIM share: scores as sums of rows of an item × item matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.kernels.item_gram.structured import StructuredGram
+from recsys.rankers._gram_view import weighted_structured
+from recsys.rankers._scoring import weighted_rows
+from recsys.rankers.base import Ranker, expect
+
+
+class ItemWeights(Ranker):
+    """A ranker whose scores sum rows of an item × item matrix over the liked items.
+
+    `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR.
+    """
+
+    weights_: Any
+
+    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
+        if not sp.issparse(self.weights_):
+            return weighted_rows(rows, np.ones(rows.nnz), self.weights_)
+        one_class = np.zeros(self.weights_.shape[0], dtype=np.int32)
+        gram = StructuredGram(self.weights_, one_class, np.zeros((1, 1)))
+        return weighted_structured(rows, np.ones(rows.nnz), gram)
+
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        column = self.weights_[row.indices, item]
+        shares = np.asarray(column.todense() if sp.issparse(column) else column, np.float64).ravel()
+        return float(shares.sum()), shares
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        some = self.weights_[ids]
+        return some.toarray() if sp.issparse(some) else some
+
+    def _check_state(self) -> None:
+        if sp.issparse(self.weights_):
+            if (
+                self.weights_.shape != (self.n_items_, self.n_items_)
+                or self.weights_.dtype != np.float32
+            ):
+                raise ValueError("weights_ does not fit the items")
+        else:
+            expect("weights_", self.weights_, (self.n_items_, self.n_items_), np.float32)

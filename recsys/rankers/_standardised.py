@@ -1,0 +1,109 @@
+"""What blends share: sums of other rankers' standardised scores.
+
+A part's scores of a user are brought to mean 0 and deviation 1 over all items, so that parts of any
+scale add up, and a blended score is explained by its parts' explanations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit
+from recsys.errors import InputError
+from recsys.rankers.base import Ranker, expect
+from recsys.rankers.registry import make_ranker
+from recsys.utils.spec import parse_spec
+
+
+class StandardisedSum(Ranker):
+    """A ranker that adds up whole rankers, its parts, each with a weight."""
+
+    part_weights_: NDArray[np.float64]
+    part_names_: list[str]
+    parts_: list[Ranker]
+
+    @property
+    def parts(self) -> list[Ranker]:
+        """The fitted rankers that are blended."""
+        return self.parts_
+
+    def _adopt(self, names: list[str], parts: list[Ranker], weights: NDArray[np.float64]) -> None:
+        """Keep fitted parts, called as they were asked for."""
+        self.part_names_, self.parts_ = names, parts
+        self.part_weights_ = np.asarray(weights, dtype=np.float64)
+
+    def _check_state(self) -> None:
+        names, parts = self.part_names_, self.parts_
+        if not isinstance(names, list) or len(names) != len(parts) or not parts:
+            raise ValueError("part_names_ does not name each part")
+        expect("part_weights_", self.part_weights_, (len(parts),), np.float64)
+        if (self.part_weights_ < 0).any():
+            raise ValueError("a part weighs less than nothing")
+        for name, part in zip(names, parts, strict=True):
+            if isinstance(part, StandardisedSum) or "fold-in" not in part.capabilities:
+                raise ValueError(f"a blend cannot have a part {part.name}")
+            if parse_spec(str(name))[0] != part.name:
+                raise ValueError("part_names_ names other parts")
+            if (part.n_users_, part.n_items_) != (self.n_users_, self.n_items_):
+                raise ValueError("a part was fitted on something else")
+
+    def _scores(self, userids: NDArray[np.int64], rows: sp.csr_matrix) -> NDArray[np.float32]:
+        return self._sum([part._scores(userids, rows) for part in self.parts_], rows.shape)
+
+    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
+        return self._sum([part._fold_in_scores(rows) for part in self.parts_], rows.shape)
+
+    def _sum(self, scores: list[NDArray[np.floating]], shape: tuple[int, int]) -> NDArray[np.float32]:
+        out = np.zeros(shape, dtype=np.float32)
+        for block, weight in zip(scores, self.part_weights_, strict=True):
+            add_standardised(out, block, float(weight))
+        return out
+
+    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        users = np.array([userid])
+        score = float(self._scores(users, row)[0, item])
+        shares = np.zeros(row.nnz)
+        for part, weight in zip(self.parts_, self.part_weights_, strict=True):
+            if "explain" in part.capabilities:
+                _, deviation = moments(part._scores(users, row)[0])
+                shares += weight / deviation * part._explain(userid, row, item)[1]
+        return score, shares
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
+        able = [part for part in self.parts_ if "similar-items" in part.capabilities]
+        if not able:
+            raise InputError(f"no part of this {self.name} offers similar items")
+        return able[0]._item_similarity(ids)
+
+
+def fitted(spec: str, liked: sp.csr_matrix) -> Ranker:
+    """Return the ranker of a specification, fitted."""
+    name, params = parse_spec(spec)
+    return make_ranker(name, **params).fit(liked, show_progress=False)
+
+
+# ---- kernels
+
+
+@jit
+def moments(row):
+    """Return mean and deviation (1 where there is none) of one user's scores, in item order."""
+    total = square = 0.0
+    for v in row:
+        total += v
+    mean = total / len(row)
+    for v in row:
+        square += (v - mean) ** 2
+    deviation = np.sqrt(square / len(row))
+    return mean, deviation if deviation > 1e-12 else 1.0
+
+
+@jit
+def add_standardised(out, scores, weight):
+    """Out += weight × scores brought to mean 0 and deviation 1, user by user."""
+    for u in range(len(out)):
+        mean, deviation = moments(scores[u])
+        for i in range(out.shape[1]):
+            out[u, i] += weight * (scores[u, i] - mean) / deviation

@@ -1,0 +1,45 @@
+"""BPR: Bayesian personalised ranking, fitted by implicit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from recsys.rankers._implicit_factors import ImplicitFactors
+from recsys.rankers.registry import RANKERS
+
+
+@RANKERS.add("bpr")
+@dataclass(eq=False)
+class BPR(ImplicitFactors):
+    """Bayesian personalised ranking by stochastic steps over pairs, fitted by implicit.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+    learning_rate : float > 0
+    regularization : float ≥ 0
+    iterations : int ≥ 1
+    random_state : int ≥ 0
+    num_threads : int ≥ 0
+        1 is reproducible; with more, implicit's updates race. 0 is all.
+    """
+
+    factors: int = 64
+    learning_rate: float = 0.05
+    regularization: float = 0.01
+    iterations: int = 100
+    random_state: int = 0
+    num_threads: int = 1
+
+    name: ClassVar[str] = "bpr"
+    search_space: ClassVar[dict[str, Any]] = {
+        "factors": (16, 32, 64, 128),
+        "regularization": ("log", 1e-4, 0.1),
+        "learning_rate": ("log", 0.005, 0.2),
+    }
+
+    def _model(self, **params: Any) -> Any:
+        from implicit.bpr import BayesianPersonalizedRanking
+
+        return BayesianPersonalizedRanking(**params)

@@ -1,0 +1,45 @@
+"""ECF-OMD: the margin distribution of every user, on the linear kernel.
+
+Source: Polato's thesis, 10.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import scipy.sparse as sp
+
+from recsys.rankers._margin import MarginRanker
+from recsys.rankers._updates import CountUpdates
+from recsys.rankers.registry import RANKERS
+from recsys.utils.memory import parse_memory
+from recsys.utils.validation import check_real
+
+
+@RANKERS.add("ecf-omd")
+@dataclass(eq=False)
+class ECFOMD(CountUpdates, MarginRanker):
+    """Efficient CF-OMD: the normalised linear kernel and the exact q (10.1), CF-OMD with λ_n = ∞.
+
+    Parameters
+    ----------
+    regularization : float ≥ 0
+        λ_p of (10.1).
+    memory : str or int, optional
+        As in `cf-komd`.
+    """
+
+    regularization: float = 0.1
+    memory: str | int | None = None
+
+    name: ClassVar[str] = "ecf-omd"
+    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
+
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        super()._fit(liked, show_progress, callback)
+        self._remember(liked)
+
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        parse_memory(self.memory)
