@@ -10,24 +10,14 @@ import streamlit as st
 
 from app import charts, state
 from app.jobs import Job
+from app.parts.models import METRICS, MODELS
 from recsys import InputError, make_ranker
-from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
+from recsys.data.splits import DEFAULT_FOLDS
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
+from recsys.utils.export import csv_text, json_text
 from recsys.utils.spec import parse_spec
-
-METRICS = (
-    "auc",
-    "ndcg@10",
-    "map@10",
-    "recall@10",
-    "precision@10",
-    "hit@10",
-    "mrr@10",
-    "coverage@10",
-    "novelty@10",
-)
 
 
 def page() -> None:
@@ -35,7 +25,7 @@ def page() -> None:
     st.header("Evaluate")
     catalogue = state.choose_data()
     with st.form("evaluation"):
-        models = st.multiselect("Models", state.MODELS, ["popularity", "ease", state.MODELS[0]])
+        models = st.multiselect("Models", MODELS, ["popularity", "ease", MODELS[0]])
         more = st.text_input("Another model", placeholder="cf-komd:kernel=mdnf,d=2,c=2")
         one, two, three = st.columns(3)
         protocol = one.selectbox("Protocol", list(PROTOCOLS))
@@ -79,7 +69,7 @@ def start(
     running_one: Job | None = st.session_state.get("evaluation job")
     if running_one is not None:
         running_one.cancel()
-    several = folds if protocol.startswith("half-profile") else None
+    several = folds if protocol in DEFAULT_FOLDS else None
     st.session_state["evaluation job"] = Job(
         lambda progress: evaluate(
             catalogue.data, chosen, protocol=protocol, folds=max(2, several) if several else None,

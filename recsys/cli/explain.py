@@ -48,9 +48,9 @@ def _print_shares(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[s
 
 
 def _print_nearest(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[str, str, str]]) -> None:
-    """Print the liked items most similar to the item: this model's scores have no shares."""
+    """Print the liked items most similar to the item, of a model whose scores have no shares."""
     if found.unlisted:
         lines.append(("", counted(found.unlisted, "other liked item"), ""))
-    lines.append(("", "score", f"{found.score:.4g}"))
-    title = f"Why {bundle.titles[item]}: liked items like it ({bundle.ranker.name} has no shares)"
+    title = f"Why {bundle.titles[item]}: the liked items most similar to it"
     print_items(bundle, lines, ("item_id", "similar to what you like", "similarity"), title)
+    print(f"Its score is {found.score:.4g}; {bundle.ranker.name} has no shares that add up to it.")

@@ -1,11 +1,12 @@
 """Lists re-ranked: dislikes kept away from, variety, and what a list is like beside accurate."""
 
-from recsys.reranking.dislikes import penalize_dislikes
+from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
 from recsys.reranking.diversity import diversify, list_diversity, mmr, overlap, tail_items
 from recsys.reranking.rerank import rerank
 from recsys.reranking.similar import similar
 
 __all__ = [
+    "DISLIKE_WEIGHT",
     "diversify",
     "list_diversity",
     "mmr",

@@ -10,9 +10,11 @@ from recsys.rankers.base import Ranker, Recommendations
 from recsys.utils.sparse import row_of
 from recsys.utils.validation import check_ids, check_real
 
+DISLIKE_WEIGHT = 0.5  # standard deviations of a list that the dislikes count, unless another is given
+
 
 def penalize_dislikes(
-    ranker: Ranker, found: Recommendations, dislikes: ArrayLike, weight: float = 0.5
+    ranker: Ranker, found: Recommendations, dislikes: ArrayLike, weight: float = DISLIKE_WEIGHT
 ) -> Recommendations:
     """Return a whole ordering without the disliked items, and with what they speak for lowered.
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from recsys.errors import CapabilityError, InputError
 from recsys.rankers.base import Ranker, Recommendations
-from recsys.reranking.dislikes import penalize_dislikes
+from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
 from recsys.reranking.diversity import POOL, check_diversity, diversify
 from recsys.utils.topn import all_but
 from recsys.utils.validation import check_ids, check_integer, check_real
@@ -17,7 +17,7 @@ from recsys.utils.validation import check_ids, check_integer, check_real
 
 def rerank(
     ranker: Ranker, userid: int, user_items: Any, N: int = 10, *, dislikes: ArrayLike = (),
-    dislike_weight: float = 0.5, diversity: float = 0.0, item_users: Any = None,
+    dislike_weight: float = DISLIKE_WEIGHT, diversity: float = 0.0, item_users: Any = None,
     filter_already_liked_items: bool = True, filter_items: ArrayLike | None = None,
     items: ArrayLike | None = None, recalculate_user: bool = False,
 ) -> Recommendations:  # fmt: skip
