@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
 from numpy.typing import ArrayLike
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
@@ -52,10 +52,10 @@ async def health(request: Request) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@router.get("/metrics", response_class=Response)
-async def metrics(request: Request) -> Response:
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> PlainTextResponse:
     """Return Prometheus metrics."""
-    return Response(request.app.state.monitoring.text(), media_type=CONTENT_TYPE_LATEST)
+    return PlainTextResponse(request.app.state.monitoring.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.post("/recommend", response_model=RecommendResponse, responses=REFUSALS)
