@@ -10,7 +10,7 @@ those of exact arithmetic. Writes results/kernel_digits.csv; about four minutes.
 
 Differences between the best items' scores are 1e-10 of the scores at degree 50 and below 1e-60 at degree
 200: float64 cannot hold them beside the scores, and its nDCG there is that of rounding. Centring
-(`recsys.kernels.item_gram.dense.centred_item_gram`) can.
+(`recsys.kernels.gram.dense.centred_item_gram`) can.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ DIGITS = 100
 
 
 def measured(scores, train, test):
-    codes = np.array([M.METRICS.get(name).code for name in ("auc", "ndcg")])
-    found = M.values(codes, np.array([1, 10]), scores, train, test)
+    found = M.ranking_values([M.parse_metric(name) for name in ("auc", "ndcg@10")], scores, train, test)
     return np.nanmean(found, axis=0)
 
 

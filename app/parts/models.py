@@ -1,26 +1,26 @@
-"""The models and metrics that pages offer, and the choice among models."""
+"""The models and metrics that pages offer, as the registries declare them."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-MODELS = (
-    "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",
-    "bpr", "ecf-omd", "fm", "hofm", "bilinear", "pairnet", "cf-gram", "blend", "popularity",
-)  # fmt: skip
-METRICS = (
-    "auc",
-    "ndcg@10",
-    "map@10",
-    "recall@10",
-    "precision@10",
-    "hit@10",
-    "mrr@10",
-    "coverage@10",
-    "novelty@10",
-)
+from recsys.evaluation.metrics import METRICS
+from recsys.rankers.registry import offered_models
+
+DEFAULT = "auto"  # chosen until a person chooses
+CUTOFF = 10  # of the metrics that take one
+
+
+def models() -> list[str]:
+    """Return the specifications that are offered, the default one first."""
+    return sorted(offered_models(), key=lambda spec: spec != DEFAULT)
+
+
+def metrics() -> list[str]:
+    """Return the metrics as reports name them."""
+    return [f"{name}@{CUTOFF}" if METRICS.get(name).cutoff else name for name in METRICS.names()]
 
 
 def choose_model(label: str = "Model", index: int = 0, key: str | None = None) -> str:
     """Show a model's selector and return its specification."""
-    return st.selectbox(label, MODELS, index=index, key=key)
+    return st.selectbox(label, models(), index=index, key=key)

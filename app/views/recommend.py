@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app import state
 from app.navigation import open_page
-from app.parts.models import MODELS, choose_model
+from app.parts.models import choose_model, models
 from app.parts.profile import Asked, choose_dislikes, choose_profile
 from app.parts.taste import MARK, taste
 from app.state import Catalogue
@@ -33,7 +33,7 @@ def page() -> None:
         with st.expander("Filters and variety"):
             allowed = filters(catalogue)
             variety = st.slider("Variety", 0.0, 1.0, 0.0, 0.1, help="0 keeps the order of the scores.")
-            second = st.selectbox("Compare with", ["nothing", *MODELS])
+            second = st.selectbox("Compare with", ["nothing", *models()])
     with right:
         if asked.row.nnz == 0:
             st.info(

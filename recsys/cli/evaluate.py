@@ -16,18 +16,8 @@ from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
 from recsys.rankers import make_ranker
+from recsys.rankers.registry import compared_models
 from recsys.utils.spec import parse_spec
-
-MODELS = (
-    "auto",
-    "popularity",
-    "msdw",
-    "ease",
-    "als",
-    "ecf-omd",
-    "cf-komd:kernel=mc,degree=2",
-    "cf-komd:kernel=md,degree=2",
-)
 
 
 @takes_data
@@ -50,7 +40,7 @@ def evaluate(
     use_threads(threads)
     if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
         raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
-    chosen = _split_commas(model) or list(MODELS)
+    chosen = _split_commas(model) or compared_models()
     models = []
     for text in chosen:
         name, params = parse_spec(text)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
-from recsys.kernels.item_gram.structured import StructuredGram, pair_lengths, structured_bytes
+from recsys.kernels.gram.structured import StructuredGram, pair_lengths, structured_bytes
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import MAX_STEPS, programs, programs_parallel, solve_one
 from recsys.rankers._scoring import weighted_rows

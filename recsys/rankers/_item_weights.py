@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.kernels.item_gram.structured import StructuredGram
+from recsys.kernels.gram.structured import StructuredGram
 from recsys.rankers._gram_view import weighted_structured
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.base import Ranker, expect

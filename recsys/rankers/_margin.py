@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from recsys.errors import FitError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.item_gram.dense import centred_item_gram
-from recsys.kernels.item_gram.structured import StructuredGram, structured_gram
+from recsys.kernels.gram.dense import centred_item_gram
+from recsys.kernels.gram.structured import StructuredGram, structured_gram
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._gram_view import DenseView, GramView, StructuredView, prefers_dense
 from recsys.rankers.base import Ranker, expect
@@ -26,7 +26,7 @@ class KernelRanker(Ranker):
     """What the rankers over an item kernel share: the Gram matrix, in either form, and its row sums.
 
     Dense it is `gram_`; structured it is `correction_`, `classes_` and `table_`. Where the kernel's
-    values tend to 1 the matrix is centred (`recsys.kernels.item_gram.dense.centred_item_gram`), and
+    values tend to 1 the matrix is centred (`recsys.kernels.gram.dense.centred_item_gram`), and
     `offsets_` is what was taken from it.
     """
 

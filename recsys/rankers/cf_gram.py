@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.item_gram.dense import centred_item_gram
+from recsys.kernels.gram.dense import centred_item_gram
 from recsys.optim.simplex_qp import solve_simplex
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers.registry import RANKERS
@@ -56,6 +56,13 @@ class CFGRAM(MarginRanker):
     Notes
     -----
     Source: Polato's thesis, 9.2, Algorithm 9.1 with the errata, applied to 10.2.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = CFGRAM(kernels="linear+tanimoto", iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     kernels: str = "linear+mc:degree=2+md:degree=5+tanimoto"

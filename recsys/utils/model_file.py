@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError, ModelFileError
 from recsys.utils.files import STRETCH, replacing
 
-FORMAT = 2
+FORMAT = 1
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
@@ -224,11 +224,10 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
         ]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         raise ModelFileError(f"{path} is not a ranker file of recsys") from None
-    if version != FORMAT:
-        remedy = "fit again" if isinstance(version, int) and version < FORMAT else "upgrade recsys"
+    if not isinstance(version, int) or version < 1 or version > FORMAT:
         raise ModelFileError(
-            f"{path} was written by {str(manifest.get('written_by'))[:40]} (format "
-            f"{str(version)[:20]}); this reads format {FORMAT}: {remedy}"
+            f"{path} was written by {str(manifest.get('written_by'))[:40]} "
+            f"(format {str(version)[:20]}); this reads up to format {FORMAT}: upgrade recsys"
         )
     end = 0
     for span, size in zip(spans, sizes, strict=True):

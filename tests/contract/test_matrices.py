@@ -363,13 +363,15 @@ def test_metrics_refuse_them(kind, liked):
 
 
 def test_list_metrics_refuse_ids_that_are_none():
-    popularity = np.ones(5, np.float32)
+    context = metrics.ListContext(sp.csr_matrix(np.ones((3, 5))))
     for wrong in ([[5]], [[-2]], [[0.5]], [0, 1], [["a"]]):
         with pytest.raises(InputError, match="ranked ids"):
-            metrics.coverage(wrong, 5)
+            metrics.coverage(wrong, context)
         with pytest.raises(InputError, match="ranked ids"):
-            metrics.novelty(wrong, popularity, 3)
-    assert metrics.coverage([[0, -1], [4, 0]], 5) == 0.4
+            metrics.novelty(wrong, context)
+    assert metrics.coverage([[0, -1], [4, 0]], context) == 0.4
+    with pytest.raises(InputError, match="train"):
+        metrics.ListContext(None)
 
 
 @pytest.mark.parametrize("kind", BREAKERS)

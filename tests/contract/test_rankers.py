@@ -16,7 +16,7 @@ FAST = {
     "bpr": {"iterations": 20},
     "lmf": {"iterations": 5, "factors": 4},
     "als": {"factors": 8},
-    "random-features": {"features": 16},
+    "random-features": {"n_components": 16},
 }
 FAST |= {
     name: {"factors": 3, "iterations": 2}
@@ -437,8 +437,8 @@ NUMBERS = {
     "tol": [0],
     "locality": [0, -2],
     "random_state": [-1, 0.5],
-    "threads": [-1],
-    "negatives": [0],
+    "num_threads": [-1],
+    "neg_prop": [0],
 }
 
 

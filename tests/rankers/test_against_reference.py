@@ -188,7 +188,7 @@ def test_a_constant_added_to_the_kernel_changes_nothing(movielens):
     [
         ("als", {"factors": 16, "regularization": 3.0, "alpha": 2.0, "iterations": 5}),
         ("bpr", {"factors": 8, "learning_rate": 0.03, "iterations": 10}),
-        ("lmf", {"factors": 8, "iterations": 5, "negatives": 10}),
+        ("lmf", {"factors": 8, "iterations": 5, "neg_prop": 10}),
     ],
 )
 def test_wrappers_equal_what_they_wrap(movielens, name, params):
@@ -207,7 +207,7 @@ def test_wrappers_equal_what_they_wrap(movielens, name, params):
         theirs = kind(
             random_state=7,
             num_threads=1,
-            **{("neg_prop" if k == "negatives" else k): v for k, v in params.items()},
+            **params,
         )
         theirs.fit(R.copy(), show_progress=False)
     ours = make_ranker(name, random_state=7, **params).fit(R, show_progress=False)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 
 from recsys import load_ranker, make_ranker
 from recsys.kernels import make_kernel
-from recsys.kernels.item_gram.dense import centred_item_gram
-from recsys.kernels.item_gram.structured import structured_gram
+from recsys.kernels.gram.dense import centred_item_gram
+from recsys.kernels.gram.structured import structured_gram
 from recsys.kernels.plans import AT_FULL, centre
 from tests.reference import exact
 from tests.strategies import liked_matrices
@@ -142,7 +142,7 @@ def test_programs_are_optimal_for_the_kernel_of_the_definition(movielens):
 def test_centring_takes_one_number_from_all_scores_of_a_user(kernel, R):
     centred = make_ranker("cf-komd", **kernel).fit(R)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.kernels.item_gram.dense.centre", lambda plan, sizes: None)
+        patched.setattr("recsys.kernels.gram.dense.centre", lambda plan, sizes: None)
         plain = make_ranker("cf-komd", **kernel).fit(R)
     assert not hasattr(plain, "offsets_")
     users = np.flatnonzero(np.diff(R.indptr))

@@ -21,7 +21,7 @@ def by_definition(ranker, R):
     for row in R:
         a, at, total = unit(row), 0, np.zeros(R.shape[1])
         for k, (m, whole) in enumerate(zip(ranker.degrees_, ranker.whole_, strict=True)):
-            left = getattr(ranker, f"left{k}_")
+            left = ranker.lefts_[k]
             for s in range(left.shape[1]):
                 for t in range(0 if whole else 1, m + 1 if whole else m):
                     total = total + anova(left[:, s], a, t) * ranker.item_vectors_[:, at]
@@ -108,7 +108,7 @@ def test_all_subsets_scores_are_products_over_history_and_item(liked):
 
 
 def test_random_features_are_a_ridge_regression(liked):
-    ranker = make_ranker("random-features", features=8, regularization=2.0).fit(liked)
+    ranker = make_ranker("random-features", n_components=8, regularization=2.0).fit(liked)
     half, other = split_profiles(sp.csr_matrix((liked > 0).astype(np.float32)), np.random.default_rng(0))
     W = ranker.projections_
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.item_gram.dense import columns
+from recsys.kernels.gram.dense import columns
 from recsys.kernels.plans import centre, centred, scaled, weights
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import owners
@@ -150,7 +150,7 @@ def structured_gram(
         Bytes it may take; what is free when not given.
     centring : bool
         Centre a normalised kernel whose values tend to 1 on these items, and widen the dtype where it
-        must be, as in `recsys.kernels.item_gram.dense.centred_item_gram`.
+        must be, as in `recsys.kernels.gram.dense.centred_item_gram`.
 
     Raises
     ------
