@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from recsys import links as models
 from recsys.cli import terminal
-from recsys.cli.app import app
 from recsys.cli.options import Json, Threads, use_threads
 from recsys.data import Interactions, read_features, read_interactions
 from recsys.data.encoding import encode_table
@@ -21,7 +20,6 @@ from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer
 
 
-@app.command()
 def links(
     left: Annotated[Path, typer.Option("--left", help="Table of features of the left objects.")],
     pairs: Annotated[Path, typer.Option("--pairs", help="Table of the links: left id, right id.")],
