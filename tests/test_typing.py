@@ -33,7 +33,7 @@ from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate
 from recsys.evaluation.metrics import ListContext, auc, coverage, ndcg
 from recsys.explain import because, changes, reasons
-from recsys.reranking import similar, steer
+from recsys.reranking import rerank, similar
 from recsys.rankers import Bundle, Ranker, fit_bundle, list_rankers, load_bundle
 from recsys import ALS
 
@@ -87,7 +87,7 @@ def told() -> str:
     data = load_dataset("sample")
     ranker = make_ranker("ease").fit(data.matrix)
     row = data.matrix[3]
-    list_ = steer(ranker, 3, row, 5, diversity=0.2, item_users=data.matrix.tocsc())
+    list_ = rerank(ranker, 3, row, 5, diversity=0.2, item_users=data.matrix.tocsc())
     ids, _ = similar(ranker, int(list_.ids[0]))
     try:
         ranker.similar_users(3)

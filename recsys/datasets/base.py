@@ -20,6 +20,7 @@ import platformdirs
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
+from recsys.utils.files import replacing
 
 Reader = Callable[[Path], Interactions]
 DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
@@ -220,9 +221,9 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
                     info.file_size > 100_000_000 and info.file_size > 200 * max(1, info.compress_size)
                 ):
                     raise DatasetError(f"{archive}: {file} unpacks to {info.file_size:,} bytes; refused")
-                temporary = target / f".{file}.recsys-tmp"
-                temporary.write_bytes(bundle.read(info))
-                os.replace(temporary, target / file)
+                content = bundle.read(info)
+                with replacing(target / file) as out:
+                    out.write(content)
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise DatasetError(f"{archive} is a damaged zip archive: {error}") from None
     return target

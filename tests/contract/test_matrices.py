@@ -15,7 +15,7 @@ from recsys import InputError, list_rankers, make_ranker
 from recsys.data import Interactions
 from recsys.evaluation import metrics
 from recsys.explain import changes, item_rule, reasons
-from recsys.reranking import overlap, similar, steer
+from recsys.reranking import overlap, rerank, similar
 from recsys.utils.validation import clean_matrix, take_columns
 
 # ---- crashes, each in a process of its own
@@ -382,7 +382,7 @@ def test_what_needs_the_histories_refuses_them(kind, liked):
     with pytest.raises(InputError, match="item_users has broken index arrays"):
         overlap(broken, every)
     with pytest.raises(InputError, match="item_users has broken index arrays"):
-        steer(ranker, 3, liked[3], 30, diversity=0.5, item_users=broken)
+        rerank(ranker, 3, liked[3], 30, diversity=0.5, item_users=broken)
     with pytest.raises(InputError, match="item_users has broken index arrays"):
         similar(ranker, 3, 30, diversity=0.5, item_users=broken)
     with pytest.raises(InputError, match="user_items has broken index arrays"):

@@ -1,0 +1,518 @@
+"""What the estimators share: parameters, checks, the course of a fit, prediction."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from recsys.errors import InputError
+from recsys.fm.history import History
+from recsys.fm.objective import Model, Objective, Regularization
+from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
+from recsys.fm.stopping import StoppingRule
+from recsys.multilinear.forms import MIXED, Form
+from recsys.multilinear.losses import LOSSES, Loss, loss_names
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+TOLERANCE, STALLED, MAX_ITER = "tolerance", "stalled", "max_iter"
+CALLBACK, VALIDATION = "callback", "validation"
+
+
+@dataclass(eq=False, repr=False)
+class FactorMachine(BaseEstimator):
+    """What the estimators of this package share.
+
+    They minimise mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P).
+
+    Parameters
+    ----------
+    n_components : int ≥ 1
+        Rank k.
+    loss : str
+        "squared" or "huber"; for classes "logistic", "squared_hinge", "squared", or, over pairs of a
+        row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd" and "adagrad".
+    penalty : "l2", "l1", "ti", "l21", "cs" or "omega"
+        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|. The
+        all-subsets model has Π(1 + ·) in place of K_A^m.
+    solver : str
+        "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
+        are pairs of objects which repeat (users and items), many times faster; "sgd" and "adagrad",
+        mini-batches; "fista", "nmapgd", "katyusha", "lbfgs", "subgradient", whole gradients.
+    alpha, beta, gamma : float ≥ 0
+        The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
+        curvature of f times its mean squared slope: the default halves what is learned of a feature that
+        one row in a thousand has.
+    fit_linear, fit_intercept : bool
+    max_iter : int ≥ 1
+        Epochs.
+    tol : float ≥ 0
+        Stop when an epoch lowers the objective by less than this share of it; stochastic solvers first
+        halve their step, down to a hundredth. With 0 just `max_iter` epochs are made, as far as they
+        help, and nothing is warned of.
+    learning_rate : float > 0
+        Of "sgd" (over √epoch) and "adagrad".
+    batch_size : int ≥ 1
+        Of "sgd", "adagrad" and "katyusha".
+    validation_fraction : float in [0, 1)
+        Share of the rows kept out to stop early, the same of each class: the best epoch's parameters are
+        kept.
+    patience : int ≥ 1
+        Epochs without a better validation loss after which to stop.
+    warm_start : bool
+        Go on from the last fit on as many features.
+    init_scale : float > 0
+        Standard deviation of the first P.
+    num_threads : int ≥ 0
+        0 is all; passes too small to be worth a second thread have one, and the result does not depend
+        on it.
+    random_state : int, RandomState or None
+    callback : callable, optional
+        Called as callback(epoch, objective); what is true ends the fit.
+
+    Attributes
+    ----------
+    w_ : (features,) float64
+    intercept_ : float
+    P_ : list of (factors, features, n_components) float64
+        One an order; one factor but for polynomial networks, with the rows of columns of ones, if any.
+    theta_ : (terms, orders) float64
+        Weights of the orders of a shared P; 1 elsewhere.
+    history_ : list of dict
+        "objective", "violation" (sum of absolute changes), "seconds", and "validation" (loss) if there
+        is any, first at the start.
+    n_iter_ : int
+    stopped_ : "tolerance", "validation", "callback", "max_iter" or "stalled"
+        The last two come with a ConvergenceWarning ("max_iter" only where tol > 0): "stalled" is an end
+        at an objective above that of a model of zeros.
+
+    Notes
+    -----
+    Columns that no row of the fit has get zeros, by any solver. The descents visit rare columns first.
+    There are no weights of rows: each pass sums over objects or rows what a weight would have to be
+    carried through; rows given twice weigh twice.
+    """
+
+    n_components: int = 8
+    loss: str = "squared"
+    penalty: str = "l2"
+    solver: str = "cd"
+    alpha: float = 1e-4
+    beta: float = 1e-3
+    gamma: float = 1e-4
+    fit_linear: bool = True
+    fit_intercept: bool = True
+    max_iter: int = 100
+    tol: float = 1e-5
+    learning_rate: float = 0.1
+    batch_size: int = 1
+    validation_fraction: float = 0.0
+    patience: int = 5
+    warm_start: bool = False
+    init_scale: float = 0.05
+    num_threads: int = 0
+    random_state: Any = 0
+    callback: Callable[[int, float], Any] | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn that there are parameters."""
+        return hasattr(self, "P_")
+
+    def _forms(self) -> list[Form]:
+        raise NotImplementedError
+
+    def _losses(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        check_choice("loss", self.loss, self._losses())
+        check_choice("penalty", self.penalty, tuple(penalty.name for penalty in penalties()))
+        check_choice("solver", self.solver, solver_names())
+        check_integer("n_components", self.n_components, 1)
+        for name in ("max_iter", "batch_size", "patience"):
+            check_integer(name, getattr(self, name), 1)
+        check_integer("num_threads", self.num_threads, 0)
+        for name in ("alpha", "beta", "gamma"):
+            check_real(name, getattr(self, name), 0.0)
+        check_real("tol", self.tol, 0.0)
+        check_real("validation_fraction", self.validation_fraction, 0.0, 0.9)
+        for name in ("init_scale", "learning_rate"):
+            check_real(name, getattr(self, name), 0.0, open_low=True)
+        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms())
+        refused = refusal(self.solver, *rest)
+        if refused:
+            able = [name for name in solver_names() if not refusal(name, *rest)]
+            raise InputError(
+                f"solver {self.solver!r} cannot serve {refused}"
+                + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver can")
+            )
+
+    def _loss(self) -> Loss:
+        return LOSSES.get(self.loss)
+
+    # ---- the model as a vector, and as attributes
+
+    def _zeros(self, features: int) -> Model:
+        return Model.zeros(self._forms(), features, self.n_components, self.fit_linear)
+
+    def _goes_on(self, features: int) -> bool:
+        """Return whether the fit starts from the last one's model."""
+        return self.warm_start and hasattr(self, "P_") and self.w_.shape == (features,)
+
+    def _start(self, features: int, rng: np.random.RandomState) -> Model:
+        """Return a random model to fit."""
+        model = self._zeros(features)
+        for P in model.tables():
+            P[:] = self.init_scale * rng.standard_normal(P.shape)
+        if model.forms[0].kind == MIXED and self._learns_theta():
+            model.theta[:] = 1.0 / model.theta.shape[1]
+        return model
+
+    def _learns_theta(self) -> bool:
+        return False
+
+    def _fitted(self, features: int) -> Model:
+        """Return the model of the fitted attributes."""
+        model = self._zeros(features)
+        model.z[0] = self.intercept_
+        model.w[:] = self.w_
+        for P, known in zip(model.tables(), self.P_, strict=True):
+            P[:] = known
+        model.theta[:] = self.theta_
+        return model
+
+    def _keep(self, model: Model) -> None:
+        self.w_, self.intercept_ = model.w.copy(), float(model.z[0])
+        self.P_ = [P.copy() for P in model.tables()]
+        self.theta_ = model.theta
+
+    # ---- fitting
+
+    def _objective(
+        self, model: Model, X: sp.csr_matrix, y: NDArray[np.float64], rng: np.random.RandomState
+    ) -> Objective:
+        loss = self._loss()
+        by = Regularization(
+            PENALTIES.get(self.penalty), float(self.alpha), float(self.beta), float(self.gamma)
+        )
+        return Objective(
+            model, X, y, loss, by, self.fit_intercept and not loss.pairwise, rng,
+            self.num_threads or None, self._learns_theta(),
+        )  # fmt: skip
+
+    def _solver(self, objective: Objective) -> Solver:
+        options = Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
+        return SOLVERS.get(self.solver)(objective, options)
+
+    def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
+        rng = check_random_state(self.random_state)
+        again = self._goes_on(X.shape[1])
+        model = self._fitted(X.shape[1]) if again else self._start(X.shape[1], rng)
+        held_out: Objective | None = None
+        self._check_pairs(y)
+        if self.validation_fraction > 0.0:
+            out, rest = self._kept_out(y, rng)
+            held_out = self._objective(model, X[out], y[out], rng)
+            X, y = X[rest], y[rest]
+        self._wake(model, X, rng, again)
+        objective = self._objective(model, X, y, rng)
+        solver = self._solver(objective)
+        history = History(objective, held_out, self.history_ if again else [])
+        rule = StoppingRule(objective.value(), objective.trivial(), self.tol, solver.monotone)
+        stopped = self._run(solver, history, rule)
+        if held_out is not None:
+            model.z[:] = history.best_parameters()
+        self.history_: list[dict[str, float]] = history.entries
+        self.n_iter_, self.stopped_ = history.epochs, stopped
+        self._keep(model)
+        self._remember(solver, rng)
+        self._warn(rule)
+
+    def _run(self, solver: Solver, history: History, rule: StoppingRule) -> str:
+        """Run the solver to the end of the fit, epoch by epoch; returns what ended it."""
+        history.record(rule.least, np.inf)
+        stopped = MAX_ITER
+
+        def ended(moved: float) -> bool:
+            nonlocal stopped
+            value = solver.objective.value()
+            if not np.isfinite(value):
+                raise solver.diverged(value, history.epochs + 1)
+            history.record(value, moved)
+            if self.callback is not None and self.callback(history.epochs, value):
+                stopped = CALLBACK
+            elif history.held_out is not None and history.epochs - history.best_epoch >= self.patience:
+                stopped = VALIDATION
+            elif rule.converged(value):
+                if solver.slower():
+                    rule.start_anew()
+                else:
+                    stopped = rule.name_of_end(value)
+            return stopped != MAX_ITER
+
+        solver.run(ended, self.max_iter)
+        if stopped == MAX_ITER and history.epochs < self.max_iter:  # the solver found no better point
+            stopped = rule.name_of_end(history.entries[-1]["objective"])
+        return stopped
+
+    def _warn(self, rule: StoppingRule) -> None:
+        """Warn of a fit that is cut short or stuck, once the model, which may still serve, is kept."""
+        if self.stopped_ == STALLED:
+            message = (
+                f"the fit stalled at an objective of {self.history_[-1]['objective']:.3g}, and a model "
+                f"of zeros has {rule.trivial:.3g}: scale the features, lower init_scale (now "
+                f"{self.init_scale:g}) or raise beta"
+            )
+        elif self.stopped_ == MAX_ITER and self.tol > 0.0:
+            message = (
+                f"max_iter={self.max_iter} epochs ended before one lowered the objective by less than "
+                f"tol={self.tol:g}: raise max_iter or tol, or set tol=0 to ask for just so many epochs"
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    def _kept_out(
+        self, y: NDArray[np.float64], rng: np.random.RandomState
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows to validate on and those to train on: of each class the same share."""
+        classes = [y > 0, y <= 0] if isinstance(self, ClassifierMixin) else [np.ones(len(y), dtype=bool)]
+        held = np.zeros(len(y), dtype=bool)
+        order = rng.permutation(len(y))
+        for members in classes:
+            mine = order[members[order]]
+            if len(mine) >= 2:  # one row alone is trained on
+                held[mine[: min(max(1, round(self.validation_fraction * len(mine))), len(mine) - 1)]] = (
+                    True
+                )
+            elif self._loss().pairwise:
+                raise InputError(
+                    f"validation_fraction needs two rows of each class under loss {self.loss!r}, and "
+                    f"class {self._class_of(y[mine[0]])} has {len(mine)}: give more rows, or set it to 0"
+                )
+        if not held.any():
+            raise InputError(f"validation_fraction leaves none of {len(y)} rows to train on")
+        return order[held[order]], order[~held[order]]
+
+    def _class_of(self, y: float) -> Any:
+        return self.classes_[int(y > 0)]  # type: ignore[attr-defined]
+
+    def _check_pairs(self, y: NDArray[np.float64]) -> None:
+        """Refuse rows of one class where the loss compares rows of two."""
+        if self._loss().pairwise and len(np.unique(y)) < 2:
+            raise InputError(
+                f"loss {self.loss!r} compares a row of each class, and these {len(y)} rows are all of "
+                f"class {self._class_of(y[0])}: give rows of both, or use loss='logistic'"
+            )
+
+    def _wake(self, model: Model, X: sp.csr_matrix, rng: np.random.RandomState, again: bool) -> None:
+        """Leave zeros in the rows of columns that no row has had, and draw those that come up now."""
+        here = np.bincount(X.indices, minlength=X.shape[1]) > 0
+        if not again:
+            for P in model.tables():
+                P[:, ~here] = 0.0
+            self._seen = here
+            return
+        new = here & ~self._seen
+        if new.any():
+            for P in model.tables():
+                P[:, new] = self.init_scale * rng.standard_normal(P[:, new].shape)
+        self._seen = self._seen | here
+
+    def _remember(self, solver: Solver, rng: np.random.RandomState) -> None:
+        """Keep what the next call of `partial_fit` goes on from."""
+        self._rng, self._state = rng, solver.get_state()
+
+    def _steps(self) -> bool:
+        if self.solver not in solver_names() or not SOLVERS.get(self.solver).resumes:
+            able = " or ".join(repr(name) for name in solver_names() if SOLVERS.get(name).resumes)
+            raise InputError(f"partial_fit needs solver={able}, not {self.solver!r}")
+        return True
+
+    def _partial_fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
+        if self.validation_fraction > 0.0:
+            raise InputError(
+                "partial_fit keeps no rows out: set validation_fraction=0, and measure on your own rows"
+            )
+        self._check_pairs(y)
+        again = hasattr(self, "P_")
+        # one generator from the first call on: drawn anew, every call would draw the very same rows
+        rng = self._rng if again else check_random_state(self.random_state)
+        model = self._fitted(X.shape[1]) if again else self._start(X.shape[1], rng)
+        self._wake(model, X, rng, again)
+        objective = self._objective(model, X, y, rng)
+        solver = self._solver(objective)
+        passes: int = self.n_iter_ if again else 0
+        if again and self._state is not None:
+            solver.set_state(self._state, passes)
+        moved = solver.epoch()
+        value = objective.value()
+        if not np.isfinite(value):
+            raise solver.diverged(value, passes + 1)
+        entry = {"objective": value, "violation": moved, "seconds": np.nan}
+        if not again:
+            self.history_ = []
+        self.history_.append(entry)
+        self.n_iter_ = passes + 1
+        self._keep(model)
+        self._remember(solver, rng)
+
+    def _predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        rows = self._augmented(clean_rows(X))
+        return self._fitted(rows.shape[1]).predict(rows, threads=self.num_threads or None)
+
+    def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        return X
+
+
+class Regressor(RegressorMixin, FactorMachine):
+    """Regression."""
+
+    def _losses(self) -> tuple[str, ...]:
+        return loss_names(numbers=True)
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Fit.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+        y : (rows,) float
+
+        Raises
+        ------
+        InputError, FitError
+            For parameters out of range or a solver that cannot serve the rest; if it diverges.
+        """
+        self._fit(*self._rows(X, y, True))
+        return self
+
+    @available_if(lambda self: self._steps())
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Make one stochastic pass over these rows, from where the last call ended.
+
+        Parameters and errors are those of `fit`.
+        """
+        self._partial_fit(*self._rows(X, y, not hasattr(self, "P_")))
+        return self
+
+    def _rows(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[sp.csr_matrix, Any]:
+        self._check_parameters()
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
+        )
+        return self._augmented(clean_rows(X)), np.asarray(y, dtype=np.float64)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return predictions, (rows,)."""
+        return self._predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Classifier(ClassifierMixin, FactorMachine):
+    """Classification into two classes."""
+
+    def _losses(self) -> tuple[str, ...]:
+        return loss_names(classes=True)
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Fit.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+        y : (rows,)
+            Two classes.
+
+        Raises
+        ------
+        InputError, FitError
+            As for regression, and if there are not two classes.
+        """
+        self._fit(*self._rows(X, y, None, True))
+        return self
+
+    @available_if(lambda self: self._steps())
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Any:
+        """Make one stochastic pass over these rows, from where the last call ended.
+
+        Parameters and errors are those of `fit`; `classes`, (2,), may be given at the first call.
+        """
+        first = not hasattr(self, "P_")
+        self._partial_fit(*self._rows(X, y, classes if first else self.classes_, first))
+        return self
+
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, reset: bool
+    ) -> tuple[sp.csr_matrix, Any]:
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind not in ("binary", "multiclass"):
+            raise InputError(f"Unknown label type: {kind}. y must hold two classes")
+        known = np.unique(np.asarray(y) if classes is None else classes)
+        if len(known) > 2:
+            raise InputError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
+        if len(known) < 2:
+            raise InputError("y must hold two classes, and has 1 class")
+        if not np.isin(y, known).all():
+            raise InputError(f"y holds classes other than {known.tolist()}")
+        self.classes_ = known
+        return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return scores, (rows,): above 0 for the second class."""
+        return self._predict(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def _logistic(self) -> bool:
+        if self.loss != "logistic":
+            raise InputError(f"probabilities need loss='logistic', not {self.loss!r}")
+        return True
+
+    @available_if(_logistic)
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each class, (rows, 2); for the logistic loss only."""
+        p = expit(self.decision_function(X))
+        return np.column_stack([1.0 - p, p])
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes, sparse rows."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+def clean_rows(X: Any) -> sp.csr_matrix:
+    """Return a canonical copy: no duplicates, no stored zeros, sorted."""
+    rows = sp.csr_matrix(X, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return rows

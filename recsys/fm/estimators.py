@@ -1,0 +1,278 @@
+"""Factorization machines of any order, the all-subsets model, polynomial networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from recsys.errors import InputError
+from recsys.fm._estimator import Classifier, Regressor
+from recsys.fm.interpretation import Interpretation
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
+from recsys.multilinear.symmetric import symmetric_polynomials
+from recsys.utils.docstrings import documented
+from recsys.utils.validation import check_choice, check_integer
+
+__all__ = [
+    "AllSubsetsClassifier", "AllSubsetsRegressor", "FactorizationMachineClassifier",
+    "FactorizationMachineRegressor", "PolynomialNetworkClassifier", "PolynomialNetworkRegressor",
+]  # fmt: skip
+
+LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
+
+
+class _FactorizationMachine(Interpretation):
+    degree: int
+    fit_lower: str | None
+    fit_linear: bool
+    n_components: int
+    P_: Any
+
+    def _orders(self) -> list[int]:
+        if self._shares():
+            return list(range(1, self.degree + 1))
+        return list(range(2, self.degree + 1)) if self.fit_lower == "explicit" else [self.degree]
+
+    def _shares(self) -> bool:
+        return self.fit_lower in ("simplex", "inhomogeneous")
+
+    def _check_parameters(self) -> None:
+        check_integer("degree", self.degree, 2, 20)
+        if self.fit_lower is not None:
+            check_choice("fit_lower", self.fit_lower, LOWER)
+        super()._check_parameters()  # type: ignore[misc]
+
+    def _dummies(self) -> int:
+        """Columns of ones that let degree − 1 … 2 (and 1) share P with the highest order."""
+        return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)
+
+    def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        if self._dummies() == 0:
+            return X
+        return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self._dummies()))], format="csr"))
+
+    def _forms(self) -> list[Form]:
+        if self._shares():
+            return [Form(MIXED, self.degree, 1)]
+        return [Form(ANOVA, order, 1) for order in self._orders()]
+
+    def _learns_theta(self) -> bool:
+        return self.fit_lower == "simplex"
+
+    def _table_of(self, order: int) -> tuple[Any, float]:
+        """Return the P that holds an order's interactions, (features, k), and the order's weight."""
+        check_is_fitted(self)
+        if order not in self._orders():
+            raise InputError(f"an interaction of this model has {self._orders()} distinct features")
+        if self._shares():
+            return self.P_[0][0], float(self.theta_[0, order - 1])  # type: ignore[attr-defined]
+        return self.P_[self._orders().index(order)][0], 1.0
+
+    def order_weights(self) -> NDArray[np.float64]:
+        """Return the weights of the orders of a shared P, (degree, components).
+
+        Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
+        what the columns of ones come to, e_(degree − t) of their entries in p_s.
+
+        Raises
+        ------
+        InputError
+            If no orders share a P.
+
+        Notes
+        -----
+        Source: Blondel et al. 2016, (18)–(20) and 5.2.
+        """
+        check_is_fitted(self)
+        m, ones = self.degree, self._dummies()
+        if self._shares():
+            return np.repeat(self.theta_[0, :m, None], self.n_components, axis=1)  # type: ignore[attr-defined]
+        if ones == 0:
+            raise InputError(
+                "order_weights needs orders that share a P: fit_lower='augment' or 'simplex'"
+            )
+        out = np.zeros((m, self.n_components))
+        out[m - 1] = 1.0
+        for s in range(self.n_components):
+            e = symmetric_polynomials(self.P_[0][0][-ones:, s], ones)
+            out[m - 1 - ones : m - 1, s] = e[::-1]
+        return out
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
+    """A factorization machine of any order for regression.
+
+    ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with a matrix of its own for each order ("explicit").
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        Highest order.
+    fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
+        Lower orders with matrices of their own; shared through columns of ones; all orders from one
+        matrix, weighted by a θ learned on the simplex, or by 1 each; or left out. The weights of the
+        columns of ones are shrunk by β like the rest of P: left free they would grow without end while
+        what they multiply shrinks to nothing, and the objective would have no minimum.
+
+    Notes
+    -----
+    Source: Blondel et al. 2016, (4) and 5.1; Atarashi et al. 2021 for the penalties.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = X[:, 0] - 2.0 * X[:, 1] * X[:, 2]
+    >>> model = FactorizationMachineRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
+    >>> model.top_interactions(1)[0][0]
+    (1, 2)
+    """
+
+    degree: int = 2
+    fit_lower: str | None = "explicit"
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
+    """A factorization machine of any order for two classes.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        Highest order.
+    fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
+        As for regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = X[:, 1] * X[:, 2] > 0
+    >>> model = FactorizationMachineClassifier(n_components=2, tol=1e-2).fit(X, y)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    degree: int = 2
+    fit_lower: str | None = "explicit"
+    loss: str = "logistic"
+
+
+class _Subsets:
+    def _forms(self) -> list[Form]:
+        return [Form(ALL_SUBSETS, 1, 1)]
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class AllSubsetsRegressor(_Subsets, Regressor):
+    """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_j (1 + p_js x_j).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1])
+    >>> model = AllSubsetsRegressor(n_components=1, beta=1e-5, tol=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
+    """
+
+    fit_linear: bool = False
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class AllSubsetsClassifier(_Subsets, Classifier):
+    """The all-subsets model for two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1]) > 1.0
+    >>> model = AllSubsetsClassifier(n_components=2, tol=1e-2).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    fit_linear: bool = False
+    loss: str = "logistic"
+
+
+class _Network:
+    degree: int
+
+    def _check_parameters(self) -> None:
+        check_integer("degree", self.degree, 2, 20)
+        super()._check_parameters()  # type: ignore[misc]
+
+    def _forms(self) -> list[Form]:
+        return [Form(PRODUCT, self.degree, self.degree)]
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class PolynomialNetworkRegressor(_Network, Regressor):
+    """A polynomial network for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, in its lifted form.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        Number of factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3])
+    >>> model = PolynomialNetworkRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
+    """
+
+    degree: int = 2
+    init_scale: float = 0.1
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class PolynomialNetworkClassifier(_Network, Classifier):
+    """A polynomial network for two classes.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        Number of factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3]) > 0
+    >>> model = PolynomialNetworkClassifier(n_components=2, tol=1e-2).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    degree: int = 2
+    loss: str = "logistic"
+    init_scale: float = 0.1

@@ -1,0 +1,186 @@
+"""What a fitted factorization machine says: interactions, what is used, a model of a wanted size."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from recsys.errors import FitError, InputError
+from recsys.fm.penalties import PENALTIES, penalties
+from recsys.utils.validation import check_integer
+
+BLOCK = 512
+
+
+class Sparsified(NamedTuple):
+    """How `sparsify` ended: the strength, the interactions used, and every pair of both it tried."""
+
+    gamma: float
+    n_interactions: int
+    trail: tuple[tuple[float, int], ...]
+
+
+class Interpretation:
+    """What a factorization machine says of its features; `_table_of` is the model's."""
+
+    P_: Any
+    gamma: float
+    penalty: str
+
+    def _table_of(self, order: int) -> tuple[Any, float]:
+        raise NotImplementedError
+
+    def interaction_weight(self, features: Sequence[int]) -> float:
+        """Return the weight of the product of these distinct features: Σ_s Π_j p_js.
+
+        Raises
+        ------
+        InputError
+            If the model has no term of that order.
+        """
+        chosen = [int(j) for j in features]
+        if len(set(chosen)) != len(chosen):
+            raise InputError(f"an interaction has distinct features, not {chosen}")
+        P, weight = self._table_of(len(chosen))
+        return weight * float(np.prod(P[chosen], axis=0).sum())
+
+    def top_interactions(
+        self, n: int = 10, names: Sequence[str] | None = None
+    ) -> list[tuple[tuple[Any, Any], float]]:
+        """Return the pairs of features with the largest weights in magnitude.
+
+        Parameters
+        ----------
+        n : int ≥ 1
+        names : sequence of str, optional
+            Names instead of numbers.
+
+        Raises
+        ------
+        InputError
+            If the model has no term of second order.
+        """
+        check_integer("n", n, 1)
+        P, weight = self._table_of(2)
+        used = np.flatnonzero((P != 0).any(axis=1))
+        best: list[tuple[float, int, int]] = []
+        for start in range(0, len(used), BLOCK):  # rows in blocks: never the whole matrix
+            block = used[start : start + BLOCK]
+            W = weight * (P[block] @ P[used].T)
+            W[used[None, :] <= block[:, None]] = 0.0
+            flat = np.argsort(-np.abs(W).ravel(), kind="stable")[:n]
+            a, b = np.unravel_index(flat, W.shape)
+            found = zip(W[a, b], block[a], used[b], strict=True)
+            best += [(float(w), int(i), int(j)) for w, i, j in found if w != 0]
+            best = sorted(best, key=lambda entry: (-abs(entry[0]), entry[1:]))[:n]
+        label = (lambda j: j) if names is None else (lambda j: names[j])
+        return [((label(i), label(j)), w) for w, i, j in best]
+
+    @property
+    def n_used_features_(self) -> int:
+        """Features with a non-zero row in some P."""
+        check_is_fitted(self)
+        return int(np.any([(P != 0).any(axis=(0, 2)) for P in self.P_], axis=0).sum())
+
+    @property
+    def n_used_interactions_(self) -> int:
+        """Pairs of features with a weight other than 0 in the term of second order."""
+        P, _ = self._table_of(2)
+        P = P[(P != 0).any(axis=1)]
+        count = 0
+        for start in range(0, len(P), BLOCK):
+            W = P[start : start + BLOCK] @ P.T
+            count += int(np.count_nonzero(np.triu(W, start + 1)))
+        return count
+
+    def _selects(self) -> bool:
+        if PENALTIES.get(self.penalty).vanishes:
+            names = [f"{penalty.name!r}" for penalty in penalties() if not penalty.vanishes]
+            raise InputError(
+                f"penalty {self.penalty!r} leaves no interaction out: use {', '.join(names[:-1])} or "
+                f"{names[-1]}"
+            )
+        return True
+
+    def _take_over(self, model: Any) -> None:
+        """Become a clone of this one that was fitted: its strength, and all that it learned."""
+        self.gamma = model.gamma
+        parameters = set(model.get_params())
+        for name, value in vars(model).items():
+            if name not in parameters:
+                setattr(self, name, value)
+
+    @available_if(_selects)
+    def sparsify(
+        self, X: ArrayLike, y: ArrayLike, n_interactions: int, low: float | None = None,
+        high: float | None = None, max_steps: int = 30,
+    ) -> Any:  # fmt: skip
+        """Refit with the penalty's strength found by bisection so that n interactions are left.
+
+        Parameters
+        ----------
+        X, y : as in fit
+        n_interactions : int ≥ 1
+        low, high : int, optional
+            The counts that will do; by default 1% below to 3.5% above, the range of the source.
+        max_steps : int ≥ 1
+
+        Returns
+        -------
+        self
+            Fitted, with the last `gamma`; `sparsified_` holds the strengths tried.
+
+        Raises
+        ------
+        InputError
+            If the penalty selects nothing (l2).
+        FitError
+            If no strength ends in the range; the nearest counts are named.
+
+        Notes
+        -----
+        Source: Atarashi et al. 2021, 8.3.
+        """
+        check_integer("n_interactions", n_interactions, 1)
+        check_integer("max_steps", max_steps, 1)
+        least = n_interactions * 0.99 if low is None else low
+        most = n_interactions * 1.035 if high is None else high
+        trail: list[tuple[float, int]] = []
+        under = over = None  # strengths that leave too many, and too few
+        gamma = self.gamma if self.gamma > 0 else 1e-6
+        for _ in range(max_steps):
+            model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", ConvergenceWarning)
+                model.fit(X, y)
+            count = model.n_used_interactions_
+            trail.append((gamma, count))
+            if least <= count <= most:
+                self._take_over(model)
+                self.sparsified_ = Sparsified(gamma, count, tuple(trail))
+                for warning in said:  # of the fit that is kept; those on the way do not matter
+                    warnings.warn(warning.message, stacklevel=2)
+                return self
+            if count > most:
+                under = gamma
+            else:
+                over = gamma
+            if under is None or over is None:
+                gamma = gamma * 10.0 if over is None else gamma / 10.0
+            elif over / under < 1.0 + 1e-7:
+                break
+            else:
+                gamma = float(np.sqrt(under * over))
+        near = sorted(trail, key=lambda entry: abs(entry[1] - n_interactions))[:2]
+        raise FitError(
+            f"no strength of penalty {self.penalty!r} leaves {least:g} to {most:g} pairs: nearest "
+            + ", ".join(f"gamma={g:.4g} leaves {c}" for g, c in near)
+        )

@@ -1,0 +1,42 @@
+"""The weights of the orders of a shared P, learned on the simplex (HOFM-shared-simplex)."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.fm.objective import Objective
+from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.forms import ANOVA, fill_components
+from recsys.multilinear.losses import slopes_of
+from recsys.optim.prox import project_simplex
+
+__all__ = ["order_parts", "theta_step"]
+
+STEPS = 20
+
+
+def theta_step(objective: Objective) -> float:
+    """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change."""
+    model = objective.model
+    P, theta = model.tables()[0][0], model.theta[0]
+    parts = order_parts(objective.X, P, len(theta))
+    n = len(objective.y)
+    bound = objective.loss.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
+    if bound <= 0.0:
+        return 0.0
+    before = theta.copy()
+    for _ in range(STEPS):
+        slopes = slopes_of(objective.loss.code, objective.pred, objective.y)
+        new = project_simplex(theta - parts.T @ slopes / n / bound)
+        objective.pred += parts @ (new - theta)
+        theta[:] = new
+    return float(np.abs(theta - before).sum())
+
+
+def order_parts(X: sp.csr_matrix, P: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """Return Σ_s A^t(p_s, x) for each row and t = 1…degree, (rows, degree)."""
+    tables = np.empty((X.shape[0], P.shape[1], degree))
+    fill_components(ANOVA, Compressed.of(X), P, tables)
+    return np.ascontiguousarray(tables.sum(axis=1))
