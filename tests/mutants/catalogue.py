@@ -2,14 +2,19 @@
 
 from tests.mutants.mutant import Mutant
 
-ORDERS = ("tests/evaluation/test_metrics.py::test_equals_the_mean_over_all_orders",)
+
+def orders(name):
+    """The enumeration of all orders of tied items, for one metric."""
+    return (f"tests/evaluation/test_metrics.py::test_equals_the_mean_over_all_orders[{name}]",)
+
+
 LISTS = ("tests/evaluation/test_metrics.py::test_list_metrics",)
-HALVES = ("tests/data/test_splits.py::test_half_profiles",)
+HALVES = ("tests/data/test_splits.py::test_half_profiles[-time]",)
 WHOLES = ("tests/data/test_splits.py::test_whole_profiles",)
 ENCODING = ("tests/data/test_encoding.py", "-k", "random or whole")
 KERNELS = ("tests/contract/test_references.py::test_kernels",)
 METRICS = ("tests/contract/test_references.py::test_metrics",)
-GRAM = ("tests/rankers/test_gram.py::test_equals_the_kernel_called_on_the_columns",)
+GRAM = ("tests/rankers/test_gram.py::test_equals_the_kernel_called_on_the_columns[mc]",)
 MACHINES = ("tests/kernel_machines/test_machines.py", "-k", "easymkl")
 PROX = ("tests/fm/test_solvers.py", "-k", "proximal_operators")
 FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
@@ -24,35 +29,35 @@ MUTANTS = [
         "evaluation/metrics/expectation.py",
         "ahead = before + 1.0 + (",
         "ahead = before + (",
-        ORDERS,
+        orders("map-full"),
     ),
     Mutant(
         "AP@k divided by k where there are fewer positives",
         "evaluation/metrics/ranking.py",
         "total / np.minimum(k, positives)",
         "total / k",
-        ORDERS,
+        orders("map"),
     ),
     Mutant(
         "the discount of nDCG begins one place early",
         "evaluation/metrics/expectation.py",
         "total += r / n / np.log2(place + 2.0)",
         "total += r / n / np.log2(place + 1.0000001)",
-        ORDERS,
+        orders("ndcg"),
     ),
     Mutant(
         "ties count as wins in AUC",
         "evaluation/metrics/expectation.py",
         "0.5 * (upto - below)",
         "1.0 * (upto - below)",
-        ORDERS,
+        orders("auc"),
     ),
     Mutant(
         "a group of ties is cut one place late",
         "evaluation/metrics/expectation.py",
         "inside = min(end, k) - start",
         "inside = min(end, k + 1) - start",
-        ORDERS,
+        orders("precision"),
     ),
     Mutant(
         "an item nobody has is as novel as one user's",
