@@ -8,6 +8,11 @@ def orders(name):
     return (f"tests/evaluation/test_metrics.py::test_equals_the_mean_over_all_orders[{name}]",)
 
 
+def ranker(name):
+    """A ranker against its slow twin."""
+    return (f"tests/contract/test_references.py::test_rankers[{name}]",)
+
+
 LISTS = ("tests/evaluation/test_metrics.py::test_list_metrics",)
 HALVES = ("tests/data/test_splits.py::test_half_profiles[-time]",)
 WHOLES = ("tests/data/test_splits.py::test_whole_profiles",)
@@ -205,5 +210,47 @@ MUTANTS = [
         "return s < t or (s == t and i > j)",
         "return s < t or (s == t and i < j)",
         TIES,
+    ),
+    Mutant(
+        "of a repeated pair the earliest row is kept",
+        "data/interactions.py",
+        "keep = np.sort(last)",
+        "keep = np.sort(np.unique(key, return_index=True)[1])",
+        ("tests/data/test_readers.py::test_duplicates_are_merged_by_the_latest_and_counted",),
+    ),
+    Mutant(
+        "MSDw's exponents are exchanged",
+        "rankers/msdw.py",
+        "(size ** (self.alpha - 1.0))",
+        "(size**-self.alpha)",
+        ranker("msdw"),
+    ),
+    Mutant(
+        "EASE is half as regular as asked",
+        "rankers/ease.py",
+        "np.diff(liked.tocsc().indptr) + self.regularization",
+        "np.diff(liked.tocsc().indptr) + 0.5 * self.regularization",
+        ranker("ease"),
+    ),
+    Mutant(
+        "a blend does not bring its parts to one scale",
+        "rankers/_standardised.py",
+        "weight * (scores[u, i] - mean) / deviation",
+        "weight * (scores[u, i] - mean)",
+        ranker("blend"),
+    ),
+    Mutant(
+        "a lower bound counts one failure too few",
+        "explain/association.py",
+        "betaincinv(hits, of - hits + 1, ",
+        "betaincinv(hits, of - hits + 1e-9, ",
+        ("tests/explain/test_counts.py::test_the_lower_bound_is_the_exact_one",),
+    ),
+    Mutant(
+        "the overlap of two items is not divided by their sizes",
+        "reranking/diversity.py",
+        "out = shared / np.outer(size, size)",
+        "out = shared / size.max() ** 2",
+        ("tests/reranking", "-k", "overlap"),
     ),
 ]
