@@ -63,7 +63,8 @@ def run(tests, folder, compiled):
         "NUMBA_DISABLE_JIT": "0" if compiled else "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / ".hypothesis"),
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile=first-failure", *tests]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1200, check=False
     )
