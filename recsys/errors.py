@@ -6,9 +6,11 @@ RecsysError
 │   ├── CapabilityError (NotImplementedError)   the ranker does not offer what was asked
 │   ├── ModelFileError              a ranker file is truncated, altered, too new or no ranker
 │   └── DatasetError                a dataset is unknown, absent or damaged
-├── NotFittedError (RuntimeError)   the ranker was asked before `fit`
+├── NotFittedError (scikit-learn's, RuntimeError)   the model was asked before `fit`
 └── FitError (RuntimeError)         fitting diverged or did not reach its tolerance
 """
+
+from typing import TYPE_CHECKING, Any
 
 
 class RecsysError(Exception):
@@ -35,8 +37,11 @@ class DatasetError(InputError):
     """A dataset is unknown, absent or damaged."""
 
 
-class NotFittedError(RecsysError, RuntimeError):
-    """A ranker was asked for something before it was fitted."""
+if TYPE_CHECKING:
+    from sklearn.exceptions import NotFittedError as _SklearnNotFittedError
+
+    class NotFittedError(RecsysError, _SklearnNotFittedError, RuntimeError):
+        """A model was asked for something before it was fitted; scikit-learn's own error, too."""
 
 
 class FitError(RecsysError, RuntimeError):
@@ -54,3 +59,18 @@ def counted(number: int, one: str, many: str | None = None) -> str:
         The plural; `one` with an s when not given.
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def __getattr__(name: str) -> Any:
+    """Make `NotFittedError` when it is first asked for: its base takes a second to import."""
+    if name != "NotFittedError":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sklearn.exceptions import NotFittedError as theirs
+
+    members = {
+        "__module__": __name__,
+        "__doc__": "A model was asked for something before it was fitted; scikit-learn's error, too.",
+    }
+    made = type(name, (RecsysError, theirs, RuntimeError), members)
+    globals()[name] = made
+    return made

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import typer
 
 from recsys.cli.terminal import say
-from recsys.errors import FitError, InputError, NotFittedError
+from recsys.errors import RecsysError
 
 
 def leave_on_signals() -> None:
@@ -57,7 +57,7 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-    except (InputError, NotFittedError, FitError) as error:
+    except RecsysError as error:
         code = _complain(str(error), 2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,15 +16,8 @@ from recsys.cli.options import Json, Threads, use_threads
 from recsys.data import Interactions, read_features, read_interactions
 from recsys.data.encoding import encode_table
 from recsys.errors import InputError
-from recsys.registry import check_parameters, did_you_mean
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer
-
-MODELS: dict[str, Any] = {
-    "low-rank-bilinear": models.LowRankBilinear, "bilinear": models.FactorizedBilinear,
-    "pairnet": models.PairNet, "pair-svm": models.PairSVM, "fm": models.PairFactorizationMachine,
-    "pair-dnn": models.PairDNN, "honfm": models.HONFM, "concat-dnn": models.ConcatDNN,
-}  # fmt: skip
 
 
 def links(
@@ -48,7 +41,7 @@ def links(
     """Compare link predictors on held-out pairs, or on pairs of held-out objects."""
     use_threads(threads)
     check_integer("--seed", seed, 0, 2**31 - 1)
-    chosen = [(text, *_model(text)) for text in model or ["bilinear", "pairnet:degree=3", "pair-svm"]]
+    chosen = [(text, _model(text)) for text in model or ["bilinear", "pairnet:degree=3", "pair-svm"]]
     A, ids = _objects(left, left_id)
     B, others = (None, ids) if right is None else _objects(right, right_id)
     found = read_interactions(pairs, user_col=left_col, item_col=right_col)
@@ -64,8 +57,8 @@ def links(
     cut = models.split_objects if cold else models.split_pairs
     split = cut(ends, *sizes, test_size=test_size, ratio=ratio, seed=seed)
     rows = []
-    for text, kind, params in chosen:
-        fitted = kind(**params).fit(A, B, split.train, split.train_labels)
+    for text, predictor in chosen:
+        fitted = predictor.fit(A, B, split.train, split.train_labels)
         figures = models.link_metrics(split.test_labels, fitted.decision_function(A, B, split.test))
         rows.append((text, *figures))
     if json is not None:
@@ -84,15 +77,9 @@ def links(
         terminal.table(title, ("model", "auc", "accuracy", "precision", "recall"), cells)
 
 
-def _model(text: str) -> tuple[Any, dict[str, Any]]:
+def _model(text: str) -> models.LinkPredictor:
     name, params = parse_spec(text)
-    if name not in MODELS:
-        raise InputError(f"unknown link predictor {name!r}: {did_you_mean(name, MODELS)}")
-    kind = MODELS[name]
-    check_parameters(f"link predictor {name!r}", params, kind().get_params())
-    made = kind(**params)
-    made._check_parameters()
-    return kind, params
+    return models.make_link_predictor(name, **params)
 
 
 def _objects(path: Path, id_col: str | None) -> tuple[sp.csr_matrix, NDArray[np.object_]]:

@@ -1,7 +1,7 @@
 """Factorization machines and their relatives as scikit-learn estimators."""
 
-from recsys.fm.encode import PairEncoder
-from recsys.fm.models import (
+from recsys.fm.encoder import PairEncoder
+from recsys.fm.estimators import (
     AllSubsetsClassifier,
     AllSubsetsRegressor,
     FactorizationMachineClassifier,
@@ -10,7 +10,7 @@ from recsys.fm.models import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.quadratic import SparseLowRankQuadratic
-from recsys.fm.recovery import planted_interactions, recovery
+from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
 
 __all__ = [
     "AllSubsetsClassifier",
@@ -18,8 +18,10 @@ __all__ = [
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
     "PairEncoder",
+    "PlantedInteractions",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
+    "Recovery",
     "SparseLowRankQuadratic",
     "planted_interactions",
     "recovery",

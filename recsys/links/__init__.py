@@ -1,5 +1,7 @@
 """Link predictors over two feature matrices and index pairs."""
 
+from recsys.links.base import LINKS, LinkPredictor, make_link_predictor
+from recsys.links.metrics import LinkMetrics, link_metrics
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
 from recsys.links.pairwise import (
     FactorizedBilinear,
@@ -8,9 +10,7 @@ from recsys.links.pairwise import (
     PairNet,
 )
 from recsys.links.sampling import (
-    LinkMetrics,
     LinkSplit,
-    link_metrics,
     sample_negatives,
     split_objects,
     split_pairs,
@@ -19,9 +19,11 @@ from recsys.links.svm import PairSVM
 
 __all__ = [
     "HONFM",
+    "LINKS",
     "ConcatDNN",
     "FactorizedBilinear",
     "LinkMetrics",
+    "LinkPredictor",
     "LinkSplit",
     "LowRankBilinear",
     "PairDNN",
@@ -29,6 +31,7 @@ __all__ = [
     "PairNet",
     "PairSVM",
     "link_metrics",
+    "make_link_predictor",
     "sample_negatives",
     "split_objects",
     "split_pairs",

@@ -11,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from recsys.errors import InputError
+from recsys.errors import InputError, NotFittedError
+from recsys.registry import Registry, check_parameters
+
+__all__ = ["LINKS", "LinkPredictor", "Task", "check_symmetric", "check_task", "make_link_predictor"]
 
 Array = NDArray[np.float64]
 
@@ -37,7 +40,14 @@ class LinkPredictor(BaseEstimator):
     Attributes
     ----------
     classes_ : (2,)
+        The second is the link.
+    n_features_ : (int, int)
+        Features of A and of B.
     """
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn whether there was a fit."""
+        return hasattr(self, "n_features_")
 
     def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Any:
         """Fit.
@@ -73,11 +83,13 @@ class LinkPredictor(BaseEstimator):
 
         Raises
         ------
+        NotFittedError
+            Before fit.
         InputError
-            Before fit, for another number of features, or for pairs that point nowhere.
+            For another number of features, or for pairs that point nowhere.
         """
-        if not hasattr(self, "n_features_"):
-            raise InputError(f"{type(self).__name__} is not fitted yet: call fit first")
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
         A, B, left, right = check_task(A, B, pairs)
         if (A.shape[1], B.shape[1]) != self.n_features_:
             raise InputError(
@@ -100,6 +112,15 @@ class LinkPredictor(BaseEstimator):
         """Return the accuracy."""
         return float(np.mean(self.predict(A, B, pairs) == np.asarray(y)))
 
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range, which `fit` does, too.
+
+        Raises
+        ------
+        InputError
+        """
+        self._check_parameters()
+
     def _check_parameters(self) -> None:
         raise NotImplementedError
 
@@ -110,6 +131,40 @@ class LinkPredictor(BaseEstimator):
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Array:
         raise NotImplementedError
+
+
+LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")
+
+
+def make_link_predictor(name: str, **params: Any) -> LinkPredictor:
+    """Return the link predictor of a name, not fitted.
+
+    Parameters
+    ----------
+    name : str
+        One of `LINKS.names()`.
+    **params
+        Its parameters.
+
+    Raises
+    ------
+    InputError
+        For an unknown name or parameter, with the nearest known one, or a value out of range.
+
+    Examples
+    --------
+    >>> make_link_predictor("pairnet", degree=3)
+    PairNet(degree=3)
+    >>> make_link_predictor("pairnet", degre=3)
+    Traceback (most recent call last):
+        ...
+    recsys.errors.InputError: link predictor 'pairnet' has no parameter 'degre': did you mean 'degree'?
+    """
+    kind = LINKS.get(name)
+    check_parameters(f"link predictor {name!r}", params, kind().get_params())
+    made = kind(**params)
+    made.check_parameters()
+    return made
 
 
 def check_task(

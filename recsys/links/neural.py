@@ -1,4 +1,4 @@
-"""Deep link predictors on PyTorch: PairDNN, HONFM and plain concatenation."""
+"""Neural link predictors on PyTorch: PairDNN, HONFM and plain concatenation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.links.base import Array, LinkPredictor, Task
+from recsys.links.base import LINKS, Array, LinkPredictor, Task
+from recsys.multilinear import newton_identities
+from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["HONFM", "ConcatDNN", "PairDNN"]
@@ -21,12 +23,14 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise InputError("the deep link predictors need PyTorch: pip install 'recsys[deep]'") from error
+        raise InputError(
+            "the neural link predictors need PyTorch: pip install 'recsys[deep]'"
+        ) from error
     return torch
 
 
 @dataclass(eq=False, repr=False)
-class _Deep(LinkPredictor):
+class _Network(LinkPredictor):
     """A network on top of an interaction layer, trained by Adam on the logistic loss.
 
     Parameters
@@ -169,19 +173,11 @@ def _orders(x: list[Any], P: Any, up_to: int) -> list[Any]:
     """Return A^1…A^up_to, (pairs, k) each, from power sums by Newton's identities."""
     torch = _torch()
     sums = [torch.sparse.mm(x[r], P ** (r + 1)) for r in range(up_to)]
-    return _newton(sums)
-
-
-def _newton(sums: list[Any]) -> list[Any]:
-    orders = [1.0]
-    for t in range(1, len(sums) + 1):
-        terms = [(-1) ** (r - 1) * orders[t - r] * sums[r - 1] for r in range(1, t + 1)]
-        orders.append(sum(terms) / t)
-    return orders[1:]
+    return newton_identities(sums)
 
 
 @dataclass(eq=False, repr=False)
-class _Interactions(_Deep):
+class _Interactions(_Network):
     """What the networks on interactions of order 2 to `degree` share: one pair of tables an order."""
 
     degree: int = 2
@@ -194,6 +190,8 @@ class _Interactions(_Deep):
         return [(d, self.n_components) for _ in range(2, self.degree + 1) for d in (d1, d2)]
 
 
+@LINKS.add("pair-dnn")
+@documented
 @dataclass(eq=False, repr=False)
 class PairDNN(_Interactions):
     """A network on the layer z_s = Σ_t P^t((u_s, v_s), (a, b)), t = 2…degree (HOPairDNN above 2).
@@ -204,7 +202,20 @@ class PairDNN(_Interactions):
     ----------
     degree : int in 2…4
 
-    The other parameters are those of `recsys.links.neural._Deep`. Source: Atarashi's thesis, 3.3.7.
+    Notes
+    -----
+    Source: Atarashi's thesis, 3.3.7.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = PairDNN(n_components=8, hidden=16, layers=1, epochs=20).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.6
+    True
     """
 
     def _symmetrises(self) -> bool:
@@ -222,6 +233,8 @@ class PairDNN(_Interactions):
         return total
 
 
+@LINKS.add("honfm")
+@documented
 @dataclass(eq=False, repr=False)
 class HONFM(_Interactions):
     """A network on the layer z_s = Σ_t A^t(p_s, a⊕b), t = 2…degree: the higher-order neural FM.
@@ -230,7 +243,20 @@ class HONFM(_Interactions):
     ----------
     degree : int in 2…4
 
-    The other parameters are those of `recsys.links.neural._Deep`. Source: Atarashi's thesis, 3.4.3.
+    Notes
+    -----
+    Source: Atarashi's thesis, 3.4.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = HONFM(n_components=8, hidden=16, layers=1, epochs=20).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.6
+    True
     """
 
     def _powers(self) -> int:
@@ -245,15 +271,31 @@ class HONFM(_Interactions):
                 torch.sparse.mm(a[r], P ** (r + 1)) + torch.sparse.mm(b[r], Q ** (r + 1))
                 for r in range(order)
             ]
-            total = total + _newton(sums)[-1]
+            total = total + newton_identities(sums)[-1]
         return total
 
 
+@LINKS.add("concat-dnn")
+@documented
 @dataclass(eq=False, repr=False)
-class ConcatDNN(_Deep):
+class ConcatDNN(_Network):
     """A network on the concatenated features of both ends, with no interactions given.
 
-    Parameters are those of `recsys.links.neural._Deep`; `n_components` is the first layer's width.
+    Parameters
+    ----------
+    n_components : int ≥ 1
+        Width of the first layer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = ConcatDNN(n_components=8, hidden=16, layers=1, epochs=20).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.6
+    True
     """
 
     n_components: int = 256

@@ -1,4 +1,4 @@
-"""Bilinear and higher-order pairwise networks, by coordinate descent on the objects of each side."""
+"""Bilinear models and higher-order pairwise networks, by coordinate descent on each side's objects."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
-from recsys.fm import _cd
-from recsys.fm._losses import CURVATURE, LOSSES, mean_loss
-from recsys.fm._relational import Pairs, PairTerm, epoch, make_pairs, predict_pairs
-from recsys.links.base import Array, LinkPredictor, Task, check_symmetric
+from recsys.fm.penalties.chain import L2
+from recsys.fm.solvers.descent import Shrinkage
+from recsys.fm.solvers.relational import pair_epoch
+from recsys.links.base import LINKS, Array, LinkPredictor, Task, check_symmetric
+from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.linear import bias_step, linear_epoch
+from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
+from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, predict_pairs
+from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
@@ -33,6 +38,7 @@ class _Factorized(LinkPredictor):
     n_components : int ≥ 1
         Rank k of each term.
     loss : "logistic", "squared_hinge" or "squared"
+        Of scores against labels of −1 and 1.
     beta : float ≥ 0
         Of β/2·(‖U‖² + ‖V‖²), times |λ_s| where there is a λ (3.19).
     fit_intercept : bool
@@ -72,7 +78,7 @@ class _Factorized(LinkPredictor):
         return one_kind
 
     def _check_parameters(self) -> None:
-        check_choice("loss", self.loss, ("logistic", "squared_hinge", "squared"))
+        check_choice("loss", self.loss, loss_names(classes=True, pairwise=False))
         for name in ("n_components", "max_iter"):
             check_integer(name, getattr(self, name), 1)
         check_integer("num_threads", self.num_threads, 0)
@@ -95,30 +101,30 @@ class _Factorized(LinkPredictor):
             scale = self.init_scale if len(c) > 2 else 0.0
             U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (task.A, task.B))
             self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
-        loss, curvature = LOSSES[self.loss], float(CURVATURE[LOSSES[self.loss]])
+        loss = LOSSES.get(self.loss)
+        shrinkage = Shrinkage(float(self.beta), L2, 0.0)
         self.intercept_ = 0.0
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
         pred = self._forward(pairs, task, shared)
-        last = self._objective(loss, pred, y)
+        last = self._objective(loss.code, pred, y)
         self.history_.append({"objective": last, "seconds": 0.0})
         for step in range(1, self.max_iter + 1):
+            target = Target(y, pred, loss.code, loss.curvature)
             if self.fit_intercept:
-                self.intercept_ = float(_cd.bias_step(y, pred, self.intercept_, loss, curvature))
+                self.intercept_ = float(bias_step(target, self.intercept_))
             if columns is not None:
-                layout = (columns.indptr, columns.indices, columns.data)
-                order = np.arange(len(self.shared_))
-                _cd.linear_epoch(
-                    order, *layout, y, pred, self.shared_, loss, curvature, float(self.beta)
-                )
-            for term in self.terms_:
-                epoch(
-                    pairs, term, y, pred, loss, curvature, float(self.beta), 0, 0.0,
-                    fit_weights=self._has_weights(term), threads=self.num_threads or None,
+                linear_epoch(
+                    np.arange(len(self.shared_)), Compressed.of(columns), target, self.shared_,
+                    float(self.beta),
                 )  # fmt: skip
+            for term in self.terms_:
+                pair_epoch(
+                    pairs, term, target, shrinkage, self._has_weights(term), self.num_threads or None
+                )
             if step % REFRESH == 0:
                 pred = self._forward(pairs, task, shared)
-            objective = self._objective(loss, pred, y)
+            objective = self._objective(loss.code, pred, y)
             if not np.isfinite(objective):
                 raise FitError(
                     f"the objective is {objective} after {step} epochs: scale the features, "
@@ -159,6 +165,8 @@ class _Factorized(LinkPredictor):
         )
 
 
+@LINKS.add("pairnet")
+@documented
 @dataclass(eq=False, repr=False)
 class PairNet(_Factorized):
     """Feature interactions across two objects, of order 2 to `degree` (HOPairNet above 2).
@@ -174,11 +182,20 @@ class PairNet(_Factorized):
     similarity : bool
         Add ρ⟨a, b⟩ + Σ_j r_j a_j b_j, for ends with the same features: what a low-rank UVᵀ cannot say.
 
-    The other parameters and the attributes are those of `recsys.links.pairwise._Factorized`.
-
     Notes
     -----
     Source: Atarashi's thesis, (3.10), (3.19), 3.3.4, (3.22).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = PairNet(n_components=3, max_iter=30).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.9
+    True
     """
 
     degree: int = 2
@@ -221,23 +238,50 @@ class PairNet(_Factorized):
         return out
 
 
+@LINKS.add("bilinear")
+@documented
 @dataclass(eq=False, repr=False)
 class FactorizedBilinear(_Factorized):
     """The factorized bilinear model ŷ = b + aᵀUVᵀb for classes: the PairNet of order 2 (Lemma 3.2).
 
-    Parameters and attributes are those of `recsys.links.pairwise._Factorized`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = FactorizedBilinear(n_components=3, max_iter=30).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.9
+    True
     """
 
     def _coefficients(self) -> list[list[float]]:
         return [[0.0, 1.0, 0.0]]
 
 
+@LINKS.add("low-rank-bilinear")
+@documented
 @dataclass(eq=False, repr=False)
 class LowRankBilinear(FactorizedBilinear):
-    """Low-rank bilinear regression: the same model under the squared loss (Blondel et al. 2016, 6.1).
+    """The factorized bilinear model as a classifier under the squared loss, of labels −1 and 1.
 
-    Never symmetrised, as there. Parameters and attributes are those of
-    `recsys.links.pairwise._Factorized`.
+    Never symmetrised, not even where both ends are of one kind.
+
+    Notes
+    -----
+    Source: Blondel et al. 2016, 6.1, "low-rank bilinear regression" on the labels of links.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = LowRankBilinear(n_components=3, max_iter=30).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.8
+    True
     """
 
     loss: str = "squared"
@@ -246,6 +290,8 @@ class LowRankBilinear(FactorizedBilinear):
         return False
 
 
+@LINKS.add("fm")
+@documented
 @dataclass(eq=False, repr=False)
 class PairFactorizationMachine(_Factorized):
     """A factorization machine of any order on the concatenated features of both ends.
@@ -262,11 +308,20 @@ class PairFactorizationMachine(_Factorized):
     symmetric : bool, optional
         Predict the mean of both directions; by default ends are told apart, as in the source.
 
-    The other parameters and the attributes are those of `recsys.links.pairwise._Factorized`.
-
     Notes
     -----
     Source: Blondel et al. 2016, (4) and 6.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = PairFactorizationMachine(n_components=3, max_iter=30).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.9
+    True
     """
 
     degree: int = 2

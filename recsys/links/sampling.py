@@ -1,4 +1,4 @@
-"""Negative pairs, splits over pairs and over objects, and the figures of merit of links."""
+"""Negative pairs, and splits over pairs and over objects."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import roc_auc_score
 
 from recsys.errors import InputError
 from recsys.utils.validation import check_real
 
 __all__ = [
     "LinkSplit",
-    "LinkMetrics",
-    "link_metrics",
     "sample_negatives",
     "split_objects",
     "split_pairs",
@@ -24,21 +21,19 @@ Index = NDArray[np.int64]
 
 
 class LinkSplit(NamedTuple):
-    """Pairs and labels (1 a link, 0 none) to train and to test on."""
+    """Pairs and labels (1 a link, 0 none) to train and to test on.
+
+    Examples
+    --------
+    >>> split = split_pairs([[0, 1], [1, 2], [0, 3], [2, 3]], n_left=4, n_right=5)
+    >>> split.train.shape, split.train_labels.tolist()
+    ((4, 2), [1, 1, 0, 0])
+    """
 
     train: Index
     train_labels: NDArray[np.int8]
     test: Index
     test_labels: NDArray[np.int8]
-
-
-class LinkMetrics(NamedTuple):
-    """AUC, and at the threshold 0 accuracy, precision and recall (NaN where nothing is predicted)."""
-
-    auc: float
-    accuracy: float
-    precision: float
-    recall: float
 
 
 def sample_negatives(
@@ -170,22 +165,3 @@ def _labelled(up: Index, down: Index) -> tuple[Index, NDArray[np.int8]]:
     labels = np.zeros(len(up) + len(down), dtype=np.int8)
     labels[: len(up)] = 1
     return np.concatenate([up, down]).astype(np.int64), labels
-
-
-def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
-    """Return AUC, accuracy, precision and recall of scores against labels of 1 (a link) and 0.
-
-    Raises
-    ------
-    InputError
-        If there are not both labels.
-    """
-    truth, given = np.asarray(labels) > 0, np.asarray(scores, dtype=np.float64)
-    if truth.all() or not truth.any():
-        raise InputError("labels must hold both links and pairs without one")
-    said = given > 0
-    hits = int((said & truth).sum())
-    return LinkMetrics(
-        float(roc_auc_score(truth, given)), float((said == truth).mean()),
-        hits / said.sum() if said.any() else float("nan"), hits / truth.sum(),
-    )  # fmt: skip

@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
-from recsys.links.base import Array, LinkPredictor, Task, check_symmetric
+from recsys.links.base import LINKS, Array, LinkPredictor, Task, check_symmetric
+from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]
 
 
+@LINKS.add("pair-svm")
+@documented
 @dataclass(eq=False, repr=False)
 class PairSVM(LinkPredictor):
     """A squared-hinge SVM with the pairwise kernel ⟨a, a'⟩⟨b, b'⟩ (3.2).
@@ -45,6 +48,17 @@ class PairSVM(LinkPredictor):
     -----
     Newton steps on the active pairs (Chapelle 2007); each is a linear system solved by conjugate
     gradients. Source: Atarashi's thesis, 3.4.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> A, B = rng.normal(size=(30, 4)), rng.normal(size=(20, 3))
+    >>> pairs = np.column_stack([rng.integers(0, 30, 400), rng.integers(0, 20, 400)])
+    >>> y = A[pairs[:, 0], 0] * B[pairs[:, 1], 1] > 0
+    >>> model = PairSVM(C=1.0).fit(A, B, pairs[:300], y[:300])
+    >>> model.score(A, B, pairs[300:], y[300:]) > 0.9
+    True
     """
 
     C: float = 1.0

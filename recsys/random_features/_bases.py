@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
-from recsys.fm._threads import threads_for
+from recsys.utils.threads import threads_for
 
 DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
 
@@ -81,17 +81,6 @@ def sparse_map(X: sp.csr_matrix, bases: sp.csr_matrix, degree: int, scale: float
     out = sp.csr_matrix((data, indices, indptr), (X.shape[0], bases.shape[1]))
     out.eliminate_zeros()
     return out
-
-
-def newton(power_sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the elementary symmetric polynomial of the highest order from power sums 1…m, (m, …)."""
-    e = [np.ones_like(power_sums[0])]
-    for m in range(1, len(power_sums) + 1):
-        total = np.zeros_like(power_sums[0])
-        for t in range(1, m + 1):
-            total += (-1.0) ** (t - 1) * e[m - t] * power_sums[t - 1]
-        e.append(total / m)
-    return e[-1]
 
 
 # ---- kernels

@@ -17,7 +17,8 @@ from sklearn.kernel_approximation import PolynomialCountSketch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from recsys.errors import InputError
-from recsys.random_features._bases import DISTRIBUTIONS, dense_map, draw, draw_sparse, newton, sparse_map
+from recsys.multilinear import newton_identities
+from recsys.random_features._bases import DISTRIBUTIONS, dense_map, draw, draw_sparse, sparse_map
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -206,7 +207,7 @@ class SignedCirculantMap(_Map):
                 for t, spectrum in enumerate(spectra, 1)
             ]
             width = min(d, self.n_components - b * d)
-            out[:, b * d : b * d + width] = (newton(np.array(sums)) * sign**self.degree)[:, :width]
+            out[:, b * d : b * d + width] = (newton_identities(sums)[-1] * sign**self.degree)[:, :width]
         out /= np.sqrt(self.n_components)
 
 

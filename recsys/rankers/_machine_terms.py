@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.fm import FactorizationMachineClassifier
-from recsys.fm._relational import PairTerm
 from recsys.links import PairFactorizationMachine
+from recsys.multilinear import PairTerm
 from recsys.rankers._history import Factors
 from recsys.rankers._pair_terms import PairTermRanker
 from recsys.utils.validation import check_choice

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.fm._relational import PairTerm, object_tables
+from recsys.multilinear import PairTerm, object_tables
 from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers.base import expect
 

@@ -18,14 +18,19 @@ from recsys.fm import (
     PairEncoder,
     PolynomialNetworkRegressor,
     SparseLowRankQuadratic,
-    _relational,
-    _threads,
     planted_interactions,
     recovery,
 )
-from recsys.fm._base import SOLVERS
-from recsys.fm._cd import visiting_order
-from recsys.fm._losses import symmetric_polynomials, with_size, without
+from recsys.fm import objective as fm_objective
+from recsys.fm.penalties import l1, ti
+from recsys.fm.solvers import block, solver_names
+from recsys.fm.solvers.descent import visiting_order
+from recsys.fm.solvers.relational import runs_of
+from recsys.fm.solvers.stochastic import Stochastic
+from recsys.multilinear import pair_gradients
+from recsys.multilinear import pairs as pair_tables
+from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
+from recsys.utils import threads
 from tests.fm.test_fm import task
 from tests.fm.test_solvers import paired
 from tests.reference import fm as reference
@@ -105,12 +110,10 @@ def test_stochastic_solvers_select_what_the_exact_ones_select(penalty, exact, so
 @given(st.lists(st.floats(-3, 3), min_size=1, max_size=9), st.floats(0.01, 2), st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 def test_the_step_of_a_whole_column_is_the_minimum_in_the_metric_of_the_steps(values, strength, seed):
-    from recsys.fm._rows import _take
-
     z = np.array(values)
     steps = np.random.default_rng(seed).uniform(0.05, 2.0, len(z))
     sizes = np.abs(z)
-    _take(sizes, steps * strength, True)
+    ti.prox_sizes(sizes, steps * strength)
     # ½‖p‖₁² is taken whole, and the −½‖p‖² that makes it Ω_TI is a gradient at z
     ahead = np.abs(z) * (1.0 + steps * strength)
 
@@ -122,7 +125,7 @@ def test_the_step_of_a_whole_column_is_the_minimum_in_the_metric_of_the_steps(va
         for _ in range(10):
             assert value(sizes) <= value(sizes + scale * rng.normal(size=len(z))) + 1e-12
     plain = np.abs(z)
-    _take(plain, steps * strength, False)
+    l1.prox_sizes(plain, steps * strength)
     np.testing.assert_allclose(plain, np.maximum(np.abs(z) - steps * strength, 0.0))
 
 
@@ -149,7 +152,7 @@ def many_pairs(seed=0, n=3000):
 def test_relational_steps_are_those_of_coordinate_descent_with_rare_columns(degree, penalty):
     X, y = many_pairs()
     order = visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0])
-    runs = _relational.runs_of(order, 303)
+    runs = runs_of(order, 303)
     assert [side for side, _ in runs] == [1, 0, 1]
     kw = {"degree": degree, "penalty": penalty, "gamma": 1e-4, "n_components": 3, "init_scale": 0.3}
     slow, fast, two = (
@@ -214,10 +217,8 @@ def test_block_descent_does_not_stop_at_nonsense():
 
 
 def test_an_end_above_a_model_of_zeros_is_not_called_a_success(monkeypatch):
-    from recsys.fm import _block
-
     X, y = task(1)
-    monkeypatch.setattr(_block, "block_epoch", lambda *_: 0.0)  # a descent that never moves
+    monkeypatch.setattr(block, "block_epoch", lambda *_: 0.0)  # a descent that never moves
     with pytest.warns(ConvergenceWarning, match=r"stalled at an objective of .* a model of zeros has"):
         model = FactorizationMachineRegressor(
             solver="block", fit_linear=False, fit_intercept=False, init_scale=3.0
@@ -327,8 +328,6 @@ def test_the_defaults_beat_a_linear_model_on_movielens(ratings, kw):
 
 
 def test_partial_fit_does_not_draw_the_same_rows_for_ever(monkeypatch):
-    from recsys.fm._solvers import Stochastic
-
     drawn = []
     walk = Stochastic._walk
 
@@ -496,14 +495,12 @@ def test_weights_of_the_orders_of_a_shared_table(lower, fit_linear):
 
 
 @CUT_SHORT
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", solver_names())
 def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
-    from recsys.fm import _problem
-
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")
 
-    for module in (_problem, _relational):
+    for module in (fm_objective, pair_gradients, pair_tables):
         monkeypatch.setattr(module, "parallel", refuse)
     X, y = paired(0, n=60)
     model = FactorizationMachineRegressor(solver=solver, max_iter=2, learning_rate=0.01, batch_size=8)
@@ -511,14 +508,14 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
 
 
 @CUT_SHORT
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", solver_names())
 @pytest.mark.parametrize("degree", [2, 3])
 def test_the_number_of_threads_and_the_serial_path_change_no_bit(solver, degree, monkeypatch):
     X, y = many_pairs()
     kw = {"solver": solver, "degree": degree, "max_iter": 3, "n_components": 2, "learning_rate": 0.01}
     kw |= {"batch_size": 500, "tol": 0.0}
     alone = FactorizationMachineRegressor(num_threads=1, **kw).fit(X, y)
-    monkeypatch.setattr(_threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "WORTH", 0)
     two = FactorizationMachineRegressor(num_threads=2, **kw).fit(X, y)
     for a, b in zip(alone.P_, two.P_, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -13,10 +13,13 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
-    _cd,
-)  # fmt: skip
-from recsys.fm._block import fill_tables
-from recsys.fm._losses import LOSSES, loss_slope, loss_value
+)
+from recsys.fm.penalties.l2 import L2
+from recsys.fm.solvers.coordinate import coordinate_epoch
+from recsys.fm.solvers.descent import Shrinkage
+from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.forms import ANOVA, fill_components, slope
+from recsys.multilinear.losses import LOSSES, loss_slope, loss_value
 from tests.reference import fm as reference
 
 # Most fits here are cut short on purpose.
@@ -62,7 +65,7 @@ def test_tables_and_slopes_are_those_of_the_definition(seed, degree):
     P = rng.normal(size=(6, 2))
     rows = sp.csr_matrix(X)
     out = np.empty((4, 2, degree))
-    fill_tables(0, rows.indptr, rows.indices, rows.data, P, out)
+    fill_components(ANOVA, Compressed.of(rows), P, out)
     for i in range(4):
         for s in range(2):
             for t in range(1, degree + 1):
@@ -74,19 +77,26 @@ def test_tables_and_slopes_are_those_of_the_definition(seed, degree):
             up[j] += 1e-6
             down[j] -= 1e-6
             numeric = (reference.anova(up, X[i], degree) - reference.anova(down, X[i], degree)) / 2e-6
-            short = _cd.slope(0, out[:, 0, : degree - 1].copy(), i, X[i, j], P[j, 0], 0, np.empty(0))
+            short = slope(ANOVA, out[:, 0, : degree - 1].copy(), i, X[i, j], P[j, 0], 0, np.empty(0))
             assert short == pytest.approx(numeric, abs=1e-5)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", LOSSES.names())
 def test_losses_and_their_slopes(loss):
+    code, curvature = LOSSES.get(loss).code, LOSSES.get(loss).curvature
     for p in np.linspace(-3, 3, 13):
         for y in (-1.0, 1.0):
-            numeric = (
-                loss_value(LOSSES[loss], p + 1e-6, y) - loss_value(LOSSES[loss], p - 1e-6, y)
-            ) / 2e-6
-            assert loss_slope(LOSSES[loss], p, y) == pytest.approx(numeric, abs=1e-5)
-    assert np.isfinite(loss_value(1, -1e4, 1.0)) and loss_slope(1, -1e4, 1.0) == pytest.approx(-1)
+            numeric = (loss_value(code, p + 1e-6, y) - loss_value(code, p - 1e-6, y)) / 2e-6
+            assert loss_slope(code, p, y) == pytest.approx(numeric, abs=1e-5)
+            bent = (loss_slope(code, p + 1e-6, y) - loss_slope(code, p - 1e-6, y)) / 2e-6
+            assert bent <= curvature + 1e-6
+    code = LOSSES.get("logistic").code
+    assert np.isfinite(loss_value(code, -1e4, 1.0)) and loss_slope(code, -1e4, 1.0) == pytest.approx(-1)
+
+
+def test_a_code_without_a_branch_is_no_loss():
+    unknown = 1 + max(LOSSES.get(name).code for name in LOSSES.names())
+    assert np.isnan(loss_value(unknown, 0.5, 1.0)) and np.isnan(loss_slope(unknown, 0.5, 1.0))
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])
@@ -159,8 +169,10 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
     before = P[0].copy()
     only = cols.indptr.copy()
     only[2:] = only[1]  # the first feature's column, and empty ones
-    _cd.coordinate_epoch(
-        0, rows.indptr, rows.indices, rows.data, np.arange(7), only, cols.indices, cols.data, y, pred, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), 0, 1.0, 0.1, 0, 0.0, 2,
+    squared = LOSSES.get("squared")
+    target = Target(y, pred, squared.code, squared.curvature)
+    coordinate_epoch(
+        ANOVA, Compressed.of(rows), np.arange(7), Compressed(only, cols.indices, cols.data), target, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), Shrinkage(0.1, L2.code, 0.0), 2,
     )  # fmt: skip
     best_value = P[0, 0, 0]
 

@@ -11,11 +11,13 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PolynomialNetworkRegressor,
 )
-from recsys.fm._base import SOLVERS
-from recsys.fm._losses import LOSSES, symmetric_polynomials, with_size, without
-from recsys.fm._problem import Model, Problem, Shape, omega
-from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
-from recsys.fm._split import split_rows
+from recsys.fm.objective import Model, Objective, Regularization
+from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.solvers import SOLVERS, refusal, solver_names
+from recsys.fm.solvers.row_pairs import split_rows
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
+from recsys.multilinear.losses import LOSSES, loss_names
+from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.optim.prox import prox_l21, prox_squared_l1, prox_squared_l21
 from tests.fm.test_fm import task
 from tests.reference import fm as reference
@@ -24,8 +26,8 @@ from tests.reference import fm as reference
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 SHAPES = [
-    [Shape(ANOVA, 2, 1)], [Shape(ANOVA, 2, 1), Shape(ANOVA, 3, 1)], [Shape(ANOVA, 5, 1)], [Shape(MIXED, 3, 1)],
-    [Shape(ALL_SUBSETS, 1, 1)], [Shape(PRODUCT, 3, 3)],
+    [Form(ANOVA, 2, 1)], [Form(ANOVA, 2, 1), Form(ANOVA, 3, 1)], [Form(ANOVA, 5, 1)], [Form(MIXED, 3, 1)],
+    [Form(ALL_SUBSETS, 1, 1)], [Form(PRODUCT, 3, 3)],
 ]  # fmt: skip
 
 
@@ -35,13 +37,14 @@ def problem(shapes, loss="squared", scale=0.5, seed=0, **more):
     model = Model.zeros(shapes, X.shape[1], 2, True)
     model.z[:] = scale * rng.normal(size=len(model.z))
     model.theta[:] = rng.random(model.theta.shape)
-    options = dict(penalty="l2", alpha=0.1, beta=0.2, gamma=0.0, intercept=True) | more
-    return Problem(
-        model, sp.csr_matrix(X), y, LOSSES[loss], False, rng=np.random.RandomState(0), **options
+    by = Regularization(PENALTIES.get("l2"), alpha=0.1, beta=0.2, gamma=0.0)
+    options = dict(regularization=by, intercept=True) | more
+    return Objective(
+        model, sp.csr_matrix(X), y, LOSSES.get(loss), rng=np.random.RandomState(0), **options
     )
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", loss_names(pairwise=False))
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("scale", [0.5, 8.0])  # the second leaves the short recursion's range
 def test_the_gradient_is_that_of_finite_differences(shapes, loss, scale):
@@ -74,9 +77,10 @@ def test_the_gradient_of_the_recursion_is_that_of_reverse_differentiation():
                 if (t, j) != (m, 7):
                     back[t, j] = back[t, j + 1] + (back[t + 1, j + 1] * p[j] * x[j] if j < 7 else 0.0)
         slow = [sum(back[t, j] * table[t - 1, j - 1] for t in range(1, m + 1)) * x[j - 1] for j in range(1, 8)]  # fmt: skip
-        one = Model.zeros([Shape(ANOVA, m, 1)], 7, 1, False)
+        one = Model.zeros([Form(ANOVA, m, 1)], 7, 1, False)
         one.tables()[0][0, :, 0] = p
-        fit = Problem(one, sp.csr_matrix(x[None]), np.zeros(1), 0, False, "l2", 0, 0, 0, False, np.random.RandomState(0))  # fmt: skip
+        by = Regularization(PENALTIES.get("l2"), 0.0, 0.0, 0.0)
+        fit = Objective(one, sp.csr_matrix(x[None]), np.zeros(1), LOSSES.get("squared"), by, False, np.random.RandomState(0))  # fmt: skip
         _, gradient = fit.smooth(one.z.copy())
         np.testing.assert_allclose(gradient[8:] / fit.pred[0], slow, rtol=1e-9)
         assert fit.pred[0] == pytest.approx(reference.anova(p, x, m))
@@ -142,7 +146,29 @@ def test_rows_are_split_where_their_parts_repeat():
     assert split_rows(sp.csr_matrix(np.random.default_rng(0).normal(size=(50, 6)))) is None
 
 
-SERVED = [(name, penalty) for name, solver in SOLVERS.items() for penalty in solver.penalties]
+SERVED = [
+    (name, penalty.name)
+    for name in solver_names()
+    for penalty in penalties()
+    if not refusal(name, LOSSES.get("squared"), penalty, [Form(ANOVA, 2, 1)])
+]
+
+
+def test_who_serves_what_follows_from_what_solvers_require():
+    """The table as it was when it was written by hand."""
+    entries, rows = {"l2", "l1", "ti"}, {"l2", "l21", "cs"}
+    expected = {
+        "cd": entries, "relational": entries, "block": rows, "lbfgs": {"l2"},
+        "subgradient": {"l2", "l1", "l21", "omega"}, "nmapgd": entries | rows | {"omega"},
+    }  # fmt: skip
+    expected |= dict.fromkeys(("sgd", "adagrad", "fista", "katyusha"), entries | rows)
+    found = {name: {p for n, p in SERVED if n == name} for name in solver_names()}
+    assert found == expected
+    deep = [Form(ANOVA, 3, 1)]
+    for penalty in ("ti", "cs"):
+        able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), PENALTIES.get(penalty), deep)]  # fmt: skip
+        assert able == (["cd", "relational"] if penalty == "ti" else ["block"])
+    assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["sgd", "adagrad"]
 
 
 @pytest.mark.parametrize(("solver", "penalty"), SERVED)
@@ -214,17 +240,17 @@ def test_symmetric_polynomials_are_the_higher_order_penalties(values, order):
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_the_penalties_are_their_definitions(order):
     P = np.random.default_rng(0).normal(size=(5, 3))
-    ones, shape = np.ones(5), Shape(ANOVA, order, 1)
+    ones, shape = np.ones(5), Form(ANOVA, order, 1)
     rows = np.linalg.norm(P, axis=1)
-    assert omega("ti", shape, P) == pytest.approx(
+    assert PENALTIES.get("ti").value(shape, P) == pytest.approx(
         sum(reference.anova(np.abs(P[:, s]), ones, order) for s in range(3))
     )
-    assert omega("cs", shape, P) == pytest.approx(reference.anova(rows, ones, order))
+    assert PENALTIES.get("cs").value(shape, P) == pytest.approx(reference.anova(rows, ones, order))
     W = P @ P.T
-    assert omega("omega", Shape(ANOVA, 2, 1), P) == pytest.approx(np.abs(W[np.triu_indices(5, 1)]).sum())  # fmt: skip
-    subsets = Shape(ALL_SUBSETS, 1, 1)
-    assert omega("ti", subsets, P) == pytest.approx(np.prod(1 + np.abs(P), axis=0).sum())
-    assert omega("cs", subsets, P) == pytest.approx(np.prod(1 + rows))
+    assert PENALTIES.get("omega").value(Form(ANOVA, 2, 1), P) == pytest.approx(np.abs(W[np.triu_indices(5, 1)]).sum())  # fmt: skip
+    subsets = Form(ALL_SUBSETS, 1, 1)
+    assert PENALTIES.get("ti").value(subsets, P) == pytest.approx(np.prod(1 + np.abs(P), axis=0).sum())
+    assert PENALTIES.get("cs").value(subsets, P) == pytest.approx(np.prod(1 + rows))
 
 
 @pytest.mark.parametrize(("model", "solver", "penalty"), [

@@ -3,13 +3,16 @@ import importlib.util
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.exceptions
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
+from sklearn.utils.validation import check_is_fitted
 
-from recsys import InputError
+from recsys import InputError, NotFittedError
 from recsys.datasets.graphs import load_graph
 from recsys.links import (
     HONFM,
+    LINKS,
     ConcatDNN,
     FactorizedBilinear,
     LowRankBilinear,
@@ -18,6 +21,7 @@ from recsys.links import (
     PairNet,
     PairSVM,
     link_metrics,
+    make_link_predictor,
     sample_negatives,
     split_objects,
     split_pairs,
@@ -106,8 +110,11 @@ def test_bad_parameters(model, message):
 
 def test_before_fit_and_other_features():
     A, B, pairs, y = world()
-    with pytest.raises(InputError, match="not fitted"):
+    with pytest.raises(NotFittedError, match="not fitted") as found:
         PairNet().predict(A, B, pairs)
+    assert isinstance(found.value, sklearn.exceptions.NotFittedError)
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        check_is_fitted(PairNet())
     model = PairNet(n_components=1, max_iter=2).fit(A, B, pairs, y)
     with pytest.raises(InputError, match="features; fit had 6 and 5"):
         model.predict(A[:, :3], B, pairs)
@@ -178,12 +185,14 @@ def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):
 
 
 def test_small_tables_wake_no_thread(monkeypatch):
-    from recsys.fm import _relational
+    from recsys.multilinear import pair_gradients
+    from recsys.multilinear import pairs as pair_tables
 
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")
 
-    monkeypatch.setattr(_relational, "parallel", refuse)
+    for module in (pair_gradients, pair_tables):
+        monkeypatch.setattr(module, "parallel", refuse)
     A, B, pairs, y = world(4, n=100)
     for model in (PairNet(degree=4, max_iter=2), PairFactorizationMachine(max_iter=2)):
         assert np.isfinite(model.fit(A, B, pairs, y).decision_function(A, B, pairs)).all()
@@ -191,11 +200,11 @@ def test_small_tables_wake_no_thread(monkeypatch):
 
 @pytest.mark.parametrize("one", [False, True])
 def test_the_serial_path_changes_no_bit(one, monkeypatch):
-    from recsys.fm import _threads
+    from recsys.utils import threads
 
     A, B, pairs, y = world(4, one)
     alone = PairNet(degree=4, max_iter=4).fit(A, B, pairs, y)
-    monkeypatch.setattr(_threads, "WORTH", 0)
+    monkeypatch.setattr(threads, "WORTH", 0)
     two = PairNet(degree=4, max_iter=4, num_threads=2).fit(A, B, pairs, y)
     for a, b in zip(alone.terms_, two.terms_, strict=True):
         np.testing.assert_array_equal(a.left, b.left)
@@ -226,6 +235,24 @@ def test_splits_keep_the_halves_apart():
     assert not set(cold.train.ravel()) & set(cold.test.ravel())
     two = split_objects(np.column_stack([rng.integers(0, 20, 90), rng.integers(0, 30, 90)]), 20, 30)
     assert not set(two.train[:, 0]) & set(two.test[:, 0]) and not set(two.train[:, 1]) & set(two.test[:, 1])  # fmt: skip
+
+
+NAMES = {
+    "bilinear": FactorizedBilinear, "concat-dnn": ConcatDNN, "fm": PairFactorizationMachine, "honfm": HONFM,
+    "low-rank-bilinear": LowRankBilinear, "pair-dnn": PairDNN, "pair-svm": PairSVM, "pairnet": PairNet,
+}  # fmt: skip
+
+
+def test_link_predictors_are_made_by_name():
+    assert LINKS.names() == sorted(NAMES) and {name: LINKS.get(name) for name in NAMES} == NAMES
+    model = make_link_predictor("pairnet", degree=3, beta=0.5)
+    assert type(model) is PairNet and (model.degree, model.beta) == (3, 0.5)
+    with pytest.raises(InputError, match="unknown link predictor 'pairnets': did you mean 'pairnet'"):
+        make_link_predictor("pairnets")
+    with pytest.raises(InputError, match="'pairnet' has no parameter 'degre': did you mean 'degree'"):
+        make_link_predictor("pairnet", degre=3)
+    with pytest.raises(InputError, match="degree must be a whole number"):
+        make_link_predictor("pairnet", degree=1)
 
 
 def test_metrics():

@@ -7,8 +7,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.fm._cd import field_ends
-from recsys.fm._relational import Pairs, make_pairs
+from recsys.multilinear.pairs import Pairs, make_pairs
+
+__all__ = ["split_rows"]
 
 
 def split_rows(X: sp.csr_matrix) -> tuple[Pairs, int, NDArray[np.int64]] | None:
@@ -101,3 +102,23 @@ def label_parts(indptr, indices, data, keys, cut):
     first_left = _label(one, left)
     first_right = _label(two, right)
     return left, right, first_left, first_right
+
+
+@jit
+def field_ends(col_ptr, rows, n):
+    """Return the columns that start a new run of columns no two of which share a row."""
+    seen = np.full(n, -1, dtype=np.int64)
+    ends = []
+    field = 0
+    for j in range(len(col_ptr) - 1):
+        clash = False
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            if seen[rows[q]] == field:
+                clash = True
+                break
+        if clash:
+            field += 1
+            ends.append(j)
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            seen[rows[q]] = field
+    return np.array(ends, dtype=np.int64) if len(ends) > 0 else np.empty(0, dtype=np.int64)

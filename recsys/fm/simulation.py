@@ -10,11 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import InputError
 from recsys.utils.validation import check_integer, check_real
 
-__all__ = ["Planted", "Recovery", "planted_interactions", "recovery"]
+__all__ = ["PlantedInteractions", "Recovery", "planted_interactions", "recovery"]
 
 
-class Planted(NamedTuple):
-    """Rows, targets, and the true weights of the pairs, (features, features), upper triangle."""
+class PlantedInteractions(NamedTuple):
+    """Rows, targets, and the true weights of the pairs, (features, features), upper triangle.
+
+    Examples
+    --------
+    >>> data = planted_interactions(10, groups=1, per_group=2, noise_features=1)
+    >>> data.X.shape, data.W.tolist()
+    ((10, 3), [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    """
 
     X: NDArray[np.float64]
     y: NDArray[np.float64]
@@ -22,7 +29,13 @@ class Planted(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """‖W − W*‖₁ over i < j; F1 of the pairs with a weight; whether they are just the true ones."""
+    """‖W − W*‖₁ over i < j; F1 of the pairs with a weight; whether they are just the true ones.
+
+    Examples
+    --------
+    >>> recovery([[0.0, 1.0], [0.0, 0.0]], [[1.0], [1.0]])
+    Recovery(error=0.0, f1=1.0, success=True)
+    """
 
     error: float
     f1: float
@@ -32,7 +45,7 @@ class Recovery(NamedTuple):
 def planted_interactions(
     n: int, groups: int, per_group: int, noise_features: int, correlation: float = 0.2,
     noise: float = 0.1, seed: int = 0,
-) -> Planted:  # fmt: skip
+) -> PlantedInteractions:  # fmt: skip
     """Draw rows whose target is the sum of all products of two features of one group.
 
     Parameters
@@ -66,7 +79,7 @@ def planted_interactions(
         part = slice(g * per_group, (g + 1) * per_group)
         W[part, part] = np.triu(np.ones((per_group, per_group)), 1)
     y = np.einsum("ni,ij,nj->n", X, W, X) + noise * rng.normal(size=n)
-    return Planted(X, y, W)
+    return PlantedInteractions(X, y, W)
 
 
 def recovery(W: ArrayLike, P: ArrayLike, weights: bool | None = None) -> Recovery:

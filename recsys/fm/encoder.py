@@ -45,6 +45,15 @@ class PairEncoder:
         Of the columns.
     fields_ : tuple of (str, int, int)
         Name and column range of each field.
+
+    Examples
+    --------
+    >>> encoder = PairEncoder().fit(n_users=2, n_items=2)
+    >>> encoder.names_
+    ('user=0', 'user=1', 'item=0', 'item=1')
+    >>> encoder.transform([0, 1], [1, 1]).toarray()
+    array([[1., 0., 0., 1.],
+           [0., 1., 0., 1.]])
     """
 
     def __init__(

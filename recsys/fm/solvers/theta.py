@@ -6,29 +6,31 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.fm._block import fill_tables
-from recsys.fm._objects import slopes_of
-from recsys.fm._problem import Problem
-from recsys.fm._rows import ANOVA
+from recsys.fm.objective import Objective
+from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.forms import ANOVA, fill_components
+from recsys.multilinear.losses import slopes_of
 from recsys.optim.prox import project_simplex
+
+__all__ = ["order_parts", "theta_step"]
 
 STEPS = 20
 
 
-def theta_step(problem: Problem) -> float:
+def theta_step(objective: Objective) -> float:
     """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change."""
-    model = problem.model
+    model = objective.model
     P, theta = model.tables()[0][0], model.theta[0]
-    parts = order_parts(problem.X, P, len(theta))
-    n = len(problem.y)
-    bound = problem.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
+    parts = order_parts(objective.X, P, len(theta))
+    n = len(objective.y)
+    bound = objective.loss.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
     if bound <= 0.0:
         return 0.0
     before = theta.copy()
     for _ in range(STEPS):
-        slopes = slopes_of(problem.loss, problem.pred, problem.y)
+        slopes = slopes_of(objective.loss.code, objective.pred, objective.y)
         new = project_simplex(theta - parts.T @ slopes / n / bound)
-        problem.pred += parts @ (new - theta)
+        objective.pred += parts @ (new - theta)
         theta[:] = new
     return float(np.abs(theta - before).sum())
 
@@ -36,5 +38,5 @@ def theta_step(problem: Problem) -> float:
 def order_parts(X: sp.csr_matrix, P: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
     """Return Σ_s A^t(p_s, x) for each row and t = 1…degree, (rows, degree)."""
     tables = np.empty((X.shape[0], P.shape[1], degree))
-    fill_tables(ANOVA, X.indptr, X.indices, X.data, P, tables)
+    fill_components(ANOVA, Compressed.of(X), P, tables)
     return np.ascontiguousarray(tables.sum(axis=1))

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.fm._base import Classifier, Regressor
-from recsys.fm._losses import symmetric_polynomials
-from recsys.fm._problem import Shape
-from recsys.fm._reading import Reading
-from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
+from recsys.fm._estimator import Classifier, Regressor
+from recsys.fm.interpretation import Interpretation
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
+from recsys.multilinear.symmetric import symmetric_polynomials
+from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 
 
-class _FM(Reading):
+class _FactorizationMachine(Interpretation):
     degree: int
     fit_lower: str | None
     fit_linear: bool
@@ -56,10 +56,10 @@ class _FM(Reading):
             return X
         return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self._dummies()))], format="csr"))
 
-    def _shapes(self) -> list[Shape]:
+    def _forms(self) -> list[Form]:
         if self._shares():
-            return [Shape(MIXED, self.degree, 1)]
-        return [Shape(ANOVA, order, 1) for order in self._orders()]
+            return [Form(MIXED, self.degree, 1)]
+        return [Form(ANOVA, order, 1) for order in self._orders()]
 
     def _learns_theta(self) -> bool:
         return self.fit_lower == "simplex"
@@ -104,8 +104,9 @@ class _FM(Reading):
         return out
 
 
+@documented
 @dataclass(eq=False, repr=False)
-class FactorizationMachineRegressor(_FM, Regressor):
+class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
     """A factorization machine of any order for regression.
 
     ŷ = b + ⟨w, x⟩ + Σ_m Σ_s A^m(p_s, x), with a matrix of its own for each order ("explicit").
@@ -120,19 +121,30 @@ class FactorizationMachineRegressor(_FM, Regressor):
         columns of ones are shrunk by β like the rest of P: left free they would grow without end while
         what they multiply shrinks to nothing, and the objective would have no minimum.
 
-    The other parameters and the attributes are those of `recsys.fm._base.FactorMachine`.
-
     Notes
     -----
     Source: Blondel et al. 2016, (4) and 5.1; Atarashi et al. 2021 for the penalties.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = X[:, 0] - 2.0 * X[:, 1] * X[:, 2]
+    >>> model = FactorizationMachineRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
+    >>> model.top_interactions(1)[0][0]
+    (1, 2)
     """
 
     degree: int = 2
     fit_lower: str | None = "explicit"
 
 
+@documented
 @dataclass(eq=False, repr=False)
-class FactorizationMachineClassifier(_FM, Classifier):
+class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     """A factorization machine of any order for two classes.
 
     Parameters
@@ -142,7 +154,17 @@ class FactorizationMachineClassifier(_FM, Classifier):
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         As for regression.
 
-    The other parameters and the attributes are those of `recsys.fm._base.FactorMachine`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = X[:, 1] * X[:, 2] > 0
+    >>> model = FactorizationMachineClassifier(n_components=2, tol=1e-2).fit(X, y)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    >>> model.score(X, y) > 0.9
+    True
     """
 
     degree: int = 2
@@ -151,25 +173,43 @@ class FactorizationMachineClassifier(_FM, Classifier):
 
 
 class _Subsets:
-    def _shapes(self) -> list[Shape]:
-        return [Shape(ALL_SUBSETS, 1, 1)]
+    def _forms(self) -> list[Form]:
+        return [Form(ALL_SUBSETS, 1, 1)]
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class AllSubsetsRegressor(_Subsets, Regressor):
     """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_j (1 + p_js x_j).
 
-    Parameters and attributes are those of `recsys.fm._base.FactorMachine`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1])
+    >>> model = AllSubsetsRegressor(n_components=1, beta=1e-5, tol=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
     """
 
     fit_linear: bool = False
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class AllSubsetsClassifier(_Subsets, Classifier):
     """The all-subsets model for two classes.
 
-    Parameters and attributes are those of `recsys.fm._base.FactorMachine`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (1.0 + X[:, 0]) * (1.0 - 0.5 * X[:, 1]) > 1.0
+    >>> model = AllSubsetsClassifier(n_components=2, tol=1e-2).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
     """
 
     fit_linear: bool = False
@@ -183,10 +223,11 @@ class _Network:
         check_integer("degree", self.degree, 2, 20)
         super()._check_parameters()  # type: ignore[misc]
 
-    def _shapes(self) -> list[Shape]:
-        return [Shape(PRODUCT, self.degree, self.degree)]
+    def _forms(self) -> list[Form]:
+        return [Form(PRODUCT, self.degree, self.degree)]
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkRegressor(_Network, Regressor):
     """A polynomial network for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, in its lifted form.
@@ -196,13 +237,22 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     degree : int ≥ 2
         Number of factors.
 
-    The other parameters and the attributes are those of `recsys.fm._base.FactorMachine`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3])
+    >>> model = PolynomialNetworkRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
     """
 
     degree: int = 2
     init_scale: float = 0.1
 
 
+@documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkClassifier(_Network, Classifier):
     """A polynomial network for two classes.
@@ -212,7 +262,15 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     degree : int ≥ 2
         Number of factors.
 
-    The other parameters and the attributes are those of `recsys.fm._base.FactorMachine`.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 4))
+    >>> y = (X[:, 0] + X[:, 1]) * (X[:, 2] - X[:, 3]) > 0
+    >>> model = PolynomialNetworkClassifier(n_components=2, tol=1e-2).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
     """
 
     degree: int = 2

@@ -1,9 +1,10 @@
-"""Block descent: all components of a feature at once, for the ANOVA kernel.
+"""Block descent: all components of a feature at once, for factorization machines and all subsets.
 
 The step is the exact minimum of the quadratic bound on the feature's row of P, or, under a penalty on
 rows (ℓ2,1, CS), a proximal one. Where rounding leaves the bound's matrix without a Cholesky factor, the
 step is that of a diagonal above it, by Gershgorin: never none at all. Tables hold A^1…A^t of each row
 and component.
+
 Source: Atarashi et al. 2021, 4.2; Blondel et al. 2016, Algorithm 1.
 """
 
@@ -12,30 +13,51 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm._losses import loss_slope, symmetric_polynomials, with_size, without
-from recsys.fm._rows import NEAR_ZERO, product_without
+from recsys.fm.penalties.chain import (
+    acts_on_rows,
+    factor_without,
+    has_totals,
+    prox_row,
+    replace_size,
+    totals_of,
+)
+from recsys.fm.solvers.base import SOLVERS
+from recsys.fm.solvers.descent import Descent
+from recsys.multilinear.forms import (
+    ALL_SUBSETS,
+    ANOVA,
+    NEAR_ZERO,
+    fill_components,
+    product_without,
+)
+from recsys.multilinear.losses import loss_slope
+
+__all__ = ["BlockDescent"]
+
+
+@SOLVERS.add("block")
+class BlockDescent(Descent):
+    """A feature's whole row at a time: the bound's exact minimum, or a proximal step on the row."""
+
+    required = ("prox_row",)
+    kinds = (ANOVA, ALL_SUBSETS)
+    place = 2
+
+    def _term(self, n: int) -> float:
+        objective, model = self.objective, self.objective.model
+        form, P = model.forms[n], model.tables()[n][0]
+        width = form.order - 1 if form.kind == ANOVA else 1
+        table = np.empty((objective.X.shape[0], model.components, width))
+        fill_components(form.kind, self.rows, P, table)
+        return float(
+            block_epoch(
+                form.kind, self.rows, self.order, self.columns, objective.target, P, table,
+                self.shrinkage, form.penalty_order,
+            )
+        )  # fmt: skip
+
 
 # ---- kernels
-
-
-@jit
-def fill_tables(kind, indptr, indices, data, P, out):
-    """Fill out[i, s, t − 1] with A^t of row i and component s, t = 1…width; or with Π(1 + p x)."""
-    n, k, width = out.shape
-    for i in range(n):
-        for s in range(k):
-            for t in range(width):
-                out[i, s, t] = 1.0 if kind == 1 else 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            row, x = P[indices[p]], data[p]
-            for s in range(k):
-                z = row[s] * x
-                if kind == 1:
-                    out[i, s, 0] *= 1.0 + z
-                    continue
-                for t in range(width - 1, 0, -1):
-                    out[i, s, t] += z * out[i, s, t - 1]
-                out[i, s, 0] += z
 
 
 @jit
@@ -76,43 +98,42 @@ def _gather_squares(rows, H):
 
 
 @jit
-def block_epoch(
-    kind, indptr, indices, xdata, order, col_ptr, rows, data, y, pred, P, table, width, loss, curvature,
-    beta, penalty, gamma,
-):  # fmt: skip
+def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree):
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
     Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
     it is the proximal step of the bound's largest curvature.
     """
-    n, k = len(y), P.shape[1]
+    y, pred, loss, curvature = target
+    beta, penalty, gamma = shrinkage
+    col_ptr, ids, data = columns
+    n, k, width = len(y), P.shape[1], table.shape[2]
     H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
     held = np.empty((4, k))
     norms = np.empty(P.shape[0])
     for j in range(P.shape[0]):
         norms[j] = np.sqrt((P[j] * P[j]).sum())
     above = np.empty(k)  # Σ_b |H_ab|: diag(above) − H is positive semi-definite
-    sums, rest = symmetric_polynomials(norms, width), np.empty(width + 1)
-    product = np.log1p(norms).sum()  # of the all-subsets penalty, log Π(1 + ‖p‖)
+    totals, rest = totals_of(penalty, kind, norms, degree), np.empty(degree)
     moved = 0.0
-    rowwise = penalty >= 3
+    rowwise, coupled = acts_on_rows(penalty), has_totals(penalty)
     for j in order:
         row = P[j]
         g[:] = 0.0
         H[:] = 0.0
         largest, count = 0.0, 0
         for p in range(col_ptr[j], col_ptr[j + 1]):
-            i, x = rows[p], data[p]
+            i, x = ids[p], data[p]
             r = loss_slope(loss, pred[i], y[i])
-            if kind == 0 and width == 1:
+            if kind == ANOVA and width == 1:
                 for s in range(k):
                     slopes[s] = x * (table[i, s, 0] - row[s] * x)
             else:
                 for s in range(k):
-                    if kind == 1:
+                    if kind == ALL_SUBSETS:
                         one = 1.0 + row[s] * x
                         if abs(one) < NEAR_ZERO:
-                            slopes[s] = x * product_without(indptr, indices, xdata, P, s, i, j)
+                            slopes[s] = x * product_without(rows, P, s, i, j)
                         else:
                             slopes[s] = x * table[i, s, 0] / one
                         continue
@@ -139,18 +160,14 @@ def block_epoch(
             if bound <= 1e-300:
                 continue
             weight = gamma
-            if penalty == 4:
-                if kind == 1:
-                    weight *= np.exp(product - np.log1p(norms[j]))
-                else:
-                    without(sums, norms, j, rest)
-                    weight *= rest[width]
+            if coupled:
+                weight *= factor_without(penalty, kind, totals, norms, j, rest)
             size = 0.0
             for s in range(k):
                 slopes[s] = row[s] - (g[s] / n + beta * row[s]) / bound
                 size += slopes[s] * slopes[s]
             size = np.sqrt(size)
-            shrink = max(0.0, 1.0 - weight / bound / size) if size > 0.0 else 0.0
+            shrink = prox_row(penalty, size, weight / bound)
             for s in range(k):
                 g[s] = shrink * slopes[s] - row[s]
         else:
@@ -168,19 +185,19 @@ def block_epoch(
                     bound = above[a] + beta
                     g[a] = slopes[a] / bound if bound > 1e-300 else 0.0
         for p in range(col_ptr[j], col_ptr[j + 1]):
-            i, x = rows[p], data[p]
+            i, x = ids[p], data[p]
             step = 0.0
-            if kind == 0 and width == 1:
+            if kind == ANOVA and width == 1:
                 for s in range(k):
                     step += g[s] * (table[i, s, 0] - row[s] * x)
                     table[i, s, 0] += g[s] * x
                 step *= x
             else:
                 for s in range(k):
-                    if kind == 1:
+                    if kind == ALL_SUBSETS:
                         one = 1.0 + row[s] * x
                         if abs(one) < NEAR_ZERO:
-                            others = product_without(indptr, indices, xdata, P, s, i, j)
+                            others = product_without(rows, P, s, i, j)
                         else:
                             others = table[i, s, 0] / one
                         step += g[s] * x * others
@@ -198,9 +215,6 @@ def block_epoch(
             moved += abs(g[s])
             row[s] += g[s]
             size += row[s] * row[s]
-        if penalty == 4 and kind == 1:
-            product += np.log1p(np.sqrt(size)) - np.log1p(norms[j])
-            norms[j] = np.sqrt(size)
-        elif penalty == 4:
-            with_size(sums, norms, j, rest, np.sqrt(size))
+        if coupled:
+            replace_size(penalty, kind, totals, norms, j, rest, np.sqrt(size))
     return moved

@@ -1,7 +1,8 @@
-"""What the estimators share: parameters, checks, the record of a fit, prediction."""
+"""What the estimators share: parameters, checks, the course of a fit, prediction."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,25 +12,24 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from recsys.errors import InputError
-from recsys.fm import _batch, _solvers
-from recsys.fm._losses import LOSSES, PAIRWISE, PENALTIES
-from recsys.fm._problem import Model, Problem, Shape
-from recsys.fm._record import Record
-from recsys.fm._rows import ALL_SUBSETS, ANOVA, MIXED, PRODUCT
+from recsys.fm.history import History
+from recsys.fm.objective import Model, Objective, Regularization
+from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
+from recsys.fm.stopping import StoppingRule
+from recsys.multilinear.forms import MIXED, Form
+from recsys.multilinear.losses import LOSSES, Loss, loss_names
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-SOLVERS: dict[str, type[_solvers.Solver]] = {
-    "cd": _solvers.CoordinateDescent, "block": _solvers.BlockDescent,
-    "relational": _solvers.RelationalDescent, "sgd": _solvers.Stochastic, "adagrad": _solvers.AdaGrad,
-    "fista": _batch.Fista, "nmapgd": _batch.NonMonotone, "katyusha": _batch.Katyusha,
-    "lbfgs": _batch.Lbfgs, "subgradient": _batch.SubGradient,
-}  # fmt: skip
+TOLERANCE, STALLED, MAX_ITER = "tolerance", "stalled", "max_iter"
+CALLBACK, VALIDATION = "callback", "validation"
 
 
 @dataclass(eq=False, repr=False)
@@ -131,7 +131,7 @@ class FactorMachine(BaseEstimator):
         """Tell scikit-learn that there are parameters."""
         return hasattr(self, "P_")
 
-    def _shapes(self) -> list[Shape]:
+    def _forms(self) -> list[Form]:
         raise NotImplementedError
 
     def _losses(self) -> tuple[str, ...]:
@@ -139,8 +139,8 @@ class FactorMachine(BaseEstimator):
 
     def _check_parameters(self) -> None:
         check_choice("loss", self.loss, self._losses())
-        check_choice("penalty", self.penalty, tuple(PENALTIES))
-        check_choice("solver", self.solver, tuple(SOLVERS))
+        check_choice("penalty", self.penalty, tuple(penalty.name for penalty in penalties()))
+        check_choice("solver", self.solver, solver_names())
         check_integer("n_components", self.n_components, 1)
         for name in ("max_iter", "batch_size", "patience"):
             check_integer(name, getattr(self, name), 1)
@@ -151,74 +151,139 @@ class FactorMachine(BaseEstimator):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9)
         for name in ("init_scale", "learning_rate"):
             check_real(name, getattr(self, name), 0.0, open_low=True)
-        shapes = self._shapes()
-        refusal = _refusal(self.solver, self.loss, self.penalty, shapes)
-        if refusal:
-            able = [name for name in SOLVERS if not _refusal(name, self.loss, self.penalty, shapes)]
+        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms())
+        refused = refusal(self.solver, *rest)
+        if refused:
+            able = [name for name in solver_names() if not refusal(name, *rest)]
             raise InputError(
-                f"solver {self.solver!r} cannot serve {refusal}"
+                f"solver {self.solver!r} cannot serve {refused}"
                 + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver can")
             )
 
+    def _loss(self) -> Loss:
+        return LOSSES.get(self.loss)
+
+    # ---- the model as a vector, and as attributes
+
+    def _zeros(self, features: int) -> Model:
+        return Model.zeros(self._forms(), features, self.n_components, self.fit_linear)
+
+    def _goes_on(self, features: int) -> bool:
+        """Return whether the fit starts from the last one's model."""
+        return self.warm_start and hasattr(self, "P_") and self.w_.shape == (features,)
+
     def _start(self, features: int, rng: np.random.RandomState) -> Model:
-        """Return the model to fit: the last one under warm_start, else a random one."""
-        model = Model.zeros(self._shapes(), features, self.n_components, self.fit_linear)
-        if self.warm_start and hasattr(self, "P_") and self.w_.shape == (features,):
-            self._pour(model)
-            return model
-        self.history_: list[dict[str, float]] = []
+        """Return a random model to fit."""
+        model = self._zeros(features)
         for P in model.tables():
             P[:] = self.init_scale * rng.standard_normal(P.shape)
-        if model.shapes[0].kind == MIXED and self._learns_theta():
+        if model.forms[0].kind == MIXED and self._learns_theta():
             model.theta[:] = 1.0 / model.theta.shape[1]
         return model
 
     def _learns_theta(self) -> bool:
         return False
 
-    def _pour(self, model: Model) -> None:
-        """Write the fitted attributes into a model's vector."""
+    def _fitted(self, features: int) -> Model:
+        """Return the model of the fitted attributes."""
+        model = self._zeros(features)
         model.z[0] = self.intercept_
         model.w[:] = self.w_
         for P, known in zip(model.tables(), self.P_, strict=True):
             P[:] = known
         model.theta[:] = self.theta_
+        return model
 
     def _keep(self, model: Model) -> None:
         self.w_, self.intercept_ = model.w.copy(), float(model.z[0])
         self.P_ = [P.copy() for P in model.tables()]
         self.theta_ = model.theta
 
-    def _problem(
+    # ---- fitting
+
+    def _objective(
         self, model: Model, X: sp.csr_matrix, y: NDArray[np.float64], rng: np.random.RandomState
-    ) -> Problem:
-        pairwise = self.loss in PAIRWISE
-        code = PAIRWISE[self.loss] if pairwise else LOSSES[self.loss]
-        return Problem(
-            model, X, y, code, pairwise, self.penalty, float(self.alpha), float(self.beta),
-            float(self.gamma), self.fit_intercept and not pairwise, rng, self.num_threads or None,
+    ) -> Objective:
+        loss = self._loss()
+        by = Regularization(
+            PENALTIES.get(self.penalty), float(self.alpha), float(self.beta), float(self.gamma)
+        )
+        return Objective(
+            model, X, y, loss, by, self.fit_intercept and not loss.pairwise, rng,
+            self.num_threads or None, self._learns_theta(),
         )  # fmt: skip
+
+    def _solver(self, objective: Objective) -> Solver:
+        options = Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
+        return SOLVERS.get(self.solver)(objective, options)
 
     def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
         rng = check_random_state(self.random_state)
-        again = self.warm_start and hasattr(self, "P_") and self.w_.shape == (X.shape[1],)
-        model = self._start(X.shape[1], rng)
-        held: Problem | None = None
+        again = self._goes_on(X.shape[1])
+        model = self._fitted(X.shape[1]) if again else self._start(X.shape[1], rng)
+        held_out: Objective | None = None
         self._check_pairs(y)
         if self.validation_fraction > 0.0:
             out, rest = self._kept_out(y, rng)
-            held = self._problem(model, X[out], y[out], rng)
+            held_out = self._objective(model, X[out], y[out], rng)
             X, y = X[rest], y[rest]
         self._wake(model, X, rng, again)
-        problem = self._problem(model, X, y, rng)
-        options = _solvers.Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
-        solver = SOLVERS[self.solver](problem, options)
-        record = Record(self, solver, problem, held)
-        solver.run(record, self.max_iter)
-        record.finish()
+        objective = self._objective(model, X, y, rng)
+        solver = self._solver(objective)
+        history = History(objective, held_out, self.history_ if again else [])
+        rule = StoppingRule(objective.value(), objective.trivial(), self.tol, solver.monotone)
+        stopped = self._run(solver, history, rule)
+        if held_out is not None:
+            model.z[:] = history.best_parameters()
+        self.history_: list[dict[str, float]] = history.entries
+        self.n_iter_, self.stopped_ = history.epochs, stopped
         self._keep(model)
         self._remember(solver, rng)
-        record.warn()
+        self._warn(rule)
+
+    def _run(self, solver: Solver, history: History, rule: StoppingRule) -> str:
+        """Run the solver to the end of the fit, epoch by epoch; returns what ended it."""
+        history.record(rule.least, np.inf)
+        stopped = MAX_ITER
+
+        def ended(moved: float) -> bool:
+            nonlocal stopped
+            value = solver.objective.value()
+            if not np.isfinite(value):
+                raise solver.diverged(value, history.epochs + 1)
+            history.record(value, moved)
+            if self.callback is not None and self.callback(history.epochs, value):
+                stopped = CALLBACK
+            elif history.held_out is not None and history.epochs - history.best_epoch >= self.patience:
+                stopped = VALIDATION
+            elif rule.converged(value):
+                if solver.slower():
+                    rule.start_anew()
+                else:
+                    stopped = rule.name_of_end(value)
+            return stopped != MAX_ITER
+
+        solver.run(ended, self.max_iter)
+        if stopped == MAX_ITER and history.epochs < self.max_iter:  # the solver found no better point
+            stopped = rule.name_of_end(history.entries[-1]["objective"])
+        return stopped
+
+    def _warn(self, rule: StoppingRule) -> None:
+        """Warn of a fit that is cut short or stuck, once the model, which may still serve, is kept."""
+        if self.stopped_ == STALLED:
+            message = (
+                f"the fit stalled at an objective of {self.history_[-1]['objective']:.3g}, and a model "
+                f"of zeros has {rule.trivial:.3g}: scale the features, lower init_scale (now "
+                f"{self.init_scale:g}) or raise beta"
+            )
+        elif self.stopped_ == MAX_ITER and self.tol > 0.0:
+            message = (
+                f"max_iter={self.max_iter} epochs ended before one lowered the objective by less than "
+                f"tol={self.tol:g}: raise max_iter or tol, or set tol=0 to ask for just so many epochs"
+            )
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _kept_out(
         self, y: NDArray[np.float64], rng: np.random.RandomState
@@ -233,7 +298,7 @@ class FactorMachine(BaseEstimator):
                 held[mine[: min(max(1, round(self.validation_fraction * len(mine))), len(mine) - 1)]] = (
                     True
                 )
-            elif self.loss in PAIRWISE:
+            elif self._loss().pairwise:
                 raise InputError(
                     f"validation_fraction needs two rows of each class under loss {self.loss!r}, and "
                     f"class {self._class_of(y[mine[0]])} has {len(mine)}: give more rows, or set it to 0"
@@ -247,7 +312,7 @@ class FactorMachine(BaseEstimator):
 
     def _check_pairs(self, y: NDArray[np.float64]) -> None:
         """Refuse rows of one class where the loss compares rows of two."""
-        if self.loss in PAIRWISE and len(np.unique(y)) < 2:
+        if self._loss().pairwise and len(np.unique(y)) < 2:
             raise InputError(
                 f"loss {self.loss!r} compares a row of each class, and these {len(y)} rows are all of "
                 f"class {self._class_of(y[0])}: give rows of both, or use loss='logistic'"
@@ -267,16 +332,14 @@ class FactorMachine(BaseEstimator):
                 P[:, new] = self.init_scale * rng.standard_normal(P[:, new].shape)
         self._seen = self._seen | here
 
-    def _remember(self, solver: _solvers.Solver, rng: np.random.RandomState) -> None:
+    def _remember(self, solver: Solver, rng: np.random.RandomState) -> None:
         """Keep what the next call of `partial_fit` goes on from."""
-        self._rng = rng
-        self._state = None
-        if isinstance(solver, _solvers.Stochastic):
-            self._state = (solver.state, solver.clock)
+        self._rng, self._state = rng, solver.get_state()
 
     def _steps(self) -> bool:
-        if not issubclass(SOLVERS.get(self.solver, _solvers.Solver), _solvers.Stochastic):
-            raise InputError(f"partial_fit needs solver='sgd' or 'adagrad', not {self.solver!r}")
+        if self.solver not in solver_names() or not SOLVERS.get(self.solver).resumes:
+            able = " or ".join(repr(name) for name in solver_names() if SOLVERS.get(name).resumes)
+            raise InputError(f"partial_fit needs solver={able}, not {self.solver!r}")
         return True
 
     def _partial_fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
@@ -288,26 +351,22 @@ class FactorMachine(BaseEstimator):
         again = hasattr(self, "P_")
         # one generator from the first call on: drawn anew, every call would draw the very same rows
         rng = self._rng if again else check_random_state(self.random_state)
-        if again:
-            model = Model.zeros(self._shapes(), X.shape[1], self.n_components, self.fit_linear)
-            self._pour(model)
-        else:
-            model = self._start(X.shape[1], rng)
+        model = self._fitted(X.shape[1]) if again else self._start(X.shape[1], rng)
         self._wake(model, X, rng, again)
-        options = _solvers.Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
-        problem = self._problem(model, X, y, rng)
-        solver = SOLVERS[self.solver](problem, options)
-        assert isinstance(solver, _solvers.Stochastic)
-        passes: int = getattr(self, "n_iter_", 0)
-        known = self._state if again else None
-        if known is not None and len(known[0]) == len(solver.state):
-            (solver.state, solver.clock), solver.passes = known, passes
-        self.n_iter_ = passes + 1
+        objective = self._objective(model, X, y, rng)
+        solver = self._solver(objective)
+        passes: int = self.n_iter_ if again else 0
+        if again and self._state is not None:
+            solver.set_state(self._state, passes)
         moved = solver.epoch()
-        objective = problem.objective()
-        if not np.isfinite(objective):
-            raise solver.diverged(objective, self.n_iter_)
-        self.history_.append({"objective": objective, "violation": moved, "seconds": np.nan})
+        value = objective.value()
+        if not np.isfinite(value):
+            raise solver.diverged(value, passes + 1)
+        entry = {"objective": value, "violation": moved, "seconds": np.nan}
+        if not again:
+            self.history_ = []
+        self.history_.append(entry)
+        self.n_iter_ = passes + 1
         self._keep(model)
         self._remember(solver, rng)
 
@@ -315,37 +374,17 @@ class FactorMachine(BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         rows = self._augmented(clean_rows(X))
-        model = Model.zeros(self._shapes(), rows.shape[1], self.n_components, self.fit_linear)
-        self._pour(model)
-        return model.predict(rows, threads=self.num_threads or None)
+        return self._fitted(rows.shape[1]).predict(rows, threads=self.num_threads or None)
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
         return X
-
-
-def _refusal(solver: str, loss: str, penalty: str, shapes: list[Shape]) -> str:
-    """Return what a solver cannot serve, or nothing."""
-    able = SOLVERS[solver]
-    if loss in PAIRWISE and not able.pairwise:
-        return f"loss {loss!r}, which compares rows"
-    if penalty not in able.penalties:
-        return f"penalty {penalty!r}"
-    for shape in shapes:
-        if shape.kind not in able.kinds:
-            return _solvers.NAMES[shape.kind]
-        deep = shape.kind == ALL_SUBSETS or (shape.kind in (ANOVA, MIXED) and shape.order > 2)
-        if penalty in ("ti", "cs") and deep and able.orders is not None:
-            return f"penalty {penalty!r} above order {able.orders}"
-        if penalty == "omega" and (shape.kind == ALL_SUBSETS or shape.kind == PRODUCT or deep):
-            return "penalty 'omega' beyond pairs of features"
-    return ""
 
 
 class Regressor(RegressorMixin, FactorMachine):
     """Regression."""
 
     def _losses(self) -> tuple[str, ...]:
-        return ("squared", "huber")
+        return loss_names(numbers=True)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Fit.
@@ -394,7 +433,7 @@ class Classifier(ClassifierMixin, FactorMachine):
     """Classification into two classes."""
 
     def _losses(self) -> tuple[str, ...]:
-        return ("logistic", "squared_hinge", "squared", *PAIRWISE)
+        return loss_names(classes=True)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Fit.

@@ -1,4 +1,4 @@
-"""How many threads a pass is worth."""
+"""How many threads a compiled pass is worth."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import FitError, InputError
+from recsys.fm.penalties import PENALTIES, penalties
 from recsys.utils.validation import check_integer
 
 BLOCK = 512
@@ -27,8 +28,8 @@ class Sparsified(NamedTuple):
     trail: tuple[tuple[float, int], ...]
 
 
-class Reading:
-    """The readable side of a factorization machine; `_table_of` is the model's."""
+class Interpretation:
+    """What a factorization machine says of its features; `_table_of` is the model's."""
 
     P_: Any
     gamma: float
@@ -101,9 +102,21 @@ class Reading:
         return count
 
     def _selects(self) -> bool:
-        if self.penalty == "l2":
-            raise InputError("penalty 'l2' leaves no interaction out: use 'ti', 'cs', 'l1' or 'l21'")
+        if PENALTIES.get(self.penalty).vanishes:
+            names = [f"{penalty.name!r}" for penalty in penalties() if not penalty.vanishes]
+            raise InputError(
+                f"penalty {self.penalty!r} leaves no interaction out: use {', '.join(names[:-1])} or "
+                f"{names[-1]}"
+            )
         return True
+
+    def _take_over(self, model: Any) -> None:
+        """Become a clone of this one that was fitted: its strength, and all that it learned."""
+        self.gamma = model.gamma
+        parameters = set(model.get_params())
+        for name, value in vars(model).items():
+            if name not in parameters:
+                setattr(self, name, value)
 
     @available_if(_selects)
     def sparsify(
@@ -151,7 +164,7 @@ class Reading:
             count = model.n_used_interactions_
             trail.append((gamma, count))
             if least <= count <= most:
-                self.__dict__ |= model.__dict__
+                self._take_over(model)
                 self.sparsified_ = Sparsified(gamma, count, tuple(trail))
                 for warning in said:  # of the fit that is kept; those on the way do not matter
                     warnings.warn(warning.message, stacklevel=2)

@@ -1,0 +1,60 @@
+"""The history of a fit: what each epoch came to, and the best epoch on rows kept out."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from recsys.fm.objective import Objective
+
+__all__ = ["History"]
+
+
+class History:
+    """Records epochs, and nothing else: it neither stops a fit nor writes into anybody.
+
+    Parameters
+    ----------
+    objective : Objective
+        Whose parameters are kept at the best epoch.
+    held_out : Objective, optional
+        Of the rows kept out, over the same model.
+    entries : list of dict
+        What earlier fits recorded; this one's entries are appended.
+
+    Attributes
+    ----------
+    entries : list of dict
+        "objective", "violation", "seconds", and "validation" if rows are kept out.
+    epochs : int
+        Epochs recorded, without the start.
+    best_epoch : int
+        That of the least validation loss.
+    """
+
+    def __init__(
+        self, objective: Objective, held_out: Objective | None, entries: list[dict[str, float]]
+    ) -> None:
+        self.objective, self.held_out, self.entries = objective, held_out, entries
+        self.epochs, self.best_epoch = -1, 0
+        self._least, self._best = np.inf, objective.model.z
+        self._started = time.perf_counter()
+
+    def record(self, objective: float, moved: float) -> None:
+        """Record an epoch, the first time the start."""
+        self.epochs += 1
+        entry = {
+            "objective": objective, "violation": moved, "seconds": time.perf_counter() - self._started,
+        }  # fmt: skip
+        if self.held_out is not None:
+            self.held_out.refresh()
+            entry["validation"] = self.held_out.data_loss(self.held_out.pred)
+            if entry["validation"] < self._least:
+                self._least, self.best_epoch = entry["validation"], self.epochs
+                self._best = self.objective.model.z.copy()
+        self.entries.append(entry)
+
+    def best_parameters(self) -> np.ndarray:
+        """Return the parameters of the best epoch."""
+        return self._best

@@ -1,0 +1,268 @@
+"""The objective of a fit: a model's parameters as one vector, and the pieces of what is minimised."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import parallel
+from recsys.fm.penalties import Penalty
+from recsys.multilinear.arrays import Compressed, Layout, Target
+from recsys.multilinear.forms import ALL_SUBSETS, Form
+from recsys.multilinear.losses import Loss, mean_loss
+from recsys.multilinear.rows import (
+    ROW_CHUNKS,
+    full_gradient,
+    full_gradient_alone,
+    predict_rows,
+    predict_rows_alone,
+)
+from recsys.utils.threads import threads_for
+
+__all__ = ["Model", "Objective", "Regularization"]
+
+Vector = NDArray[np.float64]
+MANY_ROWS = 1024  # from which a gradient is summed in several parts
+
+
+@dataclass
+class Model:
+    """Parameters as one vector: the bias, w (features,), then P (factors, features, k) of each term."""
+
+    forms: list[Form]
+    features: int
+    components: int
+    z: Vector
+    theta: Vector
+    weights: Vector
+    linear: bool
+
+    @classmethod
+    def zeros(cls, forms: list[Form], features: int, components: int, linear: bool) -> Model:
+        """Return a model of zeros, with θ = 1 and component weights of 1."""
+        size = 1 + features + sum(form.factors for form in forms) * features * components
+        theta = np.ones((len(forms), max(form.order for form in forms)))
+        weights = np.ones((len(forms), components))
+        return cls(forms, features, components, np.zeros(size), theta, weights, linear)
+
+    @property
+    def w(self) -> Vector:
+        """The linear weights, a view."""
+        return self.z[1 : 1 + self.features]
+
+    def tables(self, z: Vector | None = None) -> list[Vector]:
+        """Return P of each term, (factors, features, components), as views."""
+        z = self.z if z is None else z
+        shapes = [(form.factors, self.features, self.components) for form in self.forms]
+        return [
+            z[at : at + np.prod(shape)].reshape(shape)
+            for shape, at in zip(shapes, self._offsets(), strict=True)
+        ]
+
+    def _offsets(self) -> list[int]:
+        sizes = [form.factors * self.features * self.components for form in self.forms]
+        return [1 + self.features + sum(sizes[:n]) for n in range(len(sizes))]
+
+    @property
+    def layout(self) -> Layout:
+        """What compiled passes need to know of the vector."""
+        spec = np.array(
+            [(*form, at) for form, at in zip(self.forms, self._offsets(), strict=True)], dtype=np.int64
+        ).reshape(-1, 4)
+        width = max(form.width for form in self.forms)
+        return Layout(spec, self.theta, self.weights, self.features, self.components, width, self.linear)
+
+    def work(self, X: sp.csr_matrix) -> float:
+        """Return about how many multiply-adds a prediction of these rows takes."""
+        return float(X.nnz) * self.components * sum(max(form.order, form.factors) for form in self.forms)
+
+    def predict(self, X: sp.csr_matrix, z: Vector | None = None, threads: int | None = None) -> Vector:
+        """Return predictions, (rows,)."""
+        out = np.empty(X.shape[0])
+        arguments = (self.z if z is None else z, self.layout, Compressed.of(X), out)
+        threads = threads_for(self.work(X), threads)
+        if threads == 1:
+            predict_rows_alone(*arguments)
+        else:
+            with parallel(threads):
+                predict_rows(*arguments)
+        return out
+
+
+@dataclass(frozen=True)
+class Regularization:
+    """½α‖w‖² + ½β‖P‖² + γΩ(P)."""
+
+    penalty: type[Penalty]
+    alpha: float
+    beta: float
+    gamma: float
+
+
+@dataclass
+class Objective:
+    """Mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P) over a model's vector, which solvers change in place.
+
+    Parameters
+    ----------
+    model : Model
+    X : (rows, features) CSR
+    y : (rows,) float64
+    loss : Loss
+    regularization : Regularization
+    intercept : bool
+        Whether the bias moves.
+    rng : RandomState
+        Draws the pairs by which an objective over pairs is measured, and the solvers' samples.
+    threads : int, optional
+    learns_theta : bool
+        Whether the weights of the orders are learned, on the simplex.
+
+    Attributes
+    ----------
+    pred : (rows,) float64
+        The predictions at the model's vector.
+    """
+
+    model: Model
+    X: sp.csr_matrix
+    y: Vector
+    loss: Loss
+    regularization: Regularization
+    intercept: bool
+    rng: np.random.RandomState
+    threads: int | None = None
+    learns_theta: bool = False
+    pred: Vector = field(init=False)
+    pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """Predict, and draw the pairs by which a pairwise objective is measured."""
+        if self.loss.pairwise:
+            self.pairs = self.draw(self.X.shape[0])
+        self.refresh()
+
+    @property
+    def target(self) -> Target:
+        """What compiled passes fit to; they change the predictions in place."""
+        return Target(self.y, self.pred, self.loss.code, self.loss.curvature)
+
+    def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows of the positive class and rows of the negative one, drawn with replacement."""
+        up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y <= 0)
+        return up[self.rng.randint(len(up), size=count)], down[self.rng.randint(len(down), size=count)]
+
+    def refresh(self) -> None:
+        """Compute the predictions afresh: rounding does not pile up."""
+        self.pred = self.model.predict(self.X, threads=self.threads)
+
+    def value(self) -> float:
+        """Return the objective at the current predictions and parameters."""
+        return self.data_loss(self.pred) + self.ridge(self.model.z) + self.penalty_value(self.model.z)
+
+    def trivial(self) -> float:
+        """Return the objective of the model whose parameters are all 0: what no fit should end above."""
+        k = self.model.components
+        constant = float(k * sum(form.kind == ALL_SUBSETS for form in self.model.forms))
+        zeros = np.zeros_like(self.model.z)
+        return self.data_loss(np.full(len(self.y), constant)) + self.penalty_value(zeros)
+
+    def data_loss(self, pred: Vector) -> float:
+        """Return the mean loss."""
+        if self.pairs is None:
+            return float(mean_loss(self.loss.code, pred, self.y))
+        with np.errstate(invalid="ignore"):  # of what has diverged
+            differences = pred[self.pairs[0]] - pred[self.pairs[1]]
+        return float(mean_loss(self.loss.code, differences, np.ones(len(differences))))
+
+    def ridge(self, z: Vector) -> float:
+        """Return ½α‖w‖² + ½β‖P‖²."""
+        d, by = 1 + self.model.features, self.regularization
+        with np.errstate(over="ignore", invalid="ignore"):
+            return 0.5 * by.alpha * float(z[1:d] @ z[1:d]) + 0.5 * by.beta * float(z[d:] @ z[d:])
+
+    def penalty_value(self, z: Vector) -> float:
+        """Return γΩ(P)."""
+        by = self.regularization
+        if by.penalty.vanishes or by.gamma == 0.0:
+            return 0.0
+        total = 0.0
+        for form, tables in zip(self.model.forms, self.model.tables(z), strict=True):
+            total += sum(by.penalty.value(form, P) for P in tables)
+        return by.gamma * total
+
+    # ---- the smooth part and the proximal operator, for solvers of whole vectors
+
+    @property
+    def half_squares(self) -> float:
+        """The γ of the ½‖P‖² by which the penalty is completed, and the smooth part diminished."""
+        return self.regularization.gamma if self.regularization.penalty.half_squares else 0.0
+
+    def smooth(self, z: Vector) -> tuple[float, Vector]:
+        """Return the smooth part and its gradient at z; `pred` becomes that of z."""
+        model, by = self.model, self.regularization
+        # as many parts as the rows are worth, whatever the number of threads: the same bits on any
+        parts = np.zeros((ROW_CHUNKS if self.X.shape[0] >= MANY_ROWS else 1, len(z)))
+        arguments = (
+            z, model.layout, Compressed.of(self.X), self.y, self.loss.code, self.pred, parts,
+        )  # fmt: skip
+        threads = threads_for(3.0 * model.work(self.X), self.threads)
+        if threads == 1:
+            full_gradient_alone(*arguments)
+        else:
+            with parallel(threads):
+                full_gradient(*arguments)
+        gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)
+        d = 1 + model.features
+        if not self.intercept:
+            gradient[0] = 0.0
+        gradient[1:d] = gradient[1:d] + by.alpha * z[1:d] if model.linear else 0.0
+        rest = by.beta - self.half_squares
+        gradient[d:] += rest * z[d:]
+        return self._smooth_part(z), gradient
+
+    def smooth_value(self, z: Vector) -> float:
+        """Return the smooth part at z; `pred` becomes that of z."""
+        self.pred[:] = self.model.predict(self.X, z, self.threads)
+        return self._smooth_part(z)
+
+    def _smooth_part(self, z: Vector) -> float:
+        d = 1 + self.model.features
+        return self.data_loss(self.pred) + self.ridge(z) - 0.5 * self.half_squares * float(z[d:] @ z[d:])
+
+    def rough(self, z: Vector) -> float:
+        """Return what `smooth` leaves of the objective."""
+        d = 1 + self.model.features
+        return self.penalty_value(z) + 0.5 * self.half_squares * float(z[d:] @ z[d:])
+
+    def proximal(self, z: Vector, step: float) -> Vector:
+        """Return the proximal operator of `rough` times step, or what the penalty has in its place."""
+        out, by = z.copy(), self.regularization
+        strength = step * by.gamma
+        if by.penalty.vanishes or strength == 0.0:
+            return out
+        assert by.penalty.prox_approximate is not None
+        for tables in self.model.tables(out):
+            for P in tables:
+                P[:] = by.penalty.prox_approximate(P, strength)
+        return out
+
+    def subgradient(self, z: Vector) -> Vector:
+        """Return a sub-gradient of the objective at z; `pred` becomes that of z."""
+        _, gradient = self.smooth(z)
+        by = self.regularization
+        assert by.penalty.subgradient is not None
+        for slope, tables in zip(self.model.tables(gradient), self.model.tables(z), strict=True):
+            for g, P in zip(slope, tables, strict=True):
+                g += by.gamma * by.penalty.subgradient(P)
+        return gradient
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Objective:
+        """Return the objective of some of the rows only, over the same model."""
+        part = copy(self)
+        part.X, part.y, part.pred = self.X[rows], self.y[rows], np.empty(len(rows))
+        return part

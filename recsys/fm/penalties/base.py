@@ -1,0 +1,98 @@
+"""What a penalty is, and the registry of penalties."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.multilinear.forms import PRODUCT, Form
+from recsys.registry import Registry
+
+__all__ = ["PENALTIES", "Penalty", "penalties"]
+
+Table = NDArray[np.float64]  # (features, components)
+
+
+class Penalty:
+    """A penalty Ω on the tables P of a factorization machine, (features, components) each.
+
+    A subclass sets `name` and `code`, defines `value`, and of the rest what it has; what is left None is
+    what it does not offer. Solvers ask by these names (`recsys.fm.solvers.base.Solver.required`).
+
+    Attributes
+    ----------
+    prox : callable
+        prox(P, strength): argmin ½‖Q − P‖² + strength·(Ω(Q) + ½‖Q‖² if `half_squares`).
+    prox_approximate : callable
+        The same, perhaps inexact; it is `prox` where that is there.
+    prox_scalar : callable, compiled
+        prox_scalar(value, strength) of one entry, the others held fixed: for coordinate descent.
+    prox_row : callable, compiled
+        prox_row(norm, strength): what a row of that length is multiplied by, the others held fixed.
+    prox_sizes : callable, compiled
+        prox_sizes(sizes, cuts), in place: of all entries of a column, or all lengths of rows, at once,
+        with a strength for each.
+    subgradient : callable
+        subgradient(P), (features, components).
+
+    Notes
+    -----
+    The compiled parts are reached through `recsys.fm.penalties.chain`, by `code`.
+    """
+
+    name: ClassVar[str]
+    code: ClassVar[int]
+    vanishes: ClassVar[bool] = False  # Ω = 0: nothing beyond the squared norms of every model
+    half_squares: ClassVar[bool] = False  # `prox` is of Ω + ½‖P‖², whose half joins the smooth part
+    order_two_only: ClassVar[tuple[str, ...]] = ()  # abilities that fail for products of three features
+    pairs_only: ClassVar[bool] = False  # defined for pairs of features of one table alone
+
+    prox: ClassVar[Any] = None
+    prox_approximate: ClassVar[Any] = None
+    prox_scalar: ClassVar[Any] = None
+    prox_row: ClassVar[Any] = None
+    prox_sizes: ClassVar[Any] = None
+    subgradient: ClassVar[Any] = None
+
+    def __init_subclass__(cls) -> None:
+        """Let an exact operator serve where an approximate one does."""
+        if cls.prox is not None and cls.prox_approximate is None:
+            cls.prox_approximate = cls.prox
+
+    @staticmethod
+    def value(form: Form, P: Table) -> float:
+        """Return Ω of one table of a term of this form."""
+        raise NotImplementedError
+
+    @classmethod
+    def offers(cls, required: tuple[str, ...]) -> bool:
+        """Return whether it has all of these abilities."""
+        return all(getattr(cls, ability) for ability in required)
+
+    @classmethod
+    def limit(cls, required: tuple[str, ...], form: Form) -> str:
+        """Return why these abilities do not hold for a term of this form, or nothing."""
+        if form.deep and any(ability in cls.order_two_only for ability in required):
+            return f"penalty {cls.name!r} above order 2"
+        if cls.pairs_only and (form.deep or form.kind == PRODUCT):
+            return f"penalty {cls.name!r} beyond pairs of features"
+        return ""
+
+
+PENALTIES: Registry[type[Penalty]] = Registry("penalty", "recsys.fm.penalties")
+
+
+def penalties() -> list[type[Penalty]]:
+    """Return all penalties, by their codes.
+
+    Raises
+    ------
+    ValueError
+        If two have one code.
+    """
+    known = sorted((PENALTIES.get(name) for name in PENALTIES.names()), key=lambda cls: cls.code)
+    if len({cls.code for cls in known}) < len(known):
+        raise ValueError(f"two penalties have one code: {[(cls.name, cls.code) for cls in known]}")
+    return known

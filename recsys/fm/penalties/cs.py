@@ -1,0 +1,46 @@
+"""The Cauchy–Schwarz penalty: Ω = K_A^m of the rows' lengths, a bound of the interactions' ℓ1 norm.
+
+It is TI with the length of a feature's row in place of |p_js|, and has its totals.
+
+Source: Atarashi et al. 2021, 3.4 and Theorem 7.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recsys.fm.penalties.base import PENALTIES, Penalty, Table
+from recsys.fm.penalties.l21 import prox_row
+from recsys.fm.penalties.ti import of_sizes, prox_sizes
+from recsys.multilinear.forms import Form
+from recsys.optim.prox import prox_squared_l21
+
+CODE = 4
+
+
+@PENALTIES.add("cs")
+class CS(Penalty):
+    """Ω = K_A^m(‖p_1‖ … ‖p_d‖, 1): whole features are left out, those with strong partners last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.multilinear import ANOVA, Form
+    >>> CS.value(Form(ANOVA, 2, 1), np.array([[3.0, 4.0], [0.0, 2.0]]))
+    10.0
+    """
+
+    name, code = "cs", CODE
+    half_squares = True
+    order_two_only = ("prox", "prox_approximate", "prox_sizes")
+    prox_row, prox_sizes = map(staticmethod, (prox_row, prox_sizes))
+
+    @staticmethod
+    def value(form: Form, P: Table) -> float:
+        """Return Ω of the rows' lengths."""
+        return float(of_sizes(form, np.sqrt((P * P).sum(axis=1))))
+
+    @staticmethod
+    def prox(P: Table, strength: float) -> Table:
+        """Return the operator of ½(Σ_j ‖p_j‖)², which is Ω + ½‖P‖² for order 2."""
+        return prox_squared_l21(P, 0.5 * strength)

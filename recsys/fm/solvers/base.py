@@ -1,0 +1,110 @@
+"""What a solver is: what it needs, how it is run, and who serves where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from recsys.errors import FitError
+from recsys.fm.objective import Objective
+from recsys.fm.penalties import Penalty
+from recsys.fm.solvers.theta import theta_step
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, PRODUCT, Form
+from recsys.multilinear.losses import Loss
+from recsys.registry import Registry
+
+__all__ = ["SOLVERS", "Options", "Solver", "refusal", "solver_names"]
+
+
+class Options(NamedTuple):
+    """What a solver is told beside its objective."""
+
+    learning_rate: float
+    batch_size: int
+    threads: int | None
+
+
+class Solver:
+    """One way to lower an objective, and what it needs.
+
+    Attributes
+    ----------
+    required : tuple of str
+        The abilities of `recsys.fm.penalties.Penalty` that it uses.
+    kinds : tuple of int
+        The forms of terms it has steps for.
+    pairwise : bool
+        Whether it can compare rows, as losses over pairs do.
+    monotone : bool
+        Whether no epoch raises the objective.
+    resumes : bool
+        Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
+    place : int
+        Among the solvers, where messages list them: what serves most comes first.
+    """
+
+    required: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
+    pairwise: ClassVar[bool] = False
+    monotone: ClassVar[bool] = True
+    resumes: ClassVar[bool] = False
+    place: ClassVar[int]
+
+    def __init__(self, objective: Objective, options: Options) -> None:
+        self.objective, self.options = objective, options
+
+    def run(self, ended: Callable[[float], bool], max_iter: int) -> None:
+        """Make epochs until `ended`, given the parameters' change, says so."""
+        for _ in range(max_iter):
+            if ended(self.epoch() + self.weigh_orders()):
+                return
+
+    def epoch(self) -> float:
+        """Make one pass that leaves `pred` of the objective current; return the parameters' change."""
+        raise NotImplementedError
+
+    def weigh_orders(self) -> float:
+        """Take a step on the weights of the orders, where they are learned; returns their change."""
+        return theta_step(self.objective) if self.objective.learns_theta else 0.0
+
+    def slower(self) -> bool:
+        """Take shorter steps where longer ones no longer help; False if there are none."""
+        return False
+
+    def get_state(self) -> Any:
+        """Return what a later solver goes on from."""
+        return None
+
+    def set_state(self, state: Any, passes: int) -> None:
+        """Go on from an earlier solver's state, after so many epochs."""
+
+    def diverged(self, objective: float, epoch: int) -> FitError:
+        """Return the error of an objective that is not finite."""
+        return FitError(
+            f"the objective is {objective} after {epoch} epochs: scale the features, "
+            f"or raise beta (now {self.objective.regularization.beta:g})"
+        )
+
+
+SOLVERS: Registry[type[Solver]] = Registry("solver", "recsys.fm.solvers")
+
+
+def solver_names() -> tuple[str, ...]:
+    """Return the solvers' names, by their `place`."""
+    return tuple(sorted(SOLVERS.names(), key=lambda name: SOLVERS.get(name).place))
+
+
+def refusal(solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form]) -> str:
+    """Return what a solver cannot serve, or nothing: it follows from what it needs."""
+    able = SOLVERS.get(solver)
+    if loss.pairwise and not able.pairwise:
+        return f"loss {loss.name!r}, which compares rows"
+    if not penalty.offers(able.required):
+        return f"penalty {penalty.name!r}"
+    for form in forms:
+        if form.kind not in able.kinds:
+            return FORM_NAMES[form.kind]
+        limit = penalty.limit(able.required, form)
+        if limit:
+            return limit
+    return ""

@@ -1,0 +1,89 @@
+"""What the exact descents share: the order of the columns, the bias, the linear weights."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.fm.objective import Objective
+from recsys.fm.solvers.base import Options, Solver
+from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.linear import bias_step, linear_epoch
+
+__all__ = ["Descent", "Shrinkage", "visiting_order"]
+
+RARE = 0.01  # share of the rows below which a column is rare
+REFRESH = 10  # epochs after which predictions are computed afresh
+
+
+class Shrinkage(NamedTuple):
+    """What a step shrinks by: the weight of the squares, and a penalty's code and strength."""
+
+    beta: float
+    penalty: int
+    gamma: float
+
+
+def visiting_order(counts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """Return the columns as the descents visit them, given how many rows each is in.
+
+    Rare ones first, for what frequent columns explain first leaves nothing for the many rare ones, and
+    under a penalty on interactions they would never come up. The rare ones are taken backwards and the
+    others forwards: of rows that are pairs, the columns of one side are then together as far as can be.
+    """
+    rare = counts < RARE * rows
+    every = np.arange(len(counts))
+    return np.concatenate([every[rare][::-1], every[~rare]])
+
+
+class Descent(Solver):
+    """Minimise a quadratic bound of the objective along some parameters at a time, term by term."""
+
+    def __init__(self, objective: Objective, options: Options) -> None:
+        super().__init__(objective, options)
+        self.done = 0
+        by = objective.regularization
+        self.shrinkage = Shrinkage(by.beta, by.penalty.code, by.gamma)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Lay out the columns."""
+        X = self.objective.X
+        columns = X.tocsc()
+        columns.sort_indices()
+        self.rows, self.columns = Compressed.of(X), Compressed.of(columns)
+        self.order = visiting_order(np.diff(columns.indptr), X.shape[0])
+
+    def epoch(self) -> float:
+        """Visit the bias, the linear weights and every term once."""
+        objective, model = self.objective, self.objective.model
+        moved = self._bias()
+        if model.linear:
+            moved += linear_epoch(
+                self.order, self.columns, objective.target, model.w, objective.regularization.alpha
+            )
+        for n in range(len(model.forms)):
+            moved += self._term(n)
+        return self._finished(moved)
+
+    def _bias(self) -> float:
+        z = self.objective.model.z
+        if not self.objective.intercept:
+            return 0.0
+        before = float(z[0])
+        z[0] = bias_step(self.objective.target, before)
+        return abs(float(z[0]) - before)
+
+    def _finished(self, moved: float) -> float:
+        self.done += 1
+        if self.done % REFRESH == 0:
+            self._refresh()
+        return moved
+
+    def _refresh(self) -> None:
+        self.objective.refresh()
+
+    def _term(self, n: int) -> float:
+        raise NotImplementedError

@@ -1,0 +1,103 @@
+"""Accelerated proximal gradient on the whole vector: FISTA, and the non-monotone nmAPGD.
+
+Sources: Beck and Teboulle 2009 with the restart of O'Donoghue and Candès; Li and Lin 2015; for the
+inexact nmAPGD on Ω_*, Atarashi et al. 2021, 8.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.fm.objective import Objective
+from recsys.fm.solvers.base import SOLVERS, Options, Solver
+
+__all__ = ["SMALLEST", "Fista", "NonMonotone", "Proximal"]
+
+Vector = NDArray[np.float64]
+SMALLEST = 1e-14  # step at which a line search gives up
+
+
+class Proximal(Solver):
+    """What the solvers of whole vectors share: a step found by backtracking, and where they are."""
+
+    def __init__(self, objective: Objective, options: Options) -> None:
+        super().__init__(objective, options)
+        self.step = 1.0
+        self.now = objective.model.z.copy()
+        self.before = self.now
+        self.t = 1.0
+        self.value = objective.value()
+
+    def _forward_backward(self, at: Vector) -> tuple[Vector, float]:
+        """Return the proximal gradient step from `at` and its objective."""
+        p = self.objective
+        value, gradient = p.smooth(at)
+        while True:
+            new = p.proximal(at - self.step * gradient, self.step)
+            change = new - at
+            reached = p.smooth_value(new)
+            bound = value + float(gradient @ change) + float(change @ change) / (2.0 * self.step)
+            if reached <= bound + 1e-12 * abs(value) or self.step < SMALLEST:
+                return new, reached + p.rough(new)
+            self.step *= 0.5
+
+    def _settle(self, z: Vector) -> float:
+        """Put the model there; returns the change."""
+        moved = float(np.abs(z - self.objective.model.z).sum())
+        self.objective.model.z[:] = z
+        self.objective.refresh()
+        return moved
+
+
+@SOLVERS.add("fista")
+class Fista(Proximal):
+    """Accelerated proximal gradient; the momentum starts afresh when the objective rose."""
+
+    required = ("prox",)
+    place = 6
+
+    def epoch(self) -> float:
+        """Take one accelerated step."""
+        t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.t * self.t))
+        ahead = self.now + (self.t - 1.0) / t * (self.now - self.before)
+        new, value = self._forward_backward(ahead)
+        if value > self.value:
+            self.t = 1.0
+            new, value = self._forward_backward(self.now)
+            t = 1.0
+            if value > self.value:  # at the precision of the arithmetic
+                new, value = self.now, self.value
+        self.before, self.now, self.t, self.value = self.now, new, t, value
+        self.step *= 1.5
+        return self._settle(new)
+
+
+@SOLVERS.add("nmapgd")
+class NonMonotone(Proximal):
+    """Accelerated proximal gradient that lets the objective rise below a running mean of it (nmAPGD)."""
+
+    required = ("prox_approximate",)
+    monotone = False
+    place = 7
+
+    def __init__(self, objective: Objective, options: Options) -> None:
+        super().__init__(objective, options)
+        self.mean, self.q = self.value, 1.0
+
+    def epoch(self) -> float:
+        """Take one accelerated step, or a plain one where it rose too far."""
+        t = 0.5 * (1.0 + np.sqrt(4.0 * self.t * self.t + 1.0))
+        ahead = self.now + (self.t - 1.0) / t * (self.now - self.before)
+        new, value = self._forward_backward(ahead)
+        change = new - ahead
+        if value > self.mean - 1e-5 * float(change @ change):
+            plain, other = self._forward_backward(self.now)
+            if other < value or not np.isfinite(value):
+                new, value = plain, other
+        weight = 0.8 * self.q
+        self.q = weight + 1.0
+        self.mean = (weight * self.mean + value) / self.q
+        self.before, self.now, self.t, self.value = self.now, new, t, value
+        self.step *= 1.5
+        return self._settle(new)

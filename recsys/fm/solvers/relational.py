@@ -1,0 +1,320 @@
+"""Coordinate descent on pairs of objects, without ever walking the rows of the pairs.
+
+A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b). With
+one side held fixed, the loss' quadratic bound is a small quadratic for each object of the other side,
+in its own A^1…A^m: `gather` brings the predictions up to date and sums it over the object's pairs,
+`sweep` descends on it feature by feature. An epoch costs O(m²k(nz(A) + nz(B)) + mkN) for N pairs, where
+the rows of the pairs have far more non-zeros; for the squared loss the steps are those of plain
+coordinate descent.
+
+Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object's pairs taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys._jit import jit
+from recsys.errors import InputError
+from recsys.fm.penalties.chain import (
+    L2,
+    factor_without,
+    has_totals,
+    prox_scalar,
+    replace_size,
+    totals_of,
+)
+from recsys.fm.solvers.base import SOLVERS
+from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
+from recsys.fm.solvers.row_pairs import split_rows
+from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.forms import ANOVA, GUARD
+from recsys.multilinear.losses import slopes_of
+from recsys.multilinear.pair_gradients import gather
+from recsys.multilinear.pairs import (
+    PAIR_CHUNKS,
+    Pairs,
+    PairTerm,
+    add_products,
+    object_tables,
+    predict_pairs,
+)
+from recsys.utils.threads import threads_for
+
+__all__ = ["RelationalDescent", "pair_epoch", "runs_of"]
+
+Runs = Sequence[tuple[int, NDArray[np.int64]]]  # of a side, 0 or 1, and its columns, in order
+LEFT, RIGHT = range(2)
+
+
+@SOLVERS.add("relational")
+class RelationalDescent(Descent):
+    """Coordinate descent on rows that are pairs of objects which repeat, such as (user, item)."""
+
+    required = ("prox_scalar",)
+    kinds = (ANOVA,)
+    place = 3
+
+    def _prepare(self) -> None:
+        """Find the objects, and put the rows in the order of the left ones."""
+        objective = self.objective
+        found = split_rows(objective.X)
+        if found is None:
+            raise InputError(
+                "solver 'relational' needs rows made of a left and a right part that repeat, such as "
+                "users and items: no column parts these rows so; use solver='cd'"
+            )
+        self.pairs, self.cut, order = found
+        X = objective.X
+        self.runs = runs_of(
+            visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0]), self.cut
+        )
+        objective.X, objective.y, objective.pred = X[order], objective.y[order], objective.pred[order]
+
+    def epoch(self) -> float:
+        """Visit the bias and every term once, the linear one first."""
+        objective, threads = self.objective, self.options.threads
+        linear = Shrinkage(objective.regularization.alpha, L2, self.shrinkage.gamma)
+        moved = self._bias()
+        for term in self._terms():
+            moved += pair_epoch(
+                self.pairs, term, objective.target, linear if term.degree == 1 else self.shrinkage,
+                threads=threads, runs=self.runs,
+            )  # fmt: skip
+        return self._finished(moved)
+
+    def _terms(self) -> list[PairTerm]:
+        model = self.objective.model
+        tables = [(form.order, P[0]) for form, P in zip(model.forms, model.tables(), strict=True)]
+        if model.linear:
+            tables.insert(0, (1, model.w[:, None]))
+        return [
+            PairTerm(np.ones(order + 1), P[: self.cut], P[self.cut :], np.ones(P.shape[1]))
+            for order, P in tables
+        ]
+
+    def _refresh(self) -> None:
+        sides = self.pairs.sides
+        self.objective.pred = self.objective.model.z[0] + predict_pairs(
+            self._terms(), sides[LEFT].rows, sides[RIGHT].rows, self.pairs.left, self.pairs.right,
+            threads=self.options.threads,
+        )  # fmt: skip
+
+
+def both_sides(left: int, right: int) -> Runs:
+    """Return the runs that visit all the left columns, then all the right ones."""
+    return [(LEFT, np.arange(left)), (RIGHT, np.arange(right))]
+
+
+def runs_of(order: NDArray[np.int64], cut: int) -> Runs:
+    """Return an order of all columns, the first `cut` of them the left side's, as runs of a side."""
+    right = order >= cut
+    starts = np.flatnonzero(np.diff(right)) + 1
+    return [
+        (int(part[0] >= cut), part - cut * int(part[0] >= cut))
+        for part in np.split(order, starts)
+        if len(part)
+    ]
+
+
+def pair_epoch(
+    pairs: Pairs, term: PairTerm, target: Target, shrinkage: Shrinkage, fit_weights: bool = False,
+    threads: int | None = None, runs: Runs | None = None,
+) -> float:  # fmt: skip
+    """Update a term's parameters once, in place; returns the sum of absolute changes.
+
+    Every component's features are visited run by run: by default all of the left side, then all of the
+    right one. With `fit_weights` the components' weights are learned, too, and shrink what they weigh.
+    """
+    moved, m, n = 0.0, term.degree, len(target.y)
+    widths = (term.left.shape[0], term.right.shape[0])
+    runs = both_sides(*widths) if runs is None else runs
+    directions = 2.0 if pairs.symmetric else 1.0
+    # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
+    curvature = directions * target.curvature
+    sums = [np.zeros((PAIR_CHUNKS, side.rows.shape[0], m + m * m)) for side in pairs.sides]
+    pending: _Change | None = None
+    threads = threads_for(4.0 * directions * n * (m + m * m), threads)
+    for s in range(term.left.shape[1]):
+        columns = (term.left[:, s].copy(), term.right[:, s].copy())
+        tables = [object_tables(side.rows, p, m) for side, p in zip(pairs.sides, columns, strict=True)]
+        sizes = np.abs(np.concatenate(columns))
+        totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
+        scaled = term.weights[s] / directions * term.coefficients
+        shrunk = shrinkage
+        if fit_weights:
+            shrunk = shrinkage._replace(beta=shrinkage.beta * abs(float(term.weights[s])))
+        for at, features in runs:
+            if pairs.symmetric:  # a change at both ends has no place in the tables of one
+                _apply(pairs, target.pred, pending, threads)
+                pending = None
+            c = scaled if at == LEFT else scaled[::-1].copy()
+            side, table, other = pairs.sides[at], tables[at], tables[1 - at]
+            packed = np.zeros((len(other), 2 * m))
+            packed[:, m:] = other[:, :m]
+            held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
+            if pending is not None and pending.side != at:  # its change is applied on the way
+                packed[:, :m], held, old = pending.change[:, 1:], pending.held, pending.coefficients
+            elif pending is not None:  # of this side: own and partner's factors change places
+                packed[:, :m], held[:, :m] = pending.held[:, :m], pending.change[:, 1:]
+                old[1:] = pending.coefficients[:0:-1]
+            gather(side, target, pending is not None, packed, held, old, c, sums[at], threads)
+            before = table.copy()
+            moved += sweep(
+                features, Compressed.of(side.columns), Compressed.of(side.rows), columns[at], table,
+                sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes, at * widths[LEFT],
+            )  # fmt: skip
+            before[:, 0] = 1.0
+            pending = _Change(at, table - before, other, c)
+        term.left[:, s], term.right[:, s] = columns
+        if fit_weights:
+            _apply(pairs, target.pred, pending, threads)
+            pending = None
+            moved += _fit_weight(pairs, term, s, tables, target, shrinkage.beta, threads)
+    _apply(pairs, target.pred, pending, threads)
+    return moved
+
+
+class _Change(NamedTuple):
+    """What a sweep did to its side's tables, not yet in the predictions; `held` are the other side's."""
+
+    side: int
+    change: NDArray[np.float64]
+    held: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+
+
+def _apply(
+    pairs: Pairs, pred: NDArray[np.float64], pending: _Change | None, threads: int | None
+) -> None:
+    """Bring the predictions up to date."""
+    if pending is not None:
+        left, right = (pairs.left, pairs.right) if pending.side == LEFT else (pairs.right, pairs.left)
+        add_products(
+            left, right, pending.change, pending.held, pending.coefficients, pairs.symmetric, pred,
+            threads,
+        )  # fmt: skip
+
+
+def _fit_weight(
+    pairs: Pairs, term: PairTerm, s: int, tables: list[NDArray[np.float64]], target: Target,
+    beta: float, threads: int | None,
+) -> float:  # fmt: skip
+    """Take the proximal step of λ_s under β/2·|λ_s|·(‖u_s‖² + ‖v_s‖²), (3.19)."""
+    products = np.zeros(len(target.y))
+    c = term.coefficients / (2.0 if pairs.symmetric else 1.0)
+    add_products(
+        pairs.left, pairs.right, tables[LEFT], tables[RIGHT], c, pairs.symmetric, products, threads
+    )
+    slopes = slopes_of(target.loss, target.pred, target.y)
+    bound = target.curvature * float(products @ products) / len(target.y)
+    if bound <= 1e-300:
+        return 0.0
+    size = float(term.left[:, s] @ term.left[:, s] + term.right[:, s] @ term.right[:, s])
+    value = term.weights[s] - float(slopes @ products) / len(target.y) / bound
+    new = float(np.sign(value) * max(abs(value) - 0.5 * beta * size / bound, 0.0))
+    change = new - term.weights[s]
+    np.add(target.pred, change * products, out=target.pred)
+    term.weights[s] = new
+    return abs(change)
+
+
+# ---- kernels
+
+
+@jit
+def _careful_slopes(x, u, rows, p, j, b):
+    """Fill b with ∂A^t/∂p_j, t = 1…m, of object u by the plain recursion, where (3.20) cancels."""
+    b[:] = 0.0
+    b[0] = 1.0
+    for q in range(rows.indptr[u], rows.indptr[u + 1]):
+        if rows.indices[q] != j:
+            z = p[rows.indices[q]] * rows.data[q]
+            for t in range(len(b) - 1, 0, -1):
+                b[t] += z * b[t - 1]
+    for t in range(len(b)):
+        b[t] *= x
+
+
+@jit
+def sweep(
+    order, columns, rows, p, table, sums, n, curvature, shrinkage, totals, sizes, offset
+):  # fmt: skip
+    """Descend feature by feature on the objects' quadratics; p, table and sums change in place.
+
+    `sizes` are the |p| of both sides, this one's from `offset`; `totals` their symmetric polynomials.
+    """
+    beta, penalty, gamma = shrinkage
+    col_ptr, ids, data = columns
+    m = table.shape[1] - 1
+    moved = 0.0
+    coupled = has_totals(penalty)
+    b, rest = np.empty(m), np.empty(len(totals) + 1)
+    for j in order:
+        old = p[j]
+        g = h = 0.0
+        careful = False
+        if m > 2:
+            for q in range(col_ptr[j], col_ptr[j + 1]):
+                careful = careful or abs(old * data[q]) > GUARD
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            u, x = ids[q], data[q]
+            if m == 2:
+                b1 = x * (table[u, 1] - old * x)
+                g += x * sums[u, 0] + b1 * sums[u, 1]
+                h += x * (x * sums[u, 2] + 2.0 * b1 * sums[u, 4]) + b1 * b1 * sums[u, 5]
+            else:
+                if careful and abs(old * x) > GUARD:
+                    _careful_slopes(x, u, rows, p, j, b)
+                else:
+                    b[0] = x
+                    for t in range(1, m):
+                        b[t] = x * (table[u, t] - old * b[t - 1])
+                for t in range(m):
+                    g += b[t] * sums[u, t]
+                    inner = 0.0
+                    for w in range(t):
+                        inner += sums[u, m + t * m + w] * b[w]
+                    h += b[t] * (2.0 * inner + sums[u, m + t * m + t] * b[t])
+        bound = curvature * h / n + beta
+        if bound <= 1e-300:
+            continue
+        strength = gamma / bound
+        if coupled:
+            strength *= factor_without(penalty, ANOVA, totals, sizes, offset + j, rest)
+        new = prox_scalar(penalty, old - (g / n + beta * old) / bound, strength)
+        change = new - old
+        if change == 0.0:
+            continue
+        moved += abs(change)
+        if coupled:
+            replace_size(penalty, ANOVA, totals, sizes, offset + j, rest, abs(new))
+        for q in range(col_ptr[j], col_ptr[j + 1]):
+            u, x = ids[q], data[q]
+            if m == 2:
+                b1 = x * (table[u, 1] - old * x)
+                sums[u, 0] += curvature * change * (sums[u, 2] * x + sums[u, 4] * b1)
+                sums[u, 1] += curvature * change * (sums[u, 4] * x + sums[u, 5] * b1)
+                table[u, 1] += change * x
+                table[u, 2] += change * b1
+            else:
+                if careful and abs(old * x) > GUARD:
+                    _careful_slopes(x, u, rows, p, j, b)
+                else:
+                    b[0] = x
+                    for t in range(1, m):
+                        b[t] = x * (table[u, t] - old * b[t - 1])
+                for t in range(m):
+                    total = 0.0
+                    for w in range(t + 1):
+                        total += sums[u, m + t * m + w] * b[w]
+                    for w in range(t + 1, m):
+                        total += sums[u, m + w * m + t] * b[w]
+                    sums[u, t] += curvature * change * total
+                    table[u, t + 1] += change * b[t]
+        p[j] = new
+    return moved

@@ -1,0 +1,50 @@
+"""Named bundles of arrays that compiled functions take: numba unpacks them, caching on their types."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Compressed", "Layout", "Target"]
+
+Vector = NDArray[np.float64]
+
+
+class Compressed(NamedTuple):
+    """The arrays of a sparse matrix: of its rows (CSR) or of its columns (CSC)."""
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: Vector
+
+    @classmethod
+    def of(cls, X: object) -> Compressed:
+        """Return the arrays of a CSR or CSC matrix, not copied."""
+        return cls(X.indptr, X.indices, X.data)  # type: ignore[attr-defined]
+
+
+class Target(NamedTuple):
+    """What is fitted to: targets, the predictions so far (changed in place), the loss and its bound."""
+
+    y: Vector
+    pred: Vector
+    loss: int
+    curvature: float
+
+
+class Layout(NamedTuple):
+    """Where a vector of parameters has what: the terms, and what multiplies their parts.
+
+    `spec` is (kind, order, factors, offset) of each term; `theta` the weights of the orders, (terms,
+    orders); `weights` those of the components, (terms, k); `width` the longest table of a row.
+    """
+
+    spec: NDArray[np.int64]
+    theta: Vector
+    weights: Vector
+    features: int
+    components: int
+    width: int
+    linear: bool

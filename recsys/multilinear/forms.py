@@ -1,0 +1,175 @@
+"""The multilinear forms of a row's features, and the tables of one component they are computed by.
+
+A form is a sum over components s of one function of p_s and the row x that is linear in each entry of
+p_s: A^m (`ANOVA`), Π_j (1 + p_j x_j) (`ALL_SUBSETS`), Π_t ⟨u_t, x⟩ (`PRODUCT`), Σ_t θ_t A^t (`MIXED`).
+For each row a short table (A^1…A^m, the product, or the linear forms) gives the slope in any entry in
+O(order), and is brought up to date in as much when the entry has changed: `fill_component`, `slope` and
+`move` here; `rows` has all components of a row at once.
+
+Source: Blondel et al. 2016, Algorithm 1; Atarashi's thesis (3.20).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from recsys._jit import jit
+
+__all__ = ["ALL_SUBSETS", "ANOVA", "FORM_NAMES", "MIXED", "PRODUCT", "Form"]
+
+ANOVA, ALL_SUBSETS, PRODUCT, MIXED = range(4)
+
+FORM_NAMES = {
+    ANOVA: "factorization machines", MIXED: "shared orders", ALL_SUBSETS: "the all-subsets model",
+    PRODUCT: "polynomial networks",
+}  # fmt: skip
+
+GUARD = 4.0  # |p x| from which the recursion (3.20), whose error grows with its powers, is left
+NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
+
+
+class Form(NamedTuple):
+    """What a term is: its kind, its order and the number of its tables.
+
+    Examples
+    --------
+    >>> Form(ANOVA, 3, 1).width, Form(PRODUCT, 3, 3).width
+    (4, 3)
+    """
+
+    kind: int
+    order: int
+    factors: int
+
+    @property
+    def width(self) -> int:
+        """Length of a row's table, over which `rows.row_forward` goes."""
+        if self.kind in (ANOVA, MIXED):
+            return self.order + 1
+        return 1 if self.kind == ALL_SUBSETS else self.factors
+
+    @property
+    def penalty_order(self) -> int:
+        """The order of the penalties on interactions: the term's own, and 2 where it has none."""
+        return self.order if self.kind in (ANOVA, MIXED) else 2
+
+    @property
+    def deep(self) -> bool:
+        """Whether one product of the form may have more than two features of one table."""
+        return self.kind == ALL_SUBSETS or (self.kind in (ANOVA, MIXED) and self.order > 2)
+
+
+# ---- kernels
+
+
+@jit
+def excluded(rows, P, s, i, j, out):
+    """Fill out with A^1…A^width of row i and component s without feature j, by the plain recursion."""
+    width = len(out)
+    out[:] = 0.0
+    for q in range(rows.indptr[i], rows.indptr[i + 1]):
+        if rows.indices[q] != j:
+            z = P[rows.indices[q], s] * rows.data[q]
+            for t in range(width - 1, 0, -1):
+                out[t] += z * out[t - 1]
+            out[0] += z
+
+
+@jit
+def product_without(rows, P, s, i, j):
+    """Return Π(1 + p x) of row i and component s without feature j, where the quotient would be 0/0."""
+    rest = 1.0
+    for q in range(rows.indptr[i], rows.indptr[i + 1]):
+        if rows.indices[q] != j:
+            rest *= 1.0 + P[rows.indices[q], s] * rows.data[q]
+    return rest
+
+
+@jit
+def fill_component(kind, rows, P, s, table):
+    """Fill the table of one component: A^1…A^width, Π(1 + p x), or one linear form a factor."""
+    n, width = table.shape
+    for i in range(n):
+        for t in range(width):
+            table[i, t] = 1.0 if kind == ALL_SUBSETS else 0.0
+        for q in range(rows.indptr[i], rows.indptr[i + 1]):
+            j, x = rows.indices[q], rows.data[q]
+            if kind == ANOVA or kind == MIXED:
+                z = P[0, j, s] * x
+                for t in range(width - 1, 0, -1):
+                    table[i, t] += z * table[i, t - 1]
+                table[i, 0] += z
+            elif kind == ALL_SUBSETS:
+                table[i, 0] *= 1.0 + P[0, j, s] * x
+            else:
+                for t in range(width):
+                    table[i, t] += P[t, j, s] * x
+
+
+@jit
+def fill_components(kind, rows, P, out):
+    """Fill out[i, s, t − 1] with A^t of row i and component s, t = 1…width; or with Π(1 + p x)."""
+    n, k, width = out.shape
+    for i in range(n):
+        for s in range(k):
+            for t in range(width):
+                out[i, s, t] = 1.0 if kind == ALL_SUBSETS else 0.0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            row, x = P[rows.indices[p]], rows.data[p]
+            for s in range(k):
+                z = row[s] * x
+                if kind == ALL_SUBSETS:
+                    out[i, s, 0] *= 1.0 + z
+                    continue
+                for t in range(width - 1, 0, -1):
+                    out[i, s, t] += z * out[i, s, t - 1]
+                out[i, s, 0] += z
+
+
+@jit
+def slope(kind, table, i, x, p, part, theta):
+    """Return ∂prediction/∂p_j of row i for one component, by the O(degree) recursion (3.20)."""
+    if kind == ANOVA:  # A^m without j, from the table of A^1…A^(m−1)
+        b = 1.0
+        for t in range(table.shape[1]):
+            b = table[i, t] - p * x * b
+        return x * b
+    if kind == ALL_SUBSETS:
+        return x * table[i, 0] / (1.0 + p * x)
+    if kind == MIXED:  # Σ_t θ_t A^t
+        b, total = 1.0, theta[0]
+        for t in range(table.shape[1] - 1):
+            b = table[i, t] - p * x * b
+            total += theta[t + 1] * b
+        return x * total
+    product = x
+    for t in range(table.shape[1]):
+        if t != part:
+            product *= table[i, t]
+    return product
+
+
+@jit
+def careful_slope(kind, rest, x, theta):
+    """Return ∂prediction/∂p_j from A^1… without feature j, for ANOVA and MIXED."""
+    if kind == ANOVA:
+        return x * (rest[len(rest) - 1])
+    total = theta[0]
+    for t in range(len(rest) - 1):
+        total += theta[t + 1] * rest[t]
+    return x * total
+
+
+@jit
+def move(kind, table, i, x, p, part, change):
+    """Bring the table of row i up to date after p_j has changed."""
+    if kind == ANOVA or kind == MIXED:
+        b = 1.0
+        for t in range(table.shape[1]):
+            old = table[i, t]
+            table[i, t] = old + change * x * b
+            b = old - p * x * b
+    elif kind == ALL_SUBSETS:
+        table[i, 0] *= (1.0 + (p + change) * x) / (1.0 + p * x)
+    else:
+        table[i, part] += change * x

@@ -1,0 +1,45 @@
+"""The part of a prediction that is plainly linear: the bias, and one weight a feature."""
+
+from __future__ import annotations
+
+from recsys._jit import jit
+from recsys.multilinear.losses import loss_slope
+
+__all__ = ["bias_step", "linear_epoch"]
+
+# ---- kernels
+
+
+@jit
+def linear_epoch(order, columns, target, w, alpha):
+    """Update the linear weights in this order; returns the sum of absolute changes."""
+    y, pred = target.y, target.pred
+    n, moved = len(y), 0.0
+    for j in order:
+        g = h = 0.0
+        for p in range(columns.indptr[j], columns.indptr[j + 1]):
+            i = columns.indices[p]
+            g += loss_slope(target.loss, pred[i], y[i]) * columns.data[p]
+            h += columns.data[p] * columns.data[p]
+        bound = target.curvature * h / n + alpha
+        if bound <= 0.0:
+            continue
+        change = -(g / n + alpha * w[j]) / bound
+        w[j] += change
+        moved += abs(change)
+        for p in range(columns.indptr[j], columns.indptr[j + 1]):
+            pred[columns.indices[p]] += change * columns.data[p]
+    return moved
+
+
+@jit
+def bias_step(target, bias):
+    """Take the minimum of the loss' quadratic bound along the bias; returns the new bias."""
+    y, pred = target.y, target.pred
+    g = 0.0
+    for i in range(len(y)):
+        g += loss_slope(target.loss, pred[i], y[i])
+    change = -g / len(y) / target.curvature
+    for i in range(len(y)):
+        pred[i] += change
+    return bias + change

@@ -1,0 +1,152 @@
+"""Gradients and curvatures of the loss in the objects' own tables, summed over each object's pairs.
+
+With one side of the pairs held fixed, the loss' quadratic bound is a small quadratic for each object of
+the other side, in its own A^1…A^m. These are the passes over all pairs that sum it.
+
+Source: Atarashi's thesis 3.3.4 and (3.21), with the sums over an object's pairs taken out.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.multilinear.arrays import Target
+from recsys.multilinear.losses import loss_slope
+from recsys.multilinear.pairs import PAIR_CHUNKS, Side
+
+__all__ = ["gather"]
+
+Vector = NDArray[np.float64]
+
+
+def gather(
+    side: Side, target: Target, stale: bool, packed: Vector, held: Vector, old: Vector, c: Vector,
+    sums: Vector, threads: int | None,
+) -> None:  # fmt: skip
+    """Sum, for each object, the gradient and curvature of the loss in its own A^1…A^m over its pairs.
+
+    The change of the last sweep is brought into the predictions on the way. Chunks of pairs are fixed:
+    no result depends on the number of threads, and a thread stays with its own predictions.
+
+    Parameters
+    ----------
+    side : Side
+        The objects, and where their pairs are.
+    target : Target
+    stale : bool
+        Whether the predictions lack a change.
+    packed : (partners, 2m)
+        Each partner's factors in that change, and its A^0…A^(m−1).
+    held : (objects, m + 1)
+        The objects' own factors in that change.
+    old : (m + 1,)
+        The coefficients of that change.
+    c : (m + 1,)
+        Those of the term.
+    sums : (chunks, objects, m + m·m)
+        Filled with m gradients and m·m curvatures an object.
+    threads : int, optional
+    """
+    arguments = (
+        side.ptr, side.entries, side.partners, target.y, target.pred, target.loss, stale, packed, held,
+        old, c, sums,
+    )  # fmt: skip
+    if threads == 1:
+        _gather_alone(*arguments)
+    else:
+        with parallel(threads):
+            _gather_in_parts(*arguments)
+
+
+# ---- kernels
+
+
+@jit
+def _gather_chunk(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
+    m = len(c) - 1
+    total, b = np.empty(m + m * m), np.empty(m)
+    for u in range(len(ptr) - 1):
+        first, last = ptr[u], ptr[u + 1]
+        if m == 2:
+            g0 = g1 = h0 = h1 = 0.0
+            a, e1 = old[1] * held[u, 1], old[2] * held[u, 0]
+            for e in range(first, last):
+                i, v = entries[e], partners[e]
+                p = pred[i]
+                if stale:
+                    p += a * packed[v, 0] + e1 * packed[v, 1]
+                    pred[i] = p
+                r = loss_slope(loss, p, y[i])
+                x = packed[v, 3]
+                g0 += r * x
+                g1 += r
+                h0 += x * x
+                h1 += x
+            sums[u, 0], sums[u, 1] = c[1] * g0, c[2] * g1
+            sums[u, 2], sums[u, 4] = c[1] * c[1] * h0, c[1] * c[2] * h1
+            sums[u, 3], sums[u, 5] = c[1] * c[2] * h1, c[2] * c[2] * (last - first)
+            continue
+        if m == 3:
+            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = 0.0
+            a, e1, e2 = old[1] * held[u, 2], old[2] * held[u, 1], old[3] * held[u, 0]
+            for e in range(first, last):
+                i, v = entries[e], partners[e]
+                p = pred[i]
+                if stale:
+                    p += a * packed[v, 0] + e1 * packed[v, 1] + e2 * packed[v, 2]
+                    pred[i] = p
+                r = loss_slope(loss, p, y[i])
+                x, z = packed[v, 5], packed[v, 4]
+                g0 += r * x
+                g1 += r * z
+                g2 += r
+                h00 += x * x
+                h01 += x * z
+                h11 += z * z
+                h0 += x
+                h1 += z
+            c1, c2, c3 = c[1], c[2], c[3]
+            sums[u, 0], sums[u, 1], sums[u, 2] = c1 * g0, c2 * g1, c3 * g2
+            sums[u, 3] = c1 * c1 * h00
+            sums[u, 6], sums[u, 7] = c2 * c1 * h01, c2 * c2 * h11
+            sums[u, 9], sums[u, 10] = c3 * c1 * h0, c3 * c2 * h1
+            sums[u, 11] = c3 * c3 * (last - first)
+            continue
+        total[:] = 0.0
+        for e in range(first, last):
+            i, v = entries[e], partners[e]
+            p = pred[i]
+            if stale:
+                for t in range(m):
+                    p += old[t + 1] * packed[v, t] * held[u, m - 1 - t]
+                pred[i] = p
+            r = loss_slope(loss, p, y[i])
+            for t in range(m):
+                x = packed[v, 2 * m - 1 - t]
+                b[t] = x
+                total[t] += r * x
+                for w in range(t + 1):
+                    total[m + t * m + w] += x * b[w]
+        for t in range(m):
+            sums[u, t] = c[t + 1] * total[t]
+            for w in range(t + 1):
+                sums[u, m + t * m + w] = c[t + 1] * c[w + 1] * total[m + t * m + w]
+
+
+@jit(parallel=True)
+def _gather_in_parts(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
+    for chunk in numba.prange(PAIR_CHUNKS):
+        _gather_chunk(
+            ptr[chunk], entries, partners, y, pred, loss, stale, packed, held, old, c, sums[chunk]
+        )
+
+
+@jit
+def _gather_alone(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
+    for chunk in range(PAIR_CHUNKS):
+        _gather_chunk(
+            ptr[chunk], entries, partners, y, pred, loss, stale, packed, held, old, c, sums[chunk]
+        )

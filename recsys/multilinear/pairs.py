@@ -1,0 +1,201 @@
+"""Pairs of objects, and multilinear terms over them, from a table for each object.
+
+A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b): a
+pair's prediction comes from the two objects' tables, and its row is never formed.
+
+Source: Atarashi's thesis 3.3.4 and (3.21).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.utils.threads import threads_for
+
+__all__ = [
+    "PAIR_CHUNKS", "PairTerm", "Pairs", "Side", "add_products", "make_pairs", "object_tables",
+    "predict_pairs",
+]  # fmt: skip
+
+PAIR_CHUNKS = 2  # of pairs, whose gradients are summed in order
+PREDICTED_PARTS = 16  # of pairs whose predictions are moved
+
+
+class Side(NamedTuple):
+    """The objects of one side, and where their pairs are, chunk by chunk of pairs."""
+
+    rows: sp.csr_matrix
+    columns: sp.csc_matrix
+    ptr: NDArray[np.int64]  # (chunks, objects + 1), into the next two
+    entries: NDArray[np.int32]
+    partners: NDArray[np.int32]
+
+
+class Pairs(NamedTuple):
+    """N pairs of (left, right) objects; symmetric ones predict the mean of both directions."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    sides: tuple[Side, Side]
+    symmetric: bool
+
+
+def make_pairs(
+    A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64],
+    symmetric: bool = False,
+) -> Pairs:  # fmt: skip
+    """Index pairs by their objects; under `symmetric` A and B are the same, and a pair has two ends.
+
+    Pairs in the order of `left` are walked fastest.
+    """
+    if symmetric:
+        one = _side(A, [(left, right), (right, left)])
+        return Pairs(left, right, (one, one), True)
+    return Pairs(left, right, (_side(A, [(left, right)]), _side(B, [(right, left)])), False)
+
+
+def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Side:
+    columns = X.tocsc()
+    columns.sort_indices()
+    n, objects = len(ends[0][0]), X.shape[0]
+    ptr = np.empty((PAIR_CHUNKS, objects + 1), dtype=np.int64)
+    entries, partners, at = [], [], 0
+    for chunk in range(PAIR_CHUNKS):
+        mine = np.arange(chunk * n // PAIR_CHUNKS, (chunk + 1) * n // PAIR_CHUNKS)
+        here = np.concatenate([a[mine] for a, _ in ends])
+        there = np.concatenate([b[mine] for _, b in ends])
+        order = np.argsort(here, kind="stable")
+        entries.append(np.tile(mine, len(ends))[order])
+        partners.append(there[order])
+        ptr[chunk] = at + np.concatenate([[0], np.cumsum(np.bincount(here, minlength=objects))])
+        at += len(here)
+    return Side(
+        X, columns, ptr, np.concatenate(entries).astype(np.int32),
+        np.concatenate(partners).astype(np.int32),
+    )  # fmt: skip
+
+
+class PairTerm(NamedTuple):
+    """One multilinear term over pairs: Σ_s λ_s Σ_t coefficients[t]·A^t(p_s, a)·A^(m−t)(q_s, b).
+
+    Parameters
+    ----------
+    coefficients : (m + 1,) float64
+    left, right : (features, components) float64
+        p and q.
+    weights : (components,) float64
+        λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> term = PairTerm(np.array([0.0, 1.0, 0.0]), np.ones((2, 1)), np.ones((3, 1)), np.ones(1))
+    >>> term.degree
+    2
+    """
+
+    coefficients: NDArray[np.float64]
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    @property
+    def degree(self) -> int:
+        """The order m."""
+        return len(self.coefficients) - 1
+
+
+def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """Return A^0…A^degree of each object for one component, (objects, degree + 1).
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> object_tables(sp.csr_matrix([[1.0, 2.0, 0.0]]), np.array([1.0, 3.0, 5.0]), 2)
+    array([[1., 7., 6.]])
+    """
+    out = np.empty((X.shape[0], degree + 1))
+    fill_table(X.indptr, X.indices, X.data, p, out)
+    return out
+
+
+def predict_pairs(
+    terms: Sequence[PairTerm], A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64],
+    right: NDArray[np.int64], symmetric: bool = False, threads: int | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed."""
+    out = np.zeros(len(left))
+    for term in terms:
+        m, c = term.degree, term.coefficients * (0.5 if symmetric else 1.0)
+        for s in range(term.left.shape[1]):
+            TA = object_tables(A, term.left[:, s], m)
+            TB = object_tables(B, term.right[:, s], m)
+            add_products(left, right, TA, TB, c * term.weights[s], symmetric, out, threads)
+    return out
+
+
+def add_products(
+    left: NDArray[np.int64], right: NDArray[np.int64], TA: NDArray[np.float64],
+    TB: NDArray[np.float64], c: NDArray[np.float64], symmetric: bool, out: NDArray[np.float64],
+    threads: int | None,
+) -> None:  # fmt: skip
+    """Add the products of two sides' tables to the pairs' predictions."""
+    threads = threads_for(2.0 * len(left) * len(c), threads)
+    if threads == 1:
+        _add_alone(left, right, TA, TB, c, symmetric, out)
+        return
+    with parallel(threads):
+        _add_in_parts(left, right, TA, TB, c, symmetric, out)
+
+
+# ---- kernels
+
+
+@jit
+def fill_table(indptr, indices, data, p, out):
+    """out[u, t] = A^t(p, x_u), t = 0…width − 1."""
+    width = out.shape[1]
+    for u in range(out.shape[0]):
+        out[u, 0] = 1.0
+        for t in range(1, width):
+            out[u, t] = 0.0
+        for q in range(indptr[u], indptr[u + 1]):
+            z = p[indices[q]] * data[q]
+            for t in range(width - 1, 0, -1):
+                out[u, t] += z * out[u, t - 1]
+
+
+@jit
+def _add_some(left, right, TA, TB, c, symmetric, out, first, last):
+    m = len(c) - 1
+    for i in range(first, last):
+        u, v = left[i], right[i]
+        total = 0.0
+        for t in range(m + 1):
+            total += c[t] * TA[u, t] * TB[v, m - t]
+        if symmetric:
+            for t in range(m + 1):
+                total += c[t] * TA[v, t] * TB[u, m - t]
+        out[i] += total
+
+
+@jit(parallel=True)
+def _add_in_parts(left, right, TA, TB, c, symmetric, out):
+    """Out += Σ_t c_t·TA[left, t]·TB[right, m − t], plus, symmetric, the same with the ends exchanged."""
+    n = len(left)
+    for part in numba.prange(PREDICTED_PARTS):
+        first, last = part * n // PREDICTED_PARTS, (part + 1) * n // PREDICTED_PARTS
+        _add_some(left, right, TA, TB, c, symmetric, out, first, last)
+
+
+@jit
+def _add_alone(left, right, TA, TB, c, symmetric, out):
+    """Do the same on this thread, without waking another."""
+    _add_some(left, right, TA, TB, c, symmetric, out, 0, len(left))

@@ -1,0 +1,90 @@
+"""The examples and the parameters in the docstrings of fm, links and what they share."""
+
+import dataclasses
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import recsys.fm
+import recsys.links
+import recsys.multilinear
+from recsys.fm.penalties import penalties
+from recsys.utils.docstrings import documented, documented_names
+
+TORCH = importlib.util.find_spec("torch") is not None
+PACKAGES = (recsys.fm, recsys.links, recsys.multilinear)
+MODULES = [
+    info.name
+    for package in PACKAGES
+    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+] + ["recsys.utils.docstrings"]
+CLASSES = sorted(
+    {
+        vars(package)[name]
+        for package in PACKAGES
+        for name in package.__all__
+        if isinstance(vars(package)[name], type)
+    },
+    key=lambda cls: cls.__name__,
+)
+ESTIMATORS = [cls for cls in CLASSES if hasattr(cls, "get_params") and cls.__name__ != "LinkPredictor"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_say_what_they_print(name):
+    if name == "recsys.links.neural" and not TORCH:
+        pytest.skip("PyTorch is not installed")
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("cls", [*CLASSES, *penalties()], ids=lambda cls: cls.__name__)
+def test_every_public_class_has_an_example(cls):
+    if cls.__name__ == "LinkPredictor":
+        pytest.skip("abstract")
+    assert ">>> " in cls.__doc__, cls
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_every_parameter_is_described_in_the_class_itself(cls):
+    fields = {field.name for field in dataclasses.fields(cls)}
+    assert documented_names(cls) == fields == set(cls().get_params())
+    assert "recsys.fm._" not in cls.__doc__ and "those of" not in cls.__doc__
+
+
+def test_a_parameter_that_nobody_describes_is_refused():
+    with pytest.raises(TypeError, match=r"do not describe \['degree'\]"):
+
+        @documented
+        @dataclasses.dataclass
+        class Model:
+            """A model.
+
+            Parameters
+            ----------
+            rank : int
+            """
+
+            rank: int = 1
+            degree: int = 2
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_estimators_can_be_cloned(cls):
+    name = "max_iter" if hasattr(cls(), "max_iter") else "epochs"
+    model = cls(**{name: 3})
+    twin = clone(model)
+    assert type(twin) is cls and twin is not model
+    assert twin.get_params() == model.get_params() and getattr(twin, name) == 3
+    assert repr(twin) == f"{cls.__name__}({name}=3)"
+
+
+def test_a_clone_of_what_was_fitted_is_not_fitted():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = recsys.fm.FactorizationMachineRegressor(max_iter=1, tol=0.0).fit(X, X[:, 0])
+    assert not hasattr(clone(model), "P_")
