@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from recsys.cli.charts import COLOURS
+from recsys.utils.palette import COLOURS
 
 alt.data_transformers.disable_max_rows()
 

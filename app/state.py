@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +18,13 @@ from recsys.data.side_information import side_information
 from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
+from recsys.rankers.base import Recommendations
+from recsys.rankers.catalogue import Profile
+from recsys.reranking import DISLIKE_WEIGHT, rerank
+from recsys.utils.sparse import row_of
 from recsys.utils.spec import parse_spec
 from recsys.utils.topn import all_but
 
-MODELS = (
-    "auto", "cf-komd:kernel=md,degree=2", "cf-komd:kernel=mc,degree=2", "ease", "msdw", "slim", "als",
-    "bpr", "ecf-omd", "fm", "hofm", "bilinear", "pairnet", "cf-gram", "blend", "popularity",
-)  # fmt: skip
 PATIENCE = 1.5  # seconds a page waits before it shows progress instead
 GRADES = 20  # different ratings at most that are taken for a scale; more are counts or a dial
 LIKED = 0.75  # of the way from the lowest rating to the highest: 4 on 1…5, as usual on MovieLens
@@ -72,11 +73,9 @@ class Catalogue:
         row = self.ratings[user]
         return {int(k): f"{v:g} of {self.top:g}" for k, v in zip(row.indices, row.data, strict=True)}
 
-    def row(self, items: list[int]) -> sp.csr_matrix:
-        """Return a profile of these items as one row."""
-        found = np.unique(np.asarray(items, dtype=np.int32))
-        data = np.ones(len(found), np.float32)
-        return sp.csr_matrix((data, found, [0, len(found)]), (1, self.matrix.shape[1]))
+    def profile(self, items: list[int]) -> Profile:
+        """Return the profile of somebody who likes these items."""
+        return Profile(None, row_of(items, self.matrix.shape[1]))
 
 
 @st.cache_resource(show_spinner=False)
@@ -184,11 +183,6 @@ def choose_threshold(key: tuple[str, str], data: Interactions) -> float:
     return least
 
 
-def choose_model(label: str = "Model", index: int = 0, key: str | None = None) -> str:
-    """Show a model's selector and return its specification."""
-    return st.selectbox(label, MODELS, index=index, key=key)
-
-
 def ranker(catalogue: Catalogue, spec: str) -> Any:
     """Return the ranker of a specification fitted on a catalogue, fitting it once for everybody."""
 
@@ -237,10 +231,17 @@ def recommend(
     N: int,
     items: NDArray[np.int64] | None = None,
     without: NDArray[np.int64] | None = None,
-) -> Any:
-    """Return (ids, scores) for a user, or for a profile where user is None; `without` is left out."""
+    dislikes: Sequence[int] = (),
+) -> Recommendations:
+    """Return the best items for a user, or for a profile where user is None.
+
+    `without` is left out; so are the dislikes, and what goes with them is lowered.
+    """
     fold = "fold-in" in model.capabilities
     left_out = all_but(row.shape[1], items)  # what the profile holds is left out of the items, too
     if without is not None:
         left_out = without if left_out is None else np.union1d(left_out, without)
-    return model.recommend(user or 0, row, N=N, recalculate_user=fold, filter_items=left_out)
+    return rerank(
+        model, user or 0, row, N, dislikes=dislikes, dislike_weight=DISLIKE_WEIGHT if fold else 0.0,
+        recalculate_user=fold, filter_items=left_out,
+    )  # fmt: skip

@@ -36,8 +36,7 @@ DIGITS = 100
 
 
 def measured(scores, train, test):
-    codes = np.array([M.METRICS.get(name).code for name in ("auc", "ndcg")])
-    found = M.values(codes, np.array([1, 10]), scores, train, test)
+    found = M.ranking_values([M.parse_metric(name) for name in ("auc", "ndcg@10")], scores, train, test)
     return np.nanmean(found, axis=0)
 
 

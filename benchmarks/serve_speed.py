@@ -30,7 +30,7 @@ import numpy as np, uvicorn
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from recsys.rankers import load_bundle
-from recsys.service.app import Ask
+from recsys.service.schemas import RecommendRequest
 app = FastAPI()
 bundle = load_bundle(%r)
 ranker, names = bundle.ranker, list(bundle.item_ids)
@@ -40,7 +40,7 @@ rows = [bundle.user_items[k] for k in range(len(users))]
 async def health():
     return {}
 @app.post("/recommend")
-async def recommend(ask: Ask):
+async def recommend(ask: RecommendRequest):
     user = users[ask.user]
     scores = ranker.scores(user, rows[user])[0]
     scores[rows[user].indices] = -np.inf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from recsys.errors import InputError
@@ -53,6 +53,9 @@ class Registry(Generic[T]):
         """Return all names, sorted."""
         self._discover()
         return sorted(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
 
     def get(self, name: str) -> T:
         """Return the entry called `name`.

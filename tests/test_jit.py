@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -150,3 +151,28 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 def test_a_fork_after_a_fit_is_told_what_to_do():
     done = subprocess.run([sys.executable, "-c", FORKED], timeout=120, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_an_installed_package_is_told_apart_without_being_read(tmp_path, monkeypatch):
+    from recsys._jit import _digest
+
+    for place in ("site-packages", "checkout"):
+        folder = tmp_path / place / "recsys"
+        folder.mkdir(parents=True)
+        (folder / "a.py").write_text("x = 1\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+        first = _digest(tmp_path / "site-packages" / "recsys")
+    source = tmp_path / "site-packages" / "recsys" / "a.py"
+    source.write_text("x = 22\n")
+    assert _digest(source.parent) != first
+    os.utime(source, ns=(1, 1))
+    older = _digest(source.parent)
+    os.utime(source, ns=(1, 2))
+    assert _digest(source.parent) != older
+    checkout = tmp_path / "checkout" / "recsys" / "a.py"
+    before = _digest(checkout.parent)
+    os.utime(checkout, ns=(1, 1))
+    assert _digest(checkout.parent) == before
+    checkout.write_text("x = 2\n")
+    assert _digest(checkout.parent) != before

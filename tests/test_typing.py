@@ -31,9 +31,9 @@ from recsys.rankers.base import Explanation, Recommendations
 from recsys.data import Interactions, read_interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate
-from recsys.evaluation.metrics import auc, coverage, ndcg
+from recsys.evaluation.metrics import ListContext, auc, coverage, ndcg
 from recsys.explain import because, changes, reasons
-from recsys.reranking import similar, steer
+from recsys.reranking import rerank, similar
 from recsys.rankers import Bundle, Ranker, fit_bundle, list_rankers, load_bundle
 from recsys import ALS
 
@@ -78,7 +78,7 @@ def measured(path: Path) -> list[str]:
     fold = next(iter(split(data, "half-profile")))
     scores = make_ranker("ease").fit(fold.train).scores(fold.users, fold.train[fold.users])
     values: NDArray[np.float64] = auc(scores, fold.train, fold.test)
-    print(values.mean() + ndcg(scores, fold.train, fold.test, 5).mean(), coverage([[1]], 3))
+    print(values.mean() + ndcg(scores, fold.train, fold.test, 5).mean(), coverage([[1]], ListContext(fold.train)))
     print(compare(values, values))
     return report.sentences()
 
@@ -87,7 +87,7 @@ def told() -> str:
     data = load_dataset("sample")
     ranker = make_ranker("ease").fit(data.matrix)
     row = data.matrix[3]
-    list_ = steer(ranker, 3, row, 5, diversity=0.2, item_users=data.matrix.tocsc())
+    list_ = rerank(ranker, 3, row, 5, diversity=0.2, item_users=data.matrix.tocsc())
     ids, _ = similar(ranker, int(list_.ids[0]))
     try:
         ranker.similar_users(3)

@@ -10,24 +10,14 @@ import streamlit as st
 
 from app import charts, state
 from app.jobs import Job
+from app.parts.models import DEFAULT, metrics, models
 from recsys import InputError, make_ranker
-from recsys.cli.terminal import csv_text, json_text
 from recsys.data import PROTOCOLS
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
+from recsys.explain import listing
+from recsys.utils.export import csv_text, json_text
 from recsys.utils.spec import parse_spec
-
-METRICS = (
-    "auc",
-    "ndcg@10",
-    "map@10",
-    "recall@10",
-    "precision@10",
-    "hit@10",
-    "mrr@10",
-    "coverage@10",
-    "novelty@10",
-)
 
 
 def page() -> None:
@@ -35,17 +25,18 @@ def page() -> None:
     st.header("Evaluate")
     catalogue = state.choose_data()
     with st.form("evaluation"):
-        models = st.multiselect("Models", state.MODELS, ["popularity", "ease", state.MODELS[0]])
+        chosen = st.multiselect("Models", models(), ["popularity", "ease", DEFAULT])
         more = st.text_input("Another model", placeholder="cf-komd:kernel=mdnf,d=2,c=2")
         one, two, three = st.columns(3)
         protocol = one.selectbox("Protocol", list(PROTOCOLS))
-        folds = two.number_input("Folds", 1, 10, 2, help="Only the half-profile protocols have several.")
+        grouped = listing([name for name in PROTOCOLS if PROTOCOLS.get(name).grouped])
+        folds = two.number_input("Folds", 1, 10, 2, help=f"Only {grouped} have several.")
         seed = three.number_input("Seed", 0, 10_000, 0)
-        metrics = st.multiselect("Metrics", METRICS, ["auc", "ndcg@10", "map@10", "novelty@10"])
+        measured = st.multiselect("Metrics", metrics(), ["auc", "ndcg@10", "map@10", "novelty@10"])
         pressed = st.form_submit_button("Run", type="primary")
-    specs = [*models, *([more.strip()] if more.strip() else [])]
+    specs = [*chosen, *([more.strip()] if more.strip() else [])]
     if pressed:
-        start(catalogue, specs, protocol, int(folds), int(seed), metrics)
+        start(catalogue, specs, protocol, int(folds), int(seed), measured)
     job: Job | None = st.session_state.get("evaluation job")
     if job is None:
         st.info("Choose models and press Run. It runs in the background: other pages stay usable.")
@@ -79,7 +70,7 @@ def start(
     running_one: Job | None = st.session_state.get("evaluation job")
     if running_one is not None:
         running_one.cancel()
-    several = folds if protocol.startswith("half-profile") else None
+    several = folds if PROTOCOLS.get(protocol).grouped else None
     st.session_state["evaluation job"] = Job(
         lambda progress: evaluate(
             catalogue.data, chosen, protocol=protocol, folds=max(2, several) if several else None,

@@ -9,8 +9,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import charts, state
+from app.parts.models import choose_model
+from app.parts.profile import Asked, choose_profile
+from app.parts.taste import taste
 from app.state import Catalogue
-from app.views.recommend import Asked, choose_profile, taste
 from recsys.errors import counted
 from recsys.explain import Reasons, WhatIf, because, item_rule, reasons, what_if
 from recsys.explain import text as wording
@@ -25,7 +27,7 @@ def page() -> None:
     left, right = st.columns([1, 2], gap="large")
     with left:
         catalogue = state.choose_data()
-        spec = state.choose_model(key="model")
+        spec = choose_model(key="model")
         asked = choose_profile(catalogue)
     model = state.ranker(catalogue, spec)
     if asked.row.nnz == 0:
@@ -70,7 +72,7 @@ def explained(
     has = item in row.indices
     if has and "fold-in" in model.capabilities and row.nnz > 1:
         # What speaks for it besides itself.
-        row = catalogue.row([int(k) for k in row.indices if k != item])
+        row = catalogue.profile([int(k) for k in row.indices if k != item]).row
     found = reasons(model, user, row, item)
     after = what_if(model, user, row, item, leave_out=np.append(asked.lower, asked.row.indices))
     st.text(str(titles[item]))

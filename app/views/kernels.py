@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app import charts, state
-from app.views.data import clean, limited, spooled
+from app.parts.upload import clean, limited, spooled
 from recsys import InputError, make_ranker
 from recsys.datasets.categorical import load_table, read_categorical
 from recsys.errors import counted

@@ -29,9 +29,9 @@ from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.lab import kernel_svm
 from benchmarks.lab.common import RESULTS, write_csv
+from recsys.data.encoding import encode_table
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import load_graph
-from recsys.fm.encoder import encode_table
 from recsys.random_features import (
     RandomKernelMap,
     SignedCirculantMap,
@@ -184,7 +184,7 @@ def one_hot(name: str) -> tuple[Any, np.ndarray]:
     for table, ids, n in (
         (data.user_features, users, data.n_users), (data.item_features, items, data.n_items),
     ):  # fmt: skip
-        known, _ = encode_table(table.drop(columns=["title", "zip"], errors="ignore"), 8)
+        known = encode_table(table, buckets=8, skip=("title", "zip")).X
         blocks.append(sp.hstack([sp.identity(n, format="csr"), known], format="csr")[ids])
     X = sp.csr_matrix(sp.hstack(blocks, format="csr"))
     return sp.csr_matrix(normalize(X)), np.where(np.asarray(data.rating) >= 4, 1, -1)

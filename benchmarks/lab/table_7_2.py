@@ -58,7 +58,7 @@ def one(name: str, split: int) -> list[tuple]:
         rows.append((
             name, split, method, float(np.mean(says == (truth == 1))), agreement(rule, X, y == 1),
             agreement(rule, held, truth == 1), agreement(rule, held, says), len(rule.clauses),
-            rule.literals, found.generation, int((signed != 0).sum()), seconds,
+            rule.literals, found.n_iter, int((signed != 0).sum()), seconds,
         ))  # fmt: skip
     return rows
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-from recsys.cli import evaluate, exits, export, lab, links, rank, serve, system, tune
-from recsys.cli.app import app
+from recsys.cli import exits
+from recsys.cli.commands import app
 
-__all__ = [
-    "app", "call", "evaluate", "export", "lab", "links", "rank", "run", "serve", "system", "tune",
-]  # fmt: skip
+__all__ = ["app", "call", "run"]
 
 
 def call(arguments: list[str] | None = None) -> int:

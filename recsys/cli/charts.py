@@ -9,10 +9,7 @@ from pathlib import Path
 
 from recsys.cli.terminal import write_bytes
 from recsys.errors import InputError
-
-# Okabe and Ito's colours, told apart by colour-blind readers, and marks for printing in grey.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKS = "osD^vPX"
+from recsys.utils.palette import COLOURS, MARKS
 
 
 def require(option: str) -> None:

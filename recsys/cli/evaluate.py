@@ -10,54 +10,19 @@ from rich.text import Text
 
 from recsys import doctor as health
 from recsys.cli import terminal
-from recsys.cli.app import app
-from recsys.cli.options import (
-    DataDir,
-    DatasetOption,
-    FileOption,
-    ItemCol,
-    ItemId,
-    ItemsOption,
-    Json,
-    MinRating,
-    Protocol,
-    Quiet,
-    RatingCol,
-    Threads,
-    TimeCol,
-    UserCol,
-    UserId,
-    UsersOption,
-    load_data,
-    use_threads,
-)
+from recsys.cli.data_options import DataOptions, Protocol, takes_data
+from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
 from recsys.rankers import make_ranker
+from recsys.rankers.registry import compared_models
 from recsys.utils.spec import parse_spec
 
-MODELS = (
-    "auto",
-    "popularity",
-    "msdw",
-    "ease",
-    "als",
-    "ecf-omd",
-    "cf-komd:kernel=mc,degree=2",
-    "cf-komd:kernel=md,degree=2",
-)
 
-
-@app.command()
+@takes_data
 def evaluate(
-    dataset: DatasetOption = None,
-    interactions: FileOption = None,
-    user_col: UserCol = None,
-    item_col: ItemCol = None,
-    rating_col: RatingCol = None,
-    time_col: TimeCol = None,
-    min_rating: MinRating = None,
+    data: DataOptions,
     model: Annotated[
         list[str] | None, typer.Option("--model", help="NAME[:key=value,…]; repeat for more.")
     ] = None,
@@ -67,11 +32,6 @@ def evaluate(
         list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
-    items: ItemsOption = None,
-    item_id: ItemId = None,
-    users: UsersOption = None,
-    user_id: UserId = None,
-    data_dir: DataDir = None,
     json_file: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -80,31 +40,17 @@ def evaluate(
     use_threads(threads)
     if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
         raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
-    chosen = _split_commas(model) or list(MODELS)
+    chosen = _split_commas(model) or compared_models()
     models = []
     for text in chosen:
         name, params = parse_spec(text)
         ranker = make_ranker(name, **params)
         models.append((text, ranker.get_params(), ranker))
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
-    data = load_data(
-        dataset,
-        interactions,
-        data_dir,
-        user_col,
-        item_col,
-        rating_col,
-        time_col,
-        min_rating,
-        items,
-        item_id,
-        users,
-        user_id,
-        quiet,
-    )
+    found = data.load(quiet)
     with terminal.progress(not quiet) as progress:
         report = run_evaluation(
-            data,
+            found,
             models,
             protocol=protocol.value,
             folds=folds,

@@ -14,11 +14,7 @@ from typing import Any, NoReturn
 import typer
 
 from recsys.cli.terminal import say
-from recsys.errors import FitError, InputError, NotFittedError
-
-ClickException: Any = next(
-    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
-)
+from recsys.errors import RecsysError
 
 
 def leave_on_signals() -> None:
@@ -61,10 +57,8 @@ def guarded(command: Callable[[], int]) -> int:
     try:
         code = command()
         sys.stdout.flush()
-    except (InputError, NotFittedError, FitError) as error:
+    except RecsysError as error:
         code = _complain(str(error), 2)
-    except ClickException as error:
-        code = _complain(error.format_message(), 2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
@@ -73,6 +67,11 @@ def guarded(command: Callable[[], int]) -> int:
     except MemoryError:
         code = _complain("out of memory: keep fewer users or items, or choose another model", 1)
     except Exception as error:
+        # What Typer says of wrong options. It does not export their base class, which is click's or,
+        # in later versions, that of a copy of its own; each of them has this method.
+        told = getattr(error, "format_message", None)
+        if told is not None:
+            return _complain(told(), 2)
         if os.environ.get("RECSYS_DEBUG"):
             traceback.print_exc()
         where = " ".join(f"{type(error).__name__}: {error}".split())[:200]

@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from recsys.cli.app import app
 from recsys.cli.options import RankerFile
 from recsys.embeddings import embeddings, export_embeddings
 from recsys.errors import InputError
 from recsys.rankers import load_bundle
 
 
-@app.command()
 def export(
     ranker: RankerFile,
     users: Annotated[

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from recsys import links as models
 from recsys.cli import terminal
-from recsys.cli.app import app
 from recsys.cli.options import Json, Threads, use_threads
 from recsys.data import Interactions, read_features, read_interactions
+from recsys.data.encoding import encode_table
 from recsys.errors import InputError
-from recsys.fm.encoder import encode_table
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer
 
 
-@app.command()
 def links(
     left: Annotated[Path, typer.Option("--left", help="Table of features of the left objects.")],
     pairs: Annotated[Path, typer.Option("--pairs", help="Table of the links: left id, right id.")],
@@ -86,7 +84,7 @@ def _model(text: str) -> models.LinkPredictor:
 
 def _objects(path: Path, id_col: str | None) -> tuple[sp.csr_matrix, NDArray[np.object_]]:
     table = read_features(path, id_col, "item")
-    matrix, _ = encode_table(table)
+    matrix = encode_table(table, numbers="keep").X
     if matrix.shape[1] == 0:
         raise InputError(f"{path} has no feature beside the ids")
     return matrix, table.index.to_numpy(dtype=object)

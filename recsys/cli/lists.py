@@ -1,14 +1,16 @@
-"""Recommendation lists of many users, written a block at a time: memory does not grow with the users."""
+"""Lists of items: of many users, written a block at a time so that memory stays; of one, as a table."""
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from recsys.cli import terminal
+from recsys.rankers import Bundle
+from recsys.utils.export import csv_text, json_text
+from recsys.utils.files import replacing
 
 COLUMNS = ("user_id", "rank", "item_id", "title", "score")
 Line = tuple[str, int, str, str, float]
@@ -27,32 +29,33 @@ def write_lists(path: Path | None, blocks: Iterable[Sequence[Line]], raw: bool) 
     if path is None:
         header: Sequence[str] | None = COLUMNS
         for block in blocks:
-            sys.stdout.write(terminal.csv_text(header, block, raw))
+            sys.stdout.write(csv_text(header, block, raw))
             header = None
         return
     writer = {".parquet": _parquet, ".json": _json}.get(path.suffix, _csv)
-    with terminal.replacing(path) as file:
+    with replacing(path) as file:
         writer(file, blocks, raw)
 
 
 def _csv(file: Any, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
     header: Sequence[str] | None = COLUMNS
     for block in blocks:
-        file.write(terminal.csv_text(header, block, raw).encode("utf-8", errors="surrogatepass"))
+        file.write(csv_text(header, block, raw).encode("utf-8", errors="surrogatepass"))
         header = None
 
 
 def _json(file: Any, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
     between = "[\n"
     for block in blocks:
+        text = ""
         for line in block:
-            record = terminal.json_text(dict(zip(COLUMNS, line, strict=True))).strip()
-            file.write((between + record).encode("utf-8", errors="surrogatepass"))
+            text += between + json_text(dict(zip(COLUMNS, line, strict=True))).strip()
             between = ",\n"
+        file.write(text.encode("utf-8", errors="surrogatepass"))
     file.write(b"\n]\n" if between[0] == "," else b"[]\n")
 
 
-def _parquet(file: io.BufferedWriter, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
+def _parquet(file: Any, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -63,3 +66,12 @@ def _parquet(file: io.BufferedWriter, blocks: Iterable[Sequence[Line]], raw: boo
             cells = list(zip(*block, strict=True)) if block else [()] * len(COLUMNS)
             arrays = [pa.array(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def print_items(bundle: Bundle, lines: list[Any], columns: tuple[str, ...], title: str = "") -> None:
+    """Print a table, without the titles where they only repeat the ids."""
+    if "title" in columns and all(a == b for a, b in zip(bundle.titles, bundle.item_ids, strict=True)):
+        drop = columns.index("title")
+        lines = [line[:drop] + line[drop + 1 :] for line in lines]
+        columns = columns[:drop] + columns[drop + 1 :]
+    terminal.table(title, columns, lines)

@@ -10,14 +10,12 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.app import app
 from recsys.cli.exits import leave_to_the_server
 from recsys.cli.options import RankerFile
 from recsys.errors import InputError
 from recsys.utils.validation import check_integer, check_real
 
 
-@app.command()
 def serve(
     ranker: RankerFile,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
@@ -28,7 +26,8 @@ def serve(
     ] = None,
 ) -> None:
     """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
-    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
+    needed = ("fastapi", "uvicorn", "prometheus_client")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"serve needs {' and '.join(missing)}: pip install 'recsys[service]'")
     check_integer("--port", port, 0, 65535)

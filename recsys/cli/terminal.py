@@ -1,28 +1,18 @@
-"""What the command line prints and writes: tables, progress, JSON and CSV files."""
+"""What the command line prints and writes: lines, tables, progress, files."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
-from rich.text import Text
+from recsys.utils.export import json_text
+from recsys.utils.files import replacing
 
-from recsys.errors import InputError
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def literal(value: object) -> str:
@@ -32,6 +22,8 @@ def literal(value: object) -> str:
 
 def console(stderr: bool = False) -> Console:
     """Return a console; off a terminal it is wide, plain and never wraps to 80 columns."""
+    from rich.console import Console
+
     stream = sys.stderr if stderr else sys.stdout
     return Console(
         file=stream, width=None if stream.isatty() else 160, highlight=False, emoji=False, markup=False
@@ -45,6 +37,10 @@ def say(text: str) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; cells are shown literally, numbers right-aligned."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
     rows = [[cell if isinstance(cell, Text) else literal(cell) for cell in row] for row in rows]
     out = Table(title=Text(literal(title)), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for position, name in enumerate(columns):
@@ -66,6 +62,8 @@ def progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
     if not (show and sys.stderr.isatty()):
         yield lambda text, done, total: None
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
     parts = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -99,32 +97,6 @@ def write_bytes(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Any]:
-    """Give a binary file to write, which takes the place of `path` when the block ends without error.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder; name a file")
-        handle, name = tempfile.mkstemp(".recsys-tmp", f".{path.name}.", path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield file
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
 def write_json(target: str, value: Any) -> None:
     """Write JSON to a file, or to stdout for `-`; NaN and infinity become null."""
     text = json_text(value)
@@ -132,38 +104,3 @@ def write_json(target: str, value: Any) -> None:
         sys.stdout.write(text)
     else:
         write_text(Path(target), text)
-
-
-def json_text(value: Any) -> str:
-    """Return JSON; NaN and infinity become null."""
-    return json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], raw: bool = False) -> str:
-    """Return CSV, without a header if columns is None.
-
-    Text that a spreadsheet would run as a formula gets an apostrophe, unless raw.
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    if columns is not None:
-        writer.writerow(columns)
-    for row in rows:
-        writer.writerow([_cell(cell, raw) for cell in row])
-    return out.getvalue()
-
-
-def _cell(cell: object, raw: bool) -> object:
-    if isinstance(cell, float):
-        return f"{cell:.9g}"
-    return f"'{cell}" if not raw and isinstance(cell, str) and cell.startswith(FORMULA) else cell

@@ -8,37 +8,16 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.app import app
-from recsys.cli.options import (
-    DataDir,
-    DatasetOption,
-    FileOption,
-    ItemCol,
-    Json,
-    MinRating,
-    Protocol,
-    Quiet,
-    RatingCol,
-    Threads,
-    TimeCol,
-    UserCol,
-    load_data,
-    use_threads,
-)
+from recsys.cli.data_options import DataOptions, Protocol, takes_data
+from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.errors import InputError
 from recsys.tuning import tune as search
 
 
-@app.command()
+@takes_data
 def tune(
     model: Annotated[str, typer.Option("--model", help="NAME[:key=value, held fixed].")],
-    dataset: DatasetOption = None,
-    interactions: FileOption = None,
-    user_col: UserCol = None,
-    item_col: ItemCol = None,
-    rating_col: RatingCol = None,
-    time_col: TimeCol = None,
-    min_rating: MinRating = None,
+    data: DataOptions,
     trials: Annotated[int, typer.Option("--trials", help="In total, earlier ones included.")] = 20,
     metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
     protocol: Annotated[Protocol, typer.Option("--protocol")] = Protocol["half-profile"],
@@ -46,7 +25,6 @@ def tune(
     study: Annotated[
         Path | None, typer.Option("--study", help="File that keeps the trials, to go on later.")
     ] = None,
-    data_dir: DataDir = None,
     json_file: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -55,13 +33,10 @@ def tune(
     use_threads(threads)
     if study is not None and not study.parent.is_dir():
         raise InputError(f"--study {study}: the folder {study.parent} does not exist")
-    data = load_data(
-        dataset, interactions, data_dir, user_col, item_col, rating_col, time_col, min_rating,
-        None, None, None, None, quiet,
-    )  # fmt: skip
+    given = data.load(quiet)
     with terminal.progress(not quiet) as progress:
         found = search(
-            data, model, trials, metric=metric, protocol=protocol.value, seed=seed, storage=study,
+            given, model, trials, metric=metric, protocol=protocol.value, seed=seed, storage=study,
             progress=progress,
         )  # fmt: skip
     if json_file:
@@ -69,13 +44,13 @@ def tune(
             json_file,
             {
                 "model": found.spec, "params": found.params, "metric": metric, "value": found.value,
-                "dataset": data.name, "protocol": protocol.value, "seed": seed,
+                "dataset": given.name, "protocol": protocol.value, "seed": seed,
                 "trials": [{"params": params, "value": value} for params, value in found.trials],
             },
         )  # fmt: skip
     if json_file != "-":
         best = sorted(found.trials, key=lambda trial: -trial[1])[:5]
         rows = [(", ".join(f"{k}={v}" for k, v in p.items()), f"{value:.4f}") for p, value in best]
-        title = f"{data.name}: {model}, {len(found.trials)} trials on the training half, {metric}"
+        title = f"{given.name}: {model}, {len(found.trials)} trials on the training half, {metric}"
         terminal.table(title, ("parameters", metric), rows)
         print(f"--model {found.spec}")

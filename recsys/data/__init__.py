@@ -2,12 +2,13 @@
 
 from recsys.data.interactions import Interactions
 from recsys.data.readers import read_features, read_interactions
-from recsys.data.splits import PROTOCOLS, Fold, split
+from recsys.data.splits import PROTOCOLS, Fold, Protocol, split
 
 __all__ = [
     "PROTOCOLS",
     "Fold",
     "Interactions",
+    "Protocol",
     "read_features",
     "read_interactions",
     "split",

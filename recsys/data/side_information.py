@@ -10,12 +10,12 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.data.encoding import encode_table
 from recsys.data.interactions import Interactions
-from recsys.fm.encoder import encode_table
+from recsys.data.splits import PROTOCOLS
 
 BUCKETS = 8  # quantiles that numbers such as years are cut at
 RARE = 0.5  # share of distinct values above which a text column names items instead of describing them
-BY_TIME = ("half-profile-time", "temporal")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def side_information(data: Interactions, protocol: str | None = None) -> SideInf
         Features of users only where some have no likes: beside a history they cost a little accuracy.
     """
     cold = bool((np.diff(data.matrix.indptr) == 0).any())
-    timed = data.time is not None and (protocol is None or protocol in BY_TIME)
+    timed = data.time is not None and (protocol is None or PROTOCOLS.get(protocol).needs_time)
     return SideInformation(
         features_of(data.item_features),
         features_of(data.user_features) if cold else None,
@@ -83,7 +83,7 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
             or table[column].nunique() <= max(2, RARE * len(table))
         )
     ]
-    return encode_table(table[kept], BUCKETS)[0] if kept else None
+    return encode_table(table[kept], buckets=BUCKETS).X if kept else None
 
 
 def time_matrix(data: Interactions) -> sp.csr_matrix:

@@ -1,8 +1,13 @@
-"""Protocols: how interactions are divided into what a model sees and what it must predict."""
+"""Protocols: how interactions are divided into what a model sees and what it must predict.
+
+A protocol is one function with a decorator. `groups_of_users` takes the order in which the items of
+a profile are seen: its first half trains and the rest is tested, for one group of users after the
+other. `every_user` takes which interactions are held out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +16,8 @@ from numpy.typing import NDArray
 
 from recsys.data.interactions import Interactions
 from recsys.errors import InputError
+from recsys.registry import Registry
 from recsys.utils.validation import check_choice, check_integer
-
-PROTOCOLS = (
-    "half-profile", "half-profile-time", "half-profile-file", "leave-one-out", "holdout", "temporal",
-)  # fmt: skip
-DEFAULT_FOLDS = {"half-profile": 5, "half-profile-time": 5, "half-profile-file": 5}
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,64 @@ class Fold:
     train_only: int
 
 
+@dataclass(frozen=True)
+class Protocol:
+    """A way of dividing interactions.
+
+    Attributes
+    ----------
+    name, description : str
+    divide : callable
+        From interactions, a number of folds and a random generator to the folds, one by one.
+    most_folds : callable
+        How many folds there may be of some interactions.
+    default_folds : int
+        Groups of users, or repetitions with other draws.
+    grouped : bool
+        Whether folds are groups of users, of which there are two at least.
+    needs_time : bool
+        Whether it asks for times and has the future predicted; a validation inside then does the same.
+    without_time : str
+        The protocol that comes nearest where there are no times.
+    """
+
+    name: str
+    description: str
+    divide: Callable[[Interactions, int, np.random.Generator], Iterator[Fold]]
+    most_folds: Callable[[Interactions], int]
+    default_folds: int
+    grouped: bool
+    needs_time: bool = False
+    without_time: str = ""
+
+    def check(self, data: Interactions, folds: int) -> None:
+        """Refuse interactions without times, or a number of folds, that it cannot serve.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.needs_time and data.time is None:
+            raise InputError(
+                f"protocol {self.name} needs times and {data.name} has none: name them with --time-col, "
+                f"or use {self.without_time}"
+            )
+        most = self.most_folds(data)
+        if self.grouped and not 2 <= folds <= most:
+            raise InputError(f"folds must be from 2 to the number of users, {most}; not {folds}")
+        if not self.grouped and folds > most:
+            raise InputError(
+                f"folds must be from 1 to {most} for {self.name} on {data.name}; not {folds}"
+            )
+
+
+PROTOCOLS: Registry[Protocol] = Registry("protocol")
+MOST_REPETITIONS = 100
+
+Order = Callable[[Interactions, np.random.Generator], NDArray[np.float64]]
+Held = Callable[[Interactions, np.random.Generator], NDArray[np.bool_]]
+
+
 def split(
     data: Interactions, protocol: str = "half-profile", *, folds: int | None = None, seed: int = 0
 ) -> Iterator[Fold]:
@@ -52,7 +111,7 @@ def split(
         train; half-profile-file: those that stand first in the order of the rows train, which
         says nothing about time (the thesis' Jester: jokes by their number); leave-one-out: each
         user's last item (random without times) is tested; holdout: 20% of each user's items;
-        temporal: the last 20% of all interactions.
+        temporal: the last 20% of all interactions. `list(PROTOCOLS)` has all names.
     folds : int, optional
         5 groups for the half-profile protocols; else repetitions with other draws, 1 when
         not given.
@@ -64,25 +123,140 @@ def split(
     ------
     InputError
         If the protocol needs times that are absent, or `folds` does not fit.
+
+    Examples
+    --------
+    >>> from recsys.data import split
+    >>> from recsys.datasets import load_dataset
+    >>> fold = next(split(load_dataset("sample"), "leave-one-out"))
+    >>> fold.train.shape, fold.test.nnz
+    ((400, 300), 400)
     """
-    check_choice("protocol", protocol, PROTOCOLS)
+    check_choice("protocol", protocol, tuple(PROTOCOLS))
     check_integer("seed", seed, 0)
-    folds = check_integer("folds", DEFAULT_FOLDS.get(protocol, 1) if folds is None else folds, 1)
-    if protocol in ("half-profile-time", "temporal") and data.time is None:
-        raise InputError(
-            f"protocol {protocol} needs times and {data.name} has none: name them with --time-col, "
-            f"or use {'half-profile' if protocol == 'half-profile-time' else 'holdout'}"
+    chosen = PROTOCOLS.get(protocol)
+    folds = check_integer("folds", chosen.default_folds if folds is None else folds, 1)
+    chosen.check(data, folds)
+    return chosen.divide(data, folds, np.random.default_rng(seed))
+
+
+def groups_of_users(
+    name: str, description: str, *, needs_time: bool = False, without_time: str = ""
+) -> Callable[[Order], Order]:
+    """Register a protocol that tests the second half of each profile, one group of users a fold.
+
+    The decorated function returns one number a pair: a profile's items are seen in their order.
+    """
+
+    def register(order: Order) -> Order:
+        def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+            group = np.empty(data.n_users, dtype=np.int64)
+            group[rng.permutation(data.n_users)] = np.arange(data.n_users) % folds
+            place, lengths = _positions(data, order(data, rng))
+            second = place >= (lengths[data.users] + 1) // 2
+            for fold in range(folds):
+                held = (group[data.users] == fold) & second
+                yield _fold(data, held, group == fold)
+
+        PROTOCOLS.add(name)(
+            Protocol(
+                name,
+                description,
+                divide,
+                lambda data: data.n_users,
+                default_folds=5,
+                grouped=True,
+                needs_time=needs_time,
+                without_time=without_time,
+            )
         )
-    rng = np.random.default_rng(seed)
-    if protocol in DEFAULT_FOLDS:
-        if not 2 <= folds <= data.n_users:
-            raise InputError(f"folds must be from 2 to the number of users, {data.n_users}; not {folds}")
-        return _half_profiles(data, protocol, folds, rng)
-    fixed = protocol == "temporal" or (protocol == "leave-one-out" and data.time is not None)
-    if folds > 1 and (fixed or folds > 100):
-        most = 1 if fixed else 100
-        raise InputError(f"folds must be from 1 to {most} for {protocol} on {data.name}; not {folds}")
-    return _whole_profiles(data, protocol, folds, rng)
+        return order
+
+    return register
+
+
+def every_user(
+    name: str,
+    description: str,
+    *,
+    drawn: Callable[[Interactions], bool] = lambda data: True,
+    needs_time: bool = False,
+    without_time: str = "",
+) -> Callable[[Held], Held]:
+    """Register a protocol that evaluates all users in each fold.
+
+    The decorated function returns which pairs are held out. `drawn` says whether they are drawn, so
+    that a repetition gives others.
+    """
+
+    def register(held: Held) -> Held:
+        def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+            everyone = np.ones(data.n_users, dtype=bool)
+            for _ in range(folds):
+                yield _fold(data, held(data, rng), everyone)
+
+        PROTOCOLS.add(name)(
+            Protocol(
+                name,
+                description,
+                divide,
+                lambda data: MOST_REPETITIONS if drawn(data) else 1,
+                default_folds=1,
+                grouped=False,
+                needs_time=needs_time,
+                without_time=without_time,
+            )
+        )
+        return held
+
+    return register
+
+
+@groups_of_users("half-profile", "half of each profile of a group, at random")
+def half_profile(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Order each profile at random."""
+    return _draws(data, rng)
+
+
+@groups_of_users(
+    "half-profile-time", "the later half of each profile of a group",
+    needs_time=True, without_time="half-profile",
+)  # fmt: skip
+def half_profile_time(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Order each profile by time."""
+    return np.asarray(data.time)
+
+
+@groups_of_users("half-profile-file", "the half of each profile of a group that stands last in the file")
+def half_profile_file(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Leave each profile in the order of the rows."""
+    return np.arange(len(data.users), dtype=np.float64)
+
+
+@every_user("leave-one-out", "each user's last item", drawn=lambda data: data.time is None)
+def leave_one_out(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Hold out the last item of each user who has two, a random one without times."""
+    place, lengths = _positions(data, _draws(data, rng) if data.time is None else data.time)
+    return (place == lengths[data.users] - 1) & (lengths[data.users] > 1)
+
+
+@every_user("holdout", "a fifth of each user's items, at random")
+def holdout(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Hold out a random fifth of each profile."""
+    place, lengths = _positions(data, _draws(data, rng))
+    return place >= lengths[data.users] - lengths[data.users] // 5
+
+
+@every_user(
+    "temporal", "the last fifth of all interactions",
+    drawn=lambda data: False, needs_time=True, without_time="holdout",
+)  # fmt: skip
+def temporal(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Hold out what happened last."""
+    order = np.lexsort((data.items, data.users, np.asarray(data.time)))
+    held = np.zeros(len(order), dtype=bool)
+    held[order[len(order) - len(order) // 5 :]] = True
+    return held
 
 
 def _positions(data: Interactions, key: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
@@ -103,42 +277,6 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
     draws = np.empty(len(data.users))
     draws[np.lexsort((data.items, data.users))] = rng.random(len(data.users))
     return draws
-
-
-def _half_profiles(
-    data: Interactions, protocol: str, folds: int, rng: np.random.Generator
-) -> Iterator[Fold]:
-    group = np.empty(data.n_users, dtype=np.int64)
-    group[rng.permutation(data.n_users)] = np.arange(data.n_users) % folds
-    if protocol == "half-profile-file":
-        key = np.arange(len(data.users), dtype=np.float64)
-    elif protocol == "half-profile-time" and data.time is not None:
-        key = data.time
-    else:
-        key = _draws(data, rng)
-    place, lengths = _positions(data, key)
-    second = place >= (lengths[data.users] + 1) // 2
-    for fold in range(folds):
-        held = (group[data.users] == fold) & second
-        yield _fold(data, held, group == fold)
-
-
-def _whole_profiles(
-    data: Interactions, protocol: str, folds: int, rng: np.random.Generator
-) -> Iterator[Fold]:
-    everyone = np.ones(data.n_users, dtype=bool)
-    for _ in range(folds):
-        if protocol == "temporal":
-            order = np.lexsort((data.items, data.users, np.asarray(data.time)))
-            held = np.zeros(len(order), dtype=bool)
-            held[order[len(order) - len(order) // 5 :]] = True
-        elif protocol == "leave-one-out":
-            place, lengths = _positions(data, _draws(data, rng) if data.time is None else data.time)
-            held = (place == lengths[data.users] - 1) & (lengths[data.users] > 1)
-        else:
-            place, lengths = _positions(data, _draws(data, rng))
-            held = place >= lengths[data.users] - lengths[data.users] // 5
-        yield _fold(data, held, everyone)
 
 
 def _fold(data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_]) -> Fold:

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys.utils.sparse import binary
+
 
 class PowerLaw(NamedTuple):
     """count(rank) ≈ scale · rank^(−exponent), with the share of log-variance it explains."""
@@ -51,11 +53,9 @@ def profile(user_items: sp.csr_matrix) -> Profile:
     Source: Polato's thesis, 10.3, (10.6), (10.7) and Table 10.1.
     """
     n, m = user_items.shape
-    binary = sp.csr_matrix(
-        (np.ones(user_items.nnz, np.float32), user_items.indices, user_items.indptr), (n, m)
-    )
     density = user_items.nnz / (n * m)
-    gram = (binary.T @ binary).tocsr()
+    ones = binary(user_items, np.float32)
+    gram = (ones.T @ ones).tocsr()
     off = gram.nnz - int(np.count_nonzero(gram.diagonal()))
     p = -np.expm1(n * np.log1p(-(density**2))) if density < 1 else 1.0
     by_user = np.sort(np.diff(user_items.indptr))[::-1].astype(np.int64)
@@ -82,12 +82,9 @@ def power_law(counts: ArrayLike) -> PowerLaw:
         return PowerLaw(0.0, float(values[0]) if len(values) else 0.0, 1.0)
     ranks = np.arange(1, len(values) + 1)
     x, y, w = np.log(ranks), np.log(values), 1.0 / ranks
-    w = w / w.sum()
-    mx, my = w @ x, w @ y
-    spread = w @ (x - mx) ** 2
-    slope = (w @ ((x - mx) * (y - my))) / spread
-    total = w @ (y - my) ** 2
-    left = w @ (y - my - slope * (x - mx)) ** 2
+    slope, intercept = np.polyfit(x, y, 1, w=np.sqrt(w))  # polyfit weights residuals, not squares
+    total = w @ (y - np.average(y, weights=w)) ** 2
+    left = w @ (y - intercept - slope * x) ** 2
     return PowerLaw(
-        float(-slope), float(np.exp(my - slope * mx)), float(1 - left / total) if total > 0 else 1.0
+        float(-slope), float(np.exp(intercept)), float(1 - left / total) if total > 0 else 1.0
     )

@@ -2,11 +2,12 @@
 
 from recsys.datasets.base import list_datasets, load_dataset
 from recsys.datasets.categorical import list_tables, load_table
-from recsys.datasets.graphs import load_graph
+from recsys.datasets.graphs import list_graphs, load_graph
 from recsys.datasets.synthetic import planted_catalogue
 
 __all__ = [
     "list_datasets",
+    "list_graphs",
     "list_tables",
     "load_dataset",
     "load_graph",

@@ -13,13 +13,16 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
+from recsys.utils.files import replacing
 
+Reader = Callable[[Path], Interactions]
 DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
 
 
@@ -43,17 +46,20 @@ class Dataset:
     sha256 : str
         Of the archive; without one nothing is downloaded.
     licence : str
+    embedded : callable, optional
+        Gives the folder of a dataset that comes with the package.
     """
 
     name: str
     title: str
     folders: tuple[str, ...]
     files: tuple[tuple[str, ...], ...]
-    read: Callable[[Path], Interactions]
+    read: Reader
     archive: str = ""
     urls: tuple[str, ...] = ()
     sha256: str = ""
     licence: str = ""
+    embedded: Callable[[], Path] | None = None
 
     def where(self, data_dir: str | Path | None = None) -> str:
         """Return the folder that the dataset would be read from, or how to get it."""
@@ -66,6 +72,37 @@ class Dataset:
     def place(self) -> str:
         """Which files belong where."""
         return f"{' and '.join(self.files[0])} in {self.folders[0]}/ under --data-dir"
+
+
+def dataset(
+    name: str,
+    title: str,
+    *,
+    files: tuple[str, ...],
+    or_files: tuple[tuple[str, ...], ...] = (),
+    folders: tuple[str, ...] | None = None,
+    **about: Any,
+) -> Callable[[Reader], Reader]:
+    """Register the decorated reader as a dataset; a module of this package needs nothing more.
+
+    Parameters
+    ----------
+    name, title : str
+    files : tuple of str
+        What its folder must hold.
+    or_files : tuple of tuple of str
+        Alternatives to `files`, in the order of preference.
+    folders : tuple of str, optional
+        As in `Dataset`; the name when not given.
+    **about
+        The other attributes of `Dataset`.
+    """
+
+    def register(read: Reader) -> Reader:
+        DATASETS.add(name)(Dataset(name, title, folders or (name,), (files, *or_files), read, **about))
+        return read
+
+    return register
 
 
 def list_datasets() -> list[str]:
@@ -121,8 +158,8 @@ def cache_folder() -> Path:
 
 def _locate(dataset: Dataset, data_dir: str | Path | None) -> Path | None:
     """Return the folder with the dataset's files, or its archive, if there is one on disk."""
-    if dataset.name == "sample":
-        return sample_folder()
+    if dataset.embedded is not None:
+        return dataset.embedded()
     for root in _roots(data_dir):
         for folder in (*(root / name for name in dataset.folders), root):
             if any(all((folder / file).is_file() for file in files) for files in dataset.files):
@@ -184,15 +221,9 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
                     info.file_size > 100_000_000 and info.file_size > 200 * max(1, info.compress_size)
                 ):
                     raise DatasetError(f"{archive}: {file} unpacks to {info.file_size:,} bytes; refused")
-                temporary = target / f".{file}.recsys-tmp"
-                temporary.write_bytes(bundle.read(info))
-                os.replace(temporary, target / file)
+                content = bundle.read(info)
+                with replacing(target / file) as out:
+                    out.write(content)
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise DatasetError(f"{archive} is a damaged zip archive: {error}") from None
     return target
-
-
-def sample_folder() -> Path:
-    """Return where the embedded dataset lies: in the package, or in a source checkout."""
-    inside = Path(__file__).parent / "sample"
-    return inside if inside.is_dir() else Path(__file__).parents[2] / "data" / "sample"

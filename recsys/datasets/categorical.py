@@ -15,11 +15,13 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from recsys.data.encoding import encode_table
 from recsys.data.readers import read_table, some
 from recsys.errors import DatasetError, InputError, counted
-from recsys.registry import did_you_mean
+from recsys.registry import Registry, did_you_mean
 from recsys.utils.files import read_text
 
 MISSING = ("?", "")
@@ -110,15 +112,12 @@ def encode(
         raise InputError(
             f"{source}: every row is {target}={'|'.join(wanted)}: there is nothing to learn"
         )
-    columns, features = [], []
-    for k, name in enumerate(names):
-        if name != target:
-            for value in sorted(set(cells[:, k])):
-                columns.append(cells[:, k] == value)
-                features.append(f"{name}={value}")
+    others = [k for k, name in enumerate(names) if name != target]
+    table = pd.DataFrame(cells[:, others], columns=[names[k] for k in others])
+    encoded = encode_table(table, numbers="values", separator=None)
     note = f"{dropped:,} of {counted(len(rows), 'row')} with a missing value dropped"
-    X = np.array(columns, dtype=np.uint8).T.copy() if columns else np.zeros((len(y), 0), np.uint8)
-    return OneHot(X, y, tuple(features), f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
+    X = encoded.X.toarray().astype(np.uint8)
+    return OneHot(X, y, encoded.names, f"{target}={'|'.join(wanted)}", (note,) if dropped else ())
 
 
 def _read_arff(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -159,12 +158,14 @@ def _read_delimited(path: Path) -> tuple[list[str], list[list[str]]]:
     return table.names, [list(row) for row in zip(*columns, strict=True)]
 
 
-# The tables of Boolean learning (Polato's thesis, Table 3.1), each with its recipe
+# The tables of Boolean learning (Polato's thesis, Table 3.1), each a reader of the folder of files
+
+TABLES: Registry[Callable[[Path], OneHot]] = Registry("table", package="recsys.datasets")
 
 
 def list_tables() -> list[str]:
     """Return the names that `load_table` takes."""
-    return sorted(TABLES)
+    return TABLES.names()
 
 
 def load_table(name: str, folder: str | Path | None = None) -> OneHot:
@@ -182,9 +183,9 @@ def load_table(name: str, folder: str | Path | None = None) -> OneHot:
     DatasetError
         If it is unknown, or its file is absent.
     """
-    if name not in TABLES:
-        raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), TABLES)}")
-    return TABLES[name](Path(folder) if folder is not None else Path())
+    if name not in list_tables():
+        raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), list_tables())}")
+    return TABLES.get(name)(Path(folder) if folder is not None else Path())
 
 
 def tic_tac_toe() -> OneHot:
@@ -263,8 +264,29 @@ def artificial_dnf(
     return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
 
 
-def _arff(file: str, target: str | None, positive: str | Sequence[str]) -> Callable[[Path], OneHot]:
-    return lambda folder: read_categorical(_present(folder / file), target, positive)
+@TABLES.add("tic-tac-toe")
+def _tic_tac_toe(folder: Path) -> OneHot:
+    return tic_tac_toe()
+
+
+@TABLES.add("monks-1")
+def _monks_1(folder: Path) -> OneHot:
+    return monks(1)
+
+
+@TABLES.add("monks-2")
+def _monks_2(folder: Path) -> OneHot:
+    return monks(2)
+
+
+@TABLES.add("monks-3")
+def _monks_3(folder: Path) -> OneHot:
+    return monks(3)
+
+
+@TABLES.add("kr-vs-kp")
+def _kr_vs_kp(folder: Path) -> OneHot:
+    return read_categorical(_present(folder / "kr-vs-kp.arff"), None, "won")
 
 
 def _present(path: Path) -> Path:
@@ -273,6 +295,7 @@ def _present(path: Path) -> Path:
     return path
 
 
+@TABLES.add("primary-tumor")
 def _primary_tumor(folder: Path) -> OneHot:
     """Leave out the two often-missing attributes; the grouping into two classes is ours."""
     names, rows = _read_arff(_present(folder / "primary.tumor.arff"))
@@ -284,6 +307,7 @@ def _primary_tumor(folder: Path) -> OneHot:
     return encode(kept, rows, target, share, "primary-tumor")
 
 
+@TABLES.add("soybean")
 def _soybean(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "soybean.arff"))
     rows = [row for row in rows[:307] if not any(cell in MISSING for cell in row)]
@@ -303,6 +327,7 @@ def _group(rows: list[list[str]], column: int, share: float) -> list[str]:
     return [str(values[k]) for k in order[:best]]
 
 
+@TABLES.add("spect")
 def _spect(folder: Path) -> OneHot:
     parts = [_read_arff(_present(folder / f"spect.{half}.arff")) for half in ("train", "test")]
     names = parts[0][0]
@@ -312,6 +337,7 @@ def _spect(folder: Path) -> OneHot:
     return encode(names, rows, target, values[-1], "spect")
 
 
+@TABLES.add("splice")
 def _splice(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "splice.arff"))
     drop = [k for k, name in enumerate(names) if "name" in name.lower()]
@@ -329,6 +355,7 @@ def _splice(folder: Path) -> OneHot:
     return encode([names[k] for k in keep], cleaned, target, ["EI", "IE"], "splice")
 
 
+@TABLES.add("promoters")
 def _promoters(folder: Path) -> OneHot:
     text = read_text(_present(folder / "promoters.data"))
     rows = []
@@ -338,6 +365,11 @@ def _promoters(folder: Path) -> OneHot:
     return encode([*(f"p{k - 50}" for k in range(57)), "class"], rows, "class", "+", "promoters")
 
 
+# Beside the other tables, or in the folder of the collection that it is published in.
+DNA = ("dna.scale", "dna.scale.gz", "../libsvm/dna.scale", "../libsvm/dna.scale.gz")
+
+
+@TABLES.add("dna")
 def _dna(folder: Path) -> OneHot:
     """Read the splice sites of StatLog: 60 bases in three bits each, one base being 000.
 
@@ -372,24 +404,7 @@ def _dna(folder: Path) -> OneHot:
     return OneHot(np.array(X), y, names, "class=1|2")
 
 
+@TABLES.add("house-votes")
 def _votes(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "vote.arff"))
     return encode(names, rows, names[-1], "democrat", "house-votes")
-
-
-# Beside the other tables, or in the folder of the collection that it is published in.
-DNA = ("dna.scale", "dna.scale.gz", "../libsvm/dna.scale", "../libsvm/dna.scale.gz")
-TABLES: dict[str, Callable[[Path], OneHot]] = {
-    "dna": _dna,
-    "house-votes": _votes,
-    "kr-vs-kp": _arff("kr-vs-kp.arff", None, "won"),
-    "monks-1": lambda folder: monks(1),
-    "monks-2": lambda folder: monks(2),
-    "monks-3": lambda folder: monks(3),
-    "primary-tumor": _primary_tumor,
-    "promoters": _promoters,
-    "soybean": _soybean,
-    "spect": _spect,
-    "splice": _splice,
-    "tic-tac-toe": lambda folder: tic_tac_toe(),
-}

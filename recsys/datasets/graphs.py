@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +12,12 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.data.encoding import encode_table
 from recsys.datasets.base import load_dataset
 from recsys.errors import InputError
+from recsys.registry import Registry
 
 AGES = [0, 18, 25, 35, 45, 50, 56, 200]
-
-__all__ = ["Graph", "load_graph"]
 
 
 class Graph(NamedTuple):
@@ -27,12 +28,21 @@ class Graph(NamedTuple):
     links: NDArray[np.int64]
 
 
+GRAPHS: Registry[Callable[[Path], Graph]] = Registry("graph", package="recsys.datasets")
+
+
+def list_graphs() -> list[str]:
+    """Return the names that `load_graph` takes."""
+    return GRAPHS.names()
+
+
 def load_graph(name: str, folder: str | Path) -> Graph:
     """Read a graph from a local folder.
 
     Parameters
     ----------
-    name : "nips", "cora" or "movielens"
+    name : str
+        One of `list_graphs()`.
         NIPS: authors of volumes 0–12 by the counts of their papers' words, linked if they wrote a paper
         together. Cora: papers by their words, linked by a citation. MovieLens 100K: users by age (7
         bins), gender, occupation and the zip code's first character, movies by year (at quantiles) and
@@ -45,15 +55,14 @@ def load_graph(name: str, folder: str | Path) -> Graph:
     InputError
         For another name, or files that are not there.
     """
-    readers = {"nips": _nips, "cora": _cora, "movielens": _movielens}
-    if name not in readers:
-        raise InputError(f"unknown graph {name!r}: one of {', '.join(readers)}")
+    read = GRAPHS.get(name)
     try:
-        return readers[name](Path(folder))
+        return read(Path(folder))
     except FileNotFoundError as error:
         raise InputError(f"graph {name!r} needs {error.filename}") from error
 
 
+@GRAPHS.add("nips")
 def _nips(folder: Path) -> Graph:
     lines = (folder / "nips" / "nips.authors").read_text(encoding="latin-1").splitlines()
     authors = [[int(cell) for cell in line.split()] for line in lines]
@@ -76,6 +85,7 @@ def _nips(folder: Path) -> Graph:
     return Graph(sp.csr_matrix(incidence @ papers), None, links)
 
 
+@GRAPHS.add("cora")
 def _cora(folder: Path) -> Graph:
     lines = (folder / "cora" / "cora.features.txt").read_text(encoding="ascii").splitlines()
     words = [[int(cell) for cell in line.split()] for line in lines]
@@ -86,6 +96,7 @@ def _cora(folder: Path) -> Graph:
     return Graph(A, None, np.unique(np.sort(pairs, axis=1), axis=0))
 
 
+@GRAPHS.add("movielens")
 def _movielens(folder: Path) -> Graph:
     data = load_dataset("movielens", folder)
     people, movies = data.user_features, data.item_features
@@ -93,17 +104,12 @@ def _movielens(folder: Path) -> Graph:
         raise InputError("graph 'movielens' needs the official u.user and u.item")
     ages = pd.cut(people["age"].astype(float), AGES, labels=False, right=False)
     zips = people["zip"].astype(str).str[0]
-    A = _one_hot([ages.astype(str), people["gender"], people["occupation"], zips])
+    known = {"age": ages, "gender": people["gender"], "occupation": people["occupation"], "zip": zips}
+    A = encode_table(pd.DataFrame(known), numbers="values", separator=None).X
     years = pd.to_numeric(movies["year"], errors="coerce")
     edges = np.unique(np.nanquantile(years, np.linspace(0.0, 1.0, 12)[1:-1]))
     bins = np.searchsorted(edges, years.fillna(years.median()).to_numpy(float), side="right")
-    genres = movies["genres"].fillna("").astype(str).str.get_dummies("|")
-    B = sp.hstack(
-        [_one_hot([pd.Series(bins).astype(str)]), sp.csr_matrix(genres.to_numpy(float))], format="csr"
-    )
+    about = pd.DataFrame({"year": bins, "genres": movies["genres"].to_numpy()})
+    B = encode_table(about, numbers="values").X
     good = np.asarray(data.rating) >= 5
-    return Graph(A, sp.csr_matrix(B), np.column_stack([data.users, data.items])[good].astype(np.int64))
-
-
-def _one_hot(columns: list[pd.Series]) -> sp.csr_matrix:
-    return sp.csr_matrix(np.hstack([pd.get_dummies(column).to_numpy(float) for column in columns]))
+    return Graph(A, B, np.column_stack([data.users, data.items])[good].astype(np.int64))

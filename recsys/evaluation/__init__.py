@@ -1,6 +1,7 @@
 """Metrics, evaluation runs and paired comparisons."""
 
-from recsys.evaluation.run import Figure, Report, Result, evaluate
+from recsys.evaluation.report import Figure, Report, Result
+from recsys.evaluation.run import evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
 
 __all__ = ["Comparison", "Figure", "Report", "Result", "compare", "compare_all", "evaluate", "holm"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Protocol
 
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from recsys._jit import compiling
 from recsys.data import Interactions, split
 from recsys.data.side_information import SideInformation, side_information
-from recsys.errors import InputError, counted
+from recsys.errors import InputError
 from recsys.evaluation import metrics as M
-from recsys.evaluation.significance import Comparison, compare_all, holm, verdict
-from recsys.utils.topn import candidates, top_n
+from recsys.evaluation.report import Figure, Report, Result
+from recsys.evaluation.significance import Comparison, compare_all, holm
 
 BLOCK_BYTES = 64_000_000
 Progress = Callable[[str, int, int], None]
@@ -34,155 +34,6 @@ class Model(Protocol):
 
     def fit(self, user_items: Any, show_progress: bool = ..., callback: Any = ...) -> Any:
         """Fit on a (users, items) matrix."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One metric of one model.
-
-    Attributes
-    ----------
-    mean, std : float
-        Over folds (std with n − 1; 0 for one fold).
-    folds : list of float
-        Mean over users of each fold.
-    users : int
-        Users with a value, over all folds.
-    left_out : int
-        Users evaluated without a value.
-    """
-
-    mean: float
-    std: float
-    folds: list[float]
-    users: int
-    left_out: int
-
-
-@dataclass
-class Result:
-    """One model's figures.
-
-    Attributes
-    ----------
-    model : str
-        The label it was asked for by.
-    params : dict
-    metrics : dict of str to Figure
-    fit_seconds, score_seconds : float
-        Summed over folds, without compilation.
-    compile_seconds : float
-        What compiling took besides, inside these fits and scoring passes; most is done before.
-    peak_mb : float
-        Largest resident memory of the process seen after a fit or a scoring pass.
-    per_user : dict of str to (evaluated users over folds,) float64
-    """
-
-    model: str
-    params: dict[str, Any]
-    metrics: dict[str, Figure] = field(default_factory=dict)
-    fit_seconds: float = 0.0
-    score_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    peak_mb: float = 0.0
-    per_user: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-
-
-@dataclass
-class Report:
-    """What `evaluate` found.
-
-    Attributes
-    ----------
-    dataset, protocol : str
-    folds, seed, users, items, interactions : int
-    train_only : int
-        Users meant to be evaluated that have nothing to predict, over all folds.
-    definitions : dict of str to str
-    results : list of Result
-    comparisons : list of dict
-        Pairs of models per metric, with interval and p-values.
-    notes : list of str
-    """
-
-    dataset: str
-    protocol: str
-    folds: int
-    seed: int
-    users: int
-    items: int
-    interactions: int
-    train_only: int
-    definitions: dict[str, str]
-    results: list[Result]
-    comparisons: list[dict[str, Any]]
-    notes: list[str]
-
-    def sentences(self) -> list[str]:
-        """Return what a reader of the figures should know: counts, tests, definitions."""
-        lines = []
-        if self.train_only:
-            are = "is" if self.train_only == 1 else "are"
-            who = counted(self.train_only, "user")
-            lines.append(f"{who} had nothing to predict and {are} left out.")
-        lines += self.verdicts()
-        if self.folds > 1:
-            lines.append("±: standard deviation over folds.")
-        compiled = sum(r.compile_seconds for r in self.results)
-        besides = f", which took {compiled:.1f} s besides" if compiled >= 0.05 else ""
-        lines.append(f"Seconds of fitting and scoring are without compilation{besides}.")
-        lines += [f"{name}: {text}" for name, text in self.definitions.items()]
-        return [*lines, f"Ties: {M.TIES}."]
-
-    def verdicts(self) -> list[str]:
-        """Return for each metric whether its best model leads the next, or is not told apart from it."""
-        lines = []
-        for name in self.definitions:
-            ranked = sorted(self.results, key=lambda r: -r.metrics[name].mean)
-            lines += [
-                verdict(c)
-                for c in self.comparisons
-                if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
-            ]
-        return lines
-
-    def table(self) -> tuple[list[str], list[list[Any]]]:
-        """Return columns and rows for a CSV file: one row a model, with what the figures depend on.
-
-        After each metric comes its standard deviation over folds, empty for a single fold.
-        """
-        names = list(self.definitions)
-        columns = ["dataset", "users", "items", "interactions", "protocol", "folds", "seed", "model"]
-        columns += [text for name in names for text in (name, f"{name} ±")]
-        columns += ["fit_seconds", "score_seconds", "compile_seconds", "notes"]
-        rows: list[list[Any]] = []
-        for r in self.results:
-            about = [self.dataset, self.users, self.items, self.interactions, self.protocol]
-            cells: list[Any] = [*about, self.folds, self.seed, r.model]
-            for name in names:
-                figure = r.metrics[name]
-                cells += [figure.mean, figure.std if self.folds > 1 else ""]
-            cells += [r.fit_seconds, r.score_seconds, r.compile_seconds, "; ".join(self.notes)]
-            rows.append(cells)
-        return columns, rows
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without the values per user."""
-        out = {key: value for key, value in vars(self).items() if key != "results"}
-        out["ties"] = M.TIES
-        out["results"] = [
-            {
-                "model": r.model,
-                "params": r.params,
-                "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
-                "fit_seconds": r.fit_seconds,
-                "score_seconds": r.score_seconds,
-                "compile_seconds": r.compile_seconds,
-                "peak_mb": r.peak_mb,
-            }
-            for r in self.results
-        ]
-        return out
 
 
 def evaluate(
@@ -266,7 +117,7 @@ def evaluate(
         train_only=sum(fold.train_only for fold in divisions),
         definitions={name: metric.definition for metric, _, name in parsed},
         results=results,
-        comparisons=_comparisons(results, names, seed),
+        comparisons=_comparisons(results, [name for metric, _, name in parsed if metric.per_user], seed),
         notes=list(data.notes),
     )
 
@@ -303,13 +154,7 @@ def _measure(
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    kernel = [(metric, k, name) for metric, k, name in parsed if metric.code is not None]
-    lists = [(metric, k, name) for metric, k, name in parsed if metric.code is None]
-    codes = np.array([metric.code for metric, _, _ in kernel], dtype=np.int64)
-    cuts = np.array([k for _, k, _ in kernel], dtype=np.int64)
-    depth = min(items, max((k for _, k, _ in lists), default=0))
-    measured, ids = [], []
-    everything = candidates(items, None, None).mask
+    measured = M.Measurement(parsed, M.ListContext(fold.train, fold.test, fold.users))
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
@@ -319,24 +164,9 @@ def _measure(
             scores = _scores(model, chosen, train, items)
             result.score_seconds += time.perf_counter() - start - compiled.seconds
         result.compile_seconds += compiled.seconds
-        if kernel:
-            measured.append(M.values(codes, cuts, scores, train, test))
-        if depth:
-            top = np.full((len(chosen), depth), -1, dtype=np.int32)
-            top_n(scores, train, True, everything, top, np.empty(top.shape, dtype=np.float32))
-            ids.append(top)
+        measured.add(scores, train, test)
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    table = np.concatenate(measured) if measured else np.empty((len(fold.users), len(kernel)))
-    out = {name: table[:, column] for column, (_, _, name) in enumerate(kernel)}
-    ranked = np.concatenate(ids) if ids else np.full((0, depth), -1, dtype=np.int32)
-    popularity = np.bincount(fold.train.indices, minlength=items).astype(np.float32)
-    for metric, k, name in lists:
-        if metric.name == "coverage":
-            # One value for the whole fold, given to every user so that means stay what they are.
-            out[name] = np.full(len(fold.users), M.coverage(ranked[:, :k], items))
-        else:
-            out[name] = M.novelty(ranked[:, :k], popularity, users)
-    return out
+    return measured.values()
 
 
 def _scores(
@@ -372,8 +202,6 @@ def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dic
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
     for name in names:
-        if name.startswith("coverage"):  # one value a fold, not one a user
-            continue
         for i, j, comparison in compare_all([result.per_user[name] for result in results], seed):
             found.append(comparison)
             rows.append({"metric": name, "first": results[i].model, "second": results[j].model})

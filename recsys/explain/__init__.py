@@ -2,12 +2,14 @@
 
 from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
-from recsys.explain.contributions import Change, Reasons, WhatIf, changes, reasons, what_if
-from recsys.explain.rules.genetic import Found, genetic_search
+from recsys.explain.contributions import Reasons, reasons
+from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
+from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
 from recsys.explain.rules.rule import Rule, agreement, rule_weight, signed_weights
 from recsys.explain.rules.search import search_rule
+from recsys.explain.rules.search_result import SearchResult
 from recsys.explain.rules.user_rules import Following, TasteRule, following, taste_rule
 from recsys.explain.text import because, listing
 
@@ -15,12 +17,12 @@ __all__ = [
     "Attributes",
     "Change",
     "Following",
-    "Found",
     "ItemRule",
     "LearnedRule",
     "MeasuredRule",
     "Reasons",
     "Rule",
+    "SearchResult",
     "TasteRule",
     "WhatIf",
     "agreement",
@@ -39,6 +41,6 @@ __all__ = [
     "search_rule",
     "signed_weights",
     "taste_rule",
-    "what_if",
     "text",
+    "what_if",
 ]

@@ -45,6 +45,15 @@ class ItemRule:
         Their share, others_hits / others.
     low : float
         Lower end of the exact one-sided 95% interval of the precision; above `base`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> likes = np.zeros((60, 3), np.float32)
+    >>> likes[:30, [0, 2]] = likes[30:, 1] = 1
+    >>> found = item_rule(sp.csr_matrix(likes), np.array([0, 1]), 2)
+    >>> found.items, found.hits, found.support, found.others_hits, found.others
+    ((0,), 30, 30, 0, 30)
     """
 
     items: tuple[int, ...]
@@ -75,6 +84,11 @@ def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
     -----
     Source: Clopper and Pearson 1934. Exact rather than Wilson's: it never covers less than it
     says, also for five people.
+
+    Examples
+    --------
+    >>> round(lower_bound(9, 10), 3), lower_bound(0, 10)
+    (0.606, 0.0)
     """
     return 0.0 if hits <= 0 else float(betaincinv(hits, of - hits + 1, 1.0 - confidence))
 

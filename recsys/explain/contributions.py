@@ -1,4 +1,4 @@
-"""Reasons for one recommendation: which liked items it rests on, and what would change it."""
+"""Contributions: which liked items a score rests on, whatever the ranker can tell of it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
 from recsys.rankers.base import Ranker
-from recsys.utils.validation import check_ids, check_integer, clean_matrix
-
-MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score are told apart
+from recsys.utils.validation import check_integer, clean_matrix
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,11 @@ class Reasons:
         Number of these.
     unit : str
         What the score counts, "people" where it is a popularity; empty where it has no unit.
+
+    Examples
+    --------
+    >>> Reasons("exact", score=0.5, bias=0.125, items=[(4, 0.375)], others=0.025).base
+    0.1
     """
 
     kind: str
@@ -50,60 +52,6 @@ class Reasons:
         return self.bias - self.others
 
 
-@dataclass(frozen=True)
-class Change:
-    """What becomes of an item when one liked item is taken out of the profile.
-
-    Attributes
-    ----------
-    without : int
-        The liked item.
-    score : float
-        Of the explained item then.
-    rank : int
-        Its place then among the items that could be recommended now, from 1; equal scores by index.
-    """
-
-    without: int
-    score: float
-    rank: int
-
-
-@dataclass(frozen=True)
-class WhatIf:
-    """An item's place now, and without each of the liked items.
-
-    Attributes
-    ----------
-    item : int
-    score : float
-    place, of : int
-        Its place among the items that could be recommended (neither liked nor left out), itself
-        always one of them, from 1, and their number.
-    tried : tuple of Change
-        For each liked item that was left out alone, the worst place first, then the lowest score.
-    liked : int
-        Number of liked items; `tried` are all of them or those with the largest contributions.
-    misfit : (int, float, float) or None
-        Where the model is not additive, the liked item whose share differs most from what leaving
-        it out takes away: the item, its share, and the fall of the score. None where all agree, or
-        where there are no shares.
-    """
-
-    item: int
-    score: float
-    place: int
-    of: int
-    tried: tuple[Change, ...]
-    liked: int
-    misfit: tuple[int, float, float] | None
-
-    @property
-    def moved(self) -> list[Change]:
-        """Those of `tried` that give the item another place."""
-        return [change for change in self.tried if change.rank != self.place]
-
-
 def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Reasons:
     """Return what a ranker's score of an item for a user rests on.
 
@@ -116,11 +64,30 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Re
         The liked items.
     item : int
     N : int ≥ 1
+        How many liked items are listed.
+
+    Returns
+    -------
+    Reasons
+        Of a kind that the ranker has: a ranker without shares is asked for the liked items most
+        similar to `item` instead.
 
     Raises
     ------
     InputError, NotFittedError
         As the ranker's `explain`.
+
+    Examples
+    --------
+    >>> from recsys import make_ranker
+    >>> from recsys.datasets import load_dataset
+    >>> R = load_dataset("sample").matrix
+    >>> model = make_ranker("ease").fit(R, show_progress=False)
+    >>> found = reasons(model, 3, R[3], 10, N=5)
+    >>> found.kind, len(found.items)
+    ('exact', 5)
+    >>> reasons(make_ranker("popularity").fit(R), 3, R[3], 10).unit
+    'people'
     """
     check_integer("N", N, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
@@ -132,7 +99,7 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Re
         listed, rest = told.contributions[:N], told.contributions[N:]
         others = float(sum(value for _, value in rest))
         return Reasons("exact", told.score, told.bias + others, listed, others, len(rest))
-    score = float(_scored(ranker, [userid], liked)[0, item])
+    score = float(score_rows(ranker, [userid], liked)[0, item])
     if "similar-items" not in ranker.capabilities:
         return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
     ids, values = ranker.similar_items(item, N=liked.nnz + 1, items=np.union1d(liked.indices, [item]))
@@ -145,85 +112,7 @@ def _unit(ranker: Ranker, item: int, score: float) -> str:
     return "people" if score == float(ranker.popularity_[item]) else ""
 
 
-def what_if(
-    ranker: Ranker, userid: int, row: Any, item: int, most: int = 50, leave_out: ArrayLike = ()
-) -> WhatIf:
-    """Return an item's place, and its place and score without each liked item.
-
-    Parameters
-    ----------
-    ranker, userid, row, item
-        As in `reasons`. Rankers that cannot score a changed row give the place only.
-    most : int ≥ 1
-        Liked items that are left out, one at a time: those with the largest shares.
-    leave_out : int array
-        Items that are never recommended to this user and hold no place.
-
-    Raises
-    ------
-    InputError, NotFittedError
-        As the ranker's `explain`.
-    """
-    check_integer("most", most, 1)
-    liked = clean_matrix(row, n_rows=1, name="row")
-    now = _scored(ranker, [userid], liked)[0]
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
-    free[item] = True
-    place = _place(now, free, item)
-    able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
-    found = reasons(ranker, userid, liked, item, most) if able else None
-    shares = [(k, value) for k, value in found.items if k != item] if found is not None else []
-    tried: list[Change] = []
-    misfit: tuple[int, float, float] | None = None
-    if shares:
-        dense = np.repeat(np.asarray(liked.todense()) > 0, len(shares), axis=0)
-        dense[np.arange(len(shares)), [k for k, _ in shares]] = False
-        rows = sp.csr_matrix(dense.astype(np.float32))
-        scores = _scored(ranker, [userid] * len(shares), rows)
-        tried = [
-            Change(k, float(line[item]), _place(line, free, item))
-            for (k, _), line in zip(shares, scores, strict=True)
-        ]
-        if found is not None and found.kind == "exact":
-            falls = [float(now[item]) - change.score for change in tried]
-            off = [abs(fall - value) for fall, (_, value) in zip(falls, shares, strict=True)]
-            worst = int(np.argmax(off))
-            if off[worst] > MISFIT * max(abs(value) for _, value in shares):
-                misfit = (*shares[worst], falls[worst])
-    tried.sort(key=lambda change: (-change.rank, change.score))
-    return WhatIf(int(item), float(now[item]), place, int(free.sum()), tuple(tried), liked.nnz, misfit)
-
-
-def _place(scores: np.ndarray, free: np.ndarray, item: int) -> int:
-    """Return an item's place among the free ones, equal scores by index as lists have them."""
-    better = free & (scores > scores[item])
-    ties = free[:item] & (scores[:item] == scores[item])
-    return int(better.sum() + ties.sum()) + 1
-
-
-def changes(ranker: Ranker, userid: int, row: Any, item: int, N: int = 3) -> list[Change]:
-    """Return the liked items without which an item falls furthest, and how far.
-
-    Parameters
-    ----------
-    ranker, userid, row, item
-        As in `reasons`; the ranker scores the row it is given.
-    N : int ≥ 1
-
-    Returns
-    -------
-    list of Change
-        Worst rank first. Empty for a profile of fewer than two items, and for rankers that
-        do not read the row. `what_if` says what the place is now.
-    """
-    check_integer("N", N, 1)
-    # Those that matter are among the largest contributions: no need to try a thousand.
-    return list(what_if(ranker, userid, row, item, 4 * N).tried[:N])
-
-
-def _scored(ranker: Ranker, userids: list[int], rows: sp.csr_matrix) -> np.ndarray:
+def score_rows(ranker: Ranker, userids: list[int], rows: sp.csr_matrix) -> np.ndarray:
     """Score rows as they are, also by rankers that would use what they stored of the user."""
     if "fold-in" not in ranker.capabilities:
         return ranker.scores(userids, rows)

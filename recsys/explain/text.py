@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from recsys.errors import InputError, counted
 from recsys.explain.association import ItemRule
-from recsys.explain.contributions import Reasons, WhatIf
+from recsys.explain.contributions import Reasons
+from recsys.explain.counterfactuals import WhatIf
 from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
 
@@ -47,6 +48,12 @@ def because(
     ------
     InputError
         If `most` is below 1 or the word is another.
+
+    Examples
+    --------
+    >>> found = Reasons("exact", score=0.6, bias=0.1, items=[(0, 0.3), (2, 0.2)])
+    >>> because(["Alien", "Brazil", "Casablanca"], found)
+    'Because you liked Alien and Casablanca.'
     """
     if most < 1:
         raise InputError(f"most must be at least 1, not {most}")
@@ -70,7 +77,13 @@ def because(
 
 
 def listing(names: list[str]) -> str:
-    """Return 'a', 'a and b' or 'a, b and c'."""
+    """Return 'a', 'a and b' or 'a, b and c'.
+
+    Examples
+    --------
+    >>> listing(["Alien", "Brazil", "Casablanca"])
+    'Alien, Brazil and Casablanca'
+    """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

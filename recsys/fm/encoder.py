@@ -9,10 +9,10 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys.data.encoding import encode_column
 from recsys.errors import InputError
 from recsys.utils.validation import check_choice, check_ids
 
-SEPARATOR = "|"
 SKIPPED = ("title", "name", "url")
 
 
@@ -79,11 +79,10 @@ class PairEncoder:
             if table is not None:
                 if len(table) != size:
                     raise InputError(f"the {what} table has {len(table)} rows for {size} {what}s")
-                blocks += [
-                    (str(name), *_encode(str(name), table[name], self.buckets))
-                    for name in table.columns
-                    if str(name).lower() not in SKIPPED
-                ]
+                for name in table.columns:
+                    if str(name).lower() not in SKIPPED:
+                        found = encode_column(str(name), table[name], buckets=self.buckets)
+                        blocks.append((str(name), found.X, list(found.names)))
             for name, rows, columns in blocks:
                 fields.append((name, at, at + len(columns)))
                 parts.append(Field(user, rows, tuple(columns)))
@@ -120,42 +119,3 @@ class PairEncoder:
         out.eliminate_zeros()
         out.sort_indices()
         return out
-
-
-def encode_table(table: pd.DataFrame, buckets: int = 0) -> tuple[sp.csr_matrix, list[str]]:
-    """Return a table's features, (rows, features), and their names.
-
-    Numbers stay numbers where `buckets` is 0 (missing ones are 0), else they are cut at quantiles; text
-    gives one feature a value, `|` separates several.
-    """
-    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
-    names: list[str] = []
-    for column in table.columns:
-        numbers = pd.to_numeric(table[column], errors="coerce")
-        if buckets == 0 and numbers.notna().sum() == table[column].notna().sum():
-            values = np.nan_to_num(numbers.to_numpy(np.float64))[:, None]
-            blocks.append(sp.csr_matrix(values))
-            names.append(str(column))
-        else:
-            block, found = _encode(str(column), table[column], max(buckets, 1))
-            blocks.append(block)
-            names += found
-    return sp.csr_matrix(sp.hstack(blocks, format="csr")), names
-
-
-def _encode(name: str, column: pd.Series, buckets: int) -> tuple[sp.csr_matrix, list[str]]:
-    numbers = pd.to_numeric(column, errors="coerce")
-    numeric = numbers.notna().sum() == column.notna().sum() and numbers.nunique() > buckets
-    if numeric:
-        edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, buckets + 1)[1:-1]))
-        code = np.searchsorted(edges, numbers.to_numpy(np.float64), side="right")
-        sets = [[] if np.isnan(v) else [f"{c}"] for v, c in zip(numbers, code, strict=True)]
-    else:
-        text = column.where(column.notna(), "").astype(str)
-        sets = [[part.strip() for part in cell.split(SEPARATOR) if part.strip()] for cell in text]
-    values = sorted({value for cell in sets for value in cell})
-    at = {value: k for k, value in enumerate(values)}
-    indptr = np.cumsum([0, *(len(set(cell)) for cell in sets)])
-    indices = [at[value] for cell in sets for value in sorted(set(cell))]
-    rows = sp.csr_matrix((np.ones(len(indices)), indices, indptr), (len(sets), len(values)))
-    return rows, [f"{name}={value}" for value in values]

@@ -51,6 +51,15 @@ class KOMD(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Source: Polato's thesis, 4.3.3.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import KOMD
+    >>> model = KOMD(regularization=0.0, kernel="mdnf-sum", kernel_params={"d": 3, "c": 2})
+    >>> float(model.fit(table.X, table.y).score(table.X, table.y))
+    1.0
     """
 
     def __init__(

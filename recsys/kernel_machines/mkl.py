@@ -166,6 +166,15 @@ class AverageMKL(_Combination):
     margin_, radius_, ratio_ : float
         ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
         does not separate the classes.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import AverageMKL
+    >>> model = AverageMKL(["linear", "mdnf"]).fit(table.X, table.y)
+    >>> model.weights_.round(2)
+    array([0.33, 0.33, 0.33])
     """
 
     def __init__(self, kernels: Any = None, normalize: bool = True, identity: bool = True) -> None:
@@ -185,19 +194,35 @@ class EasyMKL(_Combination):
 
     Parameters
     ----------
-    kernels, normalize, identity
-        As in `AverageMKL`.
+    kernels : list of kernels, "precomputed", or None
+        Names, Kernels, Expressions or callables; mC of every degree when not given.
+    normalize : bool
+        Scale each to unit diagonal.
+    identity : bool
+        Add the identity as one more kernel, so that the data are separable (9.18).
     regularization : float in 0…1
         λ of the machine on the sum.
 
     Attributes
     ----------
-    weights_, margin_, radius_, ratio_
-        As in `AverageMKL`.
+    weights_ : (kernels,) float64
+        That of the identity last.
+    margin_, radius_, ratio_ : float
+        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
+        does not separate the classes.
 
     Notes
     -----
     Source: Aiolli and Donini 2015.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import EasyMKL
+    >>> model = EasyMKL(["linear", "mdnf"], regularization=0.0).fit(table.X, table.y)
+    >>> model.weights_.round(2)
+    array([0.05, 0.64, 0.31])
     """
 
     def __init__(
@@ -236,18 +261,26 @@ class GRAM(_Combination):
 
     Parameters
     ----------
-    kernels, normalize, identity
-        As in `AverageMKL`.
+    kernels : list of kernels, "precomputed", or None
+        Names, Kernels, Expressions or callables; mC of every degree when not given.
+    normalize : bool
+        Scale each to unit diagonal.
+    identity : bool
+        Add the identity as one more kernel, so that the data are separable (9.18).
     learning_rate : float > 0
         First η.
     tol : float > 0
         Stop when three steps in a row lower the ratio by less than this share of it.
     max_iter : int ≥ 1
+        Most steps, those taken back included.
 
     Attributes
     ----------
-    weights_, margin_, radius_, ratio_
-        As in `AverageMKL`.
+    weights_ : (kernels,) float64
+        That of the identity last.
+    margin_, radius_, ratio_ : float
+        ρ, R and R²/(rows·ρ²) on the training rows; the ratio is infinite where the combination
+        does not separate the classes.
     ratios_ : list of float
         R²/(rows·ρ²) after each accepted step, the first for equal weights.
     gap_ : float
@@ -261,6 +294,15 @@ class GRAM(_Combination):
     -----
     Source: Polato's thesis, Algorithm 9.1, whose line 12 should descend; 9.2.2 for kernels
     that are not normalised.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import GRAM
+    >>> model = GRAM(["linear", "mdnf"]).fit(table.X, table.y)
+    >>> model.weights_.round(2)
+    array([0., 1., 0.])
     """
 
     def __init__(
@@ -355,18 +397,31 @@ class RMKL(GRAM):
 
     Parameters
     ----------
-    kernels, normalize, identity, learning_rate, max_iter
-        As in `GRAM`.
+    kernels : list of kernels, "precomputed", or None
+        Names, Kernels, Expressions or callables; mC of every degree when not given.
+    normalize : bool
+        Scale each to unit diagonal.
+    identity : bool
+        Add the identity as one more kernel, so that the data are separable (9.18).
+    learning_rate : float > 0
+        First η.
     tol : float > 0
         Stop when J is certified to be within this share of its minimum.
+    max_iter : int ≥ 1
+        Most steps, those taken back included.
     C : float > 0
         Price of slack, by which the squared radius is divided.
 
     Attributes
     ----------
-    weights_, margin_, radius_, ratio_, n_iter_
-        As in `GRAM`; margin, radius and ratio are of Σ μ_r K_r and a hard margin, as those of
-        the other machines.
+    weights_ : (kernels,) float64
+        That of the identity last.
+    margin_, radius_, ratio_ : float
+        ρ, R and R²/(rows·ρ²) of Σ μ_r K_r and a hard margin on the training rows, as those of
+        the other machines; the ratio is infinite where the combination
+        does not separate the classes.
+    n_iter_ : int
+        Steps tried.
     objectives_ : list of float
         J after each accepted step, the first for equal weights.
     gap_ : float
@@ -382,6 +437,15 @@ class RMKL(GRAM):
     The row of this name in Polato's Table 9.1 is another: on kr-vs-kp, primary-tumor, spect and
     tic-tac-toe its ratios are those of equal weights to 0.3%. The authors' published program puts
     Σ_r μ_r K_r for K_r into the derivative for μ_r, so that all derivatives are equal but for R_r².
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import RMKL
+    >>> model = RMKL(["linear", "mdnf"]).fit(table.X, table.y)
+    >>> model.weights_.round(2)
+    array([0., 1., 0.])
     """
 
     def __init__(

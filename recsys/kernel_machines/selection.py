@@ -49,6 +49,15 @@ def radius_margin_ratio(K: ArrayLike, y: ArrayLike, identity: float = 0.0) -> fl
     Notes
     -----
     Source: Polato's thesis, 8.4 and 9.3.2; ρ is the distance of the hulls, as in `margin`.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernels import make_kernel
+    >>> from recsys.kernel_machines import radius_margin_ratio
+    >>> round(radius_margin_ratio(make_kernel("mdnf")(table.X, normalize=True), table.y), 2)
+    0.07
     """
     G = np.asarray(K, dtype=np.float64)
     share = check_real("identity", identity, 0.0, 1.0)
@@ -101,6 +110,14 @@ def select_by_ratio(
     Notes
     -----
     Source: Polato's thesis, 8.4.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import select_by_ratio
+    >>> select_by_ratio(["linear", "mdnf"], table.X, table.y).kernel
+    'mdnf'
     """
     if len(kernels) == 0:
         raise InputError("there is no kernel to choose from")

@@ -27,8 +27,15 @@ class SoftMarginSVM(KOMD):
     ----------
     C : float > 0, or sequence of them
         Several are compared by stratified cross-validation on the training rows.
-    kernel, kernel_params, normalize, tol
-        As in `KOMD`.
+    kernel : "precomputed", str, Kernel, Expression or callable
+        A name of `recsys.kernels.list_kernels()`; these binarise their input at > 0. A
+        callable takes two matrices of real rows.
+    kernel_params : dict, optional
+        For a kernel given by name.
+    normalize : bool
+        Scale the kernel to unit diagonal; not applied to precomputed ones.
+    tol : float > 0
+        Residual of the optimality conditions, relative to the kernel's mean diagonal.
     folds : int ≥ 2
         No more than the rows of the smaller class; with a single row there the middle C is used.
     random_state : int
@@ -39,12 +46,28 @@ class SoftMarginSVM(KOMD):
         The one used.
     validation_auc_ : dict of float to float
         Mean AUC of each C that was compared.
-    classes_, dual_, intercept_, margin_, gap_
-        As in `KOMD`.
+    classes_ : (2,)
+    dual_ : (rows,) float64
+        γ, signed by class.
+    intercept_ : float
+        Threshold half-way between the hulls' nearest points.
+    margin_ : float
+        The distance of the hulls under K + I/C.
+    gap_ : float
+        Certified bound on the objective's distance from its optimum.
 
     Notes
     -----
     Source: Polato's thesis, 9.3.1; μ(C) = 1/C.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_table
+    >>> table = load_table("monks-1")
+    >>> from recsys.kernel_machines import SoftMarginSVM
+    >>> model = SoftMarginSVM(C=8.0, kernel="mc", kernel_params={"degree": 2})
+    >>> float(model.fit(table.X, table.y).score(table.X, table.y))
+    1.0
     """
 
     def __init__(

@@ -7,6 +7,21 @@ University of Padova, 2018); numbers in brackets are its equations.
 
 from recsys.kernels import propositional
 from recsys.kernels.base import Kernel, list_kernels, make_kernel
+from recsys.kernels.boolean import (
+    ConjunctiveKernel,
+    DisjunctiveKernel,
+    LiteralKernel,
+    MonotoneConjunctiveKernel,
+    MonotoneDisjunctiveKernel,
+    NegationKernel,
+)
+from recsys.kernels.dot_product import (
+    HomogeneousPolynomialKernel,
+    LinearKernel,
+    PolynomialKernel,
+    RBFKernel,
+    TanimotoKernel,
+)
 from recsys.kernels.expressiveness import (
     margin,
     mc_decomposition,
@@ -16,10 +31,45 @@ from recsys.kernels.expressiveness import (
     spectral_ratio,
 )
 from recsys.kernels.gram.dense import item_gram
+from recsys.kernels.normal_forms import (
+    CNFKernel,
+    DNFKernel,
+    MonotoneCNFKernel,
+    MonotoneDNFKernel,
+    MonotoneDNFSumKernel,
+)
 from recsys.kernels.paths import degree_path
+from recsys.kernels.propositional import Expression
+from recsys.kernels.sums import (
+    AllSubsetsKernel,
+    MonotoneConjunctiveSumKernel,
+    SadoharaDNFKernel,
+    SadoharaMonotoneDNFKernel,
+)
 
 __all__ = [
+    "AllSubsetsKernel",
+    "CNFKernel",
+    "ConjunctiveKernel",
+    "DNFKernel",
+    "DisjunctiveKernel",
+    "Expression",
+    "HomogeneousPolynomialKernel",
     "Kernel",
+    "LinearKernel",
+    "LiteralKernel",
+    "MonotoneCNFKernel",
+    "MonotoneConjunctiveKernel",
+    "MonotoneConjunctiveSumKernel",
+    "MonotoneDNFKernel",
+    "MonotoneDNFSumKernel",
+    "MonotoneDisjunctiveKernel",
+    "NegationKernel",
+    "PolynomialKernel",
+    "RBFKernel",
+    "SadoharaDNFKernel",
+    "SadoharaMonotoneDNFKernel",
+    "TanimotoKernel",
     "degree_path",
     "item_gram",
     "list_kernels",

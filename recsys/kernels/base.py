@@ -144,6 +144,12 @@ def make_kernel(name: str, **params: Any) -> Kernel:
     ------
     InputError
         If the name or a parameter is unknown, or a value out of range.
+
+    Examples
+    --------
+    >>> from recsys.kernels import make_kernel
+    >>> make_kernel("mc", degree=3)
+    MonotoneConjunctiveKernel(degree=3)
     """
     kind = KERNELS.get(name)
     check_parameters(f"kernel {name!r}", params, [f.name for f in dataclasses.fields(kind)])

@@ -37,7 +37,7 @@ class OneDegree(Kernel):
 
 @KERNELS.add("mc", "anova")
 @dataclass(frozen=True)
-class MonotoneConjunctive(OneDegree):
+class MonotoneConjunctiveKernel(OneDegree):
     """mC: how many conjunctions of `degree` variables hold in both vectors, C(⟨x,z⟩, c).
 
     On binary vectors this is the ANOVA kernel. A vector with fewer than `degree` ones is
@@ -51,6 +51,13 @@ class MonotoneConjunctive(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.4).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneConjunctiveKernel
+    >>> MonotoneConjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[3., 1.],
+           [1., 1.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -67,7 +74,7 @@ class MonotoneConjunctive(OneDegree):
 
 @KERNELS.add("md")
 @dataclass(frozen=True)
-class MonotoneDisjunctive(OneDegree):
+class MonotoneDisjunctiveKernel(OneDegree):
     """mD: how many disjunctions of `degree` variables hold in both vectors.
 
     Computed as probabilities: with h(k) = 1 − C(n−k,d)/C(n,d), the share of disjunctions
@@ -82,6 +89,13 @@ class MonotoneDisjunctive(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.7).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneDisjunctiveKernel
+    >>> MonotoneDisjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 5.],
+           [5., 5.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -100,8 +114,16 @@ class MonotoneDisjunctive(OneDegree):
 
 @KERNELS.add("negation")
 @dataclass(frozen=True)
-class Negation(Kernel):
-    """How many variables are false in both vectors (6.9). A vector of ones is null."""
+class NegationKernel(Kernel):
+    """How many variables are false in both vectors (6.9). A vector of ones is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import NegationKernel
+    >>> NegationKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[1., 1.],
+           [1., 2.]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
@@ -115,8 +137,16 @@ class Negation(Kernel):
 
 @KERNELS.add("literal")
 @dataclass(frozen=True)
-class Literal(Kernel):
-    """How many variables have the same value in both vectors (6.10). No vector is null."""
+class LiteralKernel(Kernel):
+    """How many variables have the same value in both vectors (6.10). No vector is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LiteralKernel
+    >>> LiteralKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[4., 3.],
+           [3., 4.]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
@@ -130,7 +160,7 @@ class Literal(Kernel):
 
 @KERNELS.add("c")
 @dataclass(frozen=True)
-class Conjunctive(OneDegree):
+class ConjunctiveKernel(OneDegree):
     """C: how many conjunctions of `degree` literals hold in both vectors. No vector is null.
 
     Parameters
@@ -141,6 +171,13 @@ class Conjunctive(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.11).
+
+    Examples
+    --------
+    >>> from recsys.kernels import ConjunctiveKernel
+    >>> ConjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 3.],
+           [3., 6.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -159,7 +196,7 @@ class Conjunctive(OneDegree):
 
 @KERNELS.add("d")
 @dataclass(frozen=True)
-class Disjunctive(OneDegree):
+class DisjunctiveKernel(OneDegree):
     """D: how many disjunctions of `degree` literals hold in both vectors. No vector is null.
 
     Parameters
@@ -170,6 +207,13 @@ class Disjunctive(OneDegree):
     Notes
     -----
     Source: Polato's thesis, (6.12); the line in 6.5.4 has its sign and index wrong.
+
+    Examples
+    --------
+    >>> from recsys.kernels import DisjunctiveKernel
+    >>> DisjunctiveKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[18., 15.],
+           [15., 18.]])
     """
 
     def plan(self, n: int) -> Plan:

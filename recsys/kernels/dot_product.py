@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from recsys.kernels.base import KERNELS, Kernel
-from recsys.kernels.plans import AT_EMPTY, LINEAR, POWER, RBF, TANIMOTO, Plan
+from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, LINEAR, POWER, RBF, TANIMOTO, Plan
 from recsys.utils.validation import check_integer, check_real
 
 NO_TABLE = np.zeros(1)
@@ -16,8 +16,16 @@ NO_TABLE = np.zeros(1)
 
 @KERNELS.add("linear", "ml")
 @dataclass(frozen=True)
-class Linear(Kernel):
-    """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null."""
+class LinearKernel(Kernel):
+    """⟨x, z⟩: how many positive literals hold in both vectors. A vector without ones is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LinearKernel
+    >>> LinearKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[3., 2.],
+           [2., 2.]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""
@@ -30,13 +38,20 @@ class Linear(Kernel):
 
 @KERNELS.add("polynomial")
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class PolynomialKernel(Kernel):
     """(⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
 
     Parameters
     ----------
     degree : int ≥ 1
     coef : float ≥ 0
+
+    Examples
+    --------
+    >>> from recsys.kernels import PolynomialKernel
+    >>> PolynomialKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[16.,  9.],
+           [ 9.,  9.]])
     """
 
     degree: int = 2
@@ -58,12 +73,19 @@ class Polynomial(Kernel):
 
 @KERNELS.add("hp")
 @dataclass(frozen=True)
-class HomogeneousPolynomial(Kernel):
+class HomogeneousPolynomialKernel(Kernel):
     """⟨x, z⟩^degree. A vector without ones is null.
 
     Parameters
     ----------
     degree : int ≥ 1
+
+    Examples
+    --------
+    >>> from recsys.kernels import HomogeneousPolynomialKernel
+    >>> HomogeneousPolynomialKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[9., 4.],
+           [4., 4.]])
     """
 
     degree: int = 2
@@ -83,8 +105,6 @@ class HomogeneousPolynomial(Kernel):
 
 def _power(n: int, degree: int, coef: float) -> Plan:
     """Tabulate degree·log(k + coef): powers as logarithms, which no degree overflows."""
-    from recsys.kernels.plans import CONJUNCTION
-
     if degree > 4:
         with np.errstate(divide="ignore"):
             table = degree * np.log(np.arange(n + 1, dtype=np.longdouble) + coef)
@@ -102,13 +122,20 @@ def _power(n: int, degree: int, coef: float) -> Plan:
 
 @KERNELS.add("rbf")
 @dataclass(frozen=True)
-class RBF_(Kernel):
+class RBFKernel(Kernel):
     """exp(−gamma·‖x − z‖²), where ‖x − z‖² = |x| + |z| − 2⟨x,z⟩. No vector is null.
 
     Parameters
     ----------
     gamma : float > 0, optional
         1/n when not given.
+
+    Examples
+    --------
+    >>> from recsys.kernels import RBFKernel
+    >>> RBFKernel(gamma=0.5)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[1.        , 0.60653066],
+           [0.60653066, 1.        ]])
     """
 
     gamma: float | None = None
@@ -126,8 +153,16 @@ class RBF_(Kernel):
 
 @KERNELS.add("tanimoto")
 @dataclass(frozen=True)
-class Tanimoto(Kernel):
-    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null."""
+class TanimotoKernel(Kernel):
+    """|x ∩ z| / |x ∪ z|, and 1 for two vectors without ones. No vector is null.
+
+    Examples
+    --------
+    >>> from recsys.kernels import TanimotoKernel
+    >>> TanimotoKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[1.        , 0.66666667],
+           [0.66666667, 1.        ]])
+    """
 
     def plan(self, n: int) -> Plan:
         """No table is needed."""

@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 
 from recsys.errors import FitError, InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.dot_product import RBF_
+from recsys.kernels.dot_product import RBFKernel
 from recsys.kernels.propositional import Expression
 from recsys.optim.simplex_qp import solve_simplex
 from recsys.utils.validation import check_integer
@@ -50,6 +50,14 @@ def spectral_ratio(K: ArrayLike, standardized: bool = False) -> float:
     Notes
     -----
     Source: Polato's thesis, 4.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.kernels import LinearKernel, MonotoneConjunctiveKernel, spectral_ratio
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 1, 1]]
+    >>> round(spectral_ratio(LinearKernel()(X, normalize=True)), 3)
+    1.208
     """
     G = _square(K)
     norm = float(np.linalg.norm(G))
@@ -80,6 +88,12 @@ def margin(K: ArrayLike, y: ArrayLike) -> float:
     Notes
     -----
     Source: Polato's thesis, (4.14).
+
+    Examples
+    --------
+    >>> from recsys.kernels import LinearKernel, margin
+    >>> round(margin(LinearKernel()([[1, 0], [0, 1]]), [0, 1]), 3)
+    1.414
     """
     return float(np.sqrt(max(margin_program(K, y).squared, 0.0)))
 
@@ -101,6 +115,12 @@ def radius(K: ArrayLike) -> float:
     Notes
     -----
     Source: Polato's thesis, 4.5, with α ≥ 0.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LinearKernel, radius
+    >>> round(radius(LinearKernel()([[1, 0], [0, 1]])), 3)
+    0.707
     """
     return float(np.sqrt(max(radius_program(K).squared, 0.0)))
 
@@ -160,6 +180,14 @@ def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
     Notes
     -----
     Source: Polato's thesis, 6.7.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LinearKernel, MonotoneConjunctiveKernel, more_general
+    >>> X = [[1, 1, 1], [1, 1, 0], [0, 1, 1]]
+    >>> general, special = LinearKernel(), MonotoneConjunctiveKernel(degree=2)
+    >>> more_general(general(X, normalize=True), special(X, normalize=True))
+    True
     """
     A, B = normalized(K1), normalized(K2)
     if A.shape != B.shape:
@@ -168,7 +196,15 @@ def more_general(K1: ArrayLike, K2: ArrayLike, tol: float = 1e-9) -> bool:
 
 
 def normalized(K: ArrayLike) -> NDArray[np.float64]:
-    """Return K scaled to unit diagonal; a null row gets 1 there and 0 elsewhere."""
+    """Return K scaled to unit diagonal; a null row gets 1 there and 0 elsewhere.
+
+    Examples
+    --------
+    >>> from recsys.kernels import normalized
+    >>> normalized([[4.0, 2.0], [2.0, 4.0]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
     G = _square(K)
     own = np.sqrt(np.maximum(np.diag(G), 0.0))
     with np.errstate(divide="ignore"):
@@ -220,7 +256,7 @@ def mc_decomposition(
     check_integer("m", m, 1)
     if isinstance(kernel, Kernel):
         kernel.plan(2 * m)  # parameters that do not fit are refused here
-    if isinstance(kernel, RBF_):
+    if isinstance(kernel, RBFKernel):
         return _binomial(m, 1.0 / (2 * m) if kernel.gamma is None else float(kernel.gamma))
     if isinstance(kernel, (Kernel, Expression)):
         values = [kernel.exact(2 * m, s, m, m) for s in range(m + 1)]

@@ -66,7 +66,7 @@ def _log_choose(log_size: float, d: int) -> float:
 
 @KERNELS.add("mdnf")
 @dataclass(frozen=True)
-class MonotoneDNF(_NormalForm):
+class MonotoneDNFKernel(_NormalForm):
     """mDNF(d, c): how many disjunctions of d conjunctions of c variables hold in both vectors.
 
     A vector with fewer than c ones is null.
@@ -81,6 +81,13 @@ class MonotoneDNF(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.14).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneDNFKernel
+    >>> MonotoneDNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 5.],
+           [5., 5.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -106,7 +113,7 @@ class MonotoneDNF(_NormalForm):
 
 @KERNELS.add("dnf")
 @dataclass(frozen=True)
-class DNF(_NormalForm):
+class DNFKernel(_NormalForm):
     """DNF(d, c): how many disjunctions of d conjunctions of c literals hold in both vectors.
 
     No vector is null.
@@ -121,6 +128,13 @@ class DNF(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.16).
+
+    Examples
+    --------
+    >>> from recsys.kernels import DNFKernel
+    >>> DNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[22., 19.],
+           [19., 22.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -141,7 +155,7 @@ class DNF(_NormalForm):
 
 @KERNELS.add("mcnf")
 @dataclass(frozen=True)
-class MonotoneCNF(_NormalForm):
+class MonotoneCNFKernel(_NormalForm):
     """mCNF(c, d): how many conjunctions of c disjunctions of d variables hold in both vectors.
 
     A vector that satisfies fewer than c disjunctions is null.
@@ -156,6 +170,13 @@ class MonotoneCNF(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.18).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneCNFKernel
+    >>> MonotoneCNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 5.],
+           [5., 5.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -179,7 +200,7 @@ class MonotoneCNF(_NormalForm):
 
 @KERNELS.add("cnf")
 @dataclass(frozen=True)
-class CNF(_NormalForm):
+class CNFKernel(_NormalForm):
     """CNF(c, d): how many conjunctions of c disjunctions of d literals hold in both vectors.
 
     Parameters
@@ -192,6 +213,13 @@ class CNF(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, (6.20).
+
+    Examples
+    --------
+    >>> from recsys.kernels import CNFKernel
+    >>> CNFKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[18., 15.],
+           [15., 18.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -212,7 +240,7 @@ class CNF(_NormalForm):
 
 @KERNELS.add("mdnf-sum")
 @dataclass(frozen=True)
-class MonotoneDNFSum(_NormalForm):
+class MonotoneDNFSumKernel(_NormalForm):
     """κ*: how many disjunctions of up to d conjunctions of up to c variables hold in both vectors.
 
     A vector without ones is null.
@@ -227,6 +255,13 @@ class MonotoneDNFSum(_NormalForm):
     Notes
     -----
     Source: Polato's thesis, 7.2.1.
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneDNFSumKernel
+    >>> MonotoneDNFSumKernel(d=2, c=1)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[9., 7.],
+           [7., 7.]])
     """
 
     d: int = 5

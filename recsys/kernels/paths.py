@@ -32,6 +32,12 @@ def degree_path(name: str, X: ArrayLike, up_to: int) -> Iterator[tuple[int, NDAr
     ------
     InputError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from recsys.kernels import degree_path
+    >>> [(d, float(K[0, 1])) for d, K in degree_path("mc", [[1, 1, 1], [1, 1, 0]], 3)]
+    [(1, 2.0), (2, 1.0), (3, 0.0)]
     """
     check_choice("name", name, ("mc", "md", "c", "d"))
     A = binary_rows(X, "X")

@@ -15,12 +15,27 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 
-LINEAR, POWER, RBF, TANIMOTO, CONJUNCTION, DISJUNCTION = range(6)
-NEGATION, LITERAL, CONJUNCTION_L, DISJUNCTION_L = range(6, 10)
-HIT, HIT_L, HIT_SUM, CONJUNCTION_OF_D, CONJUNCTION_OF_DL = range(10, 15)
+# Branches of `value`; a new kernel takes the next number. Numba freezes module constants.
+LINEAR = 0
+POWER = 1
+RBF = 2
+TANIMOTO = 3
+CONJUNCTION = 4  # a table of ⟨x,z⟩, as a logarithm: also of high powers
+DISJUNCTION = 5
+NEGATION = 6
+LITERAL = 7
+CONJUNCTION_L = 8  # of literals: a table of the agreeing variables
+DISJUNCTION_L = 9
+HIT = 10
+HIT_L = 11
+HIT_SUM = 12
+CONJUNCTION_OF_D = 13
+CONJUNCTION_OF_DL = 14
 
-# The vector that values crowd around: all ones, or none.
-NOWHERE, AT_FULL, AT_EMPTY = range(3)
+# The vector that values crowd around.
+NOWHERE = 0
+AT_FULL = 1  # all ones
+AT_EMPTY = 2
 
 
 class Plan(NamedTuple):

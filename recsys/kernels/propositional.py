@@ -38,7 +38,7 @@ BLOCK = 1 << 18
 TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛↚¬]|[A-Za-z_][A-Za-z_0-9]*)")
 
 
-class Gram(NamedTuple):
+class JointStates(NamedTuple):
     """How many features are in each joint state in two sets of vectors, and in each state alone.
 
     Attributes
@@ -139,7 +139,7 @@ class Expression:
             wl, wr = (np.where(v > 0, 1 / np.sqrt(v), 0.0) for v in (value.left[1], value.right[1]))
         return both * wl[:, None] * wr[None, :]
 
-    def _gram(self, base: Gram) -> Gram:
+    def _gram(self, base: JointStates) -> JointStates:
         """Return the states of this formula's features, by (8.3).
 
         All four joint states are kept, so that everything is a sum of products of numbers ≥ 0:
@@ -151,7 +151,7 @@ class Expression:
         if self.operator == "~":
             (none, only_right), (only_left, both) = A.joint
             turned = ((both, only_left), (only_right, none))
-            return Gram(turned, A.left[::-1], A.right[::-1])
+            return JointStates(turned, A.left[::-1], A.right[::-1])
         B = self.operands[1]._gram(base)
         table = OPERATORS[self.operator]
         joint = [[np.zeros_like(A.joint[0][0]) for _ in (0, 1)] for _ in (0, 1)]
@@ -161,13 +161,13 @@ class Expression:
             right[y] += A.right[a] * B.right[b]
             for v, (c, d) in zip(table, STATES, strict=True):
                 joint[y][v] += A.joint[a][c] * B.joint[b][d]
-        return Gram(joint, left, right)
+        return JointStates(joint, left, right)
 
 
 STATES = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
-def _slots(n: int, cross: NDArray, a: NDArray, b: NDArray, size: float = 1) -> Gram:
+def _slots(n: int, cross: NDArray, a: NDArray, b: NDArray, size: float = 1) -> JointStates:
     """Return the states of a single variable, as shares of `size`."""
     cross, a, b = np.atleast_2d(cross), np.atleast_1d(a), np.atleast_1d(b)
     only_left, only_right = a[:, None] - cross, b[None, :] - cross
@@ -175,8 +175,8 @@ def _slots(n: int, cross: NDArray, a: NDArray, b: NDArray, size: float = 1) -> G
     states = [[neither, only_right], [only_left, cross]]
     if size != 1:
         states = [[state / size for state in row] for row in states]
-        return Gram(states, ((n - a) / size, a / size), ((n - b) / size, b / size))
-    return Gram(states, (n - a, a), (n - b, b))
+        return JointStates(states, ((n - a) / size, a / size), ((n - b) / size, b / size))
+    return JointStates(states, (n - a, a), (n - b, b))
 
 
 def parse(text: str) -> Expression:

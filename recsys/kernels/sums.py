@@ -18,7 +18,7 @@ NO_PAR = np.zeros(4)
 
 @KERNELS.add("mc-sum")
 @dataclass(frozen=True)
-class MonotoneConjunctiveSum(OneDegree):
+class MonotoneConjunctiveSumKernel(OneDegree):
     """Σ mC of degrees 1…degree. A vector without ones is null.
 
     Parameters
@@ -29,6 +29,13 @@ class MonotoneConjunctiveSum(OneDegree):
     Notes
     -----
     Source: Polato's thesis, 7.2.1; with degree = n it is Sadohara's mDNF kernel (4.23).
+
+    Examples
+    --------
+    >>> from recsys.kernels import MonotoneConjunctiveSumKernel
+    >>> MonotoneConjunctiveSumKernel(degree=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 3.],
+           [3., 3.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -43,7 +50,7 @@ class MonotoneConjunctiveSum(OneDegree):
 
 @KERNELS.add("all-subsets")
 @dataclass(frozen=True)
-class AllSubsets(Kernel):
+class AllSubsetsKernel(Kernel):
     """2^⟨x,z⟩: how many sets of variables, the empty one included, are true in both vectors.
 
     No vector is null.
@@ -51,6 +58,13 @@ class AllSubsets(Kernel):
     Notes
     -----
     Source: Polato's thesis, (4.28).
+
+    Examples
+    --------
+    >>> from recsys.kernels import AllSubsetsKernel
+    >>> AllSubsetsKernel()([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[8., 4.],
+           [4., 4.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -91,7 +105,7 @@ class _Sadohara(Kernel):
 
 @KERNELS.add("sadohara-mdnf")
 @dataclass(frozen=True)
-class SadoharaMonotoneDNF(_Sadohara):
+class SadoharaMonotoneDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` variables true in both vectors, each worth sigma^size.
 
     A vector without ones is null.
@@ -106,6 +120,13 @@ class SadoharaMonotoneDNF(_Sadohara):
     Notes
     -----
     Source: Polato's thesis, (4.23), (4.25) and (4.27), which combine.
+
+    Examples
+    --------
+    >>> from recsys.kernels import SadoharaMonotoneDNFKernel
+    >>> SadoharaMonotoneDNFKernel(arity=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[6., 3.],
+           [3., 3.]])
     """
 
     def plan(self, n: int) -> Plan:
@@ -119,7 +140,7 @@ class SadoharaMonotoneDNF(_Sadohara):
 
 @KERNELS.add("sadohara-dnf")
 @dataclass(frozen=True)
-class SadoharaDNF(_Sadohara):
+class SadoharaDNFKernel(_Sadohara):
     """Conjunctions of up to `arity` literals true in both vectors, each worth sigma^size.
 
     No vector is null.
@@ -135,6 +156,13 @@ class SadoharaDNF(_Sadohara):
     -----
     Source: Polato's thesis, (4.22), (4.24) and (4.26), whose factor is
     σxz + σ(1−x)(1−z) + 1; they combine.
+
+    Examples
+    --------
+    >>> from recsys.kernels import SadoharaDNFKernel
+    >>> SadoharaDNFKernel(arity=2)([[1, 1, 1, 0], [1, 1, 0, 0]])
+    array([[10.,  6.],
+           [ 6., 10.]])
     """
 
     def plan(self, n: int) -> Plan:

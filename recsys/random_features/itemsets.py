@@ -45,6 +45,16 @@ class ItemsetMap(_Map):
     -----
     Source: Atarashi's thesis, Algorithms 7, 8, 10 and 11, (4.19), (4.31); groups are a partition, drawn
     alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import ItemsetMap
+    >>> Z = ItemsetMap([(0,), (0, 1), (1, 2)], n_components=20000).fit_transform(X)
+    >>> (Z @ Z.T).round()  # itemsets of both: [[3, 2], [2, 2]]
+    array([[3., 2.],
+           [2., 2.]])
     """
 
     def __init__(

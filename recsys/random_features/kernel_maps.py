@@ -98,6 +98,7 @@ class RandomKernelMap(_Map):
     Parameters
     ----------
     kernel : "anova" or "all-subsets"
+        All subsets are the ANOVA kernels of every order, summed.
     degree : int ≥ 1
         Order m of the ANOVA kernel.
     n_components : int ≥ 1
@@ -109,6 +110,16 @@ class RandomKernelMap(_Map):
     Attributes
     ----------
     bases_ : (features, n_components) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import RandomKernelMap
+    >>> Z = RandomKernelMap(n_components=20000).fit_transform(X)
+    >>> (Z @ Z.T).round()  # the ANOVA kernel: [[3, 1], [1, 1]]
+    array([[3., 1.],
+           [1., 1.]])
     """
 
     def __init__(
@@ -138,12 +149,26 @@ class SignedCirculantMap(_Map):
 
     Parameters
     ----------
-    degree, n_components, random_state
-        As in `RandomKernelMap`; entries are Rademacher.
+    degree : int ≥ 1
+        Order m of the ANOVA kernel.
+    n_components : int ≥ 1
+        D.
+    random_state : int, Generator or None
+        Entries are Rademacher.
 
     Attributes
     ----------
     omega_, sign_ : (blocks, features) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import SignedCirculantMap
+    >>> Z = SignedCirculantMap(n_components=20000).fit_transform(X)
+    >>> (Z @ Z.T).round()  # the ANOVA kernel: [[3, 1], [1, 1]]
+    array([[3., 1.],
+           [1., 1.]])
     """
 
     def __init__(self, degree: int = 2, n_components: int = 100, random_state: Any = 0) -> None:
@@ -191,14 +216,27 @@ class SparseRandomKernelMap(_Map):
 
     Parameters
     ----------
-    degree, n_components, random_state
-        As in `RandomKernelMap`.
+    degree : int ≥ 1
+        Order m of the ANOVA kernel.
+    n_components : int ≥ 1
+        D.
     sparsity : float in 0…1, below 1
         Probability p of a zero in a base.
+    random_state : int, Generator or None
 
     Attributes
     ----------
     bases_ : (features, n_components) CSR
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import SparseRandomKernelMap
+    >>> Z = SparseRandomKernelMap(n_components=20000, sparsity=0.5).fit_transform(X)
+    >>> (Z @ Z.T).toarray().round()  # the ANOVA kernel: [[3, 1], [1, 1]]
+    array([[3., 1.],
+           [1., 1.]])
     """
 
     def __init__(
@@ -229,10 +267,13 @@ class SubsampledRandomKernelMap(_Map):
 
     Parameters
     ----------
-    degree, n_components, random_state
-        As in `RandomKernelMap`.
+    degree : int ≥ 1
+        Order m of the ANOVA kernel.
+    n_components : int ≥ 1
+        D.
     subset : int ≥ degree
         Features a base looks at, k; capped at their number.
+    random_state : int, Generator or None
 
     Attributes
     ----------
@@ -242,6 +283,16 @@ class SubsampledRandomKernelMap(_Map):
     Notes
     -----
     Source: Atarashi's thesis, Algorithm 10 and (4.36).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import SubsampledRandomKernelMap
+    >>> Z = SubsampledRandomKernelMap(n_components=20000, subset=3).fit_transform(X)
+    >>> (Z @ Z.T).toarray().round()  # the ANOVA kernel: [[3, 1], [1, 1]]
+    array([[3., 1.],
+           [1., 1.]])
     """
 
     def __init__(
@@ -280,13 +331,27 @@ class RandomMaclaurin(_Map):
 
     Parameters
     ----------
-    degree, n_components, random_state
-        As in `RandomKernelMap`.
+    degree : int ≥ 1
+        Of the polynomial.
+    n_components : int ≥ 1
+        D.
     coef : float ≥ 0
+        Constant added to ⟨x, y⟩.
+    random_state : int, Generator or None
 
     Notes
     -----
     Source: Kar and Karnick 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import RandomMaclaurin
+    >>> Z = RandomMaclaurin(n_components=20000).fit_transform(X)
+    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
+    array([[9., 4.],
+           [4., 4.]])
     """
 
     def __init__(
@@ -324,9 +389,23 @@ class TensorSketch(_Map):
 
     Parameters
     ----------
-    degree, n_components, random_state
-        As in `RandomKernelMap`.
+    degree : int ≥ 1
+        Of the polynomial.
+    n_components : int ≥ 1
+        D.
     coef : float ≥ 0
+        Constant added to ⟨x, y⟩.
+    random_state : int, Generator or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import TensorSketch
+    >>> Z = TensorSketch(n_components=512).fit_transform(X)
+    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
+    array([[9., 4.],
+           [4., 4.]])
     """
 
     def __init__(
@@ -374,6 +453,12 @@ def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
     Not the procedure of the same name in Atarashi's thesis, Algorithm 7, which repeats a feature
     unscaled, as often as its multisets have it, and lists itemsets with their weights: that is what
     `ItemsetMap` does with itemsets that name a feature several times.
+
+    Examples
+    --------
+    >>> from recsys.random_features import redundant_feature_augmentation
+    >>> redundant_feature_augmentation([[1.0, 2.0]], 4)
+    array([[0.5, 1. , 0.5, 1. , 0.5, 1. , 0.5, 1. ]])
     """
     check_integer("copies", copies, 1)
     if sp.issparse(X):

@@ -38,6 +38,14 @@ class ALS(ImplicitFactors):
     Notes
     -----
     Source: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1).
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = ALS(factors=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
     """
 
     factors: int = 64
@@ -48,6 +56,7 @@ class ALS(ImplicitFactors):
     num_threads: int = 0
 
     name: ClassVar[str] = "als"
+    compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (16, 32, 64, 128),
         "regularization": ("log", 0.1, 100.0),

@@ -49,6 +49,14 @@ class Auto(StandardisedSum):
     Notes
     -----
     Greedy selection with replacement is that of Caruana et al. 2004.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = Auto(rounds=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
     """
 
     validation_fraction: float = 0.5
@@ -57,6 +65,7 @@ class Auto(StandardisedSum):
     random_state: int = 0
 
     name: ClassVar[str] = "auto"
+    compared: ClassVar[tuple[str, ...]] = ("",)
 
     def _check_parameters(self) -> None:
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9, open_low=True)
@@ -151,9 +160,7 @@ def _greedy(
     parsed = [M.parse_metric(name) for name in ("auc", "ndcg@10")]
 
     def figure(block: NDArray[np.float32]) -> float:
-        codes = np.array([metric.code for metric, _, _ in parsed])
-        cuts = np.array([k for _, k, _ in parsed])
-        found = M.values(codes, cuts, block, train, test)
+        found = M.ranking_values(parsed, block, train, test)
         known = np.isfinite(found)
         return float((np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)).sum())
 

@@ -159,6 +159,9 @@ class Ranker:
         What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high).
     candidates : tuple of Candidate
         What `auto` tries of it.
+    offered, compared : tuple of str
+        Parameters, as after the colon of a specification, with which lists of models offer it, and with
+        which `recsys evaluate` measures it when no model is named.
     n_users_, n_items_ : int
         Sizes at fit.
     popularity_ : (items,) float32
@@ -170,7 +173,7 @@ class Ranker:
     >>> from recsys import EASE
     >>> likes = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]])
     >>> model = EASE(regularization=1.0).fit(likes, show_progress=False)
-    >>> model.recommend(0, likes[0], N=1).ids
+    >>> model.recommend(0, likes[[0]], N=1).ids
     array([2], dtype=int32)
     """
 
@@ -180,6 +183,8 @@ class Ranker:
     dense: ClassVar[bool] = False
     search_space: ClassVar[dict[str, Any]] = {}
     candidates: ClassVar[tuple[Candidate, ...]] = ()
+    offered: ClassVar[tuple[str, ...]] = ("",)
+    compared: ClassVar[tuple[str, ...]] = ()
     n_users_: int
     n_items_: int
     popularity_: NDArray[np.float32]

@@ -23,6 +23,14 @@ class BPR(ImplicitFactors):
     random_state : int ≥ 0
     num_threads : int ≥ 0
         1 is reproducible; with more, implicit's updates race. 0 is all.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = BPR(factors=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
     """
 
     factors: int = 64

@@ -56,6 +56,13 @@ class CFGRAM(MarginRanker):
     Notes
     -----
     Source: Polato's thesis, 9.2, Algorithm 9.1 with the errata, applied to 10.2.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = CFGRAM(kernels="linear+tanimoto", iterations=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     kernels: str = "linear+mc:degree=2+md:degree=5+tanimoto"

@@ -61,6 +61,13 @@ class CFKOMD(CountUpdates, MarginRanker):
         under kernels of high degree the null vector ranks below everything.
     kernel_params : dict, optional
         Further parameters of the kernel.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = CFKOMD(kernel="mc", degree=1).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     kernel: str = "linear"
@@ -73,6 +80,8 @@ class CFKOMD(CountUpdates, MarginRanker):
     kernel_params: dict[str, Any] | None = None
 
     name: ClassVar[str] = "cf-komd"
+    offered: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
+    compared: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
     search_space: ClassVar[dict[str, Any]] = {
         "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
         "degree": (2, 3, 5, 10, 30, 100, 300),

@@ -36,12 +36,20 @@ class CFOMD(KernelRanker):
         λ_p, on the liked items.
     negative_regularization : float ≥ 0
         λ_n, on the other items; the larger, the closer to ECF-OMD.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = CFOMD().fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     regularization: float = 0.1
     negative_regularization: float = 1000.0
 
     name: ClassVar[str] = "cf-omd"
+    offered: ClassVar[tuple[str, ...]] = ()  # its fit is too long for a page
     dense: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0),

@@ -36,11 +36,19 @@ class EASE(ItemWeights):
     Notes
     -----
     Source: Steck, Embarrassingly shallow autoencoders for sparse data, 2019.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = EASE(regularization=1.0).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     regularization: float = 500.0
 
     name: ClassVar[str] = "ease"
+    compared: ClassVar[tuple[str, ...]] = ("",)
     dense: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 10.0, 5000.0)}
     candidates: ClassVar[tuple[Candidate, ...]] = (

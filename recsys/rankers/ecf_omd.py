@@ -28,12 +28,20 @@ class ECFOMD(CountUpdates, MarginRanker):
         λ_p of (10.1).
     memory : str or int, optional
         As in `cf-komd`.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = ECFOMD(regularization=1.0).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     regularization: float = 0.1
     memory: str | int | None = None
 
     name: ClassVar[str] = "ecf-omd"
+    compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:

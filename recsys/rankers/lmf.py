@@ -25,6 +25,14 @@ class LMF(ImplicitFactors):
     random_state : int ≥ 0
     num_threads : int ≥ 0
         1 is reproducible. 0 is all.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = LMF(factors=2).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
     """
 
     factors: int = 30

@@ -50,6 +50,13 @@ class MSDw(ItemWeights):
     -----
     Source: Polato's thesis, 5.1 (Aiolli 2013); one step of sharpening a smoothed signal on the graph is
     from Choi et al. 2023 (BSPM), here once for all users, in the weights.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = MSDw(alpha=0.5).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     alpha: float = 0.3
@@ -61,6 +68,7 @@ class MSDw(ItemWeights):
     memory: str | int | None = None
 
     name: ClassVar[str] = "msdw"
+    compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {
         "alpha": ("real", 0.0, 0.6),
         "locality": ("real", 0.5, 3.0),

@@ -26,6 +26,7 @@ class Popularity(Ranker):
     """
 
     name: ClassVar[str] = "popularity"
+    compared: ClassVar[tuple[str, ...]] = ("",)
     candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(),)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:

@@ -21,6 +21,24 @@ def list_rankers() -> list[str]:
     return RANKERS.names()
 
 
+def offered_models() -> list[str]:
+    """Return the specifications that a list of models offers, as the rankers declare them."""
+    return _specifications("offered")
+
+
+def compared_models() -> list[str]:
+    """Return the specifications that are measured when no model is named."""
+    return _specifications("compared")
+
+
+def _specifications(attribute: str) -> list[str]:
+    return [
+        f"{name}:{params}" if params else name
+        for name in list_rankers()
+        for params in getattr(RANKERS.get(name), attribute)
+    ]
+
+
 def make_ranker(name: str, **params: Any) -> Ranker:
     """Return an unfitted ranker.
 

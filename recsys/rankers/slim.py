@@ -44,6 +44,13 @@ class SLIM(ItemWeights):
     Notes
     -----
     Source: Ning and Karypis 2011; Polato's thesis, 5.1.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]
+    >>> model = SLIM(l1=0.1, l2=1.0).fit(likes, show_progress=False)
+    >>> model.recommend(0, [likes[0]], N=1).ids
+    array([2], dtype=int32)
     """
 
     l1: float = 1.0

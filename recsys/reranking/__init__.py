@@ -1,6 +1,18 @@
-"""What a person can ask of a list beside good: variety, and distance from what they dislike."""
+"""Lists re-ranked: dislikes kept away from, variety, and what a list is like beside accurate."""
 
-from recsys.reranking.dislikes import overlap, similar, steer
-from recsys.reranking.diversity import list_diversity, mmr, tail_items
+from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
+from recsys.reranking.diversity import diversify, list_diversity, mmr, overlap, tail_items
+from recsys.reranking.rerank import rerank
+from recsys.reranking.similar import similar
 
-__all__ = ["list_diversity", "mmr", "overlap", "similar", "steer", "tail_items"]
+__all__ = [
+    "DISLIKE_WEIGHT",
+    "diversify",
+    "list_diversity",
+    "mmr",
+    "overlap",
+    "penalize_dislikes",
+    "rerank",
+    "similar",
+    "tail_items",
+]

@@ -1,4 +1,4 @@
-"""What every request passes: size, number in flight, token; and what is counted."""
+"""What every request passes: its token, its rate, its size, and how many there are at once."""
 
 from __future__ import annotations
 
@@ -6,48 +6,11 @@ import hmac
 import json
 import math
 import time
-from collections import Counter
 from typing import Any
 
+from recsys.service.monitoring import Monitoring
+
 MAX_BODY = 1 << 20
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-
-
-class Metrics:
-    """Requests by route and status, and how long they took, as Prometheus reads them."""
-
-    def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.slower: Counter[float] = Counter()
-        self.seconds = 0.0
-        self.in_flight = 0
-
-    def seen(self, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
-        self.requests[route, status] += 1
-        self.seconds += seconds
-        for bound in BUCKETS:
-            if seconds <= bound:
-                self.slower[bound] += 1
-
-    def text(self) -> str:
-        """Return the exposition format."""
-        total = sum(self.requests.values())
-        lines = ["# TYPE recsys_requests_total counter"]
-        lines += [
-            f'recsys_requests_total{{route="{route}",status="{status}"}} {count}'
-            for (route, status), count in sorted(self.requests.items())
-        ]
-        lines.append("# TYPE recsys_request_seconds histogram")
-        lines += [f'recsys_request_seconds_bucket{{le="{b:g}"}} {self.slower[b]}' for b in BUCKETS]
-        lines += [
-            f'recsys_request_seconds_bucket{{le="+Inf"}} {total}',
-            f"recsys_request_seconds_sum {self.seconds:.6f}",
-            f"recsys_request_seconds_count {total}",
-            "# TYPE recsys_in_flight gauge",
-            f"recsys_in_flight {self.in_flight}",
-        ]
-        return "\n".join(lines) + "\n"
 
 
 class Rate:
@@ -69,13 +32,18 @@ class Rate:
         return (1.0 - left) / self.per_second if short else 0.0
 
 
-class Guard:
+class RequestLimits:
     """ASGI middleware: the token, the rate, one MiB of body, so many requests at once at most."""
 
     def __init__(
-        self, app: Any, metrics: Metrics, token: str | None, at_once: int, rate: float | None = None
+        self,
+        app: Any,
+        monitoring: Monitoring,
+        token: str | None,
+        at_once: int,
+        rate: float | None = None,
     ) -> None:
-        self.app, self.metrics, self.token, self.at_once = app, metrics, token, at_once
+        self.app, self.monitoring, self.token, self.at_once = app, monitoring, token, at_once
         self.rate = None if rate is None else Rate(rate)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -84,14 +52,15 @@ class Guard:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
-        status = [500]
+        status = 500  # until an answer starts
 
         async def sending(message: Any) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                status[0] = message["status"]
+                status = message["status"]
             await send(message)
 
-        self.metrics.in_flight += 1
+        self.monitoring.in_flight += 1
         try:
             refusal = self._refusal(scope)
             if refusal is None:
@@ -103,9 +72,9 @@ class Guard:
             else:
                 await self.app(scope, _replay(body or b"", receive), sending)
         finally:
-            self.metrics.in_flight -= 1
+            self.monitoring.in_flight -= 1
             route = getattr(scope.get("route"), "path", "other")
-            self.metrics.seen(route, status[0], time.perf_counter() - started)
+            self.monitoring.seen(route, status, time.perf_counter() - started)
 
     def _refusal(self, scope: Any) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         headers = dict(scope["headers"])
@@ -123,7 +92,7 @@ class Guard:
             if wait > 0:
                 after = str(math.ceil(wait)).encode()
                 return 429, "too many requests from this address", [(b"retry-after", after)]
-        if self.metrics.in_flight > self.at_once:
+        if self.monitoring.in_flight > self.at_once:
             return 503, "too many requests at once", [(b"retry-after", b"1")]
         return None
 
@@ -144,11 +113,12 @@ async def _body(receive: Any) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Any) -> Any:
-    given = [False]
+    given = False
 
     async def again() -> Any:
-        if not given[0]:
-            given[0] = True
+        nonlocal given
+        if not given:
+            given = True
             return {"type": "http.request", "body": body, "more_body": False}
         return await receive()
 

@@ -1,17 +1,25 @@
-"""Text and bytes from files that nobody vouches for: encodings, gzip, bombs, odd kinds of file."""
+"""Files that nobody vouches for, read with care, and files of our own, replaced whole or not at all."""
 
 from __future__ import annotations
 
+import glob
 import gzip
 import io
+import os
 import stat
+import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from recsys.errors import InputError
 
 MAX_BYTES = 4_000_000_000
 BOMB_RATIO, BOMB_BYTES = 200, 100_000_000
+TEMPORARY = ".recsys-tmp"  # ending of a file that is not whole yet
+STRETCH = 1 << 24  # bytes a call writes
 GZIP_MAGIC = b"\x1f\x8b"
 KINDS = {
     b"PK\x03\x04": "a zip archive",
@@ -101,3 +109,98 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
             f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {encoding}; save it as UTF-8"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Give a binary file to write, which takes the place of `path` when the block ends without error.
+
+    A crash leaves the old file or the new one: the new one is written beside it under a temporary
+    name, flushed to disk and renamed, and the folder flushed. What a killed process left is swept
+    away. A link is followed and stays; the new file is readable by everybody.
+
+    Parameters
+    ----------
+    path : path
+        Of a regular file, or of none yet, in a folder that exists.
+
+    Yields
+    ------
+    binary file
+        Without a buffer: each call to `write` writes all it is given.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written; an old file is then untouched, and nothing else is left.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "list.csv")
+    ...     with replacing(path) as file:
+    ...         _ = file.write(b"user,item")
+    ...     path.read_bytes()
+    b'user,item'
+    """
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError(f"{path} is a folder; name a file")
+        if target.exists() and not target.is_file():
+            raise InputError(f"{path} is not a regular file; name a file on disk")
+        for stale in target.parent.glob(f".{glob.escape(target.name)}.*{TEMPORARY}"):
+            _sweep(stale)
+        handle, name = tempfile.mkstemp(TEMPORARY, f".{target.name}.{os.getpid()}.", target.parent)
+        try:
+            with _Handle(handle) as file:
+                yield file
+                os.fsync(handle)
+            os.chmod(name, 0o644)
+            os.replace(name, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+class _Handle(io.RawIOBase):
+    """An open descriptor as a file whose `write` goes on after a short write."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data)
+        left = left.cast("B") if left.nbytes else memoryview(b"")  # an empty view cannot be cast
+        size = len(left)
+        while left:
+            left = left[os.write(self.handle, left[:STRETCH]) :]
+        return size
+
+    def tell(self) -> int:
+        return os.lseek(self.handle, 0, os.SEEK_CUR)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            os.close(self.handle)
+
+
+def _sweep(stale: Path) -> None:
+    """Remove what a killed process left, unless it still lives and writes."""
+    pid = stale.name.removesuffix(TEMPORARY).split(".")[-2]
+    alive = pid.isdigit() and int(pid) != os.getpid() and Path(f"/proc/{pid}").exists()
+    if not alive:
+        stale.unlink(missing_ok=True)

@@ -13,7 +13,6 @@ import io
 import json
 import os
 import struct
-import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
@@ -22,12 +21,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
+from recsys.utils.files import STRETCH, replacing
 
 FORMAT = 1
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
-SUFFIX = ".recsys-tmp"
-STRETCH = 1 << 24  # bytes a call writes
 DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
@@ -72,12 +70,9 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
         if not isinstance(path, Path):
             _write_open(path, parts)
             return
-        target = Path(os.path.realpath(path))
-        if target.is_dir():
-            raise InputError(f"{path} is a folder; name a file")
-        for stale in target.parent.glob(f".{target.name}.*{SUFFIX}"):
-            _sweep(stale)
-        _replace(target, parts)
+        with replacing(path) as file:
+            for part in parts:
+                file.write(part)
     except OSError as error:
         raise InputError(f"{name_of(path)} cannot be written: {error.strerror or error}") from error
 
@@ -256,39 +251,3 @@ def _product(shape: Any) -> int:
 def _digest(manifest: dict[str, Any], table: dict[str, Any]) -> Any:
     text = json.dumps([manifest, table], sort_keys=True)
     return hashlib.sha256(text.encode())
-
-
-def _sweep(stale: Path) -> None:
-    """Remove what a killed save left, unless the process that writes it still lives."""
-    pid = stale.name.removesuffix(SUFFIX).split(".")[-2]
-    alive = pid.isdigit() and int(pid) != os.getpid() and Path(f"/proc/{pid}").exists()
-    if not alive:
-        stale.unlink(missing_ok=True)
-
-
-def _write_all(handle: int, left: memoryview) -> None:
-    while left:
-        left = left[os.write(handle, left[:STRETCH]) :]
-
-
-def _replace(target: Path, parts: list[Any]) -> None:
-    """Write beside the target, flush to disk, rename over it, flush the folder."""
-    handle, name = tempfile.mkstemp(SUFFIX, f".{target.name}.{os.getpid()}.", target.parent)
-    try:
-        try:
-            for part in parts:
-                _write_all(handle, memoryview(part).cast("B") if len(part) else memoryview(b""))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

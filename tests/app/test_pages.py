@@ -15,7 +15,6 @@ import sys
 sys.path.insert(0, {root!r})
 import streamlit as st
 from app.views import {page}
-st.session_state["explain page"] = "x"
 {page}.page()
 """
 
@@ -84,6 +83,56 @@ def test_filters_variety_and_a_second_model():
     next(s for s in at.selectbox if s.label == "Compare with").set_value("popularity").run()
     settle(at)
     assert [s.value for s in at.subheader] == ["auto", "popularity"]
+
+
+def test_titles_that_a_person_dislikes_are_kept_away_from():
+    from recsys import make_ranker
+    from recsys.datasets import load_dataset
+    from recsys.reranking import rerank
+
+    def listed(at):
+        cards = [t.split(". ", 1) for t in texts(at) if t.split(". ")[0].isdigit()]
+        return [title.removesuffix("  ◆") for _, title in cards]
+
+    data = load_dataset("sample")
+    R = data.matrix
+    model = make_ranker("ease").fit(R, show_progress=False)
+    disliked = model.recommend(0, R[0], N=3).ids.tolist()
+    at = run("recommend")
+    at.selectbox(key="model").set_value("ease").run()
+    settle(at)
+    assert listed(at)[:3] == [data.titles[k] for k in disliked]
+    box = next(m for m in at.multiselect if m.label == "Titles you dislike")
+    assert len(box.options) == R.shape[1] - R[0].nnz, "nothing is liked and disliked"
+    box.set_value(disliked[:2]).run()
+    settle(at)
+    wanted = rerank(model, 0, R[0], 10, dislikes=disliked[:2], recalculate_user=True)
+    assert listed(at) == [data.titles[k] for k in wanted.ids]
+    assert listed(at) != [data.titles[k] for k in model.recommend(0, R[0], N=12).ids[2:]]
+    assert any("Kept away from 2 titles you dislike" in c.value for c in at.caption)
+    next(s for s in at.slider if s.label == "Variety").set_value(0.8).run()
+    settle(at)
+    varied = rerank(model, 0, R[0], 10, dislikes=disliked[:2], diversity=0.8, item_users=R.tocsc())
+    assert listed(at) == [data.titles[k] for k in varied.ids]
+
+
+def test_pages_are_found_by_name_and_import_neither_each_other_nor_the_command_line():
+    import re
+
+    from app.navigation import PAGES
+
+    views = Path(MAIN).parent / "views"
+    assert {path.stem for path in views.glob("*.py")} - {"__init__"} == set(PAGES)
+    for path in Path(MAIN).parent.rglob("*.py"):
+        imported = re.findall(r"^ *(?:from|import) ([\w.]+)", path.read_text(), re.M)
+        assert not [name for name in imported if name.startswith(("app.views", "recsys.cli"))], path
+
+
+def test_explain_this_opens_the_page_of_that_name():
+    at = settle(AppTest.from_file(MAIN, default_timeout=60).run())
+    next(b for b in at.button if b.label == "Explain this").click().run()
+    settle(at)
+    assert [h.value for h in at.header] == ["Explain"]
 
 
 @pytest.mark.parametrize("model", ["ease", "slim", "msdw", "als", "popularity"])
@@ -174,6 +223,7 @@ UPLOADS = {
 
 @pytest.mark.parametrize("content", UPLOADS)
 def test_bad_uploads_are_one_sentence(content):
+    from app.parts import upload
     from app.views import data
 
     class File:
@@ -185,24 +235,24 @@ def test_bad_uploads_are_one_sentence(content):
     from recsys import InputError
 
     with pytest.raises(InputError) as caught:
-        data.columns(data.limited(File()), File.name)
-    told = data.clean(str(caught.value), File.name)
+        data.columns(upload.limited(File()), File.name)
+    told = upload.clean(str(caught.value), File.name)
     assert UPLOADS[content] in told and "/tmp" not in told and "\n" not in told
     assert told.startswith(File.name) and "the file" not in told.removesuffix("the file is empty")
 
 
 def test_oversized_uploads_are_not_read():
-    from app.views import data
+    from app.parts import upload
     from recsys import InputError
 
     class File:
-        name, size = "big.csv", data.MOST_BYTES + 1
+        name, size = "big.csv", upload.MOST_BYTES + 1
 
         def getvalue(self):
             raise AssertionError("read")
 
     with pytest.raises(InputError, match="at most 200 MB"):
-        data.limited(File())
+        upload.limited(File())
 
 
 def test_uploads_become_interactions_whatever_their_name():
@@ -285,15 +335,15 @@ LONG = "/tmp/tmpab12/upload.csv: no column 'x'; found: " + ", ".join(f"column{k}
     ],
 )
 def test_a_readers_message_stays_a_sentence(message, told):
-    from app.views import data
+    from app.parts import upload
 
-    assert data.clean(message, "h.csv") == told
+    assert upload.clean(message, "h.csv") == told
 
 
 def test_a_long_message_ends_at_a_word():
-    from app.views import data
+    from app.parts import upload
 
-    told = data.clean(LONG, "h.csv")
+    told = upload.clean(LONG, "h.csv")
     assert len(told) <= 402 and told.endswith(" …")
     assert told.removesuffix(" …").split(", ")[-1] in [f"column{k}" for k in range(200)]
 
@@ -327,8 +377,9 @@ def test_the_usual_threshold_is_three_quarters_up_the_scale(grades, least):
 
 def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
     from app import state
-    from app.views.recommend import Asked
+    from app.parts.profile import Asked
     from recsys import make_ranker
+    from recsys.rankers.catalogue import Profile
 
     data = rated([1, 2, 3, 4, 5])
     found = state.catalogue_of(("upload", "x"), data)
@@ -349,7 +400,7 @@ def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
         liked = {str(found.data.item_ids[k]) for k in found.matrix[user].indices}
         assert liked == {i for i, r in mine.items() if r >= 4}
         lower = np.array(sorted(set(given) - set(found.matrix[user].indices.tolist())), dtype=np.int64)
-        asked = Asked(user, found.matrix[user], lower, given)
+        asked = Asked(Profile(user, found.matrix[user]), lower, given)
         ids, _ = state.recommend(model, user, asked.row, 100, without=asked.lower)
         assert not {str(found.data.item_ids[k]) for k in ids} & set(mine)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recsys import cli, doctor, load_ranker
-from recsys.cli import terminal
+from recsys.utils.export import csv_text
 
 FILE = "user_id,item_id,rating,timestamp\n" + "".join(
     f"u{u},i{(u * 3 + k * k) % 11},{1 + (u + k) % 5},{100 * u + k}\n"
@@ -273,7 +273,7 @@ def test_csv_cells_that_a_spreadsheet_would_run_get_an_apostrophe(recsys, ranker
     titles = {row["item_id"]: row["title"] for row in rows}
     assert titles["i0"] == "'=1+1" and titles["i1"] == "'@SUM(A1)" and titles["i2"] == "'-2+3"
     assert titles["i3"] == "'\tTab" and titles["i7"] == "plain" and titles["i9"] == "i9"
-    assert terminal.csv_text(("a", "b"), [(-1.5, "-x")]) == "a,b\n-1.5,'-x\n"
+    assert csv_text(("a", "b"), [(-1.5, "-x")]) == "a,b\n-1.5,'-x\n"
     recsys("recommend", "--ranker", ranker, "--all", "-n", "20", "--out", path, "--raw")
     assert {row["title"] for row in read_csv(path)} >= {"=1+1", "-2+3", "\tTab"}
     code, out, _ = recsys("recommend", "--ranker", ranker, "--all", "-n", "1")

@@ -1,6 +1,7 @@
 """`recsys tune`, `links` and `export`, and Parquet lists."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from recsys import EASE, InputError
+from recsys.explain import reasons
+from recsys.rankers import load_bundle
 from tests.cli.test_cli import FILE, recsys  # noqa: F401
 
 
@@ -86,7 +89,7 @@ def test_lists_of_many_users_are_written_a_block_at_a_time(recsys, ratings, monk
         assert recsys("recommend", "--ranker", "m", "--all", "-n", 3, "--out", name)[0] == 0
         whole[name] = Path(name).read_bytes()
     assert pq.ParquetFile("a.parquet").num_row_groups == 1
-    monkeypatch.setattr("recsys.cli.rank.USERS", 5)
+    monkeypatch.setattr("recsys.cli.recommend.USERS", 5)
     for name in ("a.parquet", "a.csv", "a.json"):
         assert recsys("recommend", "--ranker", "m", "--all", "-n", 3, "--out", f"b-{name}")[0] == 0
         if name != "a.parquet":
@@ -100,7 +103,7 @@ def test_lists_of_many_users_are_written_a_block_at_a_time(recsys, ratings, monk
 
 def test_a_list_that_fails_half_way_leaves_no_file(recsys, ratings, monkeypatch):  # noqa: F811
     assert recsys("fit", "--model", "ease", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0
-    monkeypatch.setattr("recsys.cli.rank.USERS", 5)
+    monkeypatch.setattr("recsys.cli.recommend.USERS", 5)
     real, calls = EASE.recommend, []
 
     def failing(self, *args, **kwargs):
@@ -140,3 +143,19 @@ def test_wishes(recsys, ratings):  # noqa: F811
     ):
         code, _, err = recsys("recommend", "--ranker", "m", "--user", "u1", *wrong)
         assert code == 2 and err.count("\n") == 1, err
+
+
+def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(recsys, ratings):  # noqa: F811
+    assert recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0  # fmt: skip
+    code, out, err = recsys("explain", "--ranker", "m", "--user", "u1", "--item", "i2", "-n", 3)
+    assert code == 0, err
+    bundle = load_bundle("m")
+    profile = bundle.profile("u1")
+    found = reasons(bundle.ranker, profile.userid, profile.row, int(bundle.items(["i2"])[0]), 3)
+    assert found.kind == "nearest" and len(found.items) == 3
+    for k, value in found.items:
+        assert re.search(rf"^ *{bundle.item_ids[k]} .*{re.escape(f'{value:+.4g}')}", out, re.M), out
+    assert "als has no shares" in out and f"{found.score:.4g}" in out
+    assert recsys("fit", "--model", "popularity", "--interactions", ratings, "--out", "p", "--quiet")[0] == 0  # fmt: skip
+    code, out, err = recsys("explain", "--ranker", "p", "--user", "u1", "--item", "i2")
+    assert code == 0 and "score" in out, err

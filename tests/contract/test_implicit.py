@@ -24,7 +24,7 @@ from recsys import (
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle, load_bundle
 from recsys.rankers.base import LOWEST
-from recsys.reranking import steer
+from recsys.reranking import rerank
 
 SIZE = 50
 USERS = np.arange(SIZE)
@@ -108,21 +108,21 @@ def test_what_speaks_to_people_leaves_liked_items_out_of_a_list(fitted):
     state = pytest.importorskip("app.state")
     listed = [6, 1, 4, 3, 2, 5, 6]
     wanted = fitted.recommend(0, R[0], items=[1, 3, 5])
-    steered = steer(fitted, 0, R[0], 20, items=listed)
+    reranked = rerank(fitted, 0, R[0], 20, items=listed)
     shown = state.recommend(fitted, 0, R[0], 20, np.array(listed))
-    np.testing.assert_array_equal(steered.scores, wanted.scores)
-    for found in (steered, shown):  # the app folds the row in, whose last digits may be others
+    np.testing.assert_array_equal(reranked.scores, wanted.scores)
+    for found in (reranked, shown):  # the app folds the row in, whose last digits may be others
         np.testing.assert_array_equal(found.ids, wanted.ids)
         np.testing.assert_allclose(found.scores, wanted.scores, atol=1e-3)
-    varied = steer(fitted, 0, R[0], 20, items=listed, diversity=0.5, item_users=R.tocsc())
+    varied = rerank(fitted, 0, R[0], 20, items=listed, diversity=0.5, item_users=R.tocsc())
     assert set(varied.ids) == {1, 3, 5}
-    assert set(steer(fitted, 0, R[0], 20, items=listed, dislikes=[3], aversion=0).ids) == {1, 5}
-    kept = steer(fitted, 0, R[0], 20, items=listed, filter_already_liked_items=False)
+    assert set(rerank(fitted, 0, R[0], 20, items=listed, dislikes=[3], dislike_weight=0).ids) == {1, 5}
+    kept = rerank(fitted, 0, R[0], 20, items=listed, filter_already_liked_items=False)
     assert set(kept.ids) == set(listed) and (kept.scores > LOWEST).all()
     with pytest.raises(InputError, match="not both"):
-        steer(fitted, 0, R[0], items=listed, filter_items=[1])
+        rerank(fitted, 0, R[0], items=listed, filter_items=[1])
     with pytest.raises(IndexError, match="items 50 is not within"):
-        steer(fitted, 0, R[0], items=[50])
+        rerank(fitted, 0, R[0], items=[50])
 
 
 @pytest.mark.parametrize("wrong", [[-1], [-3, -5], [51, 300], [50]])

@@ -15,7 +15,7 @@ from recsys import InputError, list_rankers, make_ranker
 from recsys.data import Interactions
 from recsys.evaluation import metrics
 from recsys.explain import changes, item_rule, reasons
-from recsys.reranking import overlap, similar, steer
+from recsys.reranking import overlap, rerank, similar
 from recsys.utils.validation import clean_matrix, take_columns
 
 # ---- crashes, each in a process of its own
@@ -363,13 +363,15 @@ def test_metrics_refuse_them(kind, liked):
 
 
 def test_list_metrics_refuse_ids_that_are_none():
-    popularity = np.ones(5, np.float32)
+    context = metrics.ListContext(sp.csr_matrix(np.ones((3, 5))))
     for wrong in ([[5]], [[-2]], [[0.5]], [0, 1], [["a"]]):
         with pytest.raises(InputError, match="ranked ids"):
-            metrics.coverage(wrong, 5)
+            metrics.coverage(wrong, context)
         with pytest.raises(InputError, match="ranked ids"):
-            metrics.novelty(wrong, popularity, 3)
-    assert metrics.coverage([[0, -1], [4, 0]], 5) == 0.4
+            metrics.novelty(wrong, context)
+    assert metrics.coverage([[0, -1], [4, 0]], context) == 0.4
+    with pytest.raises(InputError, match="train"):
+        metrics.ListContext(None)
 
 
 @pytest.mark.parametrize("kind", BREAKERS)
@@ -380,7 +382,7 @@ def test_what_needs_the_histories_refuses_them(kind, liked):
     with pytest.raises(InputError, match="item_users has broken index arrays"):
         overlap(broken, every)
     with pytest.raises(InputError, match="item_users has broken index arrays"):
-        steer(ranker, 3, liked[3], 30, diversity=0.5, item_users=broken)
+        rerank(ranker, 3, liked[3], 30, diversity=0.5, item_users=broken)
     with pytest.raises(InputError, match="item_users has broken index arrays"):
         similar(ranker, 3, 30, diversity=0.5, item_users=broken)
     with pytest.raises(InputError, match="user_items has broken index arrays"):

@@ -437,7 +437,7 @@ NUMBERS = {
     "tol": [0],
     "locality": [0, -2],
     "random_state": [-1, 0.5],
-    "threads": [-1],
+    "num_threads": [-1],
     "neg_prop": [0],
 }
 

@@ -11,6 +11,7 @@ import pytest
 from recsys import DatasetError
 from recsys.datasets import base as datasets
 from recsys.datasets import list_datasets, load_dataset, planted_catalogue
+from recsys.datasets.sample import sample_folder
 from recsys.datasets.synthetic import write_planted
 
 SIZES = {
@@ -61,7 +62,7 @@ def test_movielens_has_titles_genres_users_and_times(movielens):
 
 def test_the_sample_is_what_the_generator_makes(tmp_path):
     write_planted(planted_catalogue(), tmp_path)
-    for path in datasets.sample_folder().iterdir():
+    for path in sample_folder().iterdir():
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
     data = load_dataset("sample")
     assert data.n_users == 400 and data.item_features is not None and data.user_features is not None

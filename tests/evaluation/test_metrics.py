@@ -137,10 +137,18 @@ def test_ranked_ids_count_like_scores_with_everything_else_tied_below():
 
 def test_list_metrics():
     ids = np.array([[0, 1], [1, -1], [-1, -1]])
-    popularity = np.array([4, 2, 0], np.float32)
-    assert M.coverage(ids, 3) == reference.coverage([[0, 1], [1]], 3) == pytest.approx(2 / 3)
-    expected = [reference.novelty(row[row >= 0], popularity, 8) for row in ids]
-    np.testing.assert_allclose(M.novelty(ids, popularity, 8), expected)
+    train = np.zeros((8, 3))
+    train[:4, 0] = train[:2, 1] = 1
+    context = M.ListContext(sp.csr_matrix(train))
+    assert M.coverage(ids, context) == reference.coverage([[0, 1], [1]], 3) == pytest.approx(2 / 3)
+    expected = [reference.novelty(row[row >= 0], np.array([4, 2, 0]), 8) for row in ids]
+    np.testing.assert_allclose(M.novelty(ids, context), expected)
+
+
+def test_a_metric_of_lists_is_no_metric_of_rankings():
+    empty = sp.csr_matrix((1, 2), dtype=np.float32)
+    with pytest.raises(InputError, match="'coverage@10' is of lists"):
+        M.ranking_values([M.parse_metric("coverage")], np.zeros((1, 2)), empty, empty)
 
 
 def test_one_thread_and_two_give_the_same_bits():

@@ -6,6 +6,7 @@ import pytest
 
 from recsys import InputError, make_ranker
 from recsys.data import split
+from recsys.data.side_information import SideInformation
 from recsys.errors import counted
 from recsys.evaluation import Report, compare, evaluate, holm, run
 from recsys.evaluation import metrics as M
@@ -178,7 +179,7 @@ def test_compiling_is_not_fitting(planted):
     result = Result("x", {})
     fold = next(split(planted, "half-profile", folds=2))
     started = time.perf_counter()
-    run._measure(Compiles(), fold, [M.parse_metric("auc")], result)
+    run._measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation())
     took = time.perf_counter() - started
     assert result.compile_seconds > 0.02 and 0 <= result.fit_seconds < 0.5 * result.compile_seconds
     assert result.fit_seconds + result.compile_seconds <= took

@@ -21,7 +21,8 @@ from recsys.explain import (
     text,
     what_if,
 )
-from recsys.explain.contributions import Change, Reasons, WhatIf
+from recsys.explain.contributions import Reasons
+from recsys.explain.counterfactuals import Change, WhatIf
 from recsys.explain.rules.item_attributes import Attributes
 from recsys.utils.topn import all_but
 from tests.reference import counts as ref

@@ -210,7 +210,7 @@ def test_dropping_the_zero_degree_term_changes_no_ranking(always_structured):
     for kernel in ("polynomial", "rbf", "md"):
         model = make_ranker("cf-komd", kernel=kernel).fit(R)
         before = model.scores(range(60), R)
-        less = model._gram_view.sparsify()
+        less = model._gram.gram.sparsify()
         model.correction_, model.classes_, model.table_ = less.correction, less.classes, less.table
         model.row_sums_ = less.row_sums()
         np.testing.assert_allclose(model.scores(range(60), R), before, atol=1e-5)

@@ -141,7 +141,7 @@ def test_metrics_count_requests(client):
 
 def test_too_many_at_once_get_503(path):
     app = create_app(path, at_once=1)
-    app.state.metrics.in_flight = 1
+    app.state.monitoring.in_flight = 1
     with TestClient(app) as client:
         answer = client.post("/recommend", json={"history": []})
         assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
@@ -155,14 +155,14 @@ def test_a_new_file_is_served_and_a_broken_one_is_not(path, data, tmp_path):
     with TestClient(app) as client:
         before = client.post("/recommend", json={"user": "u0003"}).json()
         fit_bundle(make_ranker("popularity"), data, show_progress=False).save(file)
-        app.state.holder.check()
+        app.state.models.check()
         assert client.get("/health").json()["model"] == "popularity"
         after = client.post("/recommend", json={"user": "u0003"}).json()
         assert after != before
         broken = tmp_path / "broken"
         broken.write_bytes(b"not a model" * 100)
         os.replace(broken, file)
-        app.state.holder.check()
+        app.state.models.check()
         health = client.get("/health").json()
         assert health["model"] == "popularity" and "refused" in health["error"]
         assert client.post("/recommend", json={"user": "u0003"}).json() == after
@@ -194,3 +194,44 @@ def test_serve_refuses_what_is_not_a_model(tmp_path, capfd):
     file.write_text("hello")
     assert cli.call(["serve", "--ranker", str(file)]) == 2
     assert len(capfd.readouterr().err.strip().split("\n")) == 1
+
+
+def test_docs_show_schemas_of_requests_and_answers(client):
+    shown = client.get("/openapi.json").json()
+    names = {"Recommend", "SimilarItems", "Explain"}
+    wanted = {name + kind for name in names for kind in ("Request", "Response")} | {"HealthResponse"}
+    assert wanted <= set(shown["components"]["schemas"])
+    for path, about in shown["paths"].items():
+        for operation in about.values():
+            answer = operation["responses"]["200"]["content"]
+            if path != "/metrics":
+                assert answer["application/json"]["schema"]["$ref"].endswith("Response"), path
+    assert client.get("/docs").status_code == 200
+
+
+def test_answers_are_as_their_schemas_say(client, data):
+    from recsys.service import schemas
+
+    item, user = str(data.item_ids[3]), str(data.user_ids[2])
+    schemas.HealthResponse.model_validate(client.get("/health").json(), extra="forbid")
+    for route, body, kind in (
+        ("/recommend", {"user": user}, schemas.RecommendResponse),
+        ("/similar", {"item": item}, schemas.SimilarItemsResponse),
+        ("/explain", {"user": user, "item": item}, schemas.ExplainResponse),
+    ):
+        kind.model_validate(client.post(route, json=body).json(), strict=True, extra="forbid")
+
+
+def test_metrics_are_explained_and_timed_by_route(path):
+    with TestClient(create_app(path)) as client, TestClient(create_app(path)) as other:
+        client.post("/recommend", json={"history": []})
+        client.post("/explain", json={})
+        client.get("/nowhere")
+        text = client.get("/metrics").text
+        for name in ("recsys_requests_total", "recsys_request_seconds", "recsys_in_flight"):
+            assert f"# HELP {name} " in text and f"# TYPE {name} " in text
+        assert 'recsys_request_seconds_count{route="/recommend"} 1.0' in text
+        assert 'recsys_requests_total{route="/explain",status="422"} 1.0' in text
+        assert 'recsys_requests_total{route="other",status="404"} 1.0' in text
+        assert 'le="+Inf",route="/recommend"} 1.0' in text and "recsys_in_flight 1.0" in text
+        assert "/recommend" not in other.get("/metrics").text, "each application counts its own"

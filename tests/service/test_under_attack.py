@@ -129,7 +129,7 @@ def test_fifty_new_files_under_load_fail_no_request(path, data, tmp_path):
             fresh.write_bytes(contents[k // 2 % 2] if k % 2 == 0 else contents[0][: 100 + k])
             os.replace(fresh, file)
             time.sleep(0.02)
-            app.state.holder.check()
+            app.state.models.check()
             refused += client.get("/health").json()["error"] is not None
         stop.set()
         for thread in threads:

@@ -8,50 +8,20 @@ its own, seeded from a numpy Generator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.explain.rules.rule import Rule, tidy
+from recsys.explain.rules.rule import tidy
+from recsys.explain.rules.search_result import SearchResult
 from recsys.kernels.base import binary_rows
 from recsys.utils.validation import check_integer, check_real
 
 KEEP = 0.2
 ROUNDING = 1e-9  # of the sum of all absolute weights, within which two worths are one
-
-
-class Found(NamedTuple):
-    """A rule, and what the search that found it can promise.
-
-    Attributes
-    ----------
-    rule : Rule
-    weight : float
-        (7.1): the sum of the signed weights of the rows it covers.
-    generation : int
-        In which it first appeared (`genetic_search`; 0: the random ones), or how many searches
-        for one clause were made (`search_rule`).
-    bound : float
-        No rule within the limits on clauses and literals has a larger worth. Worth is the weight,
-        less `min_gain` for each clause where that was asked for.
-    gap : float ≥ 0
-        Bound less the worth of this rule.
-    exact : bool
-        Whether no rule within the limits is worth more: the gap is 0 but for rounding.
-    capped : bool
-        Whether the search stopped at its limit of work, so that a better rule may exist.
-    """
-
-    rule: Rule
-    weight: float
-    generation: int
-    bound: float = float("inf")
-    gap: float = float("inf")
-    exact: bool = False
-    capped: bool = False
 
 
 def genetic_search(
@@ -65,7 +35,7 @@ def genetic_search(
     generations: int = 1000,
     names: Sequence[str] = (),
     seed: int = 0,
-) -> Found:
+) -> SearchResult:
     """Search for the monotone DNF with the largest weight (7.1).
 
     Parameters
@@ -84,7 +54,7 @@ def genetic_search(
 
     Returns
     -------
-    Found
+    SearchResult
         Of equal weights met, the one with the fewest literals. A heuristic: its bound is what
         covering every row of positive weight and no other would be worth, equal rows taken
         together, and it is exact only where that is reached.
@@ -93,6 +63,13 @@ def genetic_search(
     ------
     InputError
         If a parameter is out of range or the shapes disagree.
+
+    Examples
+    --------
+    >>> X = [[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]]
+    >>> found = genetic_search(X, [0.5, 0.5, -0.5, -0.5], generations=50)
+    >>> str(found.rule), found.weight, found.exact
+    ('x1', 1.0, True)
     """
     rows, weights = clean(X, signed)
     check_integer("max_clauses", max_clauses, 1, 1000)
@@ -113,7 +90,7 @@ def genetic_search(
     weight = float(weight)
     exact = weight >= limit - ROUNDING * float(np.abs(weights).sum())
     gap = max(limit - weight, 0.0)
-    return Found(tidy(clauses, names), weight, int(generation), limit, gap, exact, not exact)
+    return SearchResult(tidy(clauses, names), weight, int(generation), limit, gap, exact, not exact)
 
 
 def clean(X: ArrayLike, signed: ArrayLike) -> tuple[Any, NDArray[np.float64]]:

@@ -9,10 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data import Interactions
+from recsys.data.encoding import SEPARATOR, encode_column
 
 SKIPPED = ("title", "name", "url", "description", "overview", "imdb", "image")
-MANY = "|"  # separates several values in a cell
 MOST_VALUES = 40  # of a column with one value a cell; more is an id, not a category
+MOST_TAGS = 400  # of a column with several values a cell
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class Attributes:
     X : (items, features) uint8
     names : tuple of str
         A value alone where it is unmistakable (a genre, a decade), else `column=value`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> len(Attributes(np.eye(3, dtype=np.uint8), ("Drama", "1990s", "colour=red")))
+    3
     """
 
     X: NDArray[np.uint8]
@@ -44,6 +51,13 @@ def item_attributes(data: Interactions, min_items: int = 3) -> Attributes:
     data : Interactions
     min_items : int
         Features of fewer items, or of all but as few, are left out.
+
+    Examples
+    --------
+    >>> from recsys.datasets import load_dataset
+    >>> found = item_attributes(load_dataset("sample"))
+    >>> found.X.shape == (300, len(found.names)), "Comedy" in found.names
+    (True, True)
     """
     table = data.item_features
     columns: dict[str, NDArray[np.bool_]] = {}
@@ -60,17 +74,14 @@ def item_attributes(data: Interactions, min_items: int = 3) -> Attributes:
 def _features(name: str, column: pd.Series) -> dict[str, NDArray[np.bool_]]:
     lower = name.lower()
     if lower in ("year", "release_year"):
-        years = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
-        decades = np.floor(years / 10) * 10
-        return {f"{d:.0f}s": decades == d for d in np.unique(decades[np.isfinite(decades)])}
-    text = column.where(column.notna(), "").astype(str)
-    cells = text.str.split(MANY, regex=False)
-    several = bool(text.str.contains(MANY, regex=False).any())
-    values = sorted({part.strip() for cell in cells for part in cell} - {"", "nan"})
-    if len(values) > (400 if several else MOST_VALUES):
+        found = encode_column(name, column, numbers="decades")
+        X = found.X.toarray() > 0
+        return {str(value): X[:, k] for k, value in enumerate(found.values)}
+    several = bool(column.astype(str).str.contains(SEPARATOR, regex=False).any())
+    found = encode_column(name, column, numbers="values")
+    kept = [k for k, value in enumerate(found.values) if value != "nan"]
+    if len(kept) > (MOST_TAGS if several else MOST_VALUES):
         return {}
     plain = several or lower in ("genre", "genres", "category", "categories", "tags")
-    sets = [{part.strip() for part in cell} for cell in cells]
-    return {
-        value if plain else f"{name}={value}": np.array([value in s for s in sets]) for value in values
-    }
+    X = found.X.toarray() > 0
+    return {str(found.values[k]) if plain else found.names[k]: X[:, k] for k in kept}

@@ -25,6 +25,16 @@ class Rule:
         clause every vector true.
     names : tuple of str
         Of the features; x0, x1, … where there are none.
+
+    Examples
+    --------
+    >>> rule = Rule(((0, 1), (2,)), ("a", "b", "c"))
+    >>> print(rule)
+    (a ∧ b) ∨ c
+    >>> rule.covers([[1, 1, 0], [1, 0, 0], [0, 0, 1]])
+    array([ True, False,  True])
+    >>> Rule(((0, 1),)).implies(rule), rule.literals
+    (True, 3)
     """
 
     clauses: tuple[tuple[int, ...], ...]
@@ -42,6 +52,15 @@ class Rule:
         ----------
         X : (rows, features) array or sparse matrix
             An entry above 0 is true.
+
+        Returns
+        -------
+        (rows,) bool
+
+        Raises
+        ------
+        InputError
+            If X has too few columns.
         """
         rows = binary_rows(X, "X")
         out = np.zeros(rows.shape[0], dtype=bool)
@@ -87,10 +106,21 @@ def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
     rows : int
         Of the training data.
 
+    Returns
+    -------
+    (rows,) float64
+
     Raises
     ------
     InputError
         If the machine has no such weights, or they are of another number of rows.
+
+    Examples
+    --------
+    >>> from recsys.kernel_machines import KOMD
+    >>> X, y = [[1, 1], [1, 0], [0, 1], [0, 0]], [1, 0, 0, 0]
+    >>> signed_weights(KOMD().fit(X, y), 4)[0]
+    np.float64(1.0)
     """
     check_is_fitted(machine)
     if hasattr(machine, "dual_"):
@@ -128,6 +158,11 @@ def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
     Notes
     -----
     Source: Polato's thesis, 7.1.
+
+    Examples
+    --------
+    >>> rule_weight(Rule(((0,),)), [[1, 0], [1, 1], [0, 1]], [0.75, 0.25, -1.0])
+    1.0
     """
     return float(np.asarray(signed, dtype=np.float64)[rule.covers(X)].sum())
 

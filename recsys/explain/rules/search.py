@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.explain.rules.cover import best_clause, best_cover
-from recsys.explain.rules.genetic import ROUNDING, Found, clean, merged
+from recsys.explain.rules.genetic import ROUNDING, clean, merged
 from recsys.explain.rules.rule import Rule, rule_weight, tidy
+from recsys.explain.rules.search_result import SearchResult
 from recsys.utils.validation import check_integer, check_real
 
 # What a unit of negative weight costs while clauses are collected, against one of positive.
@@ -37,7 +38,7 @@ def search_rule(
     min_gain: float = 0.0,
     budget: int = BUDGET,
     names: Sequence[str] = (),
-) -> Found:
+) -> SearchResult:
     """Search for the monotone DNF with the largest weight (7.1), and bound what it may have missed.
 
     For each of several prices of negative rows: clauses are added one by one, each the best
@@ -62,17 +63,24 @@ def search_rule(
 
     Returns
     -------
-    Found
+    SearchResult
         With `exact` true, no rule within the limits is worth more (of those worth the same it
         need not be the shortest). Otherwise it is a heuristic's, `capped` is true, and no rule
         is worth more than `bound`. One clause is exact almost always, two or three over some
         hundreds of possible clauses mostly, ten of five literals where clauses reach the trivial
-        bound, as on data without noise. `generation` is the number of searches for a clause.
+        bound, as on data without noise. `n_iter` is the number of searches for a clause.
 
     Raises
     ------
     InputError
         If a parameter is out of range or the shapes disagree.
+
+    Examples
+    --------
+    >>> X = [[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]]
+    >>> found = search_rule(X, [0.5, 0.5, -0.5, -0.5], names=("a", "b", "c"))
+    >>> str(found.rule), found.weight, found.exact
+    ('b', 1.0, True)
     """
     rows, weights = clean(X, signed)
     check_integer("max_clauses", max_clauses, 1)
@@ -105,7 +113,7 @@ def search_rule(
     exact = worth >= bound - slack
     bound = max(bound, worth)
     gap = 0.0 if exact else bound - worth
-    return Found(best, rule_weight(best, rows, weights), searches, bound, gap, exact, not exact)
+    return SearchResult(best, rule_weight(best, rows, weights), searches, bound, gap, exact, not exact)
 
 
 def _covered(clauses: Sequence[tuple[int, ...]], columns: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -72,6 +72,17 @@ class TasteRule:
         of its own agree; nothing is said of the ranker.
     accuracy : float
         Mean of the shares of held-out likes covered and of other items not covered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.explain import Attributes, taste_rule
+    >>> rng = np.random.default_rng(3)
+    >>> X = (rng.random((300, 12)) < 0.3).astype(np.uint8)
+    >>> liked = np.flatnonzero(X[:, 2] & X[:, 7])[3:]
+    >>> found = taste_rule(liked, Attributes(X, tuple("abcdefghijkl")), np.ones(300))
+    >>> print(found.rule, found.support == found.profile == len(liked), found.unseen)
+    c ∧ h True 3
     """
 
     rule: Rule
@@ -113,6 +124,16 @@ class Following:
     agreement : float
         Share of the candidates that are both covered and among the ranker's first, or neither:
         the rule's fidelity to the ranker.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.explain import Attributes, Rule, following
+    >>> attributes = Attributes(np.array([[1], [0], [1], [0]], np.uint8), ("Drama",))
+    >>> ranked = np.array([0, 1, 2, 3])  # the ranker's order
+    >>> found = following(Rule(((0,),)), attributes, ranked, ranked[:2])
+    >>> found.follows, found.covered, found.agreed, found.chance
+    ((True, False), 2, 1, 1.0)
     """
 
     follows: tuple[bool, ...]

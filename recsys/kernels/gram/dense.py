@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.plans import Centre, Plan, centre, centred, scaled, weights
+from recsys.kernels.plans import CONJUNCTION, LINEAR, Centre, Plan, centre, centred, scaled, weights
 from recsys.utils.memory import check_memory
 
 
@@ -43,6 +43,16 @@ def item_gram(
     ------
     InputError
         If the matrix would not fit the memory that is free, or a parameter does not fit n.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.kernels import LinearKernel, item_gram
+    >>> R = sp.csr_matrix([[1, 1, 0], [1, 0, 0], [0, 1, 1]], dtype="float32")
+    >>> item_gram(R, LinearKernel(), normalize=False)
+    array([[2., 1., 0.],
+           [1., 2., 1.],
+           [0., 1., 1.]], dtype=float32)
     """
     plan = kernel.plan(user_items.shape[0])
     out = _build(user_items, plan, normalize, None)
@@ -184,10 +194,10 @@ def _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out
     """Turn the counts of row i into kernel values from the diagonal on, and clear them."""
     a, wi = sizes[i], w[i]
     out[i, i] = scaled(code, logarithmic, a, a, a, wi, wi, par, table)
-    if code == 0:  # linear: a loop that vectorises
+    if code == LINEAR:  # a loop that vectorises
         for j in range(i + 1, m):
             out[i, j] = count[j] * (wi * w[j])
-    elif code == 4 and zero_at_zero:  # CONJUNCTION, the logarithm of a table: no call per entry
+    elif code == CONJUNCTION and zero_at_zero:  # the logarithm of a table: no call per entry
         for j in range(i + 1, m):
             if count[j] > 0:
                 shift = table[count[j]] - wi - w[j]

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
-from recsys.reranking import list_diversity, overlap, similar, steer
+from recsys.reranking import list_diversity, overlap, rerank, similar
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_overlap_is_the_cosine_of_columns(liked):
 
 
 def test_without_wishes_it_is_recommend(ranker, liked):
-    ids, scores = steer(ranker, 3, liked[3], 7)
+    ids, scores = rerank(ranker, 3, liked[3], 7)
     wanted = ranker.recommend(3, liked[3], N=7)
     np.testing.assert_array_equal(ids, wanted.ids)
     np.testing.assert_array_equal(scores, wanted.scores)
@@ -32,7 +32,7 @@ def test_without_wishes_it_is_recommend(ranker, liked):
 def test_dislikes_are_left_out_and_lower_what_goes_with_them(ranker, liked):
     row = liked[3]
     disliked = int(ranker.recommend(3, row, N=1).ids[0])
-    ids, scores = steer(ranker, 3, row, 40, dislikes=[disliked], aversion=0.8)
+    ids, scores = rerank(ranker, 3, row, 40, dislikes=[disliked], dislike_weight=0.8)
     assert disliked not in ids and not set(ids) & set(row.indices)
     assert (np.diff(scores) <= 0).all()
     plain = ranker.scores(3, row)[0].astype(np.float64)
@@ -41,15 +41,15 @@ def test_dislikes_are_left_out_and_lower_what_goes_with_them(ranker, liked):
     z = (against - against.mean()) / against.std()
     wanted = plain[ids] - 0.8 * plain[ids].std() * z[ids]
     np.testing.assert_allclose(scores, wanted, rtol=1e-5, atol=1e-6)
-    order, _ = steer(ranker, 3, row, 40, dislikes=[disliked], aversion=0.0)
+    order, _ = rerank(ranker, 3, row, 40, dislikes=[disliked], dislike_weight=0.0)
     kept = [i for i in ranker.recommend(3, row, N=40).ids if i != disliked]
     assert list(order) == kept
 
 
 def test_variety_makes_the_list_less_alike(ranker, liked):
     columns = liked.tocsc()
-    plain = steer(ranker, 3, liked[3], 6).ids
-    varied = steer(ranker, 3, liked[3], 6, diversity=0.7, item_users=columns).ids
+    plain = rerank(ranker, 3, liked[3], 6).ids
+    varied = rerank(ranker, 3, liked[3], 6, diversity=0.7, item_users=columns).ids
     assert plain[0] == varied[0]
     assert list_diversity(overlap(columns, varied)) > list_diversity(overlap(columns, plain))
 
@@ -57,28 +57,28 @@ def test_variety_makes_the_list_less_alike(ranker, liked):
 def test_filters_hold(ranker, liked):
     columns = liked.tocsc()
     wishes = {"dislikes": [2], "diversity": 0.5, "item_users": columns}
-    only = steer(ranker, 3, liked[3], 10, items=[1, 2, 3, 4, 8], **wishes).ids
+    only = rerank(ranker, 3, liked[3], 10, items=[1, 2, 3, 4, 8], **wishes).ids
     assert set(only) <= {1, 3, 4, 8} - set(liked[3].indices)
-    without = steer(ranker, 3, liked[3], 40, filter_items=[1, 4], **wishes).ids
+    without = rerank(ranker, 3, liked[3], 40, filter_items=[1, 4], **wishes).ids
     assert not set(without) & {1, 2, 4}
 
 
 def test_folded_in_and_empty_rows(ranker, liked):
     nothing = sp.csr_matrix((1, 40), dtype=np.float32)
-    found = steer(ranker, 0, nothing, 5, dislikes=[1], recalculate_user=True)
+    found = rerank(ranker, 0, nothing, 5, dislikes=[1], recalculate_user=True)
     assert found.fallback and 1 not in found.ids and len(found.ids) == 5
 
 
 def test_bad_wishes_are_refused(ranker, liked):
-    for wrong in ({"dislikes": [99]}, {"diversity": 1.5}, {"aversion": -1}, {"diversity": 0.5}):
+    for wrong in ({"dislikes": [99]}, {"diversity": 1.5}, {"dislike_weight": -1}, {"diversity": 0.5}):
         with pytest.raises(InputError):
-            steer(ranker, 3, liked[3], 5, **wrong)
+            rerank(ranker, 3, liked[3], 5, **wrong)
     with pytest.raises(InputError, match="one user at a time"):
-        steer(ranker, [3], liked[3], 5)
+        rerank(ranker, [3], liked[3], 5)
     factors = make_ranker("lmf", factors=2, iterations=2).fit(liked, show_progress=False)
     if "fold-in" not in factors.capabilities:
-        with pytest.raises(InputError, match="aversion=0"):
-            steer(factors, 3, liked[3], 5, dislikes=[1])
+        with pytest.raises(InputError, match="dislike_weight=0"):
+            rerank(factors, 3, liked[3], 5, dislikes=[1])
 
 
 def test_similar_items_leave_the_item_out_and_keep_the_filters(ranker, liked):

@@ -1,4 +1,4 @@
-"""`recsys kernels` and `recsys rules`: Boolean kernels and rules on tables of categories."""
+"""`recsys kernels`: Boolean kernels, listed or computed on a table of categories."""
 
 from __future__ import annotations
 
@@ -11,30 +11,16 @@ import numpy as np
 import typer
 
 from recsys.cli import charts, terminal
-from recsys.cli.app import app
 from recsys.cli.options import Json
-from recsys.datasets.categorical import OneHot, list_tables, load_table, read_categorical
-from recsys.errors import InputError, counted
-from recsys.explain import measure_rule
+from recsys.cli.table_options import Positive, TableFile, Target, load_categories
+from recsys.datasets.categorical import OneHot
+from recsys.errors import InputError
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
 from recsys.utils.memory import check_memory
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_integer, check_real
-
-TableFile = Annotated[
-    Path | None,
-    typer.Option("--data", help="ARFF, CSV, TSV or Parquet of categories, or tic-tac-toe, monks-1…3."),
-]
-Target = Annotated[
-    str | None, typer.Option("--target", help="Column of the class; the last by default.")
-]
-Positive = Annotated[
-    str | None,
-    typer.Option("--positive", help="The class to describe; the more frequent of two by default."),
-]
+from recsys.utils.validation import check_integer
 
 
-@app.command()
 def kernels(
     data: TableFile = None,
     target: Target = None,
@@ -58,7 +44,7 @@ def kernels(
         rows = [(name, *_describe(name)) for name in list_kernels()]
         terminal.table("", ("kernel", "parameters", "what"), rows)
         return
-    table = _load(data, target, positive)
+    table = load_categories(data, target, positive)
     check_memory(8 * 4 * len(table.y) ** 2, f"a Gram matrix of {len(table.y):,} rows")
     specs = kernel or (
         ["mc:degree=2", "md:degree=2"]
@@ -91,63 +77,6 @@ def kernels(
         title += f"{table.target} in {table.y.mean():.1%}"
         cells = [(spec, *(f"{value:.4f}" for value in values)) for spec, *values in found]
         terminal.table(title, ("kernel", "spectral ratio", "standardized", "margin"), cells)
-
-
-@app.command()
-def rules(
-    data: TableFile = None,
-    target: Target = None,
-    positive: Positive = None,
-    test_size: Annotated[float, typer.Option("--test-size", help="Share of rows held out.")] = 0.3,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
-    max_clauses: Annotated[int, typer.Option("--max-clauses")] = 10,
-    max_literals: Annotated[int, typer.Option("--max-literals")] = 5,
-    json: Json = None,
-) -> None:
-    """Learn a kernel machine on a table, and print the rule it follows."""
-    if data is None:
-        raise InputError("pass --data FILE, a table of categories")
-    check_real("--test-size", test_size, 0.0, 0.9, open_low=True)
-    check_integer("--seed", seed, 0, 2**32 - 1)
-    check_integer("--max-clauses", max_clauses, 1, 100)
-    check_integer("--max-literals", max_literals, 1, 20)
-    table = _load(data, target, positive)
-    check_memory(8 * 4 * len(table.y) ** 2, f"a Gram matrix of {len(table.y):,} rows")
-    counts = np.bincount(table.y, minlength=2)
-    if counts.min() < 4:
-        raise InputError(
-            f"{data}: only {counts.min()} rows of one class; a held-out part needs at least 4"
-        )
-    found = measure_rule(
-        table.X, table.y, test_size=test_size, seed=seed, max_clauses=max_clauses,
-        max_literals=max_literals, names=table.names,
-    )  # fmt: skip
-    rule = found.rule
-    if json is not None:
-        terminal.write_json(json, {
-            "target": table.target, "rule": str(rule), "accuracy": found.accuracy,
-            "fidelity": found.fidelity, "majority": found.majority, "rows": found.rows,
-            "held_out": found.held_out, "seed": seed,
-            "clauses": [[table.names[k] for k in clause] for clause in rule.clauses],
-        })  # fmt: skip
-    if json != "-":
-        print(f"{table.target} if\n")
-        print("  " + terminal.literal(str(rule)).replace(" ∨ ", "\n  ∨ ") + "\n")
-        learned = f"{counted(found.rows, 'row')} learned from, {found.held_out:,} held out"
-        print(f"{learned}; the larger class has {found.majority:.3f}")
-        size = f"clauses {len(rule.clauses)}  literals {rule.literals}"
-        print(f"accuracy {found.accuracy:.3f}  fidelity {found.fidelity:.3f}  {size}")
-
-
-def _load(data: Path, target: str | None, positive: str | None) -> OneHot:
-    if not data.exists() and str(data) in list_tables():
-        table = load_table(str(data))
-    else:
-        values = None if positive is None else positive.split("|")
-        table = read_categorical(data, target, values)
-    for note in table.notes:
-        terminal.say(f"note: {data}: {note}")
-    return table
 
 
 def _describe(name: str) -> tuple[str, str]:

@@ -1,0 +1,36 @@
+"""The pages by name, in the order of the menu. A new page is a file in `app/views` and a line here."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import streamlit as st
+
+PAGES = (
+    "recommend",  # the first one opens
+    "explain",
+    "evaluate",
+    "data",
+    "kernels",
+)
+
+
+def menu() -> Any:
+    """Show the menu and return the page that was chosen."""
+    pages = {
+        name: st.Page(
+            importlib.import_module(f"app.views.{name}").page,
+            title=name.capitalize(),
+            url_path=name,
+            default=name == PAGES[0],
+        )
+        for name in PAGES
+    }
+    st.session_state["pages"] = pages
+    return st.navigation(list(pages.values()), position="top")
+
+
+def open_page(name: str) -> None:
+    """Leave this page for another one."""
+    st.switch_page(st.session_state["pages"][name])

@@ -1,0 +1,75 @@
+"""The Typer application: every command by name, its module imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from recsys import __version__
+
+# A command is the function of its name in the module of its name; the text is the first line of its
+# docstring, which a test compares. `recsys --help` reads this table and imports none of the modules.
+COMMANDS = {
+    "evaluate": "Compare models under one protocol, with paired tests between them.",
+    "export": "Write vectors whose inner products are the scores, and say what they miss of them.",
+    "kernels": (
+        "List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."
+    ),
+    "rules": "Learn a kernel machine on a table, and print the rule it follows.",
+    "links": "Compare link predictors on held-out pairs, or on pairs of held-out objects.",
+    "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
+    "recommend": "Print or write the best items for users, or for a history given by item ids.",
+    "similar": "Print the items most similar to one.",
+    "explain": "Print which liked items an item's score comes from.",
+    "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
+    "doctor": "Print versions, threads, BLAS, cache and memory.",
+    "datasets": "List the named datasets.",
+    "tune": "Search parameters on a validation split that never sees the test half.",
+}
+SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group of stand-ins, each replaced by the command itself when it is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return name, command and the arguments left, or raise Typer's usage error."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, None if found is None else load(str(found.name)), rest
+
+
+def load(name: str) -> Any:
+    """Return a command by name, its module imported."""
+    alone = typer.Typer(**SETTINGS)
+    alone.command(name)(getattr(importlib.import_module(f"recsys.cli.{name}"), name))
+    return typer.main.get_command(alone)
+
+
+app = typer.Typer(
+    cls=LazyGroup, help="Recommendation on CPU that says why.", no_args_is_help=False, **SETTINGS
+)
+
+
+@app.callback(invoke_without_command=True)
+def main(context: typer.Context, version: Annotated[bool, typer.Option("--version")] = False) -> None:
+    """Recommendation on CPU that says why."""
+    if version:
+        print(f"recsys {__version__}")
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _stand_in() -> None:
+    """Never called: `LazyGroup` puts the command itself in its place."""
+
+
+for _name, _text in COMMANDS.items():
+    app.command(_name, help=_text)(_stand_in)

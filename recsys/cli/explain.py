@@ -1,0 +1,56 @@
+"""`recsys explain`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recsys.cli.lists import print_items
+from recsys.cli.options import Count, History, RankerFile, ids_of
+from recsys.errors import InputError, counted
+from recsys.explain import Reasons, reasons
+from recsys.rankers import Bundle, load_bundle
+from recsys.utils.validation import check_integer
+
+
+def explain(
+    ranker: RankerFile,
+    item: Annotated[str, typer.Option("--item", help="Item id to explain.")],
+    user: Annotated[str | None, typer.Option("--user", help="User id.")] = None,
+    history: History = None,
+    number: Count = 10,
+) -> None:
+    """Print which liked items an item's score comes from."""
+    if (user is None) == (history is None):
+        raise InputError("name whom to explain to by exactly one of --user ID and --history ID,ID")
+    bundle = load_bundle(ranker)
+    index = int(bundle.items([item])[0])
+    asked = bundle.profile(user, None if history is None else ids_of(history))
+    found = reasons(bundle.ranker, asked.userid, asked.row, index, check_integer("-n", number, 1))
+    lines = [(bundle.item_ids[i], bundle.titles[i], f"{value:+.4g}") for i, value in found.items]
+    if found.kind == "nearest":
+        _print_nearest(bundle, index, found, lines)
+    else:
+        _print_shares(bundle, index, found, lines)
+
+
+def _print_shares(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[str, str, str]]) -> None:
+    """Print what adds up to the score, the score last."""
+    if found.unlisted:
+        lines.append(("", counted(found.unlisted, "other liked item"), f"{found.others:+.4g}"))
+    base = "what no liked item adds"
+    if not lines:
+        base = "popularity: nothing is liked" if found.unit == "people" else "no liked item is read"
+    lines += [("", base, f"{found.base:+.4g}"), ("", "score", f"{found.score:.4g}")]
+    title = f"Why {bundle.titles[item]}: what adds up to its score"
+    print_items(bundle, lines, ("item_id", "because you like", "adds to the score"), title)
+
+
+def _print_nearest(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[str, str, str]]) -> None:
+    """Print the liked items most similar to the item, of a model whose scores have no shares."""
+    if found.unlisted:
+        lines.append(("", counted(found.unlisted, "other liked item"), ""))
+    title = f"Why {bundle.titles[item]}: the liked items most similar to it"
+    print_items(bundle, lines, ("item_id", "similar to what you like", "similarity"), title)
+    print(f"Its score is {found.score:.4g}; {bundle.ranker.name} has no shares that add up to it.")

@@ -1,0 +1,41 @@
+"""`recsys fit`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recsys.cli import terminal
+from recsys.cli.data_options import DataOptions, takes_data
+from recsys.cli.options import Quiet, Threads, use_threads
+from recsys.errors import InputError, counted
+from recsys.rankers import fit_bundle, make_ranker
+from recsys.utils.spec import parse_spec
+
+
+@takes_data
+def fit(
+    out: Annotated[Path, typer.Option("--out", help="The ranker file to write.")],
+    data: DataOptions,
+    model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…]")] = "cf-komd",
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a ranker and write it, with ids, titles and histories, to one file."""
+    use_threads(threads)
+    name, params = parse_spec(model)
+    ranker = make_ranker(name, **params)
+    if not out.parent.is_dir():
+        raise InputError(f"--out {out}: the folder {out.parent} does not exist")
+    found = data.load(quiet)
+    start = time.perf_counter()
+    fit_bundle(ranker, found, show_progress=not quiet and sys.stderr.isatty()).save(out)
+    if not quiet:
+        print(
+            f"{name} fitted on {counted(found.n_users, 'user')} and {counted(found.n_items, 'item')} in "
+            f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
+        )

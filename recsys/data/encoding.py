@@ -1,0 +1,155 @@
+"""Feature tables as sparse rows: one feature a value, numbers kept or cut, several values in a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from recsys.utils.validation import check_choice
+
+SEPARATOR = "|"  # of several values in a cell
+NUMBERS = ("keep", "quantiles", "decades", "values")
+
+
+class Features(NamedTuple):
+    """What a table says of each row.
+
+    Attributes
+    ----------
+    X : (rows, features) float64 CSR
+    columns : tuple of str
+        The table's column of each feature.
+    values : tuple of str or None
+        The value that each feature stands for; None where it is the number itself.
+    """
+
+    X: sp.csr_matrix
+    columns: tuple[str, ...]
+    values: tuple[str | None, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """`column=value` of each feature, the column alone for a number."""
+        return tuple(
+            column if value is None else f"{column}={value}"
+            for column, value in zip(self.columns, self.values, strict=True)
+        )
+
+
+def encode_table(
+    table: pd.DataFrame,
+    *,
+    numbers: str = "quantiles",
+    buckets: int = 10,
+    separator: str | None = SEPARATOR,
+    skip: Collection[str] = (),
+) -> Features:
+    """Return the features of a table, column by column.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a user, an item or what else is described. A missing cell gives no feature.
+    numbers : str
+        What becomes of columns of numbers. "keep": one feature, the number, 0 where it is missing;
+        "quantiles": one feature a bucket of those with more than `buckets` values; "decades": one
+        feature a decade, of years; "values": one feature a value, as for text.
+    buckets : int
+    separator : str or None
+        What separates several values in a cell of text; None if it is taken whole.
+    skip : collection of str
+        Lower-case names of columns that are left out.
+
+    Returns
+    -------
+    Features
+        Those of a column in the order of their values.
+
+    Raises
+    ------
+    InputError
+        If `numbers` is none of these.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from recsys.data.encoding import encode_table
+    >>> found = encode_table(pd.DataFrame({"year": [1994, 2001], "genres": ["Drama|War", "War"]}))
+    >>> found.names
+    ('year=1994', 'year=2001', 'genres=Drama', 'genres=War')
+    >>> found.X.toarray()
+    array([[1., 0., 1., 1.],
+           [0., 1., 0., 1.]])
+    """
+    blocks: list[sp.csr_matrix] = [sp.csr_matrix((len(table), 0))]
+    columns: list[str] = []
+    values: list[str | None] = []
+    for position, name in enumerate(table.columns):
+        if str(name).lower() not in skip:
+            column = table.iloc[:, position]
+            found = encode_column(
+                str(name), column, numbers=numbers, buckets=buckets, separator=separator
+            )
+            blocks.append(found.X)
+            columns += found.columns
+            values += found.values
+    return Features(sp.csr_matrix(sp.hstack(blocks, format="csr")), tuple(columns), tuple(values))
+
+
+def encode_column(
+    name: str,
+    column: pd.Series,
+    *,
+    numbers: str = "quantiles",
+    buckets: int = 10,
+    separator: str | None = SEPARATOR,
+) -> Features:
+    """Return the features of one column; arguments and errors as in `encode_table`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from recsys.data.encoding import encode_column
+    >>> encode_column("year", pd.Series([1994, None, 1999]), numbers="decades").names
+    ('year=1990s',)
+    """
+    check_choice("numbers", numbers, NUMBERS)
+    parsed = pd.to_numeric(column, errors="coerce")
+    figures = parsed.to_numpy(np.float64)
+    numeric = bool(parsed.notna().sum() == column.notna().sum())
+    if numbers == "decades":
+        decades = np.floor(figures / 10) * 10
+        X, found = _indicators([[d] if np.isfinite(d) else [] for d in decades])
+        return _features(name, X, [f"{d:.0f}s" for d in found])
+    if numbers == "keep" and numeric:
+        kept = sp.csr_matrix(np.nan_to_num(figures)[:, None])
+        return Features(kept, (name,), (None,))
+    if numbers == "quantiles" and numeric and parsed.nunique() > buckets:
+        # not scikit-learn's KBinsDiscretizer, which refuses missing cells
+        edges = np.unique(np.nanquantile(figures, np.linspace(0, 1, buckets + 1)[1:-1]))
+        codes = np.searchsorted(edges, figures, side="right")
+        cells = [[str(c)] if k else [] for c, k in zip(codes, parsed.notna(), strict=True)]
+        return _features(name, *_indicators(cells))
+    text = column.where(column.notna(), "").astype(str)
+    if separator is None:
+        return _features(name, *_indicators([[cell] if cell else [] for cell in text]))
+    parts = ([part.strip() for part in cell.split(separator)] for cell in text)
+    return _features(name, *_indicators([[part for part in cell if part] for cell in parts]))
+
+
+def _features(name: str, X: sp.csr_matrix, values: Sequence[str]) -> Features:
+    return Features(X, (name,) * len(values), tuple(values))
+
+
+def _indicators(cells: Iterable[Sequence[Any]]) -> tuple[sp.csr_matrix, list[Any]]:
+    """Return a 0/1 matrix with a column for each value that occurs in a cell, and the values sorted."""
+    from sklearn.preprocessing import MultiLabelBinarizer  # late: it takes half a second
+
+    binarizer = MultiLabelBinarizer(sparse_output=True)
+    X = sp.csr_matrix(binarizer.fit_transform(cells), dtype=np.float64)
+    X.sort_indices()
+    return X, list(binarizer.classes_)

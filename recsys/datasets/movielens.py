@@ -1,0 +1,135 @@
+"""MovieLens 100K, 1M and 20M: ratings of films with times, genres and, of the small ones, people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from recsys.data import readers
+from recsys.data.interactions import Interactions
+from recsys.datasets.base import dataset
+
+ML100K_GENRES = (
+    "unknown",
+    "Action",
+    "Adventure",
+    "Animation",
+    "Children's",
+    "Comedy",
+    "Crime",
+    "Documentary",
+    "Drama",
+    "Fantasy",
+    "Film-Noir",
+    "Horror",
+    "Musical",
+    "Mystery",
+    "Romance",
+    "Sci-Fi",
+    "Thriller",
+    "War",
+    "Western",
+)
+
+
+@dataset(
+    "movielens",
+    "MovieLens 100K",
+    files=("u.data", "u.item", "u.user"),
+    or_files=(("u.data",),),
+    folders=("ml-100k",),
+    archive="ml-100k.zip",
+    urls=(
+        "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+        "http://files.grouplens.org/datasets/movielens/ml-100k.zip",
+    ),
+    sha256="50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+    licence="research use, no redistribution",
+)
+def read_ml100k(folder: Path) -> Interactions:
+    """Read ratings, and films and people where their files are there."""
+    data = readers.read_interactions(
+        folder / "u.data", names=("user_id", "item_id", "rating", "timestamp"), separator="\t"
+    )
+    names = ("id", "title", "date", "video", "url", *ML100K_GENRES)
+    if (folder / "u.item").is_file():
+        table = readers.read_table(folder / "u.item", names=names, separator="|", encoding="latin-1")
+        flags = np.array([table.column(genre) == "1" for genre in ML100K_GENRES])
+        genres = ["|".join(np.array(ML100K_GENRES)[flag]) for flag in flags.T]
+        frame = pd.DataFrame(
+            {"title": table.column("title"), "genres": genres}, index=table.column("id")
+        )
+        data = data.with_features(items=_with_year(frame))
+    if (folder / "u.user").is_file():
+        fields = ("id", "age", "gender", "occupation", "zip")
+        table = readers.read_table(folder / "u.user", names=fields, separator="|")
+        frame = pd.DataFrame({n: table.column(n) for n in fields[1:]}, index=table.column("id"))
+        data = data.with_features(users=frame)
+    return data
+
+
+@dataset(
+    "movielens-1m",
+    "MovieLens 1M",
+    files=("ratings.dat", "movies.dat", "users.dat"),
+    or_files=(("ratings.csv.gz",), ("ratings.dat",)),
+    folders=("ml-1m",),
+    archive="ml-1m.zip",
+    urls=(
+        "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+        "http://files.grouplens.org/datasets/movielens/ml-1m.zip",
+    ),
+    sha256="a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+    licence="research use, no redistribution",
+)
+def read_ml1m(folder: Path) -> Interactions:
+    """Read ratings, and films and people where their files are there."""
+    if (folder / "ratings.csv.gz").is_file():
+        table = readers.read_table(folder / "ratings.csv.gz")
+        order = table.column("order_in_user")
+        # A blank order belongs to a rare movie whose time is lost: taken as the user's oldest.
+        time = np.array([float(cell) if cell else -np.inf for cell in order])
+        data = Interactions.from_ids(
+            table.column("user_id"), table.column("movie_id"), table.numbers("rating"), time
+        )
+    else:
+        data = readers.read_interactions(
+            folder / "ratings.dat", names=("user_id", "item_id", "rating", "timestamp"), separator="::"
+        )
+    if (folder / "movies.dat").is_file():
+        table = readers.read_table(
+            folder / "movies.dat", names=("id", "title", "genres"), separator="::", encoding="latin-1"
+        )
+        frame = pd.DataFrame({n: table.column(n) for n in ("title", "genres")}, index=table.column("id"))
+        data = data.with_features(items=_with_year(frame))
+    if (folder / "users.dat").is_file():
+        names = ("id", "gender", "age", "occupation", "zip")
+        table = readers.read_table(folder / "users.dat", names=names, separator="::", encoding="latin-1")
+        frame = pd.DataFrame({n: table.column(n) for n in names[1:]}, index=table.column("id"))
+        data = data.with_features(users=frame)
+    return data
+
+
+@dataset(
+    "movielens-20m",
+    "MovieLens 20M",
+    files=("ratings.csv", "movies.csv"),
+    or_files=(("ratings.csv",),),
+    folders=("ml-20m",),
+    archive="ml-20m.zip",
+    licence="research use, no redistribution",
+)
+def read_ml20m(folder: Path) -> Interactions:
+    """Read ratings, and films where their file is there."""
+    data = readers.read_interactions(folder / "ratings.csv")
+    if (folder / "movies.csv").is_file():
+        data = data.with_features(
+            items=_with_year(readers.read_features(folder / "movies.csv", "movieId", "item"))
+        )
+    return data
+
+
+def _with_year(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(year=frame["title"].str.extract(r"\((\d{4})\)\s*$", expand=False))

@@ -1,0 +1,68 @@
+"""Several metrics of one fold, measured block by block of its users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.evaluation.metrics.base import ListContext, ListMetric, Metric, RankingMetric
+from recsys.evaluation.metrics.ranking import ranking_values
+from recsys.utils.topn import candidates, top_n
+
+
+class Measurement:
+    """Metrics that are asked for, and what has been measured of them.
+
+    Parameters
+    ----------
+    asked : sequence of (Metric, k, name)
+        As `parse_metric` returns them.
+    context : ListContext
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import ListContext, Measurement, parse_metric
+    >>> train, test = sp.csr_matrix([[1, 0, 0]]), sp.csr_matrix([[0, 1, 0]])
+    >>> measured = Measurement([parse_metric("auc"), parse_metric("coverage@1")], ListContext(train))
+    >>> measured.add(np.array([[0.0, 2.0, 1.0]], dtype=np.float32), train, test)
+    >>> measured.values()
+    {'auc': array([1.]), 'coverage@1': array([0.33333333])}
+    """
+
+    def __init__(self, asked: Sequence[tuple[Metric, int, str]], context: ListContext) -> None:
+        self._asked, self._context = list(asked), context
+        self._of_rankings = [one for one in asked if isinstance(one[0], RankingMetric)]
+        self._depth = min(
+            context.n_items,
+            max((k for metric, k, _ in asked if isinstance(metric, ListMetric)), default=0),
+        )
+        self._every_item = candidates(context.n_items, None, None).mask
+        self._values: list[NDArray[np.float64]] = []
+        self._ids: list[NDArray[np.int32]] = []
+
+    def add(self, scores: NDArray[np.float32], train: sp.csr_matrix, test: sp.csr_matrix) -> None:
+        """Measure a block of users: (users, items) scores, and the rows of train and test."""
+        if self._of_rankings:
+            self._values.append(ranking_values(self._of_rankings, scores, train, test))
+        if self._depth:
+            top = np.full((len(scores), self._depth), -1, dtype=np.int32)
+            top_n(scores, train, True, self._every_item, top, np.empty(top.shape, dtype=np.float32))
+            self._ids.append(top)
+
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        """Return the values of all users added, (users,) float64 a metric.
+
+        A metric with one value a fold has it at every user, so that means stay what they are.
+        """
+        table = np.concatenate(self._values) if self._values else np.empty((0, len(self._of_rankings)))
+        ids = np.concatenate(self._ids) if self._ids else np.full((0, self._depth), -1, dtype=np.int32)
+        out = {name: table[:, column] for column, (_, _, name) in enumerate(self._of_rankings)}
+        for metric, k, name in self._asked:
+            if isinstance(metric, ListMetric):
+                value = metric.measure(ids[:, :k], self._context)
+                out[name] = np.broadcast_to(np.asarray(value, dtype=np.float64), len(ids)).copy()
+        return out

@@ -1,0 +1,279 @@
+"""Metrics of rankings: one value per user, ties resolved by exact expectation.
+
+Every metric takes scores (users, items) or ranked ids (users, N), and the train and test
+rows of the same users. Candidates are the items outside a user's train row; positives are
+its test items. Where scores tie, the value is the expectation over all orders of the tied
+items, so that a constant scorer gets what chance gets, whatever the items' order.
+A user without positives (or, for AUC, without negatives) has the value NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.errors import InputError
+from recsys.evaluation.metrics.base import METRICS, Metric, RankingMetric, ranking_metric
+from recsys.evaluation.metrics.expectation import (
+    ANY_HIT,
+    DISCOUNTED_HITS,
+    HITS,
+    PAIRS,
+    PRECISION_AT_HITS,
+    RECIPROCAL_RANK,
+    expected_gains,
+    ideal_gains,
+)
+from recsys.utils.validation import check_choice, check_integer, clean_matrix
+
+
+@ranking_metric(
+    "auc",
+    "share of (positive, negative) pairs ranked right, ties one half; train items in neither set",
+    PAIRS,
+    lambda total, k, positives: total,
+    cutoff=False,
+)
+def auc(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArray[np.float64]:
+    """Return the exact AUC of each user: pairs of a positive and a negative, ties one half.
+
+    Parameters
+    ----------
+    ranking : (users, items) float scores, or (users, N) int ranked ids
+        Ids not listed tie below those listed.
+    train, test : (users, items) CSR
+        Rows of the same users.
+
+    Returns
+    -------
+    (users,) float64
+
+    Notes
+    -----
+    Source: Polato's thesis, (3.4).
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import auc
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> auc([[0.9, 0.2, 0.1, 0.4]], train, test)
+    array([0.5])
+    """
+    return _per_user("auc", ranking, train, test, 1)
+
+
+@ranking_metric(
+    "map",
+    "average precision at k, divided by min(k, positives)",
+    PRECISION_AT_HITS,
+    lambda total, k, positives: total / np.minimum(k, positives),
+)
+@ranking_metric(
+    "map-full",
+    "average precision at k, divided by all positives (the thesis' (3.5), trec_eval)",
+    PRECISION_AT_HITS,
+    lambda total, k, positives: total / positives,
+)
+def average_precision(
+    ranking: ArrayLike,
+    train: sp.csr_matrix,
+    test: sp.csr_matrix,
+    k: int = 10,
+    normalizer: str = "positives",
+) -> NDArray[np.float64]:
+    """Return AP@k of each user; (3.5) divides by the positives, others by min(k, positives).
+
+    Parameters
+    ----------
+    ranking, train, test
+        As in `auc`.
+    k : int ≥ 1
+    normalizer : "positives" or "min"
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import average_precision
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> average_precision([[0.9, 0.2, 0.1, 0.4]], train, test, k=3)
+    array([0.5])
+    """
+    check_choice("normalizer", normalizer, ("positives", "min"))
+    name = "map-full" if normalizer == "positives" else "map"
+    return _per_user(name, ranking, train, test, k)
+
+
+@ranking_metric(
+    "ndcg",
+    "DCG over the ideal DCG at min(k, positives), gain 1, discount log2(rank + 1)",
+    DISCOUNTED_HITS,
+    lambda total, k, positives: total / ideal_gains(k, positives),
+)
+def ndcg(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
+    """Return nDCG@k of each user, the ideal taken at min(k, positives); arguments as in `auc`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import ndcg
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> ndcg([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
+    array([0.63092975])
+    """
+    return _per_user("ndcg", ranking, train, test, k)
+
+
+@ranking_metric(
+    "precision",
+    "positives among the first k, divided by k",
+    HITS,
+    lambda total, k, positives: total / k,
+)
+def precision(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
+    """Return the positives among the first k, divided by k; arguments as in `auc`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import precision
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> precision([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
+    array([0.5])
+    """
+    return _per_user("precision", ranking, train, test, k)
+
+
+@ranking_metric(
+    "recall",
+    "positives among the first k, divided by all positives",
+    HITS,
+    lambda total, k, positives: total / positives,
+)
+def recall(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
+    """Return the positives among the first k, divided by all; arguments as in `auc`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import recall
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> recall([[0.9, 0.2, 0.1, 0.4]], train, test, k=1)
+    array([0.])
+    """
+    return _per_user("recall", ranking, train, test, k)
+
+
+@ranking_metric(
+    "hit", "1 if a positive is among the first k", ANY_HIT, lambda total, k, positives: total
+)
+def hit_rate(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
+    """Return 1 where a positive is among the first k; arguments as in `auc`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import hit_rate
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> hit_rate([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
+    array([1.])
+    """
+    return _per_user("hit", ranking, train, test, k)
+
+
+@ranking_metric(
+    "mrr",
+    "one over the rank of the first positive within k, else 0",
+    RECIPROCAL_RANK,
+    lambda total, k, positives: total,
+)
+def mrr(
+    ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int = 10
+) -> NDArray[np.float64]:
+    """Return one over the rank of the first positive within k, else 0; arguments as in `auc`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import mrr
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 0]])
+    >>> mrr([[0.9, 0.2, 0.1, 0.4]], train, test, k=2)
+    array([0.5])
+    """
+    return _per_user("mrr", ranking, train, test, k)
+
+
+def ranking_values(
+    asked: Sequence[tuple[Metric, int, str]],
+    scores: NDArray[np.floating],
+    train: sp.csr_matrix,
+    test: sp.csr_matrix,
+) -> NDArray[np.float64]:
+    """Return several metrics in one pass over the scores: (users, metrics) float64.
+
+    Parameters
+    ----------
+    asked : sequence of (RankingMetric, k, name)
+        As `parse_metric` returns them.
+    scores, train, test
+        As in `expected_gains`.
+
+    Raises
+    ------
+    InputError
+        If a metric is none of rankings, or as `expected_gains`.
+    """
+    metrics = []
+    for metric, _, name in asked:
+        if not isinstance(metric, RankingMetric):
+            raise InputError(f"metric {name!r} is of lists, not of rankings")
+        metrics.append(metric)
+    gains = np.array([metric.gain for metric in metrics], dtype=np.int64)
+    cuts = np.array([k for _, k, _ in asked], dtype=np.int64)
+    out, positives = expected_gains(gains, cuts, scores, train, test)
+    positives = np.maximum(positives, 1)  # without one the gain is NaN already
+    for column, metric in enumerate(metrics):
+        out[:, column] = metric.normalise(out[:, column], int(cuts[column]), positives)
+    return out
+
+
+def _per_user(
+    name: str, ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix, k: int
+) -> NDArray[np.float64]:
+    check_integer("k", k, 1)
+    train, test = clean_matrix(train, name="train"), clean_matrix(test, name="test")
+    scores = _as_scores(ranking, test.shape)
+    return ranking_values([(METRICS.get(name), k, name)], scores, train, test)[:, 0]
+
+
+def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.floating]:
+    """Turn ranked ids into scores; an id not listed ties with all others below the list."""
+    array = np.atleast_2d(np.asarray(ranking))
+    if array.dtype.kind == "f":
+        return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
+    if array.dtype.kind not in "iu" or len(array) != shape[0]:
+        raise InputError(
+            f"a ranking needs scores or ids of {shape[0]} users, not {array.shape} {array.dtype}"
+        )
+    out = np.zeros(shape, dtype=np.float32)
+    rows = np.arange(len(array))
+    for place in range(array.shape[1]):
+        ids = array[:, place]
+        if (ids >= shape[1]).any() or (ids < -1).any():
+            raise InputError(f"ranked ids must be within −1…{shape[1] - 1}")
+        listed = ids >= 0
+        if (out[rows[listed], ids[listed]] > 0).any():
+            raise InputError("ranked ids repeat an item within a list")
+        out[rows[listed], ids[listed]] = array.shape[1] - place
+    return out

@@ -1,0 +1,67 @@
+"""Results as text for other programs: CSV that no spreadsheet runs, JSON without NaN."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")  # what a spreadsheet takes for the start of one
+
+
+def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], raw: bool = False) -> str:
+    r"""Return CSV, without a header if columns is None.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe, unless raw.
+
+    Parameters
+    ----------
+    columns : sequence of str, or None
+    rows : iterable of sequences
+        Floats are written with nine digits.
+    raw : bool
+
+    Examples
+    --------
+    >>> csv_text(("title", "score"), [("=1+1", 0.25)])
+    "title,score\n'=1+1,0.25\n"
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if columns is not None:
+        writer.writerow(columns)
+    for row in rows:
+        writer.writerow([_cell(cell, raw) for cell in row])
+    return out.getvalue()
+
+
+def json_text(value: Any) -> str:
+    """Return indented JSON with a line end; NaN and infinity become null.
+
+    Examples
+    --------
+    >>> print(json_text({"auc": float("nan")}), end="")
+    {
+      "auc": null
+    }
+    """
+    return json.dumps(_finite(value), indent=2, allow_nan=False) + "\n"
+
+
+def _cell(cell: object, raw: bool) -> object:
+    if isinstance(cell, float):
+        return f"{cell:.9g}"
+    return f"'{cell}" if not raw and isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,139 @@
+"""Data options are one object: fit, tune and evaluate read features of items and users from files."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recsys import cli, load_ranker
+from recsys.cli import commands
+from recsys.cli.data_options import DataOptions, takes_data
+
+USERS, ITEMS = 24, 16
+
+
+@pytest.fixture
+def recsys(capfd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def invoke(*arguments):
+        code = cli.call([str(part) for part in arguments])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return invoke
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Return the options of a table whose likes follow the groups of both sides."""
+    rng = np.random.default_rng(3)
+    lines = [
+        f"u{u},i{i}\n" for u in range(USERS) for i in range(ITEMS) if rng.random() < (0.7 if u % 2 == i % 2 else 0.1)
+    ]  # fmt: skip
+    (tmp_path / "likes.csv").write_text("user_id,item_id\n" + "".join(lines))
+    (tmp_path / "items.csv").write_text(
+        "who,genre,colour\n" + "".join(f"i{i},g{i % 2},c{i % 3}\n" for i in range(ITEMS))
+    )
+    # One user has no like: users' features are read where there are such.
+    (tmp_path / "users.csv").write_text(
+        "id,kind\n" + "".join(f"u{u},k{u % 2}\n" for u in range(USERS + 1))
+    )
+    return (
+        "--interactions", "likes.csv", "--items", "items.csv", "--item-id", "who", "--users", "users.csv",
+        "--user-id", "id",
+    )  # fmt: skip
+
+
+MODEL = "fm:factors=2,iterations=3"
+
+
+def test_fit_gives_a_ranker_the_features_of_both_sides(recsys, files):
+    code, _, err = recsys("fit", "--model", MODEL, *files, "--out", "with", "--quiet")
+    assert code == 0, err
+    code, _, err = recsys("fit", "--model", MODEL, *files[:2], "--out", "without", "--quiet")
+    assert code == 0, err
+    full, bare = load_ranker("with"), load_ranker("without")
+
+    row = np.zeros((1, ITEMS))
+    row[0, :3] = 1
+    assert not np.array_equal(full.scores(0, row), bare.scores(0, row))
+
+
+def test_evaluate_and_tune_read_the_same_files(recsys, files, monkeypatch):
+    given = []
+    for module in ("recsys.evaluation", "recsys.tuning"):
+        __import__(module)
+    from recsys.cli import evaluate, tune
+
+    for module, name in ((evaluate, "run_evaluation"), (tune, "search")):
+        real = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda data, *rest, real=real, **options: given.append(data) or real(data, *rest, **options)
+        )  # fmt: skip
+    code, out, err = recsys("evaluate", "--model", MODEL, "--model", "ease", *files, "--folds", 2, "--json", "e.json")  # fmt: skip
+    assert code == 0, err
+    assert json.loads(Path("e.json").read_text())["results"][0]["model"] == MODEL
+    code, out, err = recsys("tune", "--model", MODEL, *files, "--trials", 1, "--quiet")
+    assert code == 0, err
+    assert len(given) == 2
+    for data in given:
+        assert list(data.item_features.columns) == ["genre", "colour"]
+        assert list(data.user_features.columns) == ["kind"]
+
+
+def test_what_evaluate_tells_depends_on_the_features(recsys, files):
+    figures = []
+    for options in (files, files[:2]):
+        code, out, err = recsys("evaluate", "--model", MODEL, *options, "--folds", 2, "--json", "-")
+        assert code == 0, err
+        figures.append(json.loads(out)["results"][0]["metrics"]["auc"]["mean"])
+    assert figures[0] != figures[1]
+
+
+@pytest.mark.parametrize("command", ["fit", "tune", "evaluate"])
+def test_every_data_option_is_offered_by_each_command(recsys, command):
+    code, out, _ = recsys(command, "--help")
+    options = {"--dataset", "--interactions", "--user-col", "--item-col", "--rating-col", "--time-col"}
+    options |= {"--min-rating", "--items", "--item-id", "--users", "--user-id", "--data-dir"}
+    assert code == 0 and options <= set(re.findall(r"^  (--[a-z-]+)", out, re.M))
+
+
+def test_the_options_stand_in_the_signature():
+    @takes_data
+    def command(out: str, data: DataOptions, quiet: bool = False) -> None:
+        seen.append((out, data, quiet))
+
+    seen = []
+    names = list(inspect.signature(command).parameters)
+    assert names[0] == "out" and names[-1] == "quiet" and "user_id" in names and "data" not in names
+    given = {name: None for name in names if name not in ("out", "quiet")} | {"dataset": "sample"}
+    command(out="x", quiet=True, **given)
+    assert seen == [("x", DataOptions(dataset="sample"), True)]
+
+
+def test_the_table_of_commands_says_what_their_docstrings_say():
+    import importlib
+
+    for name, text in commands.COMMANDS.items():
+        function = getattr(importlib.import_module(f"recsys.cli.{name}"), name)
+        assert function.__doc__.split("\n")[0] == text
+        assert commands.load(name).name == name
+    files = {path.stem for path in Path(commands.__file__).parent.glob("*.py")}
+    assert set(commands.COMMANDS) <= files
+
+
+def test_help_imports_no_command():
+    script = (
+        "import sys; from recsys.cli import call; code = call(['--help']);"
+        "late = [m for m in ('recsys.cli.fit', 'recsys.rankers.cf_komd', 'rich', 'streamlit') if m in sys.modules];"
+        "sys.exit(code or ', '.join(late) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "recommend" in done.stdout and "Search parameters" in done.stdout

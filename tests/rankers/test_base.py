@@ -1,0 +1,174 @@
+"""What every ranker class offers beside ranking: parameters, abilities, state, names to import."""
+
+import ast
+import copy
+import inspect
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import recsys
+from recsys import CFKOMD, EASE, Blend, InputError, MSDw, Ranker, list_rankers, load_ranker, make_ranker
+from recsys.rankers.auto import tried
+from recsys.rankers.base import ABILITIES, State
+from recsys.rankers.registry import RANKERS, compared_models, offered_models
+from recsys.utils.spec import format_spec, parse_spec
+
+ABLE = {
+    "als": "embeddings fold-in similar-items similar-users",
+    "bpr": "embeddings similar-items similar-users",
+    "lmf": "embeddings similar-items similar-users",
+    "popularity": "fold-in",
+    "all-subsets": "cold-items cold-users embeddings fold-in similar-items",
+    "random-features": "cold-users embeddings fold-in similar-items",
+} | dict.fromkeys(
+    ("fm", "hofm", "bilinear", "pairnet"),
+    "cold-items cold-users embeddings explain fold-in similar-items",
+)
+
+
+@pytest.mark.parametrize("name", list_rankers())
+def test_clones_have_the_parameters_and_nothing_learned(name, liked):
+    made = make_ranker(name)
+    params = made.get_params()
+    fitted = make_ranker(name, **({"rounds": 1} if name == "auto" else {})).fit(liked, False)
+    for ranker in (made, fitted):
+        again = clone(ranker)
+        assert type(again) is type(ranker) and again.get_params() == ranker.get_params()
+        assert not hasattr(again, "n_items_")
+    assert made.set_params(**params) is made and made.get_params() == params
+    with pytest.raises(InputError, match="has no parameter 'regularisatoin'"):
+        made.set_params(regularisatoin=1)
+
+
+@pytest.mark.parametrize("name", list_rankers())
+def test_abilities_are_those_of_its_methods(name):
+    expected = set(ABLE.get(name, "explain fold-in similar-items").split())
+    assert RANKERS.get(name).capabilities == expected
+    uses = {"auto": {"times"}}.get(name, set())
+    uses = {"item_features", "user_features"} if "cold-users" in expected else uses
+    assert RANKERS.get(name).uses == uses
+
+
+def test_what_a_subclass_writes_is_what_it_can():
+    class Mine(Ranker):
+        name = "mine"
+
+        def _fold_in_scores(self, rows):
+            return np.zeros(rows.shape, np.float32)
+
+    class More(Mine):
+        def _fit(self, liked, show_progress, callback, *, times=None):
+            self.seen_ = times
+
+        def similar(self):
+            return 0
+
+    assert Ranker.capabilities == frozenset() and set(ABILITIES) > Mine.capabilities == {"fold-in"}
+    assert Mine.uses == frozenset() and More.uses == {"times"} and More.capabilities == {"fold-in"}
+    assert More().fit([[1, 0]], times=[[3.0, 0.0]]).seen_[0, 0] == 3.0
+
+
+def test_every_ranker_class_can_be_imported_from_the_top():
+    for name in list_rankers():
+        kind = RANKERS.get(name)
+        assert getattr(recsys, kind.__name__) is kind and kind.__name__ in recsys.__all__
+        assert kind.__name__ in dir(recsys)
+    with pytest.raises(AttributeError, match="no attribute 'Ease'"):
+        recsys.Ease  # noqa: B018
+
+
+def test_the_names_for_type_checkers_are_those_that_are_there():
+    tree = ast.parse(Path(recsys.__file__).read_text(encoding="utf-8"))
+    (checked,) = (node for node in tree.body if isinstance(node, ast.If))
+    told = {(node.module, alias.name) for node in checked.body for alias in node.names}
+    assert told == {(module, name) for name, module in recsys._HOME.items()}
+    assert sorted(recsys._HOME) == sorted(recsys.__all__)
+    for name in recsys.__all__:
+        assert getattr(recsys, name) is not None
+
+
+@pytest.mark.parametrize("name", list_rankers())
+def test_every_parameter_is_documented_in_the_class_itself(name):
+    kind = RANKERS.get(name)
+    documented = inspect.getdoc(kind).partition("Parameters\n---")[2]
+    for parameter in make_ranker(name).get_params():
+        assert re.search(rf"^(\w+, )*{parameter}(, \w+)* : ", documented, re.MULTILINE), parameter
+    if make_ranker(name).get_params():
+        assert "others are those" not in documented
+    assert ">>>" in inspect.getdoc(kind)
+
+
+def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
+    small, large = tried(2000, 100_000), tried(20_000, 10**6)
+    for spec in {*small, *large, *offered_models(), *compared_models()}:
+        name, params = parse_spec(spec)
+        make_ranker(name, **params)
+    assert "bilinear:regularization=1e-5" in small and "bilinear:regularization=1e-5" not in large
+    assert not any(RANKERS.get(parse_spec(spec)[0]).dense for spec in large)
+    assert "ease:regularization=100" in small and len(small) == 17 and len(large) == 6
+    assert "cf-omd" not in offered_models() and "lmf" in offered_models()
+
+
+def test_search_spaces_name_parameters_that_there_are():
+    for name in list_rankers():
+        made = make_ranker(name).get_params()
+        assert set(RANKERS.get(name).search_space) <= set(made)
+
+
+def test_a_state_makes_another_ranker_the_same(liked):
+    one = CFKOMD(kernel="md", degree=3).fit(liked, False)
+    other = CFKOMD(kernel="md", degree=3).fit(liked[:30], False).set_state(one.get_state())
+    np.testing.assert_array_equal(one.scores(3, liked[3]), other.scores(3, liked[3]))
+    state = one.get_state()
+    for scalars in ({"n_items_": 3}, {"fit_": 1, "no": 2}, {"__class__": "x"}, {"n_users_": True}):
+        with pytest.raises(ValueError):
+            CFKOMD().set_state(State(state.arrays, state.scalars | scalars))
+    with pytest.raises(ValueError, match="popularity_.7 belongs to nothing"):
+        CFKOMD().set_state(State(state.arrays | {"popularity_.7": np.ones(2)}, state.scalars))
+
+
+def test_a_blend_of_objects_is_the_blend_of_their_text(liked, tmp_path):
+    parts = [EASE(regularization=3.0), CFKOMD(kernel="rbf", kernel_params={"gamma": 0.5}), MSDw()]
+    blend = Blend(parts, weights=(1, 2, 3)).fit(liked, False)
+    text = "ease:regularization=3.0+cf-komd:kernel=rbf;gamma=0.5+msdw"
+    same = Blend(text, weights="1+2+3").fit(liked, False)
+    users = np.arange(60)
+    np.testing.assert_array_equal(blend.scores(users, liked), same.scores(users, liked))
+    assert not hasattr(parts[0], "n_items_")  # copies are fitted
+    copied = clone(blend)
+    assert copied.models[0] is not parts[0] and copied.models[0].get_params() == parts[0].get_params()
+    blend.save(tmp_path / "m")
+    again = load_ranker(tmp_path / "m")
+    np.testing.assert_array_equal(again.scores(users, liked), same.scores(users, liked))
+    np.testing.assert_array_equal(
+        again.fit(liked, False).scores(users, liked), same.scores(users, liked)
+    )
+    for wrong in ([], [3], [Blend()], [make_ranker("bpr")]):
+        with pytest.raises(InputError, match="models"):
+            Blend(wrong).fit(liked)
+    with pytest.raises(InputError, match="weights must be 1 numbers"):
+        Blend([EASE()], weights=[1.0, 2.0]).fit(liked)
+    assert copy.deepcopy(again).scores(3, liked[3]).shape == (1, 40)
+
+
+def test_misspelt_parameters_of_cf_komd_are_told_the_nearest():
+    for given, near in (("regularisation", "regularization"), ("kernal", "kernel"), ("gama", "gamma")):
+        with pytest.raises(InputError, match=f"'cf-komd' has no parameter '{given}': .*'{near}'"):
+            make_ranker("cf-komd", kernel="rbf", **{given: 1})
+    assert make_ranker("cf-komd", kernel="rbf", gamma=0.3).kernel_params == {"gamma": 0.3}
+
+
+def test_a_specification_reads_back_what_was_written():
+    for name, params in (
+        ("ease", {"regularization": 1e-05}),
+        ("cf-komd", {"kernel": "mc", "degree": 2, "memory": "4GB"}),
+        ("msdw", {"diagonal": False, "alpha": 0.30000000000000004}),
+    ):
+        assert parse_spec(format_spec(name, params)) == (name, params)
+    for value in ("a,b", "true", "1.0", "x+y"):
+        with pytest.raises(InputError, match="cannot be written"):
+            format_spec("x", {"text": value})

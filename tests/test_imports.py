@@ -1,0 +1,23 @@
+"""`import recsys` and `recsys --help` are light: what a name needs comes when it is asked for."""
+
+import subprocess
+import sys
+
+HEAVY = ("numba", "pandas", "pyarrow", "scipy", "sklearn", "numpy", "implicit", "torch", "streamlit")
+
+
+def modules_after(code):
+    """Return what is imported in a fresh interpreter that runs the code."""
+    told = "import sys; print('\\n' + ' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{told}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split("\n")[-2].split())
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert not modules_after("import recsys; recsys.__version__; dir(recsys)") & set(HEAVY)
+
+
+def test_a_name_imports_what_it_needs_and_no_more():
+    found = modules_after("from recsys import EASE; EASE(3.0)")
+    assert "numba" in found and not found & {"implicit", "torch", "streamlit", "optuna", "fastapi"}
