@@ -22,6 +22,7 @@ METRICS = ("tests/contract/test_references.py::test_metrics",)
 GRAM = ("tests/rankers/test_gram.py::test_equals_the_kernel_called_on_the_columns[mc]",)
 MACHINES = ("tests/kernel_machines/test_machines.py", "-k", "easymkl")
 PROX = ("tests/fm/test_solvers.py", "-k", "proximal_operators")
+PENALTIES = ("tests/fm/test_penalties.py",)
 FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
 PROGRAMS = ("tests/test_simplex_qp.py",)
 REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
@@ -252,5 +253,33 @@ MUTANTS = [
         "out = shared / np.outer(size, size)",
         "out = shared / size.max() ** 2",
         ("tests/reranking", "-k", "overlap"),
+    ),
+    Mutant(
+        "the operator of TI forgets the half of its square",
+        "fm/penalties/ti.py",
+        "prox_squared_l1(P[:, s], 0.5 * strength)",
+        "prox_squared_l1(P[:, s], strength)",
+        PENALTIES,
+    ),
+    Mutant(
+        "the operator of CS forgets the half of its square",
+        "fm/penalties/cs.py",
+        "prox_squared_l21(P, 0.5 * strength)",
+        "prox_squared_l21(P, strength)",
+        PENALTIES,
+    ),
+    Mutant(
+        "rows are shrunk too far by L21 in descent",
+        "fm/penalties/l21.py",
+        "max(0.0, 1.0 - strength / norm)",
+        "max(0.0, 1.0 - 1.1 * strength / norm)",
+        PENALTIES,
+    ),
+    Mutant(
+        "the slope of the squared hinge is half of what it is",
+        "multilinear/losses.py",
+        "return -2.0 * y * max(0.0, 1.0 - y * p)",
+        "return -y * max(0.0, 1.0 - y * p)",
+        ("tests/fm/test_solvers.py", "-k", "finite_differences"),
     ),
 ]
