@@ -92,6 +92,8 @@ def test_the_chains_row_prox_is_the_minimum_along_a_row(name):
     rng = np.random.default_rng(2)
     for scale in (0.3, 1e-3):
         assert value(shrink * P[1]) <= value(shrink * P[1] + scale * rng.normal(size=3)) + 1e-12
+    for change in (-1e-3, 1e-3):  # along the row itself, where a wrong strength shows
+        assert value(shrink * P[1]) <= value((shrink + change) * P[1]) + 1e-12
 
 
 def test_codes_are_unique_and_one_without_a_branch_is_noticed():
