@@ -19,13 +19,16 @@ from recsys.explain import listing
 from recsys.utils.export import csv_text, json_text
 from recsys.utils.spec import parse_spec
 
+CHOSEN = ("popularity", "ease", DEFAULT)  # until a person chooses, as far as they are offered
+
 
 def page() -> None:
     """Show the page."""
     st.header("Evaluate")
     catalogue = state.choose_data()
     with st.form("evaluation"):
-        chosen = st.multiselect("Models", models(), ["popularity", "ease", DEFAULT])
+        offered = models()
+        chosen = st.multiselect("Models", offered, [name for name in CHOSEN if name in offered])
         more = st.text_input("Another model", placeholder="cf-komd:kernel=mdnf,d=2,c=2")
         one, two, three = st.columns(3)
         protocol = one.selectbox("Protocol", list(PROTOCOLS))

@@ -483,3 +483,16 @@ def test_a_waterfall_ends_at_the_score():
     assert frame["from"].tolist() == pytest.approx([0.0, 0.5, 0.9, 0.0])
     assert frame["to"].tolist() == pytest.approx([0.5, 0.9, 0.7, 0.7])
     assert frame["kind"].tolist() == ["base", "for", "against", "score"]
+
+
+def test_models_and_metrics_are_offered_as_the_registries_declare_them(monkeypatch):
+    from app.parts.models import metrics, models
+    from recsys import EASE
+    from recsys.evaluation.metrics import METRICS
+
+    assert models()[0] == "auto" and "ease" in models()
+    monkeypatch.setattr(EASE, "offered", ("regularization=3",))
+    assert "ease:regularization=3" in models() and "ease" not in models()
+    assert {name.split("@")[0] for name in metrics()} == set(METRICS.names())
+    at = run("evaluate")
+    assert "ease:regularization=3" in at.multiselect[0].options

@@ -419,11 +419,13 @@ def test_an_address_limit_gives_the_bytes_needed(tmp_path):
     assert out.returncode == 2 and "on 60,000 items needs 57.6 GB" in out.stderr, out
 
 
-def test_a_parameter_that_is_nearly_the_rankers_own_is_not_the_kernels(recsys):
+def test_a_misspelt_parameter_is_told_its_nearest_name_the_rankers_or_its_kernels(recsys):
     code, _, err = recsys("evaluate", "--model", "cf-komd:kernl=md,degree=2")
     assert code == 2 and "cf-komd" in err and "did you mean 'kernel'?" in err
     code, _, err = recsys("evaluate", "--model", "cf-komd:kernel=mdnf,q1=3")
-    assert code == 2 and "kernel 'mdnf' has no parameter 'q1'" in err
+    assert code == 2 and "'cf-komd' has no parameter 'q1': did you mean 'q'?" in err
+    code, _, err = recsys("evaluate", "--model", "cf-komd:kernel=mdnf,cc=3")
+    assert code == 2 and "'cf-komd' has no parameter 'cc': did you mean 'c'?" in err
 
 
 def test_the_title_counts_one_as_one(recsys, tmp_path):

@@ -137,3 +137,13 @@ def test_help_imports_no_command():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "recommend" in done.stdout and "Search parameters" in done.stdout
+
+
+def test_what_is_compared_without_a_model_is_what_rankers_declare(recsys, files, monkeypatch):
+    from recsys.rankers.registry import RANKERS
+
+    for name in RANKERS.names():
+        monkeypatch.setattr(RANKERS.get(name), "compared", ("",) if name == "popularity" else ())
+    code, out, err = recsys("evaluate", *files, "--folds", 2, "--json", "-")
+    assert code == 0, err
+    assert [r["model"] for r in json.loads(out)["results"]] == ["popularity"]
