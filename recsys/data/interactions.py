@@ -30,8 +30,20 @@ class Interactions:
         Any unit; only the order within a user, or overall, is used. −inf is "oldest".
     user_features, item_features : DataFrame, optional
         One row per id, aligned; titles are the column `title`.
+    name : str
+        What messages and reports call them.
     notes : tuple of str
         What reading did that the user should know: duplicates merged, rows dropped.
+
+    Examples
+    --------
+    >>> from recsys.data import Interactions
+    >>> likes = Interactions.from_ids(["ada", "ada", "bob"], ["tea", "milk", "tea"])
+    >>> likes.n_users, likes.n_items
+    (2, 2)
+    >>> likes.matrix.toarray()
+    array([[1., 1.],
+           [1., 0.]], dtype=float32)
     """
 
     users: NDArray[np.int32]

@@ -31,6 +31,14 @@ class Fold:
         Whose test rows are to be predicted from their train rows.
     train_only : int
         Users who were meant to be evaluated and have nothing to predict.
+
+    Examples
+    --------
+    >>> from recsys.data import split
+    >>> from recsys.datasets import load_dataset
+    >>> folds = list(split(load_dataset("sample"), "half-profile", folds=4))
+    >>> [len(fold.users) for fold in folds]
+    [100, 100, 100, 100]
     """
 
     train: sp.csr_matrix
@@ -58,6 +66,12 @@ class Protocol:
         Whether it asks for times and has the future predicted; a validation inside then does the same.
     without_time : str
         The protocol that comes nearest where there are no times.
+
+    Examples
+    --------
+    >>> from recsys.data import PROTOCOLS
+    >>> PROTOCOLS.get("temporal").needs_time, PROTOCOLS.get("half-profile").default_folds
+    (True, 5)
     """
 
     name: str

@@ -27,6 +27,16 @@ class Figure:
         Users with a value, over all folds.
     left_out : int
         Users evaluated without a value.
+
+    Examples
+    --------
+    >>> from recsys import EASE
+    >>> from recsys.datasets import load_dataset
+    >>> from recsys.evaluation import evaluate
+    >>> report = evaluate(load_dataset("sample"), [("ease", {}, EASE())], metrics=["auc"], folds=2)
+    >>> figure = report.results[0].metrics["auc"]
+    >>> len(figure.folds), figure.users
+    (2, 400)
     """
 
     mean: float
@@ -53,6 +63,15 @@ class Result:
     peak_mb : float
         Largest resident memory of the process seen after a fit or a scoring pass.
     per_user : dict of str to (evaluated users over folds,) float64
+
+    Examples
+    --------
+    >>> from recsys import EASE
+    >>> from recsys.datasets import load_dataset
+    >>> from recsys.evaluation import evaluate
+    >>> report = evaluate(load_dataset("sample"), [("ease", {}, EASE())], metrics=["auc"], folds=2)
+    >>> report.results[0].model, report.results[0].per_user["auc"].shape
+    ('ease', (400,))
     """
 
     model: str
@@ -80,6 +99,15 @@ class Report:
     comparisons : list of dict
         Pairs of models per metric, with interval and p-values.
     notes : list of str
+
+    Examples
+    --------
+    >>> from recsys import EASE
+    >>> from recsys.datasets import load_dataset
+    >>> from recsys.evaluation import evaluate
+    >>> report = evaluate(load_dataset("sample"), [("ease", {}, EASE())], metrics=["auc"], folds=2)
+    >>> report.users, report.folds, report.sentences()[-1]
+    (400, 2, 'Ties: expectation over all orders of tied items.')
     """
 
     dataset: str

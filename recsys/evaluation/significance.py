@@ -32,6 +32,14 @@ class Comparison:
         Users on whom both have a value.
     p_holm : float
         The p-value after Holm's correction over all comparisons of a report.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.evaluation import compare
+    >>> found = compare(np.array([0.9, 0.8, 0.7, 0.9]), np.array([0.5, 0.6, 0.4, 0.6]))
+    >>> round(found.difference, 2), found.told_apart
+    (0.3, True)
     """
 
     difference: float

@@ -26,6 +26,14 @@ class Kernel:
 
     Subclasses are dataclasses whose fields are the parameters, with one method: `plan`; those
     whose plan is `whole` also have `exact`.
+
+    Examples
+    --------
+    >>> from recsys.kernels import make_kernel
+    >>> kernel = make_kernel("mc", degree=2)
+    >>> kernel([[1, 1, 1], [1, 1, 0]], normalize=True).round(3)
+    array([[1.   , 0.577],
+           [0.577, 1.   ]])
     """
 
     def plan(self, n: int) -> Plan:

@@ -65,6 +65,13 @@ class Expression:
     operands : tuple of Expression
     name : str
         Of a slot.
+
+    Examples
+    --------
+    >>> from recsys.kernels import propositional
+    >>> formula = propositional.parse("a & (b | c)")
+    >>> str(formula), formula([[1, 1, 0], [1, 0, 0]]).shape
+    ('a & (b | c)', (2, 2))
     """
 
     operator: str = ""

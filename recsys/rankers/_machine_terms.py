@@ -12,7 +12,7 @@ from recsys.fm import FactorizationMachineClassifier
 from recsys.links import PairFactorizationMachine
 from recsys.multilinear import PairTerm
 from recsys.rankers._history import Factors
-from recsys.rankers._pair_terms import PairTermRanker
+from recsys.rankers._pair_terms import HISTORY_LOSSES, PairTermRanker
 from recsys.utils.validation import check_choice
 
 
@@ -23,7 +23,7 @@ class MachineRanker(PairTermRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, ("logistic", "bpr", "auc"))
+        check_choice("loss", self.loss, HISTORY_LOSSES)
 
     def _order(self) -> int:
         """Return the highest order of the products."""

@@ -9,9 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.multilinear import PairTerm, object_tables
+from recsys.multilinear.losses import loss_names
 from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers.base import expect
 
+# of a pair of history and item alone, or of a liked item against one that is not
+HISTORY_LOSSES = ("logistic", *loss_names(pairwise=True))
 SEARCHED: dict[str, Any] = {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3)}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.fm import AllSubsetsClassifier
 from recsys.rankers._history import Factors, HistoryRanker
-from recsys.rankers._pair_terms import SEARCHED
+from recsys.rankers._pair_terms import HISTORY_LOSSES, SEARCHED
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.validation import check_choice, check_real
@@ -55,11 +55,11 @@ class AllSubsetsRanker(HistoryRanker):
     random_state: int = 0
 
     name: ClassVar[str] = "all-subsets"
-    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"loss": ("logistic", "bpr", "auc")}
+    search_space: ClassVar[dict[str, Any]] = SEARCHED | {"loss": HISTORY_LOSSES}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, ("logistic", "bpr", "auc"))
+        check_choice("loss", self.loss, HISTORY_LOSSES)
         check_real("learning_rate", self.learning_rate, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:

@@ -109,3 +109,28 @@ def test_wrong_numbers_of_folds(protocol, folds):
 def test_unknown_protocol():
     with pytest.raises(InputError, match="protocol must be one of half-profile, "):
         split(make([(0, 0)]), "halves")
+
+
+def test_a_new_protocol_is_one_decorated_function(monkeypatch):
+    from recsys.data import PROTOCOLS
+    from recsys.data.splits import every_user, groups_of_users
+
+    monkeypatch.setattr(PROTOCOLS, "_entries", dict(PROTOCOLS._entries))
+
+    @groups_of_users("by-item", "in the order of the items", needs_time=True, without_time="holdout")
+    def by_item(data, rng):
+        return data.items.astype(float)
+
+    @every_user("first-item", "who likes item 0", drawn=lambda data: False)
+    def first_item(data, rng):
+        return data.items == 0
+
+    pairs = [(u, i) for u in range(4) for i in range(4)]
+    for fold in split(make(pairs), "by-item", folds=2):
+        assert all(set(fold.test[u].indices) == {2, 3} for u in fold.users)
+    (fold,) = split(make(pairs, times=False), "first-item")
+    assert set(fold.test.indices) == {0} and len(fold.users) == 4
+    with pytest.raises(InputError, match="by-item needs times .* or use holdout"):
+        split(make(pairs, times=False), "by-item", folds=2)
+    with pytest.raises(InputError, match="folds must be from 1 to 1 for first-item"):
+        split(make(pairs), "first-item", folds=2)

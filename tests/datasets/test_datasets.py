@@ -209,3 +209,19 @@ def test_what_a_killed_download_leaves_is_not_used(served, tmp_path):
     (folder / "tmpabc123").write_bytes(b"half")
     served("good")
     assert load_dataset("movielens").n_users == 4
+
+
+def test_a_new_dataset_is_one_decorated_reader(monkeypatch, tmp_path):
+    from recsys.data import read_interactions
+
+    monkeypatch.setattr(datasets.DATASETS, "_entries", dict(datasets.DATASETS._entries))
+
+    @datasets.dataset("pairs", "Pairs", files=("pairs.csv",), or_files=(("pairs.tsv",),))
+    def read(folder):
+        return read_interactions(next(folder.glob("pairs.?sv")))
+
+    with pytest.raises(DatasetError, match=r"put pairs.csv in pairs/ under --data-dir"):
+        load_dataset("pairs", tmp_path)
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "pairs.tsv").write_text("user\titem\na\tx\nb\tx\n")
+    assert load_dataset("pairs", tmp_path).n_users == 2 and "pairs" in list_datasets()

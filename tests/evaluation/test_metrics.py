@@ -136,12 +136,12 @@ def test_ranked_ids_count_like_scores_with_everything_else_tied_below():
 
 
 def test_list_metrics():
-    ids = np.array([[0, 1], [1, -1], [-1, -1]])
-    train = np.zeros((8, 3))
+    ids = np.array([[0, 1], [1, -1], [-1, -1], [2, 1]])
+    train = np.zeros((8, 4))
     train[:4, 0] = train[:2, 1] = 1
     context = M.ListContext(sp.csr_matrix(train))
-    assert M.coverage(ids, context) == reference.coverage([[0, 1], [1]], 3) == pytest.approx(2 / 3)
-    expected = [reference.novelty(row[row >= 0], np.array([4, 2, 0]), 8) for row in ids]
+    assert M.coverage(ids, context) == reference.coverage([[0, 1], [1], [2, 1]], 4) == 0.75
+    expected = [reference.novelty(row[row >= 0], np.array([4, 2, 0, 0]), 8) for row in ids]
     np.testing.assert_allclose(M.novelty(ids, context), expected)
 
 

@@ -22,6 +22,7 @@ def test_figures_are_means_over_folds_of_means_over_users(planted):
     report = evaluate(
         planted, models("popularity", "ease"), folds=3, metrics=["auc", "ndcg@5", "coverage@5"]
     )
+    assert {row["metric"] for row in report.comparisons} == {"auc", "ndcg@5"}
     for result in report.results:
         folds = []
         for fold in split(planted, folds=3):
@@ -190,3 +191,29 @@ def test_one_user_is_no_users():
     assert R.sentences()[0] == "1 user had nothing to predict and is left out."
     assert counted(1, "person", "people") == "1 person" and counted(1682, "item") == "1,682 items"
     assert counted(0, "person", "people") == "0 people"
+
+
+def test_a_new_metric_is_one_decorated_function(planted, monkeypatch):
+    from recsys.evaluation.metrics.base import METRICS, list_metric, ranking_metric
+    from recsys.evaluation.metrics.expectation import HITS
+
+    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+
+    @ranking_metric("f1", "harmonic", HITS, lambda total, k, positives: 2 * total / (k + positives))
+    def f1(ranking, train, test, k=10):
+        raise AssertionError("a run measures all rankings in one pass")
+
+    @list_metric("first", "share of lists that begin with item 0", per_user=False)
+    def first(ids, context):
+        assert context.users is not None and context.test is not None
+        return float((ids[:, 0] == 0).mean())
+
+    names = ["precision@5", "recall@5", "f1@5", "first@1"]
+    report = evaluate(planted, models("popularity", "ease"), metrics=names, folds=2)
+    p, r, f = (report.results[0].per_user[name] for name in names[:3])
+    known = np.isfinite(p)
+    # precision is hits / 5 and recall is hits / positives
+    hits, positives = 5 * p[known], np.where(r[known] > 0, 5 * p[known] / np.maximum(r[known], 1e-9), 1)
+    np.testing.assert_allclose(f[known], 2 * hits / (5 + positives), atol=1e-12)
+    assert 0 <= report.results[0].metrics["first@1"].mean <= 1
+    assert {row["metric"] for row in report.comparisons} == set(names[:3])

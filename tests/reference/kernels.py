@@ -4,6 +4,8 @@ from itertools import combinations, product
 
 import numpy as np
 
+from tests.reference.registry import KERNELS
+
 
 def literals(x):
     return [*x, *(1 - v for v in x)]
@@ -66,3 +68,32 @@ def normalised(K):
         out = np.where(np.outer(own, own) > 0, K / np.sqrt(np.outer(own, own)), 0.0)
     np.fill_diagonal(out, 1.0)
     return out
+
+
+# Twins by name: from vectors and the kernel's parameters to its Gram matrix.
+
+for _name in FEATURES:
+    KERNELS.add(_name)(lambda X, name=_name, **params: gram(name, X, **params))
+KERNELS.add("ml")(lambda X: gram("linear", X))
+
+
+@KERNELS.add("polynomial")
+def polynomial(X, degree, coef):
+    return (X @ X.T + coef) ** degree
+
+
+@KERNELS.add("hp")
+def homogeneous_polynomial(X, degree):
+    return np.power(X @ X.T, degree)
+
+
+@KERNELS.add("rbf")
+def rbf(X, gamma):
+    gamma = 1 / X.shape[1] if gamma is None else gamma
+    return np.array([[np.exp(-gamma * ((x - z) ** 2).sum()) for z in X] for x in X])
+
+
+@KERNELS.add("tanimoto")
+def tanimoto(X):
+    either = [[np.maximum(x, z).sum() for z in X] for x in X]
+    return np.array([[np.minimum(x, z).sum() / e if e else 1.0 for z, e in zip(X, row, strict=True)] for x, row in zip(X, either, strict=True)])  # fmt: skip

@@ -4,6 +4,8 @@ from itertools import groupby, permutations, product
 
 import numpy as np
 
+from tests.reference.registry import METRICS
+
 
 def orders(scores, candidates):
     """Every ranking of the candidates that the scores allow."""
@@ -59,3 +61,34 @@ def coverage(lists, n_items):
 
 def novelty(ids, popularity, n_users):
     return np.mean([-np.log2(max(popularity[j], 0.5) / n_users) for j in ids]) if len(ids) else np.nan
+
+
+# Twins by name: from scores, train and test rows (0/1) and k to one value a user, or one for all.
+
+
+def of_rankings(name):
+    def twin(scores, train, test, k):
+        rows = zip(scores, train, test, strict=True)
+        return [value(name, s, set(np.flatnonzero(a)), set(np.flatnonzero(b)), k) for s, a, b in rows]
+
+    return twin
+
+
+for _name in ("auc", "ndcg", "map", "map-full", "precision", "recall", "hit", "mrr"):
+    METRICS.add(_name)(of_rankings(_name))
+
+
+def lists(scores, train, k):
+    """The first k items outside each train row, ties by index."""
+    orders = [sorted(range(len(s)), key=lambda j, s=s: (-s[j], j)) for s in scores]
+    return [[j for j in order if not seen[j]][:k] for order, seen in zip(orders, train, strict=True)]
+
+
+@METRICS.add("coverage")
+def coverage_of(scores, train, test, k):
+    return coverage(lists(scores, train, k), train.shape[1])
+
+
+@METRICS.add("novelty")
+def novelty_of(scores, train, test, k):
+    return [novelty(ids, train.sum(axis=0), len(train)) for ids in lists(scores, train, k)]

@@ -2,7 +2,11 @@
 
 import numpy as np
 
+from recsys.kernels import make_kernel
+from recsys.utils.spec import parse_spec
 from tests.reference import qp
+from tests.reference.fm import anova
+from tests.reference.registry import RANKERS
 
 
 def normalised(K):
@@ -97,3 +101,134 @@ def cf_omd(R, rows, regularization=0.1, negative_regularization=1000.0):
         a = qp.solve(K, np.zeros(len(row)), sign, ridge)
         out[u] = K @ (sign * a)
     return out
+
+
+# Twins by name: from a fitted ranker and its 0/1 matrix to the scores of all its rows. What a ranker draws
+# or learns by descent is read back from it; how scores follow from that is written out.
+
+
+def kernel_of_items(R, kernel):
+    K = kernel(R.T, normalize=True)
+    empty = ~R.any(axis=0)
+    K[empty] = K[:, empty] = 0
+    np.fill_diagonal(K, 1)
+    return K
+
+
+def unit(row):
+    return row / max(np.linalg.norm(row), 1e-300)
+
+
+@RANKERS.add("popularity")
+def _popularity(ranker, R):
+    return popularity(R, R)
+
+
+@RANKERS.add("msdw")
+def _msdw(ranker, R):
+    if ranker.sharpening or ranker.votes:
+        return sharpened(R, R, ranker.sharpening, ranker.alpha, ranker.votes, ranker.locality)
+    return msdw(R, R, ranker.alpha, ranker.locality)
+
+
+@RANKERS.add("ease")
+def _ease(ranker, R):
+    return ease(R, R, ranker.regularization)
+
+
+@RANKERS.add("slim")
+def _slim(ranker, R):
+    return slim(R, R, ranker.l1, ranker.l2)
+
+
+@RANKERS.add("cf-komd")
+def _cf_komd(ranker, R):
+    return cf_komd(kernel_of_items(R, ranker._kernel()), R, ranker.regularization, ranker.q)
+
+
+@RANKERS.add("ecf-omd")
+def _ecf_omd(ranker, R):
+    return ecf_omd(R, R, ranker.regularization)
+
+
+@RANKERS.add("cf-omd")
+def _cf_omd(ranker, R):
+    return cf_omd(R, R, ranker.regularization, ranker.negative_regularization)
+
+
+@RANKERS.add("cf-gram")
+def _cf_gram(ranker, R):
+    specs = [parse_spec(spec) for spec in ranker.kernels.split("+")]
+    grams = [kernel_of_items(R, make_kernel(name, **params)) for name, params in specs]
+    K = sum(mu * gram for mu, gram in zip(ranker.kernel_weights_, grams, strict=True))
+    return cf_komd(K, R, ranker.regularization)
+
+
+@RANKERS.add("fm", "hofm", "bilinear", "pairnet")
+def _pair_terms(ranker, R):
+    """Sums of products of ANOVA kernels of the history and of the item, one by one."""
+    out = []
+    for row in R:
+        a, at, total = unit(row), 0, np.zeros(R.shape[1])
+        for m, whole, left in zip(ranker.degrees_, ranker.whole_, ranker.lefts_, strict=True):
+            for p in left.T:
+                for t in range(0 if whole else 1, m + 1 if whole else m):
+                    # an order of all items is far off: its subsets by the polynomial that has them
+                    total = total + elementary(p * a, t) * ranker.item_vectors_[:, at]
+                    at += 1
+        out.append(total)
+    return np.array(out)
+
+
+def elementary(z, order):
+    """The sum of all products of `order` entries: a coefficient of Π (1 + z_j x)."""
+    return anova(np.ones(len(z)), z, order) if len(z) < 12 else np.poly(-z)[order]
+
+
+@RANKERS.add("all-subsets")
+def _all_subsets(ranker, R):
+    rows = [np.prod(1 + ranker.left_ * unit(row)[:, None], axis=0) for row in R]
+    return np.array(rows) @ ranker.item_vectors_.T
+
+
+@RANKERS.add("random-features")
+def _random_features(ranker, R):
+    W = ranker.projections_
+    z = []
+    for row in R:
+        a, first, second = unit(row), 0, np.zeros(W.shape[1])
+        for j in np.flatnonzero(a):  # every pair of features once
+            second += W[j] * a[j] * first
+            first = first + W[j] * a[j]
+        z.append(np.hstack([second, a @ W]))
+    z = np.array(z) / np.sqrt(W.shape[1])
+    return np.hstack([z, np.ones((len(R), 1))]) @ ranker.item_vectors_.T
+
+
+@RANKERS.add("als", "bpr", "lmf")
+def _implicit(ranker, R):
+    import scipy.sparse as sp
+    from implicit.als import AlternatingLeastSquares
+    from implicit.bpr import BayesianPersonalizedRanking
+    from implicit.lmf import LogisticMatrixFactorization
+    from threadpoolctl import threadpool_limits
+
+    kind = {
+        "als": AlternatingLeastSquares,
+        "bpr": BayesianPersonalizedRanking,
+        "lmf": LogisticMatrixFactorization,
+    }[ranker.name]
+    with threadpool_limits(limits=1, user_api="blas"):
+        theirs = kind(**(ranker.get_params() | {"num_threads": 1}))
+        theirs.fit(sp.csr_matrix(R, dtype=np.float32), show_progress=False)
+    return theirs.user_factors @ theirs.item_factors.T
+
+
+@RANKERS.add("blend", "auto")
+def _blend(ranker, R):
+    total = np.zeros(R.shape)
+    for part, weight in zip(ranker.parts, ranker.part_weights_, strict=True):
+        scores = RANKERS.get(part.name)(part, R)
+        mean, deviation = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
+        total += weight * (scores - mean) / np.where(deviation > 1e-12, deviation, 1.0)
+    return total

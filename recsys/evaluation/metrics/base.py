@@ -85,6 +85,12 @@ class Metric:
         Whether it has one value a user, which models can be compared by, or one a fold.
     cutoff : bool
         Whether it takes @k.
+
+    Examples
+    --------
+    >>> from recsys.evaluation.metrics import METRICS
+    >>> METRICS.get("coverage").per_user, METRICS.get("auc").cutoff
+    (False, False)
     """
 
     name: str

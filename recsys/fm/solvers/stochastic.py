@@ -175,14 +175,14 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
         squares = 0.0
         for b in range(start, stop):
             i, other = first[b], second[b]
-            for side in range(2 if other >= 0 else 1):
+            for side in range(1 if other == ALONE else 2):
                 row = i if side == 0 else other
                 for q in range(indptr[row], indptr[row + 1]):
                     if times[indices[q]] == 0:
                         touched[count] = indices[q]
                         count += 1
                     times[indices[q]] += 1
-            if other < 0:
+            if other == ALONE:
                 pred = row_forward(z, layout, rows, i, tables)
                 r = loss_slope(loss, pred, y[i])
                 squares += r * r

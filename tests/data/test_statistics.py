@@ -1,0 +1,23 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recsys.data.statistics import power_law
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=3, max_size=60))
+def test_the_power_law_is_weighted_least_squares(counts):
+    values = np.sort([c for c in counts if c > 0])[::-1].astype(float)
+    if len(values) < 3:
+        return
+    ranks = np.arange(1.0, len(values) + 1)
+    x, y, w = np.log(ranks), np.log(values), 1 / ranks / (1 / ranks).sum()
+    mx, my = w @ x, w @ y
+    slope = (w @ ((x - mx) * (y - my))) / (w @ (x - mx) ** 2)
+    law = power_law(counts)
+    assert law.exponent == pytest.approx(-slope, rel=1e-9, abs=1e-11)
+    assert law.scale == pytest.approx(np.exp(my - slope * mx), rel=1e-9)
+    if np.ptp(values) > 0:
+        explained = 1 - w @ (y - my - slope * (x - mx)) ** 2 / (w @ (y - my) ** 2)
+        assert law.r_squared == pytest.approx(explained, rel=1e-7, abs=1e-9)

@@ -1,0 +1,148 @@
+"""What a penalty offers is true of it, and one that is added needs nothing else."""
+
+import numpy as np
+import pytest
+
+from recsys import InputError
+from recsys.fm import FactorizationMachineRegressor
+from recsys.fm.penalties import PENALTIES, Penalty, chain, penalties
+from recsys.fm.solvers import SOLVERS, refusal, solver_names
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, PRODUCT, Form
+from recsys.multilinear.losses import LOSSES
+
+PAIRS = Form(ANOVA, 2, 1)
+NAMES = [penalty.name for penalty in penalties()]
+UNKNOWN = 1 + max(penalty.code for penalty in penalties())
+
+
+def table(seed=0):
+    return np.random.default_rng(seed).normal(size=(6, 3))
+
+
+def completed(penalty, P):
+    """What `prox` is of."""
+    return penalty.value(PAIRS, P) + (0.5 * (P * P).sum() if penalty.half_squares else 0.0)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).prox])
+@pytest.mark.parametrize("strength", [0.05, 0.5])
+def test_prox_is_the_minimum(name, strength):
+    penalty, Q = PENALTIES.get(name), table()
+    P = penalty.prox(Q.copy(), strength)
+
+    def value(R):
+        return 0.5 * ((R - Q) ** 2).sum() + strength * completed(penalty, R)
+
+    rng = np.random.default_rng(1)
+    for scale in (0.3, 1e-2, 1e-4):
+        for _ in range(20):
+            assert value(P) <= value(P + scale * rng.normal(size=P.shape)) + 1e-12
+
+
+def test_the_approximate_prox_of_omega_lowers_what_it_approximates():
+    penalty, Q = PENALTIES.get("omega"), table()
+    P = penalty.prox_approximate(Q.copy(), 0.1)
+    value = 0.5 * ((P - Q) ** 2).sum() + 0.1 * penalty.value(PAIRS, P)
+    assert value < 0.1 * penalty.value(PAIRS, Q)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).subgradient])
+def test_the_subgradient_is_the_gradient_where_there_is_one(name):
+    penalty, P = PENALTIES.get(name), table()
+    slope = penalty.subgradient(P)
+    for j, s in np.ndindex(P.shape):
+        step = np.zeros_like(P)
+        step[j, s] = 1e-6
+        numeric = (penalty.value(PAIRS, P + step) - penalty.value(PAIRS, P - step)) / 2e-6
+        assert slope[j, s] == pytest.approx(numeric, abs=1e-5)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).prox_scalar])
+def test_the_chains_scalar_prox_is_the_minimum_along_an_entry(name, order):
+    """With the factor that the running totals give, in a form of any order."""
+    penalty, form, P = PENALTIES.get(name), Form(ANOVA, order, 1), table()
+    sizes = np.abs(P[:, 0])
+    totals = chain.totals_of(penalty.code, ANOVA, sizes, order)
+    factor = chain.factor_without(penalty.code, ANOVA, totals, sizes, 2, np.empty(max(order, 2)))
+    new = chain.prox_scalar(penalty.code, P[2, 0], 0.1 * factor)
+
+    def value(entry):
+        Q = P.copy()
+        Q[2, 0] = entry
+        return 0.5 * (entry - P[2, 0]) ** 2 + 0.1 * penalty.value(form, Q)
+
+    assert all(value(new) <= value(new + step) + 1e-12 for step in (-0.1, -1e-3, 1e-3, 0.1))
+    chain.replace_size(penalty.code, ANOVA, totals, sizes, 2, np.empty(max(order, 2)), abs(new))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).prox_row])
+def test_the_chains_row_prox_is_the_minimum_along_a_row(name):
+    penalty, P = PENALTIES.get(name), table()
+    norms = np.linalg.norm(P, axis=1)
+    totals = chain.totals_of(penalty.code, ANOVA, norms, 2)
+    factor = chain.factor_without(penalty.code, ANOVA, totals, norms, 1, np.empty(2))
+    shrink = chain.prox_row(penalty.code, norms[1], 0.2 * factor)
+
+    def value(row):
+        Q = P.copy()
+        Q[1] = row
+        return 0.5 * ((row - P[1]) ** 2).sum() + 0.2 * penalty.value(PAIRS, Q)
+
+    rng = np.random.default_rng(2)
+    for scale in (0.3, 1e-3):
+        assert value(shrink * P[1]) <= value(shrink * P[1] + scale * rng.normal(size=3)) + 1e-12
+
+
+def test_codes_are_unique_and_one_without_a_branch_is_noticed():
+    assert len({penalty.code for penalty in penalties()}) == len(NAMES)
+    assert np.isnan(chain.prox_scalar(UNKNOWN, 1.0, 0.1)) and np.isnan(chain.prox_row(UNKNOWN, 1.0, 0.1))
+    sizes = np.ones(3)
+    chain.prox_sizes(UNKNOWN, sizes, np.ones(3))
+    assert np.isnan(sizes).all()
+
+
+def test_a_penalty_without_compiled_parts_is_one_class(monkeypatch):
+    """Served by the solvers that ask for no more than it has, and refused with their names."""
+
+    class Ridge(Penalty):
+        name, code = "ridge", UNKNOWN
+
+        @staticmethod
+        def value(form, P):
+            return 0.5 * float((P * P).sum())
+
+        @staticmethod
+        def prox(P, strength):
+            return P / (1.0 + strength)
+
+    monkeypatch.setitem(PENALTIES._entries, "ridge", Ridge)
+    X = np.random.default_rng(0).normal(size=(80, 5))
+    y = X[:, 0] * X[:, 1]
+    kw = {"max_iter": 30, "tol": 0.0, "n_components": 2, "solver": "fista"}
+    ours = FactorizationMachineRegressor(penalty="ridge", gamma=0.1, beta=0.0, **kw).fit(X, y)
+    plain = FactorizationMachineRegressor(beta=0.1, **kw).fit(X, y)
+    assert ours.history_[-1]["objective"] == pytest.approx(plain.history_[-1]["objective"], rel=1e-3)
+    with pytest.raises(InputError, match="'cd' cannot serve penalty 'ridge': use solver='fista' or 'nmapgd' or 'katyusha'$"):  # fmt: skip
+        FactorizationMachineRegressor(penalty="ridge").fit(X, y)
+
+
+def test_refusals_say_what_is_the_matter():
+    squared = LOSSES.get("squared")
+    said = {
+        ("fista", "ti", Form(ANOVA, 3, 1)): "penalty 'ti' above order 2",
+        ("nmapgd", "omega", Form(ANOVA, 3, 1)): "penalty 'omega' beyond pairs of features",
+        ("nmapgd", "omega", Form(PRODUCT, 2, 2)): "penalty 'omega' beyond pairs of features",
+        ("adagrad", "cs", Form(ALL_SUBSETS, 1, 1)): "penalty 'cs' above order 2",
+        ("block", "l2", Form(PRODUCT, 2, 2)): "polynomial networks",
+        ("cd", "cs", PAIRS): "penalty 'cs'",
+        ("cd", "ti", Form(ANOVA, 5, 1)): "",
+    }
+    for (solver, penalty, form), text in said.items():
+        assert refusal(solver, squared, PENALTIES.get(penalty), [form]) == text
+    assert (
+        refusal("cd", LOSSES.get("bpr"), PENALTIES.get("l2"), [PAIRS])
+        == "loss 'bpr', which compares rows"
+    )
+    places = [SOLVERS.get(name).place for name in solver_names()]
+    assert places == sorted(set(places))

@@ -1,0 +1,256 @@
+"""The faults: each a mistake that somebody might make, and the tests that are there for it."""
+
+from tests.mutants.mutant import Mutant
+
+
+def orders(name):
+    """The enumeration of all orders of tied items, for one metric."""
+    return (f"tests/evaluation/test_metrics.py::test_equals_the_mean_over_all_orders[{name}]",)
+
+
+def ranker(name):
+    """A ranker against its slow twin."""
+    return (f"tests/contract/test_references.py::test_rankers[{name}]",)
+
+
+LISTS = ("tests/evaluation/test_metrics.py::test_list_metrics",)
+HALVES = ("tests/data/test_splits.py::test_half_profiles[-time]",)
+WHOLES = ("tests/data/test_splits.py::test_whole_profiles",)
+ENCODING = ("tests/data/test_encoding.py", "-k", "random or whole")
+KERNELS = ("tests/contract/test_references.py::test_kernels",)
+METRICS = ("tests/contract/test_references.py::test_metrics",)
+GRAM = ("tests/rankers/test_gram.py::test_equals_the_kernel_called_on_the_columns[mc]",)
+MACHINES = ("tests/kernel_machines/test_machines.py", "-k", "easymkl")
+PROX = ("tests/fm/test_solvers.py", "-k", "proximal_operators")
+FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
+PROGRAMS = ("tests/test_simplex_qp.py",)
+REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
+STATISTICS = ("tests/data/test_statistics.py",)
+TIES = ("tests/contract/test_rankers.py", "-k", "equal_scores and popularity")
+
+MUTANTS = [
+    Mutant(
+        "off by one in AP@k: a hit does not count itself",
+        "evaluation/metrics/expectation.py",
+        "ahead = before + 1.0 + (",
+        "ahead = before + (",
+        orders("map-full"),
+    ),
+    Mutant(
+        "AP@k divided by k where there are fewer positives",
+        "evaluation/metrics/ranking.py",
+        "total / np.minimum(k, positives)",
+        "total / k",
+        orders("map"),
+    ),
+    Mutant(
+        "the discount of nDCG begins one place early",
+        "evaluation/metrics/expectation.py",
+        "total += r / n / np.log2(place + 2.0)",
+        "total += r / n / np.log2(place + 1.0000001)",
+        orders("ndcg"),
+    ),
+    Mutant(
+        "ties count as wins in AUC",
+        "evaluation/metrics/expectation.py",
+        "0.5 * (upto - below)",
+        "1.0 * (upto - below)",
+        orders("auc"),
+    ),
+    Mutant(
+        "a group of ties is cut one place late",
+        "evaluation/metrics/expectation.py",
+        "inside = min(end, k) - start",
+        "inside = min(end, k + 1) - start",
+        orders("precision"),
+    ),
+    Mutant(
+        "an item nobody has is as novel as one user's",
+        "evaluation/metrics/lists.py",
+        "np.maximum(context.popularity, 0.5)",
+        "np.maximum(context.popularity, 1.0)",
+        LISTS,
+    ),
+    Mutant(
+        "coverage is of the recommended places, not of the catalogue",
+        "evaluation/metrics/lists.py",
+        ") / context.n_items)",
+        ") / max(1, ranked.size))",
+        LISTS,
+    ),
+    Mutant(
+        "a list metric sees the longest list asked for",
+        "evaluation/metrics/measurement.py",
+        "metric.measure(ids[:, :k], self._context)",
+        "metric.measure(ids, self._context)",
+        METRICS,
+    ),
+    Mutant(
+        "the deviation over folds is that of a population",
+        "evaluation/run.py",
+        "np.std(means, ddof=1)",
+        "np.std(means, ddof=0)",
+        REPORTS,
+    ),
+    Mutant(
+        "models are compared by what has one value a fold",
+        "evaluation/run.py",
+        "[name for metric, _, name in parsed if metric.per_user]",
+        "[name for metric, _, name in parsed]",
+        REPORTS,
+    ),
+    Mutant(
+        "every p-value is multiplied by their number",
+        "evaluation/significance.py",
+        "(len(p_values) - rank) * p_values[k]",
+        "len(p_values) * p_values[k]",
+        REPORTS,
+    ),
+    Mutant(
+        "the smaller half of a profile trains",
+        "data/splits.py",
+        "(lengths[data.users] + 1) // 2",
+        "lengths[data.users] // 2",
+        HALVES,
+    ),
+    Mutant(
+        "a user's only item is held out",
+        "data/splits.py",
+        "(place == lengths[data.users] - 1) & (lengths[data.users] > 1)",
+        "place == lengths[data.users] - 1",
+        WHOLES,
+    ),
+    Mutant(
+        "the earliest interactions are tested",
+        "data/splits.py",
+        "held[order[len(order) - len(order) // 5 :]] = True",
+        "held[order[: len(order) // 5]] = True",
+        WHOLES,
+    ),
+    Mutant(
+        "a number on the edge of a bucket falls into the one below",
+        "data/encoding.py",
+        'side="right"',
+        'side="left"',
+        ENCODING,
+    ),
+    Mutant(
+        "missing cells are a value of their own",
+        "data/encoding.py",
+        "[[part for part in cell if part] for cell in parts]",
+        "[list(cell) for cell in parts]",
+        ENCODING,
+    ),
+    Mutant(
+        "a power law's weights are squared",
+        "data/statistics.py",
+        "w=np.sqrt(w)",
+        "w=w",
+        STATISTICS,
+    ),
+    Mutant(
+        "two empty vectors have nothing in common under Tanimoto",
+        "kernels/plans.py",
+        "return s / union if union > 0 else 1.0",
+        "return s / union if union > 0 else 0.0",
+        KERNELS,
+    ),
+    Mutant(
+        "the union of two vectors counts what they share twice",
+        "kernels/plans.py",
+        "return table[a] - (table[a + b - s] - table[b])",
+        "return table[a] - (table[min(a + b, len(table) // 2 - 1)] - table[b])",
+        KERNELS,
+    ),
+    Mutant(
+        "the item matrix is not normalised",
+        "kernels/gram/dense.py",
+        "w = weights(plan, sizes, normalize)",
+        "w = weights(plan, sizes, False)",
+        GRAM,
+    ),
+    Mutant(
+        "EasyMKL weighs by the reciprocal of the margin",
+        "kernel_machines/mkl.py",
+        "return _shares(bank.quadratic(sign * gamma)[0])",
+        "return _shares(1.0 / bank.quadratic(sign * gamma)[0])",
+        MACHINES,
+    ),
+    Mutant(
+        "EasyMKL regularises the mean of the kernels, not their sum",
+        "kernel_machines/mkl.py",
+        "ridge = lam / (1 - lam) / len(bank)",
+        "ridge = lam / (1 - lam)",
+        MACHINES,
+    ),
+    Mutant(
+        "the proximal operator of TI steps twice as far",
+        "optim/prox.py",
+        "return np.sign(q) * np.maximum(sizes - cut, 0.0)",
+        "return np.sign(q) * np.maximum(sizes - 2.0 * cut, 0.0)",
+        PROX,
+    ),
+    Mutant(
+        "a file's checksum is not looked at",
+        "utils/model_file.py",
+        'if digest.hexdigest() != manifest.get("sha256"):',
+        "if False:",
+        FILES,
+    ),
+    Mutant(
+        "the programs forget their ridge",
+        "optim/simplex_qp.py",
+        "out[j] = sign[j] * out[j] + ridge[j] * v[j]",
+        "out[j] = sign[j] * out[j]",
+        PROGRAMS,
+    ),
+    Mutant(
+        "equal scores go by falling index",
+        "utils/topn.py",
+        "return s < t or (s == t and i > j)",
+        "return s < t or (s == t and i < j)",
+        TIES,
+    ),
+    Mutant(
+        "of a repeated pair the earliest row is kept",
+        "data/interactions.py",
+        "keep = np.sort(last)",
+        "keep = np.sort(np.unique(key, return_index=True)[1])",
+        ("tests/data/test_readers.py::test_duplicates_are_merged_by_the_latest_and_counted",),
+    ),
+    Mutant(
+        "MSDw's exponents are exchanged",
+        "rankers/msdw.py",
+        "(size ** (self.alpha - 1.0))",
+        "(size**-self.alpha)",
+        ranker("msdw"),
+    ),
+    Mutant(
+        "EASE is half as regular as asked",
+        "rankers/ease.py",
+        "np.diff(liked.tocsc().indptr) + self.regularization",
+        "np.diff(liked.tocsc().indptr) + 0.5 * self.regularization",
+        ranker("ease"),
+    ),
+    Mutant(
+        "a blend does not bring its parts to one scale",
+        "rankers/_standardised.py",
+        "weight * (scores[u, i] - mean) / deviation",
+        "weight * (scores[u, i] - mean)",
+        ranker("blend"),
+    ),
+    Mutant(
+        "a lower bound counts one failure too few",
+        "explain/association.py",
+        "betaincinv(hits, of - hits + 1, ",
+        "betaincinv(hits, of - hits + 1e-9, ",
+        ("tests/explain/test_counts.py::test_the_lower_bound_is_the_exact_one",),
+    ),
+    Mutant(
+        "the overlap of two items is not divided by their sizes",
+        "reranking/diversity.py",
+        "out = shared / np.outer(size, size)",
+        "out = shared / size.max() ** 2",
+        ("tests/reranking", "-k", "overlap"),
+    ),
+]
