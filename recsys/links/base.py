@@ -66,7 +66,7 @@ class LinkPredictor(BaseEstimator):
             For parameters out of range, pairs that point nowhere, values that are not finite, or one
             class only.
         """
-        self._check_parameters()
+        self.check_parameters()
         A, B, left, right = check_task(A, B, pairs)
         labels = np.asarray(y)
         if labels.shape != left.shape:
@@ -113,15 +113,12 @@ class LinkPredictor(BaseEstimator):
         return float(np.mean(self.predict(A, B, pairs) == np.asarray(y)))
 
     def check_parameters(self) -> None:
-        """Refuse parameters that are out of range, which `fit` does, too.
+        """Refuse parameters that are out of range, as `fit` does first.
 
         Raises
         ------
         InputError
         """
-        self._check_parameters()
-
-    def _check_parameters(self) -> None:
         raise NotImplementedError
 
     def _fit(self, task: Task) -> None:

@@ -77,7 +77,8 @@ class _Factorized(LinkPredictor):
     def _symmetric(self, one_kind: bool) -> bool:
         return one_kind
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range."""
         check_choice("loss", self.loss, loss_names(classes=True, pairwise=False))
         for name in ("n_components", "max_iter"):
             check_integer(name, getattr(self, name), 1)
@@ -202,9 +203,10 @@ class PairNet(_Factorized):
     symmetric: bool | None = None
     similarity: bool = False
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range."""
         check_integer("degree", self.degree, 2, 10)
-        super()._check_parameters()
+        super().check_parameters()
 
     def _symmetric(self, one_kind: bool) -> bool:
         return check_symmetric(self.symmetric, one_kind)
@@ -329,11 +331,12 @@ class PairFactorizationMachine(_Factorized):
     fit_lower: str | None = "explicit"
     symmetric: bool | None = False
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range."""
         check_integer("degree", self.degree, 2, 10)
         if self.fit_lower is not None:
             check_choice("fit_lower", self.fit_lower, ("explicit", "augment"))
-        super()._check_parameters()
+        super().check_parameters()
 
     def _symmetric(self, one_kind: bool) -> bool:
         return check_symmetric(self.symmetric, one_kind)

@@ -66,7 +66,8 @@ class PairSVM(LinkPredictor):
     max_iter: int = 50
     tol: float = 1e-4
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that are out of range."""
         check_real("C", self.C, 0.0, open_low=True)
         check_real("tol", self.tol, 0.0, open_low=True)
         check_integer("max_iter", self.max_iter, 1)
