@@ -59,6 +59,12 @@ class WhatIf:
         Where the model is not additive, the liked item whose share differs most from what leaving
         it out takes away: the item, its share, and the fall of the score. None where all agree, or
         where there are no shares.
+
+    Examples
+    --------
+    >>> tried = (Change(7, 0.25, 12), Change(3, 0.5, 2))
+    >>> WhatIf(4, 0.6, 2, 90, tried, liked=2, misfit=None).moved
+    [Change(without=7, score=0.25, rank=12)]
     """
 
     item: int
