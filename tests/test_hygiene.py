@@ -27,22 +27,6 @@ MOST_LINES = 900
 
 # The one private module that everybody imports: the compiler.
 SHARED = {"recsys._jit"}
-# Public classes whose docstring lacks parameters or an example; nothing is added here.
-UNDOCUMENTED = {
-    "recsys.explain.WhatIf",
-    "recsys.fm.PlantedInteractions",
-    "recsys.fm.Recovery",
-    "recsys.fm.penalties.Penalty",
-    "recsys.fm.solvers.Options",
-    "recsys.fm.solvers.Solver",
-    "recsys.links.LinkMetrics",
-    "recsys.links.LinkPredictor",
-    "recsys.links.LinkSplit",
-    "recsys.multilinear.Form",
-    "recsys.rankers.Bundle",
-    "recsys.rankers.Explanation",
-    "recsys.rankers.Recommendations",
-}
 
 
 def offences(found):
@@ -124,7 +108,5 @@ def lacks(kind):
 
 def test_public_classes_say_what_they_take_and_show_how():
     missing = {name: list(lacks(kind)) for name, kind in public_classes()}
-    found = [f"{name} lacks {', '.join(what)}" for name, what in sorted(missing.items()) if what and name not in UNDOCUMENTED]  # fmt: skip
+    found = [f"{name} lacks {', '.join(what)}" for name, what in sorted(missing.items()) if what]
     assert not found, offences(found)
-    done = sorted(name for name in UNDOCUMENTED if not missing.get(name))
-    assert not done, f"take off the list: {', '.join(done)}"

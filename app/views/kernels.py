@@ -12,13 +12,12 @@ import streamlit as st
 from app import charts, state
 from app.parts.upload import clean, limited, spooled
 from recsys import InputError, make_ranker
-from recsys.datasets.categorical import load_table, read_categorical
+from recsys.datasets.categorical import generated_tables, load_table, read_categorical
 from recsys.errors import counted
 from recsys.evaluation import evaluate
 from recsys.explain import measure_rule
 from recsys.kernels import item_gram, make_kernel, spectral_ratio
 
-GENERATED = ("tic-tac-toe", "monks-1", "monks-2", "monks-3")
 MOST_ITEMS = 6000
 MOST_ROWS = 5000
 
@@ -82,7 +81,7 @@ def table_rules() -> None:
     file = st.file_uploader(
         "ARFF or CSV of categories (optional)", type=["arff", "csv", "tsv"], key="categorical"
     )
-    name = st.selectbox("Table", ["the upload", *GENERATED] if file else GENERATED)
+    name = st.selectbox("Table", ["the upload", *generated_tables()] if file else generated_tables())
     target = positive = ""
     if file and name == "the upload":
         target = st.text_input("Column of the class", placeholder="the last one")

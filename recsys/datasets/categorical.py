@@ -160,12 +160,42 @@ def _read_delimited(path: Path) -> tuple[list[str], list[list[str]]]:
 
 # The tables of Boolean learning (Polato's thesis, Table 3.1), each a reader of the folder of files
 
-TABLES: Registry[Callable[[Path], OneHot]] = Registry("table", package="recsys.datasets")
+
+@dataclass(frozen=True)
+class Table:
+    """An entry of the registry: how a table is read from a folder, or made without one."""
+
+    read: Callable[[Path], OneHot]
+    generated: bool = False
+
+
+TABLES: Registry[Table] = Registry("table", package="recsys.datasets")
+
+
+def table(name: str, *, generated: bool = False) -> Callable[..., Callable[[Path], OneHot]]:
+    """Register the decorated reader; `generated` says that it needs no file."""
+
+    def register(read: Callable[[Path], OneHot]) -> Callable[[Path], OneHot]:
+        TABLES.add(name)(Table(read, generated))
+        return read
+
+    return register
 
 
 def list_tables() -> list[str]:
     """Return the names that `load_table` takes."""
     return TABLES.names()
+
+
+def generated_tables() -> list[str]:
+    """Return those that need no file.
+
+    Examples
+    --------
+    >>> "monks-1" in generated_tables()
+    True
+    """
+    return [name for name in TABLES.names() if TABLES.get(name).generated]
 
 
 def load_table(name: str, folder: str | Path | None = None) -> OneHot:
@@ -185,7 +215,7 @@ def load_table(name: str, folder: str | Path | None = None) -> OneHot:
     """
     if name not in list_tables():
         raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), list_tables())}")
-    return TABLES.get(name)(Path(folder) if folder is not None else Path())
+    return TABLES.get(name).read(Path(folder) if folder is not None else Path())
 
 
 def tic_tac_toe() -> OneHot:
@@ -264,27 +294,27 @@ def artificial_dnf(
     return OneHot(X, y, names, f"mDNF({disjuncts},{conjuncts})"), rule
 
 
-@TABLES.add("tic-tac-toe")
+@table("tic-tac-toe", generated=True)
 def _tic_tac_toe(folder: Path) -> OneHot:
     return tic_tac_toe()
 
 
-@TABLES.add("monks-1")
+@table("monks-1", generated=True)
 def _monks_1(folder: Path) -> OneHot:
     return monks(1)
 
 
-@TABLES.add("monks-2")
+@table("monks-2", generated=True)
 def _monks_2(folder: Path) -> OneHot:
     return monks(2)
 
 
-@TABLES.add("monks-3")
+@table("monks-3", generated=True)
 def _monks_3(folder: Path) -> OneHot:
     return monks(3)
 
 
-@TABLES.add("kr-vs-kp")
+@table("kr-vs-kp")
 def _kr_vs_kp(folder: Path) -> OneHot:
     return read_categorical(_present(folder / "kr-vs-kp.arff"), None, "won")
 
@@ -295,7 +325,7 @@ def _present(path: Path) -> Path:
     return path
 
 
-@TABLES.add("primary-tumor")
+@table("primary-tumor")
 def _primary_tumor(folder: Path) -> OneHot:
     """Leave out the two often-missing attributes; the grouping into two classes is ours."""
     names, rows = _read_arff(_present(folder / "primary.tumor.arff"))
@@ -307,7 +337,7 @@ def _primary_tumor(folder: Path) -> OneHot:
     return encode(kept, rows, target, share, "primary-tumor")
 
 
-@TABLES.add("soybean")
+@table("soybean")
 def _soybean(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "soybean.arff"))
     rows = [row for row in rows[:307] if not any(cell in MISSING for cell in row)]
@@ -327,7 +357,7 @@ def _group(rows: list[list[str]], column: int, share: float) -> list[str]:
     return [str(values[k]) for k in order[:best]]
 
 
-@TABLES.add("spect")
+@table("spect")
 def _spect(folder: Path) -> OneHot:
     parts = [_read_arff(_present(folder / f"spect.{half}.arff")) for half in ("train", "test")]
     names = parts[0][0]
@@ -337,7 +367,7 @@ def _spect(folder: Path) -> OneHot:
     return encode(names, rows, target, values[-1], "spect")
 
 
-@TABLES.add("splice")
+@table("splice")
 def _splice(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "splice.arff"))
     drop = [k for k, name in enumerate(names) if "name" in name.lower()]
@@ -355,7 +385,7 @@ def _splice(folder: Path) -> OneHot:
     return encode([names[k] for k in keep], cleaned, target, ["EI", "IE"], "splice")
 
 
-@TABLES.add("promoters")
+@table("promoters")
 def _promoters(folder: Path) -> OneHot:
     text = read_text(_present(folder / "promoters.data"))
     rows = []
@@ -369,7 +399,7 @@ def _promoters(folder: Path) -> OneHot:
 DNA = ("dna.scale", "dna.scale.gz", "../libsvm/dna.scale", "../libsvm/dna.scale.gz")
 
 
-@TABLES.add("dna")
+@table("dna")
 def _dna(folder: Path) -> OneHot:
     """Read the splice sites of StatLog: 60 bases in three bits each, one base being 000.
 
@@ -404,7 +434,7 @@ def _dna(folder: Path) -> OneHot:
     return OneHot(np.array(X), y, names, "class=1|2")
 
 
-@TABLES.add("house-votes")
+@table("house-votes")
 def _votes(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "vote.arff"))
     return encode(names, rows, names[-1], "democrat", "house-votes")

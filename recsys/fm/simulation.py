@@ -16,6 +16,12 @@ __all__ = ["PlantedInteractions", "Recovery", "planted_interactions", "recovery"
 class PlantedInteractions(NamedTuple):
     """Rows, targets, and the true weights of the pairs, (features, features), upper triangle.
 
+    Attributes
+    ----------
+    X : (n, features) float64
+    y : (n,) float64
+    W : (features, features) float64
+
     Examples
     --------
     >>> data = planted_interactions(10, groups=1, per_group=2, noise_features=1)
@@ -30,6 +36,13 @@ class PlantedInteractions(NamedTuple):
 
 class Recovery(NamedTuple):
     """‖W − W*‖₁ over i < j; F1 of the pairs with a weight; whether they are just the true ones.
+
+    Attributes
+    ----------
+    error : float
+        ‖W − W*‖₁ over the pairs i < j.
+    f1 : float in [0, 1]
+    success : bool
 
     Examples
     --------

@@ -43,6 +43,15 @@ class LinkPredictor(BaseEstimator):
         The second is the link.
     n_features_ : (int, int)
         Features of A and of B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.links import make_link_predictor
+    >>> A, pairs = np.eye(4), np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+    >>> model = make_link_predictor("bilinear", n_components=2).fit(A, None, pairs, [1, 1, 1, 0, 0, 0])
+    >>> model.predict(A, None, pairs).shape
+    (6,)
     """
 
     def __sklearn_is_fitted__(self) -> bool:

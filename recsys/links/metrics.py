@@ -16,6 +16,10 @@ __all__ = ["LinkMetrics", "link_metrics"]
 class LinkMetrics(NamedTuple):
     """AUC, and at the threshold 0 accuracy, precision and recall (NaN where nothing is predicted).
 
+    Attributes
+    ----------
+    auc, accuracy, precision, recall : float in [0, 1]
+
     Examples
     --------
     >>> link_metrics([1, 1, 0, 0], [2.0, -1.0, 0.5, -3.0])

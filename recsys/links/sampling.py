@@ -23,6 +23,11 @@ Index = NDArray[np.int64]
 class LinkSplit(NamedTuple):
     """Pairs and labels (1 a link, 0 none) to train and to test on.
 
+    Attributes
+    ----------
+    train, test : (pairs, 2) int64
+    train_labels, test_labels : (pairs,) int8
+
     Examples
     --------
     >>> split = split_pairs([[0, 1], [1, 2], [0, 3], [2, 3]], n_left=4, n_right=5)

@@ -31,6 +31,15 @@ NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
 class Form(NamedTuple):
     """What a term is: its kind, its order and the number of its tables.
 
+    Attributes
+    ----------
+    kind : int
+        ANOVA, ALL_SUBSETS, PRODUCT or MIXED.
+    order : int ≥ 1
+        Most features in one product.
+    factors : int ≥ 1
+        Tables P: one, but as many as the order for PRODUCT.
+
     Examples
     --------
     >>> Form(ANOVA, 3, 1).width, Form(PRODUCT, 3, 3).width

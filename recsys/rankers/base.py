@@ -46,6 +46,19 @@ class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
 
     For those the scores are popularities (numbers of users per item), since there is
     nothing to personalise with. A bool for a single user, else a boolean array.
+
+    Parameters
+    ----------
+    ids : (N,) or (users, N) int32
+    scores : the same shape, float32
+    fallback : bool, or (users,) bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ids, scores = found = Recommendations(np.array([4, 2]), np.array([0.5, 0.25]))
+    >>> found.ids is ids, found.fallback
+    (True, False)
     """
 
     fallback: bool | NDArray[np.bool_]
@@ -89,6 +102,12 @@ class Explanation:
         items beyond the N listed.
     contributions : list of (int, float)
         Liked items and their shares, largest magnitude first.
+
+    Examples
+    --------
+    >>> why = Explanation(1.0, 0.25, [(3, 0.5), (7, 0.25)])
+    >>> why.bias + sum(share for _, share in why.contributions)
+    1.0
     """
 
     score: float

@@ -79,6 +79,13 @@ class Bundle:
     user_ids, item_ids, titles : (users,), (items,), (items,) object
     user_items : (users, items) float32 CSR
         What was fitted on.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset, make_ranker
+    >>> bundle = fit_bundle(make_ranker("ease"), load_dataset("sample"), show_progress=False)
+    >>> bundle.user_items.shape == (len(bundle.user_ids), len(bundle.item_ids))
+    True
     """
 
     ranker: Ranker

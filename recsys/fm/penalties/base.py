@@ -37,6 +37,11 @@ class Penalty:
     subgradient : callable
         subgradient(P), (features, components).
 
+    Examples
+    --------
+    >>> PENALTIES.get("l21").offers(("prox_row",)), PENALTIES.get("omega").offers(("prox_row",))
+    (True, False)
+
     Notes
     -----
     The compiled parts are reached through `recsys.fm.penalties.chain`, by `code`.

@@ -17,7 +17,19 @@ __all__ = ["SOLVERS", "Options", "Solver", "refusal", "solver_names"]
 
 
 class Options(NamedTuple):
-    """What a solver is told beside its objective."""
+    """What a solver is told beside its objective.
+
+    Attributes
+    ----------
+    learning_rate : float > 0
+    batch_size : int ≥ 1
+    threads : int ≥ 1, or None for all
+
+    Examples
+    --------
+    >>> Options(0.1, 8, None).batch_size
+    8
+    """
 
     learning_rate: float
     batch_size: int
@@ -26,6 +38,12 @@ class Options(NamedTuple):
 
 class Solver:
     """One way to lower an objective, and what it needs.
+
+    Parameters
+    ----------
+    objective : recsys.fm.objective.Objective
+        Data, model and penalty of one fit; the model in it is changed in place.
+    options : Options
 
     Attributes
     ----------
@@ -41,6 +59,12 @@ class Solver:
         Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
     place : int
         Among the solvers, where messages list them: what serves most comes first.
+
+    Examples
+    --------
+    >>> from recsys.fm.solvers import SOLVERS
+    >>> SOLVERS.get("block").required
+    ('prox_row',)
     """
 
     required: ClassVar[tuple[str, ...]]
