@@ -31,7 +31,7 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
     Parameters
     ----------
     ranker : fitted Ranker
-        With `user_embeddings` and `item_embeddings` its own vectors are returned; the scores of any
+        With the ability "embeddings" its own vectors are returned; the scores of any
         other are factorised (randomised truncated SVD).
     user_items : (users, items) sparse matrix
         One row a user of the fit, in order.
@@ -45,7 +45,7 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
         If the rows do not fit the ranker.
     """
     rows = clean_matrix(user_items)
-    if hasattr(ranker, "item_embeddings"):
+    if "embeddings" in ranker.capabilities:
         return Embeddings(ranker.user_embeddings(rows), ranker.item_embeddings(), 0.0)
     check_integer("factors", factors, 1, min(rows.shape))
     scores = ranker.scores(np.arange(rows.shape[0]), rows).astype(np.float64)

@@ -9,13 +9,13 @@ import pytest
 
 PROGRAM = """
 import numpy as np, scipy.sparse as sp
-from recsys import make_ranker
 from recsys._jit import CACHE_DIR
-import recsys.rankers._margin_programs as programs
+from recsys.kernels import item_gram, make_kernel
+from recsys.kernels.gram.dense import _fill
 R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
-model = make_ranker("cf-komd").fit(R)
-print(hash(model.scores(np.arange(30), R).tobytes()), sum(programs.programs_parallel.stats.cache_hits.values()),
-      sum(programs.programs_parallel.stats.cache_misses.values()), CACHE_DIR)
+gram = item_gram(R, make_kernel("tanimoto"))
+print(hash(gram.tobytes()), sum(_fill.stats.cache_hits.values()),
+      sum(_fill.stats.cache_misses.values()), CACHE_DIR)
 """
 
 
@@ -52,7 +52,7 @@ def test_a_cache_folder_that_cannot_be_written_and_no_home(tmp_path):
     )
     assert out[3].startswith(str(tmp_path))
     nowhere = run(
-        PROGRAM.replace("from recsys import", NO_FOLDER + "from recsys import"),
+        PROGRAM.replace("from recsys._jit", NO_FOLDER + "from recsys._jit"),
         NUMBA_CACHE_DIR=str(blocked),
     )
     assert nowhere[3] == "None" and nowhere[0] == out[0]

@@ -68,7 +68,8 @@ def create_app(
     )
     app.add_exception_handler(InputError, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
-    app.include_router(router)
+    # Not include_router, whose routers inside routers cost a tenth of a request to find the way through.
+    app.router.routes.extend(router.routes)
     return app
 
 

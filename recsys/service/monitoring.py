@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
@@ -28,13 +30,21 @@ class Monitoring:
             "recsys_request_seconds", "Seconds a request took.", ("route",), buckets=BUCKETS,
             registry=self.registry,
         )  # fmt: skip
+        self._counters: dict[tuple[str, int], Any] = {}
+        self._timers: dict[str, Any] = {}
         gauge = Gauge("recsys_in_flight", "Requests being answered.", registry=self.registry)
         gauge.set_function(lambda: self.in_flight)
 
     def seen(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        counter = self._counters.get((route, status))
+        if counter is None:  # looking a label up takes longer than counting
+            counter = self._counters[route, status] = self._requests.labels(route, str(status))
+        timer = self._timers.get(route)
+        if timer is None:
+            timer = self._timers[route] = self._seconds.labels(route)
+        counter.inc()
+        timer.observe(seconds)
 
     def text(self) -> bytes:
         """Return the exposition format."""

@@ -159,7 +159,7 @@ def test_wrmf_has_the_confidence_that_the_thesis_writes(planted):
         liked = R[u].toarray().ravel()
         C = np.diag(1.0 + 1.0 * liked)
         expected = np.linalg.solve(Y.T @ C @ Y + 10 * np.eye(Y.shape[1]), Y.T @ C @ liked)
-        found = model._user_rows(np.array([u]), sp.csr_matrix(R[u]), True)[0]
+        found = model._folded(sp.csr_matrix(R[u]))[0]
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -64,7 +64,7 @@ def random_lists(rng, users, items, levels):
 
 @pytest.mark.parametrize("levels", [5, 10**9])
 def test_equals_scikit_learn(levels):
-    scores, train, test = random_lists(np.random.default_rng(0), 1000, 60, levels)
+    scores, train, test = random_lists(np.random.default_rng(0), 300, 60, levels)
     ours, gain = M.auc(scores, train, test), M.ndcg(scores, train, test, 7)
     checked = 0
     for u in range(len(scores)):
@@ -76,7 +76,7 @@ def test_equals_scikit_learn(levels):
             checked += 1
         else:
             assert np.isnan(ours[u])
-    assert checked > 900
+    assert checked > 270
 
 
 def test_equals_trec_eval_on_strict_orders():
