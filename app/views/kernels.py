@@ -18,6 +18,7 @@ from recsys.evaluation import evaluate
 from recsys.explain import measure_rule
 from recsys.kernels import item_gram, make_kernel, spectral_ratio
 
+FIRST = "tic-tac-toe"  # the table that the page opens with
 MOST_ITEMS = 6000
 MOST_ROWS = 5000
 
@@ -81,7 +82,8 @@ def table_rules() -> None:
     file = st.file_uploader(
         "ARFF or CSV of categories (optional)", type=["arff", "csv", "tsv"], key="categorical"
     )
-    name = st.selectbox("Table", ["the upload", *generated_tables()] if file else generated_tables())
+    tables = sorted(generated_tables(), key=lambda name: (name != FIRST, name))
+    name = st.selectbox("Table", ["the upload", *tables] if file else tables)
     target = positive = ""
     if file and name == "the upload":
         target = st.text_input("Column of the class", placeholder="the last one")

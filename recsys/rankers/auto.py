@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.rankers._standardised import StandardisedSum, add_standardised, fitted
+from recsys.rankers.base import DENSE_ITEMS
 from recsys.rankers.registry import RANKERS, list_rankers
 from recsys.utils.sparse import owners
 from recsys.utils.validation import check_integer, check_real
@@ -131,8 +132,9 @@ def tried(items: int, likes: int) -> list[str]:
     """Return the specifications that are tried on data of this size, as the rankers declare them."""
     found = []
     for name in list_rankers():
-        for candidate in RANKERS.get(name).candidates:
-            if candidate.suits(items, likes):
+        kind = RANKERS.get(name)
+        for candidate in kind.candidates:
+            if candidate.suits(items, likes) and not (kind.dense and items > DENSE_ITEMS):
                 found.append(f"{name}:{candidate.params}" if candidate.params else name)
     return found
 

@@ -173,7 +173,7 @@ class Ranker:
     uses : frozenset of str
         Which side information its fit reads: among "item_features", "user_features", "times".
     dense : bool
-        Whether it holds every pair of items.
+        Whether it holds every pair of items, always: `auto` tries it on smaller catalogues only.
     search_space : dict
         What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high).
     candidates : tuple of Candidate

@@ -14,7 +14,7 @@ from recsys._jit import jit, parallel
 from recsys.errors import FitError
 from recsys.kernels import item_gram, make_kernel
 from recsys.rankers._item_weights import ItemWeights
-from recsys.rankers.base import DENSE_ITEMS, Candidate
+from recsys.rankers.base import Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_real
@@ -52,9 +52,9 @@ class EASE(ItemWeights):
     dense: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 10.0, 5000.0)}
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("regularization=100", most_items=DENSE_ITEMS),
-        Candidate("regularization=400", most_items=DENSE_ITEMS),
-        Candidate("regularization=1500", most_items=DENSE_ITEMS),
+        Candidate("regularization=100"),
+        Candidate("regularization=400"),
+        Candidate("regularization=1500"),
     )
 
     def _check_parameters(self) -> None:
