@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app.jobs import Job, Jobs
 from recsys import make_ranker
 from recsys.data import Interactions
-from recsys.data.side_information import side_information
+from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
@@ -188,7 +188,7 @@ def ranker(catalogue: Catalogue, spec: str) -> Any:
 
     def fit(progress: Any) -> Any:
         name, params = parse_spec(spec)
-        known = side_information(catalogue.data)
+        known = SideInformation(catalogue.data)
         ranker = make_ranker(name, **params)
         return ranker.fit(catalogue.matrix, show_progress=False, **known.of(ranker))
 

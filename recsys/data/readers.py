@@ -102,6 +102,7 @@ def read_table(
     separator: str | None = None,
     names: Sequence[str] | None = None,
     encoding: str = "utf-8",
+    what: str = "interactions",
 ) -> Table:
     """Read a delimited text file (plain or gzip) or a Parquet file.
 
@@ -113,6 +114,8 @@ def read_table(
     names : sequence of str, optional
         Column names of a file without a header.
     encoding : str
+    what : str
+        What messages miss in a table without rows.
 
     Returns
     -------
@@ -127,11 +130,11 @@ def read_table(
     """
     path = Path(path)
     if path.suffix in (".parquet", ".pq"):
-        return _read_parquet(path)
+        return _read_parquet(path, what)
     lines = read_text(path, encoding).split("\n")
     first = next((k for k, line in enumerate(lines) if _counts(line)), None)
     if first is None:
-        raise InputError(f"{path}: no interactions; the file is empty")
+        raise InputError(f"{path}: no {what}; the file is empty")
     separator = separator or _separator(lines[first])
     rows, numbers = _rows(path, lines, separator)
     header = list(names) if names is not None else [name.strip() for name in rows[0]]
@@ -145,7 +148,7 @@ def read_table(
                 f"(separator {separator!r})"
             )
     if not body:
-        raise InputError(f"{path}: no interactions; there is a header only")
+        raise InputError(f"{path}: no {what}; there is a header only")
     columns = [np.array(column, dtype=object) for column in zip(*body, strict=True)]
     return Table(path, header, columns, np.asarray(numbers))
 
@@ -177,7 +180,7 @@ def _rows(path: Path, lines: list[str], separator: str) -> tuple[list[list[str]]
     return rows, numbers
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path, what: str) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -188,7 +191,7 @@ def _read_parquet(path: Path) -> Table:
         text = str(error).split("\n")[0][:120]
         raise InputError(f"{path} is no readable Parquet file: {text}") from None
     if frame.num_rows == 0:
-        raise InputError(f"{path}: no interactions; the file is empty")
+        raise InputError(f"{path}: no {what}; the file is empty")
     columns = []
     for name, column in zip(frame.column_names, frame.columns, strict=True):
         if column.null_count:
@@ -296,7 +299,7 @@ def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFra
     InputError
         If the file, the id column or an id (repeated) cannot be used.
     """
-    table = read_table(path)
+    table = read_table(path, what=f"features of {what}s")
     usual = ITEM_NAMES if what == "item" else USER_NAMES
     id_col = id_col or _usual(table, what, (*usual, "id"))
     ids = _ids(table, id_col)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,36 +18,8 @@ BUCKETS = 8  # quantiles that numbers such as years are cut at
 RARE = 0.5  # share of distinct values above which a text column names items instead of describing them
 
 
-@dataclass(frozen=True)
 class SideInformation:
-    """What is known beyond who liked what, as matrices that `fit` takes.
-
-    Attributes
-    ----------
-    item_features, user_features : (items, …), (users, …) float64 CSR, or None
-    times : (users, items) float64 CSR, or None
-    """
-
-    item_features: sp.csr_matrix | None = None
-    user_features: sp.csr_matrix | None = None
-    times: sp.csr_matrix | None = None
-
-    def of(self, ranker: Any) -> dict[str, Any]:
-        """Return the keyword arguments for a ranker's `fit`: what it uses, nothing for other models."""
-        uses = getattr(ranker, "uses", ())
-        return {key: value for key, value in vars(self).items() if key in uses and value is not None}
-
-    def of_items(self, items: NDArray[np.int64]) -> SideInformation:
-        """Return what is known where only some of the items are left."""
-        return replace(
-            self,
-            item_features=None if self.item_features is None else self.item_features[items],
-            times=None if self.times is None else self.times[:, items],
-        )
-
-
-def side_information(data: Interactions, protocol: str | None = None) -> SideInformation:
-    """Return what rankers can use of the data beyond who liked what.
+    """What rankers can use of some data beyond who liked what, made when the first of them asks.
 
     Parameters
     ----------
@@ -56,18 +28,57 @@ def side_information(data: Interactions, protocol: str | None = None) -> SideInf
         How a ranker will be evaluated: times are for those that predict the future. None for use, which
         does.
 
-    Returns
-    -------
-    SideInformation
-        Features of users only where some have no likes: beside a history they cost a little accuracy.
+    Attributes
+    ----------
+    item_features, user_features : (items, …), (users, …) float64 CSR, or None
+        Of users only where some have no likes: beside a history they cost a little accuracy.
+    times : (users, items) float64 CSR, or None
+
+    Examples
+    --------
+    >>> from recsys import EASE, FM, load_dataset
+    >>> known = SideInformation(load_dataset("sample"))
+    >>> list(known.of(FM())), known.of(EASE())
+    (['item_features'], {})
     """
-    cold = bool((np.diff(data.matrix.indptr) == 0).any())
-    timed = data.time is not None and (protocol is None or PROTOCOLS.get(protocol).needs_time)
-    return SideInformation(
-        features_of(data.item_features),
-        features_of(data.user_features) if cold else None,
-        time_matrix(data) if timed else None,
-    )
+
+    def __init__(self, data: Interactions, protocol: str | None = None) -> None:
+        self._data, self._protocol = data, protocol
+
+    @cached_property
+    def item_features(self) -> sp.csr_matrix | None:
+        """What is known of the items."""
+        return features_of(self._data.item_features)
+
+    @cached_property
+    def user_features(self) -> sp.csr_matrix | None:
+        """What is known of the users, if there are some without likes."""
+        cold = bool((np.diff(self._data.matrix.indptr) == 0).any())
+        return features_of(self._data.user_features) if cold else None
+
+    @cached_property
+    def times(self) -> sp.csr_matrix | None:
+        """When each like happened, if the future is to be predicted."""
+        wanted = self._protocol is None or PROTOCOLS.get(self._protocol).needs_time
+        return time_matrix(self._data) if wanted and self._data.time is not None else None
+
+    def of(self, ranker: Any, items: NDArray[np.int64] | None = None) -> dict[str, Any]:
+        """Return the keyword arguments for a ranker's `fit`: what it uses, nothing for other models.
+
+        Parameters
+        ----------
+        ranker : any model
+        items : (n,) int, optional
+            The only items that are left.
+        """
+        uses = sorted(getattr(ranker, "uses", ()))
+        found = {key: getattr(self, key) for key in uses if getattr(self, key) is not None}
+        if items is not None:
+            if "item_features" in found:
+                found["item_features"] = found["item_features"][items]
+            if "times" in found:
+                found["times"] = found["times"][:, items]
+        return found
 
 
 def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:

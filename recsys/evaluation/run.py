@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import compiling
 from recsys.data import Interactions, split
-from recsys.data.side_information import SideInformation, side_information
+from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.report import Figure, Report, Result
@@ -84,7 +84,7 @@ def evaluate(
             f"{data.name} leaves no user with an item to predict under {protocol}: "
             "every profile is too short"
         )
-    side = side_information(data, protocol)
+    side = SideInformation(data, protocol)
     results = [Result(label, params) for label, params, _ in models]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in models]
     total, done = len(models) * len(divisions), 0
@@ -135,7 +135,7 @@ def _warm_up(
         return
     users = np.arange(min(200, train.shape[0]))
     small = replace(fold, train=train, test=test, users=users, train_only=0)
-    _measure(model, small, parsed, Result("", {}), side.of_items(few))
+    _measure(model, small, parsed, Result("", {}), side, few)
     for count in (1, 2):  # serial kernels, and parallel ones for short rows
         _scores(model, users[:count], train[users[:count]], train.shape[1])
 
@@ -146,11 +146,13 @@ def _measure(
     parsed: list[tuple[M.Metric, int, str]],
     result: Result,
     side: SideInformation,
+    only: NDArray[np.int64] | None = None,
 ) -> dict[str, NDArray[np.float64]]:
     users, items = fold.train.shape
+    known = side.of(model, only)
     with compiling() as compiled:
         start = time.perf_counter()
-        model.fit(fold.train, show_progress=False, **side.of(model))
+        model.fit(fold.train, show_progress=False, **known)
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())

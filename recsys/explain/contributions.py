@@ -114,14 +114,4 @@ def _unit(ranker: Ranker, item: int, score: float) -> str:
 
 def score_rows(ranker: Ranker, userids: list[int], rows: sp.csr_matrix) -> np.ndarray:
     """Score rows as they are, also by rankers that would use what they stored of the user."""
-    if "fold-in" not in ranker.capabilities:
-        return ranker.scores(userids, rows)
-    out = np.full(rows.shape, -np.inf, dtype=np.float32)
-    ids, values = ranker.recommend(
-        np.arange(len(userids)), rows, N=rows.shape[1], filter_already_liked_items=False,
-        recalculate_user=True,
-    )  # fmt: skip
-    for k, (some, scores) in enumerate(zip(ids, values, strict=True)):
-        kept = some >= 0
-        out[k, some[kept]] = scores[kept]
-    return out
+    return ranker.scores(userids, rows, recalculate_user="fold-in" in ranker.capabilities)

@@ -20,21 +20,27 @@ from recsys.utils.sparse import binary, owners, unit_rows
 from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 Factors = NDArray[np.float64]
+RANGES = (
+    ("factors", 1, None), ("neg_prop", 1, None), ("iterations", 1, None), ("random_state", 0, None),
+    ("degree", 2, 6),
+)  # fmt: skip
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
 
 
 class HistoryRanker(Ranker):
     """A ranker by inner products of a row's side and the items' side, both made of features."""
 
+    random_state: int
+    neg_prop: int  # of those that sample pairs
     item_vectors_: NDArray[np.float32]
     item_features_: sp.csr_matrix | None = None
     user_features_: sp.csr_matrix | None = None
 
     def _check_parameters(self) -> None:
         given = self.get_params()
-        for key, low in (("factors", 1), ("neg_prop", 1), ("iterations", 1), ("random_state", 0)):
+        for key, low, high in RANGES:
             if key in given:
-                check_integer(key, given[key], low)
+                check_integer(key, given[key], low, high)
         check_real("regularization", given["regularization"], 0.0)
 
     def _items(self, items: int) -> sp.csr_matrix:
@@ -121,13 +127,19 @@ class HistoryRanker(Ranker):
 
         None where there is nothing to tell apart: nobody has two items, or all have all.
         """
-        rng = np.random.default_rng(self.get_params().get("random_state", 0))
+        rng = np.random.default_rng(self.random_state)
         half, other, whose = self._training(liked, rng)
-        users, items, labels = sample_pairs(other, half, self.get_params().get("neg_prop", 1), rng)
+        users, items, labels = sample_pairs(other, half, self.neg_prop, rng)
         if len(users) == 0 or labels.min() == labels.max():
             return None
         A, B = self._rows(half, whose), self._items(liked.shape[1])
         return A, B, np.column_stack([users, items]), labels
+
+    @staticmethod
+    def _popularities(liked: sp.csr_matrix) -> NDArray[np.float32]:
+        """Return item vectors of one number, where nothing else can be learned, (items, 1)."""
+        counts = np.bincount(liked.indices, minlength=liked.shape[1])
+        return np.ascontiguousarray(counts[:, None], dtype=np.float32)
 
     def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:
         """Return the row side, (rows, factors), in the order of `item_vectors_`.

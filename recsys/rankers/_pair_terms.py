@@ -38,8 +38,7 @@ class PairTermRanker(HistoryRanker):
         found = self._training_pairs(liked)
         if found is None:
             self._keep([])
-            counts = np.bincount(liked.indices, minlength=liked.shape[1])
-            self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
+            self.item_vectors_ = self._popularities(liked)
             return
         terms = self._terms(*found)
         self._keep(terms)

@@ -66,8 +66,7 @@ class AllSubsetsRanker(HistoryRanker):
         found = self._training_pairs(liked)
         if found is None:
             self.left_ = np.zeros((self._width(liked.shape[1]), 1))
-            counts = np.bincount(liked.indices, minlength=liked.shape[1])
-            self.item_vectors_ = np.ascontiguousarray(counts[:, None], dtype=np.float32)
+            self.item_vectors_ = self._popularities(liked)
             return
         A, B, pairs, y = found
         X = sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr")

@@ -370,13 +370,17 @@ class Ranker:
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
         return Recommendations(ids, best, empty)
 
-    def scores(self, userids: int | ArrayLike, user_items: Any) -> NDArray[np.float32]:
+    def scores(
+        self, userids: int | ArrayLike, user_items: Any, recalculate_user: bool = False
+    ) -> NDArray[np.float32]:
         """Return the scores of all items, liked ones included.
 
         Parameters
         ----------
         userids : int or (users,) int array
         user_items : (users asked for, items) sparse matrix
+        recalculate_user : bool
+            Score by the given rows, for users never seen too; `userids` are labels only.
 
         Returns
         -------
@@ -387,10 +391,12 @@ class Ranker:
         Raises
         ------
         InputError, NotFittedError
+        CapabilityError
+            If the ranker has no "fold-in" and `recalculate_user` is asked for.
         """
         self._check_fitted()
-        ids, rows = self._check_users(userids, user_items, False)
-        return self._score_rows(ids, rows)
+        ids, rows = self._check_users(userids, user_items, recalculate_user)
+        return self._score_rows(None if recalculate_user else ids, rows)
 
     def explain(self, userid: int, user_items: Any, itemid: int, N: int = 10) -> Explanation:
         """Return the shares of the user's liked items in one item's score.

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data import Interactions
-from recsys.data.side_information import side_information
+from recsys.data.side_information import SideInformation
 from recsys.errors import InputError, ModelFileError
 from recsys.rankers.base import Ranker
 from recsys.rankers.serialization import read_ranker
@@ -166,7 +166,7 @@ class Bundle:
 def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     """Fit a ranker on interactions, with what it can use of their features and times, and keep both."""
     matrix = data.matrix
-    ranker.fit(matrix, **side_information(data).of(ranker), **options)
+    ranker.fit(matrix, **SideInformation(data).of(ranker), **options)
     return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix)
 
 

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from recsys.rankers._machine_terms import MachineRanker
 from recsys.rankers._pair_terms import SEARCHED
 from recsys.rankers.registry import RANKERS
-from recsys.utils.validation import check_integer
 
 
 @RANKERS.add("hofm")
@@ -51,10 +50,6 @@ class HOFM(MachineRanker):
 
     name: ClassVar[str] = "hofm"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("degree", self.degree, 2, 6)
 
     def _order(self) -> int:
         return self.degree

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from recsys.links import PairNet
 from recsys.rankers._pair_terms import SEARCHED, PairTermRanker
 from recsys.rankers.registry import RANKERS
-from recsys.utils.validation import check_integer
 
 
 @RANKERS.add("pairnet")
@@ -47,10 +46,6 @@ class PairNetRanker(PairTermRanker):
 
     name: ClassVar[str] = "pairnet"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("degree", self.degree, 2, 6)
 
     def _model(self, **common: Any) -> Any:
         return PairNet(degree=self.degree, **common)

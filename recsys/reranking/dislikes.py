@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from recsys.errors import CapabilityError
 from recsys.rankers.base import Ranker, Recommendations
@@ -67,21 +67,11 @@ def penalize_dislikes(
     keep = ~np.isin(found.ids, disliked)
     ids, scores = found.ids[keep], found.scores[keep].astype(np.float64)
     if weight and len(ids):
-        against = _scores_of(ranker, disliked)
+        profile = row_of(disliked, ranker.n_items_)
+        against = ranker.scores(0, profile, recalculate_user=True)[0].astype(np.float64)
         deviation = float(against.std())
         if deviation > 0:
             lowered = (against[ids] - against.mean()) / deviation
             scores = scores - weight * float(scores.std()) * lowered
     order = np.lexsort((ids, -scores))
     return Recommendations(ids[order], scores[order].astype(np.float32), found.fallback)
-
-
-def _scores_of(ranker: Ranker, items: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the scores of all items for somebody who likes these."""
-    m = ranker.n_items_
-    every, values = ranker.recommend(
-        0, row_of(items, m), N=m, filter_already_liked_items=False, recalculate_user=True
-    )
-    out = np.empty(m)
-    out[every] = values
-    return out

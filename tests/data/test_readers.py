@@ -281,3 +281,9 @@ def test_notes_count_one_row_as_one(file):
         "1 repeated pair merged, the latest row kept (1 with another rating)",
         "1 row rated below 2 dropped",
     )
+
+
+def test_a_table_of_features_without_rows_is_called_so(tmp_path):
+    (tmp_path / "users.csv").write_text("user_id,age\n")
+    with pytest.raises(InputError, match="users.csv: no features of users; there is a header only"):
+        read_features(tmp_path / "users.csv", None, "user")

@@ -180,7 +180,7 @@ def test_compiling_is_not_fitting(planted):
     result = Result("x", {})
     fold = next(split(planted, "half-profile", folds=2))
     started = time.perf_counter()
-    run._measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation())
+    run._measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation(planted))
     took = time.perf_counter() - started
     assert result.compile_seconds > 0.02 and 0 <= result.fit_seconds < 0.5 * result.compile_seconds
     assert result.fit_seconds + result.compile_seconds <= took

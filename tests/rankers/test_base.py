@@ -172,3 +172,16 @@ def test_a_specification_reads_back_what_was_written():
     for value in ("a,b", "true", "1.0", "x+y"):
         with pytest.raises(InputError, match="cannot be written"):
             format_spec("x", {"text": value})
+
+
+@pytest.mark.parametrize("name", ["als", "bpr", "ease", "fm", "blend", "cf-komd"])
+def test_scores_of_a_row_folded_in_are_those_it_is_ranked_by(name, liked):
+    ranker = make_ranker(name).fit(liked, False)
+    if "fold-in" not in ranker.capabilities:
+        with pytest.raises(InputError, match="cannot rank users it was not fitted on"):
+            ranker.scores(0, liked[3], recalculate_user=True)
+        return
+    scores = ranker.scores(10**6, liked[3], recalculate_user=True)[0]  # a label that no user has
+    ids, values = ranker.recommend(0, liked[3], 40, False, recalculate_user=True)
+    np.testing.assert_array_equal(scores[ids], values)
+    assert ids.tolist() == np.lexsort((np.arange(40), -scores)).tolist()

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
 from recsys.data import Interactions
-from recsys.data.side_information import features_of, side_information, time_matrix
+from recsys.data.side_information import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_bundle
 
@@ -34,9 +34,9 @@ def test_titles_and_names_are_no_features(data):
     F = features_of(data.item_features)
     assert F.shape == (data.n_items, 8 + 3)  # years in eighths, three genres
     ranker = make_ranker("fm", factors=2, iterations=1)
-    ranker.fit(data.matrix, False, **side_information(data).of(ranker))
+    ranker.fit(data.matrix, False, **SideInformation(data).of(ranker))
     assert ranker.item_features_.shape == F.shape
-    assert side_information(data).of(make_ranker("ease")) == {} == side_information(data).of(object())
+    assert SideInformation(data).of(make_ranker("ease")) == {} == SideInformation(data).of(object())
 
 
 def test_times_are_places_in_their_order(data):
@@ -50,7 +50,7 @@ def test_times_are_places_in_their_order(data):
 def test_auto_hides_the_later_half_where_times_count(data):
     auto = make_ranker("auto", validation_fraction=0.9, users=30)
     liked = data.matrix
-    T = side_information(data, "half-profile-time").times
+    T = SideInformation(data, "half-profile-time").times
     left, hidden, held = auto._halves(liked, T)
     assert (T != time_matrix(data)).nnz == 0
     assert len(held) > 5
@@ -58,7 +58,7 @@ def test_auto_hides_the_later_half_where_times_count(data):
         kept = left[user].indices
         assert T[user, row.indices].min() > T[user, kept].max()
         assert abs(len(kept) - row.nnz) <= 1
-    assert side_information(data, "half-profile").times is None
+    assert SideInformation(data, "half-profile").times is None
     with pytest.raises(InputError, match="times have 30 rows for 7 users"):
         auto.fit(sp.csr_matrix(np.eye(7)), times=T)
     with pytest.raises(InputError, match=r"times are of shape \(30, 30\) for likes of shape \(30, 7\)"):
@@ -79,3 +79,15 @@ def test_features_and_times_go_through_an_evaluation(data):
 def test_what_is_fitted_for_use_has_the_features(data, tmp_path):
     bundle = fit_bundle(make_ranker("bilinear", factors=2, iterations=2), data, show_progress=False)
     assert bundle.ranker.item_features_.shape[0] == data.n_items
+
+
+def test_what_no_model_uses_is_not_made(data, monkeypatch):
+    made = []
+    for name in ("features_of", "time_matrix"):
+        monkeypatch.setattr(
+            f"recsys.data.side_information.{name}", lambda given, name=name: made.append(name)
+        )
+    evaluate(data, [("ease", {}, make_ranker("ease"))], protocol="half-profile-time", folds=2)
+    assert made == []
+    evaluate(data, [("auto", {}, make_ranker("auto", rounds=1))], protocol="half-profile-time", folds=2)
+    assert made == ["time_matrix"]
