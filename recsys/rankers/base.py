@@ -128,16 +128,20 @@ class Candidate:
         Sizes of catalogue that it is tried on.
     most_likes : int, optional
         Beyond so many likes its fit takes too long.
+    timed : bool
+        Whether it is for data with times only.
     """
 
     params: str = ""
     least_items: int = 0
     most_items: float = np.inf
     most_likes: float = np.inf
+    timed: bool = False
 
-    def suits(self, items: int, likes: int) -> bool:
-        """Return whether it is tried on data of this size."""
-        return self.least_items <= items <= self.most_items and likes <= self.most_likes
+    def suits(self, items: int, likes: int, timed: bool = False) -> bool:
+        """Return whether it is tried on data of this size, with times or without."""
+        fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
+        return fits and (timed or not self.timed)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class EASE(ItemWeights):
         Candidate("regularization=100"),
         Candidate("regularization=400"),
         Candidate("regularization=1500"),
+        Candidate("regularization=1500,recency=0.5", timed=True),
+        Candidate("regularization=3000,recency=1", timed=True),
     )
 
     def _check_parameters(self) -> None:

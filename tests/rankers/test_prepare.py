@@ -12,6 +12,7 @@ from recsys.data import Interactions
 from recsys.data.side_information import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_bundle
+from recsys.rankers.auto import _part
 
 
 @pytest.fixture
@@ -65,9 +66,14 @@ def test_auto_hides_the_later_half_where_times_count(data):
     auto = make_ranker("auto", validation_fraction=0.9, users=30)
     liked = data.matrix
     T = SideInformation(data, "half-profile-time").times
-    left, hidden, held = auto._halves(liked, T)
+    hide, held = auto._hidden(liked, T.data)
+    left, hidden = _part(liked, ~hide), _part(liked, hide)[held]
     assert (T != time_matrix(data)).nnz == 0
     assert len(held) > 5
+    last, users = auto.set_params(hide="last")._hidden(liked, T.data)
+    assert last.sum() == len(users) == len(held)
+    for user, row in zip(users, _part(liked, last)[users], strict=True):
+        assert T[user, row.indices[0]] == T[user].max()
     for row, user in zip(hidden, held, strict=True):
         kept = left[user].indices
         assert T[user, row.indices].min() > T[user, kept].max()
