@@ -1,4 +1,4 @@
-"""Tuning: declared search spaces, Optuna, and a validation split that never sees the test half."""
+"""Tuning: declared search spaces, Optuna, and a validation split of the training rows alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.data import Interactions, split
+from recsys.data import Interactions, find_protocol, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
@@ -43,7 +43,9 @@ def tune(
     """Search a ranker's declared space.
 
     Validation repeats the protocol inside the first fold's training matrix: its test rows are never
-    read. With the half-profile protocols use the result with the same protocol and seed.
+    read. So with leave-one-out the item before each user's last is found, with next-5 the five before
+    the last five, and with temporal and rolling the last window before the first test. With the
+    half-profile protocols use the result with the same protocol and seed.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def tune(
         ranker = make_ranker(name, **params)
         report = evaluate(
             inner, [(name, params, ranker)], protocol=protocol, metrics=metric.split("+"), seed=seed,
-            only_folds=1,
+            folds=None if find_protocol(protocol).grouped else 1, only_folds=1,
         )  # fmt: skip
         trial.set_user_attr("params", params)
         return float(sum(figure.mean for figure in report.results[0].metrics.values()))

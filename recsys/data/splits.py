@@ -79,12 +79,12 @@ class Protocol:
     needs_time : bool
         Whether it asks for times and has the future predicted.
     uses_time : bool
-        Whether it has the future predicted where there are times, and what is drawn where there are none.
+        Whether it has the future predicted where there are times, and a draw where there are none.
     without_time : str
         The protocol that comes nearest where there are no times.
-    conventions : tuple of str
-        Sentences for a reader who compares figures with those of others: what training holds, and how
-        items of equal time are ordered.
+    training, ties : str
+        Sentences for a reader who compares figures in time with those of others: what training holds,
+        and how items of equal time are ordered, where "{users}" is for whom that decides.
 
     Examples
     --------
@@ -102,7 +102,8 @@ class Protocol:
     needs_time: bool = False
     uses_time: bool = False
     without_time: str = ""
-    conventions: tuple[str, ...] = ()
+    training: str = ""
+    ties: str = ""
 
     def predicts_future(self, data: Interactions) -> bool:
         """Return whether what is tested happened after what trains: a model may then use times."""
@@ -133,8 +134,8 @@ PROTOCOLS: Registry[Protocol] = Registry("protocol")
 MOST_REPETITIONS = 100
 TENTHS = 10  # of all interactions: how long a window of `rolling` is
 
-DRAWN_TIES = "Items of equal time are in an order drawn with the seed"
-TIES_LATER = "What happened at the very time at which training ends is tested"
+DRAWN_TIES = "Items of equal time are in an order drawn with the seed, which decides for {users}."
+TIES_LATER = "What happened at the very time at which training ends is tested."
 
 Order = Callable[[Interactions, np.random.Generator], NDArray[np.float64]]
 Held = Callable[[Interactions, np.random.Generator], NDArray[np.bool_]]
@@ -160,7 +161,8 @@ def find_protocol(name: str) -> Protocol:
             return next_items(int(found[1]))
         if re.match(r"next\b", name):
             raise InputError(
-                f"unknown protocol {name!r}: after next- a whole number of at least 1 is needed, as in next-5"
+                f"unknown protocol {name!r}: after next- a whole number of at least 1 is needed, as in "
+                "next-5"
             )
     return PROTOCOLS.get(name)
 
@@ -217,7 +219,8 @@ def groups_of_users(
     *,
     needs_time: bool = False,
     without_time: str = "",
-    conventions: tuple[str, ...] = (),
+    training: str = "",
+    ties: str = "",
 ) -> Callable[[Order], Order]:
     """Register a protocol that tests the second half of each profile, one group of users a fold.
 
@@ -245,7 +248,8 @@ def groups_of_users(
                 grouped=True,
                 needs_time=needs_time,
                 without_time=without_time,
-                conventions=conventions,
+                training=training,
+                ties=ties,
             )
         )
         return order
@@ -261,7 +265,8 @@ def every_user(
     needs_time: bool = False,
     uses_time: bool = False,
     without_time: str = "",
-    conventions: tuple[str, ...] = (),
+    training: str = "",
+    ties: str = "",
 ) -> Callable[[Held], Held]:
     """Register a protocol that evaluates all users in each fold.
 
@@ -273,12 +278,27 @@ def every_user(
         PROTOCOLS.add(name)(
             _of_every_user(
                 name, description, held, drawn=drawn, needs_time=needs_time, uses_time=uses_time,
-                without_time=without_time, conventions=conventions,
+                without_time=without_time, training=training, ties=ties,
             )
         )  # fmt: skip
         return held
 
     return register
+
+
+def _of_every_user(name: str, description: str, held: Held, *, drawn: Any, **known: Any) -> Protocol:
+    """Return a protocol that evaluates all users in each fold; arguments as of `every_user`."""
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        everyone = np.ones(data.n_users, dtype=bool)
+        for _ in range(folds):
+            yield _fold(data, held(data, rng), everyone, protocol.predicts_future(data))
+
+    def most(data: Interactions) -> int:
+        return MOST_REPETITIONS if drawn(data) else 1
+
+    protocol = Protocol(name, description, divide, most, default_folds=1, grouped=False, **known)
+    return protocol
 
 
 def windows(
@@ -288,7 +308,8 @@ def windows(
     default_folds: int,
     most_folds: int,
     without_time: str,
-    conventions: tuple[str, ...] = (),
+    training: str = "",
+    ties: str = "",
 ) -> Callable[[Cuts], Cuts]:
     """Register a protocol that predicts windows of time, each from all that was before it.
 
@@ -323,7 +344,8 @@ def windows(
                 grouped=False,
                 needs_time=True,
                 without_time=without_time,
-                conventions=conventions,
+                training=training,
+                ties=ties,
             )
         )
         return cuts
@@ -340,10 +362,9 @@ def half_profile(data: Interactions, rng: np.random.Generator) -> NDArray[np.flo
 @groups_of_users(
     "half-profile-time", "the later half of each profile of a group",
     needs_time=True, without_time="half-profile",
-    conventions=(
-        "Training holds the older half of each evaluated profile, and other users' profiles whole.",
-        "Items of equal time are in the order in which they first occur in the data",
-    ),
+    training="Training holds the older half of each evaluated profile, and other users' profiles whole.",
+    ties="Items of equal time are in the order in which they first occur in the data, which decides for "
+    "{users}.",
 )  # fmt: skip
 def half_profile_time(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
     """Order each profile by time."""
@@ -359,11 +380,9 @@ def half_profile_file(data: Interactions, rng: np.random.Generator) -> NDArray[n
 @every_user(
     "leave-one-out", "each user's last item",
     drawn=lambda data: data.time is None, uses_time=True,
-    conventions=(
-        "Training holds all but each user's last item: the one before it, which other tables keep for "
-        "validation, and what other users did later.",
-        DRAWN_TIES,
-    ),
+    training="Training holds all but each user's last item: the one before it, which other tables keep "
+    "for validation, and what other users did later.",
+    ties=DRAWN_TIES,
 )  # fmt: skip
 def leave_one_out(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Hold out the last item of each user who has two, a random one without times."""
@@ -378,11 +397,9 @@ def next_items(k: int) -> Protocol:
         lambda data, rng: _last(data, rng, k),
         drawn=lambda data: data.time is None,
         uses_time=True,
-        conventions=(
-            f"Training holds all but the last {counted(k, 'item')} of each user who has more, and so "
-            "what other users did later.",
-            DRAWN_TIES,
-        ),
+        training=f"Training holds all but the last {counted(k, 'item')} of each user who has more, and "
+        "what other users did later.",
+        ties=DRAWN_TIES,
     )
 
 
@@ -400,7 +417,8 @@ def holdout(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
 @windows(
     "temporal", "the last fifth of all interactions",
     default_folds=1, most_folds=1, without_time="holdout",
-    conventions=("Training holds what was before the last fifth of all interactions.", TIES_LATER),
+    training="Training holds what was before the last fifth of all interactions, and nothing later.",
+    ties=TIES_LATER,
 )  # fmt: skip
 def temporal(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
     """Begin at the last fifth."""
@@ -410,29 +428,14 @@ def temporal(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
 @windows(
     "rolling", "the last tenths of all interactions, one after the other",
     default_folds=5, most_folds=TENTHS - 1, without_time="holdout",
-    conventions=(
-        "Each window is a tenth of all interactions; training holds all that was before it.", TIES_LATER,
-    ),
+    training="Each window is a tenth of all interactions; training holds all that was before it, and "
+    "nothing later.",
+    ties=TIES_LATER,
 )  # fmt: skip
 def rolling(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
     """Begin at each of the last tenths: as many interactions a window, however busy its days were."""
     tenth = len(times) // TENTHS
     return times[[len(times) - window * tenth for window in range(1, folds + 1) if tenth]]
-
-
-def _of_every_user(name: str, description: str, held: Held, *, drawn: Any, **known: Any) -> Protocol:
-    """Return a protocol that evaluates all users in each fold; arguments as of `every_user`."""
-
-    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-        everyone = np.ones(data.n_users, dtype=bool)
-        for _ in range(folds):
-            yield _fold(data, held(data, rng), everyone, protocol.predicts_future(data))
-
-    def most(data: Interactions) -> int:
-        return MOST_REPETITIONS if drawn(data) else 1
-
-    protocol = Protocol(name, description, divide, most, default_folds=1, grouped=False, **known)
-    return protocol
 
 
 def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bool_]:
@@ -465,9 +468,7 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
     return draws
 
 
-def _fold(
-    data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_], in_time: bool
-) -> Fold:
+def _fold(data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_], in_time: bool) -> Fold:
     test = data.submatrix(np.flatnonzero(held))
     train = data.submatrix(np.flatnonzero(~held))
     has_test = np.diff(test.indptr) > 0
@@ -487,6 +488,6 @@ def _window(data: Interactions, before: NDArray[np.bool_], inside: NDArray[np.bo
 
 def _tied(data: Interactions, held: NDArray[np.bool_]) -> int:
     """Return how many users have items of one time on both sides."""
-    when = np.unique(data.time, return_inverse=True)[1].ravel()
+    when = np.unique(np.asarray(data.time), return_inverse=True)[1].ravel()
     key = data.users.astype(np.int64) * (int(when.max()) + 1) + when
     return len(np.unique(data.users[held & np.isin(key, key[~held])]))
