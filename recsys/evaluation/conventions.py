@@ -44,7 +44,7 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
         found = fold.test[fold.users].indices
         tests += len(found)
         unseen += int((np.bincount(fold.train.indices, minlength=data.n_items)[found] == 0).sum())
-    each = ", each counted in every fold" if len(folds) > 1 and not protocol.grouped else ""
+    each = ", counted once a fold" if len(folds) > 1 and not protocol.grouped else ""
     lines = [
         f"Ranked: all {counted(data.n_items, 'item')} less the user's own in training, "
         f"{past / max(users, 1):.1f} on average of {counted(users, 'user')}{each}; no sampled negatives."

@@ -141,7 +141,7 @@ class Report:
         ):
             if number:
                 are = "is" if number == 1 else "are"
-                each = "" if self.grouped or self.folds == 1 else ", counted in every fold,"
+                each = "" if self.grouped or self.folds == 1 else ", counted once a fold,"
                 lines.append(f"{counted(number, 'user')}{each} {what} and {are} left out.")
         lines += self.verdicts()
         if self.folds > 1:

@@ -193,7 +193,7 @@ def test_conventions_are_told_in_counts(name, data, seed):
             unseen += len(test - seen)
             tied += bool({when[user, i] for i in train} & {when[user, i] for i in test})
     text = told(report)
-    each = ", each counted in every fold" if name == "rolling" and len(folds) > 1 else ""
+    each = ", counted once a fold" if name == "rolling" and len(folds) > 1 else ""
     people = "1 user" if users == 1 else f"{users} users"
     assert text.startswith(
         f"Ranked: all {data.n_items} item{'s' * (data.n_items != 1)} less the user's own in training, "
@@ -224,7 +224,7 @@ def test_what_is_left_out_is_counted():
     assert report.cold == sum(fold.cold for fold in split(data, "rolling", folds=2))
     lines = report.sentences()
     assert (
-        f"{report.train_only} users, counted in every fold, had nothing to predict and are left out."
+        f"{report.train_only} users, counted once a fold, had nothing to predict and are left out."
         in lines
     )
     lonely = Interactions.from_ids(list("aaaabbbbcc"), list("0123012301"), time=np.arange(10.0))
