@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import InputError
+from recsys import InputError, list_rankers, make_ranker
 from recsys.data import PROTOCOLS, Interactions, find_protocol, split
 from recsys.evaluation import evaluate
+from recsys.rankers.registry import RANKERS
+from tests.contract.test_rankers import FAST
 from tests.reference import metrics as reference
 from tests.strategies import interactions
 
@@ -155,6 +158,59 @@ def test_no_time_of_a_test_item_reaches_a_model_and_none_where_items_are_drawn(n
     if len(Recorder.seen) > len(folds):
         train, times = Recorder.seen[0]
         assert times is None or ((times != 0) > (train != 0)).nnz == 0
+
+
+def in_time():
+    """The rankers that read times, with parameters under which they do."""
+    for name in list_rankers():
+        kind = RANKERS.get(name)
+        if "times" in kind.capabilities:
+            yield (
+                name,
+                FAST.get(name, {}) | ({"recency": 0.7} if "recency" in kind().get_params() else {}),
+            )
+
+
+@pytest.mark.parametrize("protocol", ["next-3", "temporal"])
+@pytest.mark.parametrize(("name", "params"), list(in_time()))
+def test_figures_do_not_depend_on_when_test_items_happened(name, params, protocol, planted):
+    """All are moved behind everything else, into another order: the same are tested."""
+    rng = np.random.default_rng(3)
+    data = replace(planted, time=rng.permutation(len(planted.users)) + 5.0)
+    folds = several(protocol, data)
+    fold = next(split(data, protocol, folds=folds))
+    held = np.asarray(fold.test[data.users, data.items]).ravel() > 0
+    time = data.time.copy()
+    time[held] = time.max() + 1 + rng.permutation(int(held.sum())) ** 2.0
+    moved = replace(data, time=time)
+    again = next(split(moved, protocol, folds=folds))
+    assert (again.test != fold.test).nnz == 0 and len(fold.users) > 5
+    first, second = (
+        evaluate(
+            some, [(name, params, make_ranker(name, **params))], protocol=protocol, folds=folds,
+            only_folds=1, metrics=["auc", "ndcg@10", "mrr@3"],
+        ).results[0].per_user
+        for some in (data, moved)
+    )  # fmt: skip
+    for metric, values in first.items():
+        np.testing.assert_array_equal(values, second[metric])
+
+
+@pytest.mark.parametrize(("name", "params"), [case for case in in_time() if case[0] != "auto"])
+def test_likes_of_one_time_have_no_order(name, params, planted):
+    """Items are numbered as they first occur in a file: a model must not read an order out of that.
+
+    Whatever the items' numbers, scores are the same; `auto` draws which of them it hides.
+    """
+    rng = np.random.default_rng(4)
+    time = rng.integers(1, 4, len(planted.users)).astype(float)
+    T = sp.csr_matrix((time, (planted.users, planted.items)), planted.matrix.shape)
+    R, numbers = planted.matrix, rng.permutation(planted.n_items)
+    users = np.arange(planted.n_users)
+    scores = make_ranker(name, **params).fit(R, show_progress=False, times=T).scores(users, R)
+    other = make_ranker(name, **params).fit(R[:, numbers], show_progress=False, times=T[:, numbers])
+    found = other.scores(users, R[:, numbers])
+    np.testing.assert_allclose(found, scores[:, numbers], rtol=1e-3, atol=1e-4 * np.abs(scores).max())
 
 
 @pytest.mark.parametrize("name", ["leave-one-out", "next-5"])
