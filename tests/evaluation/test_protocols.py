@@ -214,6 +214,20 @@ def test_likes_of_one_time_have_no_order(name, params, planted):
     np.testing.assert_allclose(found, scores[:, numbers], rtol=1e-3, atol=1e-4 * np.abs(scores).max())
 
 
+@pytest.mark.parametrize("form", ["ridge", "cosine"])
+def test_lots_between_likes_of_one_time_favour_no_number(form):
+    """Of 800 people who like two of six things at once, and something else before, either comes first."""
+    rng = np.random.default_rng(5)
+    R, T = np.zeros((800, 7)), np.zeros((800, 7))
+    for user in range(800):
+        pair = rng.choice(6, 2, replace=False)
+        R[user, [*pair, 6]], T[user, [*pair, 6]] = 1, (2, 2, 1)
+    model = make_ranker("slist", form=form, decay="exp1").fit(R, show_progress=False, times=T)
+    W = model.weights_.toarray() if sp.issparse(model.weights_) else model.weights_
+    up, down = W[:6, :6][np.triu_indices(6, 1)].mean(), W[:6, :6][np.tril_indices(6, -1)].mean()
+    assert up > 0 and down > 0 and abs(up - down) < 0.25 * (up + down) / 2
+
+
 @pytest.mark.parametrize("name", ["leave-one-out", "next-5"])
 def test_where_items_are_drawn_for_want_of_times_a_model_gets_none(name, planted):
     Recorder.seen.clear()
