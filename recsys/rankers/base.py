@@ -180,7 +180,8 @@ class Ranker:
     dense : bool
         Whether it holds every pair of items, always: `auto` tries it on smaller catalogues only.
     search_space : dict
-        What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high).
+        What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high);
+        with "times" as last entry where the future is predicted only.
     candidates : tuple of Candidate
         What `auto` tries of it.
     offered, compared : tuple of str

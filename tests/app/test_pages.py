@@ -176,6 +176,47 @@ def test_evaluate_runs_in_the_background_and_reports():
     assert [t for t in texts(at) if " leads " in t or "not told apart" in t] == report.verdicts()
 
 
+def evaluated(at):
+    """Press Run and return the page with what was found."""
+    at.multiselect[0].set_value(["popularity"])
+    at.button[0].click().run()
+    job = at.session_state["evaluation job"]
+    assert job.wait(60)
+    at.run()
+    assert not at.exception and not at.error
+    return job.result
+
+
+@pytest.mark.parametrize("protocol", ["leave-one-out", "next-5", "rolling"])
+def test_evaluate_in_time_tells_its_conventions(protocol):
+    at = run("evaluate")
+    assert {"leave-one-out", "next-5", "rolling", "temporal"} <= set(
+        at.selectbox(key="protocol").options
+    )
+    at.selectbox(key="protocol").set_value(protocol)
+    at.number_input[0].set_value(3)
+    report = evaluated(at)
+    assert (report.protocol, report.folds) == (protocol, 3 if protocol == "rolling" else 1)
+    captions = [c.value for c in at.caption]
+    assert len(report.conventions) >= 3 and set(report.conventions) <= set(captions)
+    assert not set(report.conventions) & set(texts(at))  # once is enough
+
+
+def test_a_protocol_that_is_typed():
+    """The harness cannot type what a menu does not list, and so begins behind it."""
+    assert run("evaluate").selectbox(key="protocol").proto.accept_new_options
+    typed = HARNESS.format(root=str(Path(MAIN).parents[1]), page="evaluate").rsplit("\n", 2)[0]
+    typed += (
+        "\nfrom app import state"
+        "\nevaluate.start(state.choose_data(), ['popularity'], {!r}, 2, 0, ['hit@10'])"
+    )
+    at = AppTest.from_string(typed.format("next-3"), default_timeout=60).run()
+    job = at.session_state["evaluation job"]
+    assert job.wait(60) and job.result.protocol == "next-3" and job.result.folds == 1
+    at = AppTest.from_string(typed.format("next-x"), default_timeout=60).run()
+    assert "as in next-5" in at.error[0].value and not at.exception
+
+
 def test_evaluate_refuses_a_wrong_model_in_one_sentence():
     at = run("evaluate")
     at.text_input[0].set_value("eaze")
