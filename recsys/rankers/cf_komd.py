@@ -51,6 +51,11 @@ class CFKOMD(CountUpdates, MarginRanker):
     votes : float ≥ 0
         Users count |profile|^−votes in the linear kernel; 0 for the thesis' kernel. The identities
         that need counts (generality, decomposition) do not hold for it, those of dot products do.
+    recency : float ≥ 0
+        How fast likes lose weight with age, where times are known: like i has the ridge λ_p/ωᵢ, with
+        ωᵢ = (newer likes of the user + 1)^−recency, so that older ones get less of α. 0, or likes that
+        are equally recent, give the thesis' program. The larger λ_p, the nearer is α to ω/Σω; at
+        λ_p = 0 there is no ridge, and recency changes nothing.
     memory : str or int, optional
         Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
         Beyond a small catalogue the matrix is kept as a table over popularities and a sparse
@@ -76,6 +81,7 @@ class CFKOMD(CountUpdates, MarginRanker):
     q: str = "exact"
     unrated: str = "kernel"
     votes: float = 0.0
+    recency: float = 0.0
     memory: str | int | None = None
     kernel_params: dict[str, Any] | None = None
 
@@ -123,7 +129,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         return make_kernel(self.kernel, **degree, **(self.kernel_params or {}))
 
     def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
+        super()._check_parameters()
         check_choice("q", self.q, ("exact", "mean"))
         check_choice("unrated", self.unrated, ("kernel", "mean"))
         parse_memory(self.memory)
@@ -131,7 +137,14 @@ class CFKOMD(CountUpdates, MarginRanker):
             raise InputError(f"votes weigh the linear kernel only, not {self.kernel}")
         self._kernel()
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
         if not self.votes:
             super()._fit(liked, show_progress, callback)
             self._remember(liked)
