@@ -78,7 +78,10 @@ class CFGRAM(MarginRanker):
 
     name: ClassVar[str] = "cf-gram"
     dense: ClassVar[bool] = True
-    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

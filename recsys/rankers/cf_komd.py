@@ -92,6 +92,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
         "degree": (2, 3, 5, 10, 30, 100, 300),
         "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
         "unrated": ("kernel", "mean"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (

@@ -56,6 +56,7 @@ class CFOMD(KernelRanker):
     dense: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
         "negative_regularization": ("log", 1.0, 1e5),
     }
 

@@ -44,7 +44,10 @@ class ECFOMD(CountUpdates, MarginRanker):
 
     name: ClassVar[str] = "ecf-omd"
     compared: ClassVar[tuple[str, ...]] = ("",)
-    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
 
     def _fit(
         self,
