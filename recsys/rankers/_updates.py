@@ -111,7 +111,8 @@ class CountUpdates:
     def _check_updates(self) -> None:
         if not self._counted() or not hasattr(self, "gram_"):
             raise InputError(
-                f"{self.name} updates the dense linear kernel without votes only: fit again instead"
+                f"{self.name} updates the dense linear kernel without votes or windows only: "
+                "fit again instead"
             )
         if not hasattr(self, "row_digests_"):
             raise InputError("this file was written before rows were told apart: fit again instead")

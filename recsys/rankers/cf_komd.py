@@ -19,6 +19,7 @@ from recsys.kernels.gram.structured import StructuredGram, cooccurrence
 from recsys.rankers._gram_view import prefers_dense
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers._updates import CountUpdates
+from recsys.rankers._windows import parse_windows, window_rows
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.registry import check_parameters
@@ -56,6 +57,10 @@ class CFKOMD(CountUpdates, MarginRanker):
         ωᵢ = (newer likes of the user + 1)^−recency, so that older ones get less of α. 0, or likes that
         are equally recent, give the thesis' program. The larger λ_p, the nearer is α to ω/Σω; at
         λ_p = 0 there is no ridge, and recency changes nothing.
+    windows : str or int, optional
+        Lengths as in "10-30-100": items are vectors over users and, where times are known, over their
+        windows of so many likes each, so that the kernel also counts likes that came soon after each
+        other. For what comes next; of what comes some day it tells less.
     memory : str or int, optional
         Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
         Beyond a small catalogue the matrix is kept as a table over popularities and a sparse
@@ -82,6 +87,7 @@ class CFKOMD(CountUpdates, MarginRanker):
     unrated: str = "kernel"
     votes: float = 0.0
     recency: float = 0.0
+    windows: str | int | None = None
     memory: str | int | None = None
     kernel_params: dict[str, Any] | None = None
 
@@ -134,6 +140,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         check_choice("q", self.q, ("exact", "mean"))
         check_choice("unrated", self.unrated, ("kernel", "mean"))
         parse_memory(self.memory)
+        parse_windows(self.windows)
         if check_real("votes", self.votes, 0.0) and self.kernel not in ("linear", "ml"):
             raise InputError(f"votes weigh the linear kernel only, not {self.kernel}")
         self._kernel()
@@ -146,13 +153,14 @@ class CFKOMD(CountUpdates, MarginRanker):
         *,
         times: sp.csr_matrix | None = None,
     ) -> None:
+        rows = window_rows(liked, None if times is None else times.data, parse_windows(self.windows))
         if not self.votes:
-            super()._fit(liked, show_progress, callback)
+            super()._fit(rows, show_progress, callback)
             self._remember(liked)
             return
         budget = parse_memory(self.memory)
-        lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
-        counts = cooccurrence(liked, lengths**-self.votes, budget)
+        lengths = np.maximum(np.diff(rows.indptr), 1).astype(np.float64)
+        counts = cooccurrence(rows, lengths**-self.votes, budget)
         own = counts.diagonal().astype(np.float64)
         scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
         owner = owners(counts)
@@ -160,7 +168,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         counts.setdiag(1.0)
         one_class = np.zeros(len(own), dtype=np.int32)
         structured = StructuredGram(counts, one_class, np.zeros((1, 1)))
-        self._keep(counts.toarray() if prefers_dense(liked, budget) else structured)
+        self._keep(counts.toarray() if prefers_dense(rows, budget) else structured)
 
     def _counted(self) -> bool:
-        return self.kernel in ("linear", "ml") and not self.votes
+        return self.kernel in ("linear", "ml") and not self.votes and self.windows is None

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from recsys import CFKOMD, InputError, load_ranker, make_ranker
 from recsys.kernels import make_kernel
+from recsys.rankers._recency import aligned
+from recsys.rankers._windows import window_rows
 from recsys.utils.spec import parse_spec
 from tests.reference import rankers as reference
 from tests.strategies import liked_matrices
@@ -225,7 +227,62 @@ def test_a_row_that_is_folded_in_brings_its_times(liked, tmp_path):
     assert (all_scores(load_ranker(tmp_path / "m.recsys"), liked) == folded).all()
 
 
+@SMALL
+@given(timed(min_users=2), st.sampled_from([[2], [2, 3], [5, 3, 2]]))
+@pytest.mark.parametrize("kernel", ["linear", "mc", "md"])
+def test_windows(kernel, sample, lengths):
+    R, times = sample
+    rows = reference.windows(R.toarray(), times, lengths)
+    K = reference.kernel_of_items(rows > 0, make_kernel(kernel))
+    expected = reference.cf_komd(K, R.toarray(), 0.5, "exact", times, 1.0)
+    named = "-".join(map(str, lengths))
+    check(CFKOMD(kernel=kernel, regularization=0.5, recency=1, windows=named), expected, R, times)
+
+
+@SMALL
+@given(timed())
+def test_windows_are_rows_of_likes_that_came_together(sample):
+    R, times = sample
+    found = window_rows(R, aligned(R, sp.csr_matrix(times)), [2, 3])
+    expected = reference.windows(R.toarray(), times, [2, 3])
+    assert found.has_sorted_indices and found.dtype == R.dtype
+    assert (found[: R.shape[0]] != R).nnz == 0
+    assert sorted(found.toarray().tolist()) == sorted(expected.tolist())
+
+
+@pytest.mark.parametrize("params", [{}, {"votes": 0.5}, {"kernel": "mc"}])
+def test_without_an_order_there_are_no_windows(params, liked):
+    plain = CFKOMD(**params).fit(liked)
+    cut = CFKOMD(windows="3-10", **params).fit(liked)
+    assert (all_scores(cut, liked) == all_scores(plain, liked)).all()
+    assert (all_scores(cut.fit(liked, times=liked * 3.0), liked) == all_scores(plain, liked)).all()
+    assert (all_scores(cut.fit(liked, times=times_of(liked)), liked) != all_scores(plain, liked)).any()
+
+
+def test_windows_and_votes(liked):
+    times = times_of(liked)
+    rows = reference.windows(liked.toarray(), times.toarray(), [4])
+    weighed = rows / np.sqrt(np.sqrt(np.maximum(rows.sum(axis=1, keepdims=True), 1)))  # length^−½ a side
+    expected = reference.cf_komd(reference.normalised(weighed.T @ weighed), liked.toarray(), 0.5)
+    check(CFKOMD(votes=0.5, windows=4, regularization=0.5), expected, liked, times)
+
+
+@pytest.mark.parametrize("wrong", ["10,30", "1", 0, -3, 2.5, "10-10", "", "ten", True, "10--30"])
+def test_windows_are_whole_numbers(wrong, liked):
+    with pytest.raises(InputError, match="windows must be different whole numbers from 2 on"):
+        CFKOMD(windows=wrong).fit(liked)
+
+
+def test_a_kernel_of_windows_is_not_updated(liked):
+    ranker = CFKOMD(windows="10").fit(liked, times=times_of(liked))
+    with pytest.raises(InputError, match="without votes or windows"):
+        ranker.partial_fit(liked[:2])
+
+
 def test_specifications_take_it():
+    for text, windows in (("10-30", "10-30"), ("30", 30)):
+        name, params = parse_spec(f"cf-komd:kernel=md,windows={text}")
+        assert make_ranker(name, **params).windows == windows
     name, params = parse_spec("cf-komd:kernel=mc,degree=2,recency=0.5")
     ranker = make_ranker(name, **params)
     assert (ranker.kernel, ranker.degree, ranker.recency) == ("mc", 2, 0.5)
