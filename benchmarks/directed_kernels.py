@@ -3,9 +3,9 @@
 A source's vector holds (user, window) pairs, a target's those in which it follows: n_ij is in how many
 of them j comes after i, within the window's gap, and the conjunctions of degree d that both satisfy are
 C(n_ij, d); disjunctions (mD) likewise. Divided by powers of the self-kernels they weigh items as MSDw's
-weights do, (newer likes + 1)^−recency of a profile. In CF-KOMD the symmetric form: rows are (user, window
-of so many likes) instead of users. All is chosen on likes hidden from the training part; what is chosen
-is tested. Does a blend with the directed kernels choose better than one without?
+weights do, (newer likes + 1)^−recency of a profile. In CF-KOMD the symmetric form: items are vectors over
+(user, window of so many likes), `windows`. All is chosen on likes hidden from the training part, blends of
+the best of each kind too; only what is chosen is tested.
 
 python -m benchmarks.directed_kernels [setting …]
 """
@@ -33,10 +33,16 @@ from recsys.rankers import make_ranker
 
 GAPS = (1, 3, 10, 30, 10**6)
 WINDOWS = {"1": (0,), "3": (1,), "10": (2,), "30": (3,), "any": (4,), "all five": (0, 1, 2, 3, 4)}
-KERNELS = (("mc", 1), ("mc", 2), ("mc", 3), ("mc", 5), ("md", 2), ("md", 3), ("md", 5))
+KERNELS = (("mc", 1), ("mc", 2), ("mc", 3), ("mc", 5), ("md", 2), ("md", 5))
 POWERS = ((0.5, 0.5), (0.7, 0.3), (0.3, 0.7))
-RECENCY = (0.25, 0.5, 1.0)
-BLOCKS = {"10": (10,), "30": (30,), "100": (100,), "halves": (-2,), "10, 30, 100, any": (10, 30, 100, 0)}
+RECENCY = (0.25, 0.5, 1.0, 2.0)
+LENGTHS = ("30", "10-30-100", "5-10-30-100", "3-10-30")
+BLENDS = {
+    "blend of peers": ("peers",),
+    "blend with directed": ("peers", "directed"),
+    "blend with windows": ("peers", "windows"),
+    "blend with both": ("peers", "directed", "windows"),
+}
 COLUMNS = ("setting", "part", "model", "auc", "ndcg@10")
 
 
@@ -52,6 +58,11 @@ class Task(NamedTuple):
     def rows(self) -> sp.csr_matrix:
         """Return what is predicted from."""
         return self.train[self.users]
+
+    @property
+    def known(self) -> sp.csr_matrix:
+        """Return when the likes to fit on happened."""
+        return self.train.multiply(self.times).tocsr()
 
 
 def in_order(task: Task) -> list[np.ndarray]:
@@ -130,34 +141,28 @@ def directed(task: Task) -> Iterator[tuple[str, Any]]:
                     yield name, faded[c] @ W
 
 
-def blocks(task: Task) -> Iterator[tuple[str, Any]]:
-    """Yield names and scores of CF-KOMD whose rows are windows of profiles."""
-    orders, m = in_order(task), task.train.shape[1]
-    for label, lengths in BLOCKS.items():
-        parts = []
-        for length in lengths:
-            for order in orders:
-                size = max(1, -(-len(order) // -length) if length < 0 else length or len(order))
-                parts += [order[k : k + size] for k in range(0, len(order), size)]
-        indptr = np.concatenate(([0], np.cumsum([len(part) for part in parts])))
-        cut = sp.csr_matrix((np.ones(indptr[-1], np.float32), np.concatenate(parts), indptr))
-        cut.resize((len(parts), m))
-        for kernel in (
-            {"kernel": "linear"},
-            {"kernel": "mc", "degree": 2},
-            {"kernel": "mc", "degree": 3},
-        ):
-            ranker = make_ranker("cf-komd", **kernel).fit(cut, show_progress=False)
-            for ridge in (0.3, 1.0, 3.0):
-                ranker.set_params(regularization=ridge, recency=1.0)
-                scores = ranker.scores(
-                    np.arange(len(task.users)), task.rows, recalculate_user=True,
-                    times=task.times[task.users],
-                )  # fmt: skip
-                name = (
-                    f"cf-komd {kernel['kernel']}:{kernel.get('degree', 1)} ridge {ridge} blocks {label}"
-                )
-                yield name, scores
+def windows(task: Task) -> Iterator[tuple[str, Any]]:
+    """Yield names and scores of CF-KOMD over windows of profiles."""
+    for lengths in LENGTHS:
+        yield from margins(task, lengths)
+
+
+def margins(task: Task, lengths: str | None) -> Iterator[tuple[str, Any]]:
+    """Yield names and scores of CF-KOMD with recency."""
+    kernels: tuple[dict[str, Any], ...] = (
+        {}, {"kernel": "mc", "degree": 2}, {"kernel": "md", "degree": 2}, {"kernel": "hp"},
+    )  # fmt: skip
+    for kernel in kernels:
+        ranker = make_ranker("cf-komd", **kernel, windows=lengths, recency=1.0).fit(
+            task.train, show_progress=False, times=task.known
+        )
+        for ridge in (0.1, 0.3, 1.0, 3.0):
+            for c in RECENCY[1:]:
+                ranker.set_params(regularization=ridge, recency=c)
+                params = kernel | {"regularization": ridge, "recency": c}
+                params |= {"windows": lengths} if lengths else {}
+                label = "cf-komd:" + ",".join(f"{key}={value}" for key, value in params.items())
+                yield label, ranker.scores(task.users, task.rows)
 
 
 @jit
@@ -185,19 +190,16 @@ def _ridge(items, starts, a, b, xx, xy):
 def peers(task: Task) -> Iterator[tuple[str, Any]]:
     """Yield names and scores of what knows the order already, and of a directed ridge."""
     rows, when, m = task.rows, task.times[task.users], task.train.shape[1]
-    given = {"show_progress": False, "times": task.times.multiply(task.train).tocsr()}
     specs: list[tuple[str, dict[str, Any]]] = []
-    for c in (0.5, 1.0):
-        specs += [("ease", {"regularization": r, "recency": c}) for r in (500.0, 1500.0, 3000.0)]
-        specs += [
-            ("msdw", {"alpha": 0.5, "votes": 0.5, "sharpening": s, "recency": c}) for s in (0.0, 0.5)
-        ]
-        for k in ({}, {"kernel": "mc", "degree": 2}, {"kernel": "hp"}):
-            specs += [("cf-komd", k | {"regularization": r, "recency": c}) for r in (0.3, 1.0)]
+    specs += [("ease", {"regularization": r}) for r in (500.0, 1500.0, 3000.0)]
+    specs += [("msdw", {"alpha": 0.5, "votes": 0.5, "sharpening": amount}) for amount in (0.0, 0.5)]
     for name, params in specs:
-        ranker = make_ranker(name, **params).fit(task.train, **given)
-        label = name + ":" + ",".join(f"{key}={value}" for key, value in params.items())
-        yield label, ranker.scores(task.users, rows)
+        ranker = make_ranker(name, **params, recency=1.0)
+        ranker.fit(task.train, show_progress=False, times=task.known)
+        for c in RECENCY[1:]:
+            label = name + ":" + ",".join(f"{key}={value}" for key, value in params.items())
+            yield f"{label},recency={c}", ranker.set_params(recency=c).scores(task.users, rows)
+    yield from margins(task, None)
     orders = in_order(task)
     starts = np.concatenate(([0], np.cumsum([len(o) for o in orders])))
     for b in (0.25, 1.0):
@@ -205,7 +207,7 @@ def peers(task: Task) -> Iterator[tuple[str, Any]]:
         _ridge(np.concatenate(orders).astype(np.int64), starts, 1.0, b, xx, xy)
         for ridge in (1.0, 3.0):
             B = np.linalg.solve(xx + ridge * np.eye(m), xy)
-            for c in (0.5, 1.0):
+            for c in RECENCY[1:]:
                 name = f"before → after b={b} ridge={ridge} r={c}"
                 yield name, (recent(rows, when, c) @ B).astype(np.float32)
 
@@ -233,7 +235,7 @@ def tasks(setting: str) -> Iterator[tuple[Task, Task]]:
     name, protocol = setting.split("/")
     data = small() if name == "ml-latest-small" else load_dataset(name)
     times = time_matrix(data)
-    for fold in split(data, protocol):
+    for fold in split(data, protocol, folds=2 if name == "ml-latest-small" else None):
         if protocol == "leave-one-out":
             keep = fold.train.tocoo()
             inner = Interactions.from_ids(keep.row, keep.col, time=time_of(times, keep))
@@ -247,6 +249,10 @@ def tasks(setting: str) -> Iterator[tuple[Task, Task]]:
             Task(left, held, hidden, times),
             Task(fold.train, fold.users, fold.test[fold.users], times),
         )
+
+
+def family(name: str) -> str:
+    return name.split(":")[0].split(" b=")[0]
 
 
 def time_of(times: sp.csr_matrix, likes: sp.coo_matrix) -> np.ndarray:
@@ -278,24 +284,26 @@ def main() -> None:
         tested: dict[str, list[list[float]]] = {}
         for inside, outside in tasks(setting):
             families: dict[str, dict[str, np.ndarray]] = {}
-            for make in (peers, directed, blocks):
+            for make in (peers, directed, windows):
                 for name, scores in make(inside):
                     figures = means(scores, inside.rows, inside.wanted)
                     validated.setdefault(name, []).append(figures)
-                    kept = families.setdefault(make.__name__ + ": " + name.split(":")[0][:11], {})
+                    kept = families.setdefault(f"{make.__name__}: {family(name)}", {})
                     before = next((sum(validated[old][-1]) for old in kept), 0.0)
                     if sum(figures) > before:  # the best of each family
                         kept.clear()
                         kept[name] = standardised(scores)
-            best = {name: scores for kept in families.values() for name, scores in kept.items()}
-            others = {
-                name: scores for label, kept in families.items() if label.startswith("peers")
-                for name, scores in kept.items()
-            }  # fmt: skip
-            blends = {"blend without": greedy(others, inside), "blend with": greedy(best, inside)}
+            blends = {}
+            for label, among in BLENDS.items():
+                chosen_from = {
+                    name: scores for group, kept in families.items() if group.split(":")[0] in among
+                    for name, scores in kept.items()
+                }  # fmt: skip
+                blends[label] = greedy(chosen_from, inside)
+            best = [name for kept in families.values() for name in kept]
             wanted = {*best, *(name for order, _ in blends.values() for name in order)}
             again: dict[str, np.ndarray] = {}
-            for make in (peers, directed, blocks):
+            for make in (peers, directed, windows):
                 for name, scores in make(outside):
                     if name in wanted:
                         again[name] = standardised(scores)

@@ -228,6 +228,13 @@ MUTANTS = [
         (f"{RECENT}::test_both_forms_of_the_kernel_have_the_same_weights",),
     ),
     Mutant(
+        "a window has room for one like more",
+        "rankers/_windows.py",
+        "behind[chosen] // length",
+        "behind[chosen] // (length + 1)",
+        (f"{RECENT}::test_windows_are_rows_of_likes_that_came_together",),
+    ),
+    Mutant(
         "a forgotten user's times stay",
         "rankers/_updates.py",
         "kept[user] = 0.0",
