@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +45,9 @@ BLENDS = {
     "blend with both": ("peers", "directed", "windows"),
 }
 COLUMNS = ("setting", "part", "model", "auc", "ndcg@10")
+
+
+Only = set[str] | None  # the names asked for, where they are known
 
 
 class Task(NamedTuple):
@@ -121,33 +125,33 @@ def weights(value: np.ndarray, own: np.ndarray, source: float, target: float) ->
     return np.exp(value - source * scale[:, None] - target * scale).astype(np.float32)
 
 
-def directed(task: Task) -> Iterator[tuple[str, Any]]:
+def directed(task: Task, only: Only = None) -> Iterator[tuple[str, Any]]:
     """Yield names and scores of the item weights from directed kernels."""
     rows, m = task.rows, task.train.shape[1]
     counts = followers(in_order(task), m)
     popularity = np.bincount(task.train.indices, minlength=m)
     faded = {c: recent(rows, task.times[task.users], c) for c in RECENCY}
-    for label, which in WINDOWS.items():
-        common = counts[list(which)].sum(axis=0)
-        for kind, degree in KERNELS:
-            total = len(which) * task.train.shape[0]
+    for (label, which), (kind, degree) in product(WINDOWS.items(), KERNELS):
+        made = {
+            f"directed {kind}:{degree} window {label} powers {powers[0]}/{powers[1]} r {c}": (powers, c)
+            for powers, c in product(POWERS, RECENCY)
+        }
+        made = {name: what for name, what in made.items() if only is None or name in only}
+        if made:
+            common, total = counts[list(which)].sum(axis=0), len(which) * task.train.shape[0]
             value, own = logs(kind, degree, common, len(which) * popularity, total)
-            for powers in POWERS:
-                W = weights(value, own, *powers)
-                for c in RECENCY:
-                    name = (
-                        f"directed {kind}:{degree} window {label} powers {powers[0]}/{powers[1]} r {c}"
-                    )
-                    yield name, faded[c] @ W
+            W = {powers: weights(value, own, *powers) for powers, _ in made.values()}
+            for name, (powers, c) in made.items():
+                yield name, faded[c] @ W[powers]
 
 
-def windows(task: Task) -> Iterator[tuple[str, Any]]:
+def windows(task: Task, only: Only = None) -> Iterator[tuple[str, Any]]:
     """Yield names and scores of CF-KOMD over windows of profiles."""
     for lengths in LENGTHS:
-        yield from margins(task, lengths)
+        yield from margins(task, lengths, only)
 
 
-def margins(task: Task, lengths: str | None) -> Iterator[tuple[str, Any]]:
+def margins(task: Task, lengths: str | None, only: Only) -> Iterator[tuple[str, Any]]:
     """Yield names and scores of CF-KOMD with recency."""
     kernels: tuple[dict[str, Any], ...] = (
         {}, {"kernel": "mc", "degree": 2}, {"kernel": "md", "degree": 2}, {"kernel": "hp"},
@@ -162,7 +166,8 @@ def margins(task: Task, lengths: str | None) -> Iterator[tuple[str, Any]]:
                 params = kernel | {"regularization": ridge, "recency": c}
                 params |= {"windows": lengths} if lengths else {}
                 label = "cf-komd:" + ",".join(f"{key}={value}" for key, value in params.items())
-                yield label, ranker.scores(task.users, task.rows)
+                if only is None or label in only:
+                    yield label, ranker.scores(task.users, task.rows)
 
 
 @jit
@@ -187,7 +192,7 @@ def _ridge(items, starts, a, b, xx, xy):
                     xy[i, j] += across[q - p] / n
 
 
-def peers(task: Task) -> Iterator[tuple[str, Any]]:
+def peers(task: Task, only: Only = None) -> Iterator[tuple[str, Any]]:
     """Yield names and scores of what knows the order already, and of a directed ridge."""
     rows, when, m = task.rows, task.times[task.users], task.train.shape[1]
     specs: list[tuple[str, dict[str, Any]]] = []
@@ -199,7 +204,7 @@ def peers(task: Task) -> Iterator[tuple[str, Any]]:
         for c in RECENCY[1:]:
             label = name + ":" + ",".join(f"{key}={value}" for key, value in params.items())
             yield f"{label},recency={c}", ranker.set_params(recency=c).scores(task.users, rows)
-    yield from margins(task, None)
+    yield from margins(task, None, only)
     orders = in_order(task)
     starts = np.concatenate(([0], np.cumsum([len(o) for o in orders])))
     for b in (0.25, 1.0):
@@ -304,7 +309,7 @@ def main() -> None:
             wanted = {*best, *(name for order, _ in blends.values() for name in order)}
             again: dict[str, np.ndarray] = {}
             for make in (peers, directed, windows):
-                for name, scores in make(outside):
+                for name, scores in make(outside, wanted):
                     if name in wanted:
                         again[name] = standardised(scores)
             for label, kept in families.items():
