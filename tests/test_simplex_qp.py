@@ -20,7 +20,10 @@ def programs(draw):
     sign = np.ones(n)
     if draw(st.booleans()):
         sign[: n // 2] = -1
-    return K, rng.normal(size=n), sign, np.full(n, draw(st.sampled_from([0.0, 0.01, 0.1, 10.0])))
+    ridge = np.full(n, draw(st.sampled_from([0.0, 0.01, 0.1, 10.0])))
+    if draw(st.booleans()):
+        ridge *= 10 ** rng.uniform(0, 2, size=n)
+    return K, rng.normal(size=n), sign, ridge
 
 
 @settings(max_examples=150, deadline=None)
@@ -79,6 +82,18 @@ def test_ill_conditioned_kernels_are_solved_or_reported():
     weights, residual, _ = solve_simplex(K, q)
     assert residual == pytest.approx(reference.violation(K, q, one, 0 * one, weights), abs=1e-9)
     assert residual <= TOLERANCE
+
+
+def test_ridges_may_differ():
+    found = solve_simplex(np.zeros((3, 3)), ridge=[1.0, 2.0, 4.0])
+    np.testing.assert_allclose(found.weights, np.array([4, 2, 1]) / 7, atol=1e-6)
+    # Without preconditioning these, over six decades, would take hundreds of steps.
+    factor = np.random.default_rng(0).random((300, 40))
+    ridge = 0.1 * np.arange(1.0, 301.0) ** 2.5
+    weights, residual, steps = solve_simplex(factor @ factor.T / 40, ridge=ridge)
+    assert residual <= TOLERANCE and steps < 100
+    one = np.ones(300)
+    assert reference.violation(factor @ factor.T / 40, 0 * one, one, ridge, weights) <= 2 * TOLERANCE
 
 
 @pytest.mark.parametrize(

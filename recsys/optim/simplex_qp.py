@@ -8,10 +8,11 @@ sign ±1 is CF-OMD (5.7) and KOMD (4.3.3); one group, ridge 0, q = ½ diag(K) is
 
 Conjugate gradients on the face of positive weights find the solution when few bounds are
 active, which is nearly always so for recommendation; weights that turn negative are
-dropped and the face solved again. Pairwise steps with exact line search then finish from
-that feasible point and certify it: the reported residual is the largest violation of the
-optimality conditions, max{gᵢ : aᵢ > 0} − min{gᵢ} over a group, g the gradient. The duality
-gap is at most the residual times the number of groups.
+dropped and the face solved again. Where ridges differ the gradients are preconditioned by the
+diagonal: ridges over many decades would take many steps. Pairwise steps with exact line search
+then finish from that feasible point and certify it: the reported residual is the largest
+violation of the optimality conditions, max{gᵢ : aᵢ > 0} − min{gᵢ} over a group, g the gradient.
+The duality gap is at most the residual times the number of groups.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def solve_simplex(
         raise InputError("sign must hold only +1 and -1")
     weights = np.where(sign > 0, 1.0 / max(1, (sign > 0).sum()), 1.0 / max(1, (sign < 0).sum()))
     gradient, face = sign * (K @ (sign * weights)), np.empty(n, dtype=np.uint32)
-    buffer, narrow, work = np.empty(n * n, K.dtype), np.empty((2, n), K.dtype), np.empty((6, n))
+    buffer, narrow, work = np.empty(n * n, K.dtype), np.empty((2, n), K.dtype), np.empty((7, n))
     residual, steps = solve_face(
         K, n, q, sign, ridge, weights, gradient, face, buffer, work, narrow, tol, max_steps
     )
@@ -128,23 +129,42 @@ def multiply(K, n, rows, count, sign, ridge, v, out):
 
 
 @jit
-def _project(v, n, sign):
-    """Make v sum to 0 over each group, and return its largest magnitude."""
-    total_p = total_n = 0.0
-    count_p = 0
+def _project(v, n, sign, scale):
+    """Make scale·v sum to 0 over each group, by a shift of v, and return v's largest magnitude."""
+    total_p = total_n = weight_p = weight_n = 0.0
     for i in range(n):
         if sign[i] > 0:
-            total_p += v[i]
-            count_p += 1
+            total_p += scale[i] * v[i]
+            weight_p += scale[i]
         else:
-            total_n += v[i]
-    mean_p = total_p / count_p if count_p else 0.0
-    mean_n = total_n / (n - count_p) if count_p < n else 0.0
+            total_n += scale[i] * v[i]
+            weight_n += scale[i]
+    mean_p = total_p / weight_p if weight_p > 0.0 else 0.0
+    mean_n = total_n / weight_n if weight_n > 0.0 else 0.0
     top = 0.0
     for i in range(n):
         v[i] -= mean_p if sign[i] > 0 else mean_n
         top = max(top, abs(v[i]))
     return top
+
+
+@jit
+def _precondition(K, n, sign, ridge, scale):
+    """Scale = what the diagonal is at the least ridge of a group over what it is here: 1 if all are.
+
+    A diagonal of K that varies counts as its largest entry, so that equal ridges give 1 to the bit.
+    """
+    own, low_p, low_n = 0.0, np.inf, np.inf
+    for i in range(n):
+        own = max(own, K[i, i])
+        if sign[i] > 0:
+            low_p = min(low_p, ridge[i])
+        else:
+            low_n = min(low_n, ridge[i])
+    if own <= 0.0:  # K is 0: the unit is of no account
+        own = 1.0
+    for i in range(n):
+        scale[i] = (own + (low_p if sign[i] > 0 else low_n)) / (own + ridge[i])
 
 
 @jit
@@ -194,16 +214,18 @@ def _narrow_multiply(K, n, v, out):
 
 
 @jit
-def _conjugate_gradients(K, n, sign, ridge, a, r, p, v, Kv, goal):
+def _conjugate_gradients(K, n, sign, ridge, scale, a, r, p, v, Kv, goal):
     """Minimise over n variables with the groups' sums kept; r holds −gradient, projected.
+
+    Directions are scale·r, which sums to 0: the gradient preconditioned by the diagonal 1/scale.
 
     Products are taken in K's precision; every face starts again from an exact gradient, so
     that this costs steps, not accuracy.
     """
     top = rr = 0.0
     for i in range(n):
-        p[i] = r[i]
-        rr += r[i] * r[i]
+        p[i] = scale[i] * r[i]
+        rr += r[i] * p[i]
         top = max(top, abs(r[i]))
     for step in range(MAX_CG_STEPS):
         if top <= goal:
@@ -220,14 +242,14 @@ def _conjugate_gradients(K, n, sign, ridge, a, r, p, v, Kv, goal):
         for i in range(n):
             a[i] += alpha * p[i]
             r[i] -= alpha * (sign[i] * Kv[i] + ridge[i] * p[i])
-        top = _project(r, n, sign)
+        top = _project(r, n, sign, scale)
         before = rr
         rr = 0.0
         for i in range(n):
-            rr += r[i] * r[i]
+            rr += scale[i] * r[i] * r[i]
         beta = rr / before
         for i in range(n):
-            p[i] = r[i] + beta * p[i]
+            p[i] = scale[i] * r[i] + beta * p[i]
     return MAX_CG_STEPS
 
 
@@ -281,7 +303,9 @@ def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol)
     of at least 0, those that remain being listed first in face. Returns how many remain and
     the steps taken.
     """
-    b, r, p, s, ridge_f, q_f = work[0], work[1], work[2], work[3], work[4], work[5]
+    b, r, p, s, ridge_f, q_f, scale = (
+        work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    )  # fmt: skip
     everything = np.arange(f).astype(np.uint32)
     small = K if f == len(K) else buffer[: f * f].reshape(f, f)
     for i in range(f):
@@ -293,9 +317,10 @@ def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol)
                 small[i, j] = K[row, face[j]]
     steps = 0
     while True:
-        top = _project(r, f, s)
+        _precondition(small, f, s, ridge_f, scale)
+        top = _project(r, f, s, scale)
         goal = max(0.3 * tol, (0.3 if first else 0.1) * top)
-        steps += _conjugate_gradients(small, f, s, ridge_f, b, r, p, narrow[0], narrow[1], goal)
+        steps += _conjugate_gradients(small, f, s, ridge_f, scale, b, r, p, narrow[0], narrow[1], goal)
         first = False
         kept = 0
         for i in range(f):
@@ -326,9 +351,9 @@ def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol)
 def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_steps):
     """Solve for one C-ordered matrix K (n, n); a (n) receives the weights, g (n) the gradient.
 
-    On entry a holds the uniform weights of each group and g the vector S K S a.
+    On entry a holds weights of each group, above 0 and of sum 1, and g the vector S K S a.
     face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a vector of n²
-    or more like K, work float64 (6, n), narrow (2, n) like K. Returns the residual and the
+    or more like K, work float64 (7, n), narrow (2, n) like K. Returns the residual and the
     number of steps.
     """
     for i in range(n):

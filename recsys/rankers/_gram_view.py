@@ -45,9 +45,12 @@ class GramView(Protocol):
 
     def solve(
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
-        exact: bool, ridge: float,
+        exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-        """Return weights and residuals of CF-KOMD's programs (10.2), one a row."""
+        """Return weights and residuals of CF-KOMD's programs (10.2), one a row.
+
+        The ridge of each like is `ridge` over its `omega`, (nnz,), aligned with rows.indices.
+        """
 
 
 class DenseView:
@@ -72,7 +75,7 @@ class DenseView:
 
     def solve(
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
-        exact: bool, ridge: float,
+        exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return weights and residuals of the rows' programs."""
         lengths = np.diff(rows.indptr)
@@ -80,7 +83,7 @@ class DenseView:
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         shared = (
             np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices.view(np.uint32), self.gram,
-            row_sums, lone, exact, ridge, TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+            row_sums, lone, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest, alpha, residuals,
         )  # fmt: skip
         if rows.shape[0] <= 1:
             programs(0, 1, *shared)
@@ -114,17 +117,18 @@ class StructuredView:
 
     def solve(
         self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
-        exact: bool, ridge: float,
+        exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return weights and residuals of the rows' programs."""
         longest = int(np.diff(rows.indptr).max(initial=1))
         check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
-        return solve_programs(rows, self.gram, row_sums, lone, exact, ridge, TOLERANCE, MAX_STEPS)
+        return solve_programs(rows, self.gram, row_sums, lone, exact, ridge, omega, TOLERANCE, MAX_STEPS)
 
 
 def solve_programs(
     rows: sp.csr_matrix, gram: StructuredGram, row_sums: NDArray[np.float64],
-    lone: NDArray[np.float64], exact: bool, ridge: float, tol: float, max_steps: int,
+    lone: NDArray[np.float64], exact: bool, ridge: float, omega: NDArray[np.float64], tol: float,
+    max_steps: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
     """Return the weights and residuals of CF-KOMD's programs, as on the dense matrix."""
     lengths = np.diff(rows.indptr)
@@ -133,7 +137,8 @@ def solve_programs(
     c = gram.correction
     shared = (
         order, rows.indptr, rows.indices, c.indptr, c.indices, c.data, gram.classes, gram.table,
-        row_sums, lone, exact, ridge, tol, max_steps, int(lengths.max(initial=1)), alpha, residuals,
+        row_sums, lone, exact, ridge, omega, tol, max_steps, int(lengths.max(initial=1)), alpha,
+        residuals,
     )  # fmt: skip
     if rows.shape[0] <= 1:
         _programs(0, 1, *shared)
@@ -199,13 +204,13 @@ def _gather(items, n, cptr, cind, cdata, classes, table, local, K):
 @jit
 def _programs(
     first, stride, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, lone, exact,
-    ridge_p, tol, max_steps, longest, alpha, residuals,
+    ridge_p, omega, tol, max_steps, longest, alpha, residuals,
 ):  # fmt: skip
     m = len(classes)
     block = np.empty(longest * longest, dtype=np.float32)
     small = np.empty(longest * longest, dtype=np.float32)
-    work = np.empty((6, longest))
-    sign, ridge = np.ones(longest), np.full(longest, ridge_p)
+    work = np.empty((7, longest))
+    sign, ridge = np.ones(longest), np.empty(longest)
     q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.uint32)
     narrow = np.empty((2, longest), dtype=np.float32)
     local = np.full(m, -1, dtype=np.int32)
@@ -222,20 +227,20 @@ def _programs(
             for j in range(n):
                 g[j] += K[i, j]
         residuals[u] = solve_one(
-            K, n, items, row_sums, lone, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g,
-            face, small, work, narrow, tol, max_steps,
+            K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
+            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
         )  # fmt: skip
 
 
 @jit(parallel=True)
 def _programs_parallel(
     threads, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, lone, exact,
-    ridge_p, tol, max_steps, longest, alpha, residuals,
+    ridge_p, omega, tol, max_steps, longest, alpha, residuals,
 ):  # fmt: skip
     for t in numba.prange(threads):
         _programs(
             t, threads, order, indptr, indices, cptr, cind, cdata, classes, table, row_sums, lone,
-            exact, ridge_p, tol, max_steps, longest, alpha, residuals,
+            exact, ridge_p, omega, tol, max_steps, longest, alpha, residuals,
         )  # fmt: skip
 
 

@@ -17,9 +17,13 @@ from recsys.kernels.gram.dense import centred_item_gram
 from recsys.kernels.gram.structured import StructuredGram, structured_gram
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._gram_view import DenseView, GramView, StructuredView, prefers_dense
+from recsys.rankers._recency import recency_weights
 from recsys.rankers.base import Ranker, expect
 from recsys.utils.memory import parse_memory
-from recsys.utils.validation import clean_matrix
+from recsys.utils.validation import check_real, clean_matrix
+
+# Weights of likes at least: a ridge that is larger by more than this would leave no digits to certify.
+LEAST_WEIGHT = 1e-12
 
 
 class KernelRanker(Ranker):
@@ -38,11 +42,33 @@ class KernelRanker(Ranker):
     dtype_: str
     row_sums_: NDArray[np.float64]
     memory: Any = None
+    regularization: float
+    recency: float = 0.0
 
     def _kernel(self) -> Kernel:
         return make_kernel("linear")
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _check_parameters(self) -> None:
+        check_real("regularization", self.regularization, 0.0)
+        check_real("recency", self.recency, 0.0)
+
+    def _reads_times(self) -> bool:
+        return self.recency > 0 and self.regularization > 0
+
+    def _omega(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Return ω of each like: its ridge is λ_p/ω. All are 1 where λ_p is 0, whose ridges are none."""
+        if not self._reads_times():
+            return np.ones(rows.nnz)
+        return np.maximum(recency_weights(rows, times, float(self.recency)), LEAST_WEIGHT)
+
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
         budget = parse_memory(self.memory)
         dense = prefers_dense(liked, budget)
         kernel = self._kernel()
@@ -120,21 +146,25 @@ class KernelRanker(Ranker):
 class MarginRanker(KernelRanker):
     """What the rankers with one small program per user share: the program, its scores, its shares.
 
+    With `recency` each like has a ridge of its own, λ_p/ωᵢ with ωᵢ = (newer likes + 1)^−recency.
+
     With a centred kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
     the mean of t over the items that q averages: weights and order are the same, and the items at the
     top keep their digits.
     """
 
-    regularization: float
     q: str = "exact"
     unrated: str = "kernel"
 
-    def weights(self, user_items: Any) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
+    def weights(self, user_items: Any, times: Any = None) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
         """Solve the programs of the given rows.
 
         Parameters
         ----------
         user_items : (users, items) sparse matrix
+        times : (users, items) sparse matrix, optional
+            When each like happened; all are equally recent when not given. Read where `recency` and
+            `regularization` are above 0.
 
         Returns
         -------
@@ -149,18 +179,23 @@ class MarginRanker(KernelRanker):
         """
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
-        alpha, residuals = self._solve(rows)
+        alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
         return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
 
-    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         offsets = self._offsets()
         lone = np.zeros(self.n_items_) if offsets is None else -offsets
+        ridge, omega = float(self.regularization), self._omega(rows, times)
         return self._certified(
-            *self._gram.solve(rows, self.row_sums_, lone, self.q == "exact", float(self.regularization))
+            *self._gram.solve(rows, self.row_sums_, lone, self.q == "exact", ridge, omega)
         )
 
-    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
-        alpha, _ = self._solve(rows)
+    def _fold_in_scores(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
+    ) -> NDArray[np.floating]:
+        alpha, _ = self._solve(rows, times)
         lengths = np.diff(rows.indptr)
         # q needs the kernel rows that the weights need: one pass serves both.
         share = self._share(lengths)
@@ -180,12 +215,14 @@ class MarginRanker(KernelRanker):
         others = self.n_items_ - (lengths if self.q == "exact" else 0 * lengths)
         return np.divide(1.0, others, out=np.zeros(len(lengths)), where=others > 0)
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(
+        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
+    ) -> tuple[float, NDArray[np.float64]]:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
         if self.unrated == "mean" and self.popularity_[item] == 0:
-            score = self._fold_in_scores(row)[0, item]
+            score = self._fold_in_scores(row, times)[0, item]
             return float(score), np.zeros(row.nnz)
-        alpha, _ = self._solve(row)
+        alpha, _ = self._solve(row, times)
         similarity = self._gram.entries(row.indices, item)
         inside = similarity.sum() if self.q == "exact" else 0.0
         share = self._share(np.array([row.nnz]))[0]

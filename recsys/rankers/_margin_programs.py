@@ -17,20 +17,34 @@ MAX_STEPS = 200_000
 
 @jit
 def solve_one(
-    K, n, items, row_sums, lone, m, exact, sign, ridge, a, q, g, face, small, work, narrow, tol,
-    max_steps,
+    K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega, ridge, a, q, g, face, small, work,
+    narrow, tol, max_steps,
 ):  # fmt: skip
     """Solve one user's program from the block K and its column sums g; returns the residual.
 
-    `lone` is q for a user who likes everything: 0, less what centring took from the kernel.
+    The ridge of like i is ridge_p/omega[i]. The larger it is, the nearer the solution to omega/Σ omega,
+    where it starts. `lone` is q for a user who likes everything: 0, less what centring took from the
+    kernel.
     """
+    total = 0.0
+    alike = True
+    for i in range(n):
+        ridge[i] = ridge_p / omega[i]
+        total += omega[i]
+        alike = alike and omega[i] == omega[0]
     for i in range(n):
         if exact:
             q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else lone[items[i]]
         else:
             q[i] = row_sums[items[i]] / m
-        g[i] /= n
-    a[:] = 1.0 / n
+        a[i] = omega[i] / total
+        if alike:
+            g[i] /= n
+    if not alike:
+        g[:n] = 0.0
+        for i in range(n):
+            for j in range(n):
+                g[j] += a[i] * K[i, j]
     residual, _ = solve_face(K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps)
     return residual
 
@@ -47,6 +61,7 @@ def programs(
     lone,
     exact,
     ridge_p,
+    omega,
     tol,
     max_steps,
     longest,
@@ -56,8 +71,8 @@ def programs(
     m = len(gram)
     block = np.empty(longest * longest, dtype=np.float32)
     small = np.empty(longest * longest, dtype=np.float32)
-    work = np.empty((6, longest))
-    sign, ridge = np.ones(longest), np.full(longest, ridge_p)
+    work = np.empty((7, longest))
+    sign, ridge = np.ones(longest), np.empty(longest)
     q, g, face = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.uint32)
     narrow = np.empty((2, longest), dtype=np.float32)
     for k in range(first, len(order), stride):  # sorted by length: each thread gets long and short
@@ -75,8 +90,8 @@ def programs(
             for j in range(n):  # column sums, which are the row sums: this order vectorises
                 g[j] += K[i, j]
         residuals[u] = solve_one(
-            K, n, items, row_sums, lone, m, exact, sign, ridge, alpha[indptr[u] : indptr[u + 1]], q, g,
-            face, small, work, narrow, tol, max_steps,
+            K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
+            ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
         )  # fmt: skip
 
 
@@ -91,6 +106,7 @@ def programs_parallel(
     lone,
     exact,
     ridge_p,
+    omega,
     tol,
     max_steps,
     longest,
@@ -109,6 +125,7 @@ def programs_parallel(
             lone,
             exact,
             ridge_p,
+            omega,
             tol,
             max_steps,
             longest,
@@ -119,10 +136,10 @@ def programs_parallel(
 
 @jit
 def full_programs(
-    first, stride, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals
+    first, stride, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
 ):
     m = len(gram)
-    small, work = np.empty(m * m, dtype=np.float32), np.empty((6, m))
+    small, work = np.empty(m * m, dtype=np.float32), np.empty((7, m))
     sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)
     everything, nothing = np.arange(m).astype(np.uint32), np.zeros(m)
     g, face = np.empty(m), np.empty(m, dtype=np.uint32)
@@ -132,14 +149,16 @@ def full_programs(
             continue
         sign[:] = -1.0
         ridge[:] = ridge_n
+        total = 0.0
         for p in range(indptr[u], indptr[u + 1]):
             sign[indices[p]] = 1.0
-            ridge[indices[p]] = ridge_p
+            ridge[indices[p]] = ridge_p / omega[p]
+            total += omega[p]
         a = signed[u]
         liked = indptr[u + 1] - indptr[u]
         a[:] = 1.0 / max(1, m - liked)
         for p in range(indptr[u], indptr[u + 1]):
-            a[indices[p]] = 1.0 / liked
+            a[indices[p]] = omega[p] / total
         multiply(gram, m, everything, m, sign, nothing, a, g)
         residuals[u], _ = solve_face(
             gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
@@ -149,8 +168,10 @@ def full_programs(
 
 
 @jit(parallel=True)
-def full_parallel(threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals):
+def full_parallel(
+    threads, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
+):
     for t in numba.prange(threads):
         full_programs(
-            t, threads, indptr, indices, gram, ridge_p, ridge_n, tol, max_steps, signed, residuals
+            t, threads, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
         )

@@ -40,11 +40,14 @@ class CountUpdates:
     n_items_: int
     popularity_: NDArray[np.float32]
     row_digests_: NDArray[np.int64]
+    times_: sp.csr_matrix | None
 
-    def partial_fit(self, user_items: Any) -> Any:
+    def partial_fit(self, user_items: Any, *, times: Any = None) -> Any:
         """Add users, (new users, items): the result is that of a refit with them, without the old rows.
 
-        For the linear kernel in the dense form, whose counts its entries give back exactly.
+        For the linear kernel in the dense form, whose counts its entries give back exactly. `times`, of
+        the same shape, are kept for the new users where the ranker reads any (`recency`); without them
+        their likes are equally recent.
 
         Raises
         ------
@@ -53,7 +56,15 @@ class CountUpdates:
         """
         self._check_fitted()  # type: ignore[attr-defined]
         rows = clean_matrix(user_items, n_items=self.n_items_)
+        when = self._times_of_rows(None, rows, times)  # type: ignore[attr-defined]
         self._count(rows, 1)
+        if when is not None or self.times_ is not None:
+            old = (
+                self.times_ if self.times_ is not None else sp.csr_matrix((self.n_users_, self.n_items_))
+            )
+            new = np.zeros(rows.nnz) if when is None else when
+            added = sp.csr_matrix((new, rows.indices, rows.indptr), rows.shape)
+            self.times_ = sp.csr_matrix(sp.vstack([old, added]))
         self.row_digests_ = np.concatenate([self.row_digests_, row_digests(rows)])
         self.n_users_ += rows.shape[0]
         return self
@@ -81,6 +92,11 @@ class CountUpdates:
         self._count(row, -1)
         self.row_digests_ = self.row_digests_.copy()
         self.row_digests_[user] = 0
+        if self.times_ is not None:
+            kept = np.ones(self.n_users_)
+            kept[user] = 0.0
+            self.times_ = sp.csr_matrix(sp.diags(kept) @ self.times_)
+            self.times_.eliminate_zeros()
         return self
 
     def _remember(self, liked: sp.csr_matrix) -> None:
@@ -95,7 +111,8 @@ class CountUpdates:
     def _check_updates(self) -> None:
         if not self._counted() or not hasattr(self, "gram_"):
             raise InputError(
-                f"{self.name} updates the dense linear kernel without votes only: fit again instead"
+                f"{self.name} updates the dense linear kernel without votes or windows only: "
+                "fit again instead"
             )
         if not hasattr(self, "row_digests_"):
             raise InputError("this file was written before rows were told apart: fit again instead")

@@ -17,7 +17,7 @@ from recsys.rankers._margin import MarginRanker
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_integer, check_real
+from recsys.utils.validation import check_choice, check_integer
 
 ITEMS = 400  # whose enclosing ball stands for that of the catalogue
 
@@ -37,6 +37,8 @@ class CFGRAM(MarginRanker):
         Kernels `NAME[:key=value;key=value]` joined by +.
     regularization : float ≥ 0
         λ_p of (10.2).
+    recency : float ≥ 0
+        As in `cf-komd`; the margins averaged are those of these programs.
     q : "exact" or "mean"
         As in `cf-komd`.
     unrated : "kernel" or "mean"
@@ -67,6 +69,7 @@ class CFGRAM(MarginRanker):
 
     kernels: str = "linear+mc:degree=2+md:degree=5+tanimoto"
     regularization: float = 0.01
+    recency: float = 0.0
     q: str = "exact"
     unrated: str = "kernel"
     users: int = 200
@@ -75,10 +78,13 @@ class CFGRAM(MarginRanker):
 
     name: ClassVar[str] = "cf-gram"
     dense: ClassVar[bool] = True
-    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
 
     def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
+        super()._check_parameters()
         check_choice("q", self.q, ("exact", "mean"))
         check_choice("unrated", self.unrated, ("kernel", "mean"))
         for key, low in (("users", 1), ("iterations", 1), ("random_state", 0)):
@@ -94,13 +100,21 @@ class CFGRAM(MarginRanker):
             made.append(make_kernel(name, **params))
         return made
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
         kernels, m = self._list(), liked.shape[1]
         check_memory(4 * (len(kernels) + 1) * m * m, f"{len(kernels)} kernels of {m:,} items")
         # Radius and margin, like programs, do not change by centring.
         found = [centred_item_gram(liked, kernel) for kernel in kernels]
         grams = [gram for gram, _ in found]
-        self.kernel_weights_ = self._learn(grams, liked)
+        ridges = float(self.regularization) / self._omega(liked, None if times is None else times.data)
+        self.kernel_weights_ = self._learn(grams, liked, ridges)
         total = np.zeros((m, m), dtype=np.result_type(*grams))
         offsets = np.zeros(m)
         for weight, (gram, taken) in zip(self.kernel_weights_, found, strict=True):
@@ -108,7 +122,9 @@ class CFGRAM(MarginRanker):
             offsets += 0.0 if taken is None else weight * taken
         self._keep(total, offsets if any(taken is not None for _, taken in found) else None)
 
-    def _learn(self, grams: list[NDArray[np.floating]], liked: sp.csr_matrix) -> NDArray[np.float64]:
+    def _learn(
+        self, grams: list[NDArray[np.floating]], liked: sp.csr_matrix, ridges: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         rng = np.random.default_rng(self.random_state)
         m = liked.shape[1]
         lengths = np.diff(liked.indptr)
@@ -122,22 +138,23 @@ class CFGRAM(MarginRanker):
         sums = [gram.sum(axis=1, dtype=np.float64) for gram in grams]
         parts = []
         for user in users:
-            mine = liked.indices[liked.indptr[user] : liked.indptr[user + 1]]
+            own = slice(liked.indptr[user], liked.indptr[user + 1])
+            mine = liked.indices[own]
             rest = m - len(mine)
             blocks = np.array([gram[np.ix_(mine, mine)] for gram in grams], dtype=np.float64)
             rows = np.array([s[mine] for s in sums])
             others = (rows - blocks.sum(axis=2)) / rest
             outside = np.array([s.sum() for s in sums]) - 2.0 * rows.sum(axis=1)
-            parts.append((blocks, others, (outside + blocks.sum(axis=(1, 2))) / rest**2))
+            parts.append((blocks, others, (outside + blocks.sum(axis=(1, 2))) / rest**2, ridges[own]))
 
         def ratio(mu: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             ball = sum(w * B for w, B in zip(mu, balls, strict=True))
             b = solve_simplex(ball, 0.5 * np.diag(ball)).weights
             radius = np.array([b @ np.diag(B) - b @ B @ b for B in balls])
             margin = np.zeros(len(mu))
-            for blocks, others, outside in parts:
+            for blocks, others, outside, ridge in parts:
                 K, q = np.tensordot(mu, blocks, 1), mu @ others
-                a = solve_simplex(K, q, ridge=float(self.regularization)).weights
+                a = solve_simplex(K, q, ridge=ridge).weights
                 margin += np.array([a @ block @ a for block in blocks]) - 2.0 * others @ a + outside
             top, bottom = float(mu @ radius), float(mu @ margin) / len(parts)
             value = top / max(bottom, 1e-12)

@@ -19,6 +19,7 @@ from recsys.kernels.gram.structured import StructuredGram, cooccurrence
 from recsys.rankers._gram_view import prefers_dense
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers._updates import CountUpdates
+from recsys.rankers._windows import parse_windows, window_rows
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.registry import check_parameters
@@ -51,6 +52,15 @@ class CFKOMD(CountUpdates, MarginRanker):
     votes : float ≥ 0
         Users count |profile|^−votes in the linear kernel; 0 for the thesis' kernel. The identities
         that need counts (generality, decomposition) do not hold for it, those of dot products do.
+    recency : float ≥ 0
+        How fast likes lose weight with age, where times are known: like i has the ridge λ_p/ωᵢ, with
+        ωᵢ = (newer likes of the user + 1)^−recency, so that older ones get less of α. 0, or likes that
+        are equally recent, give the thesis' program. The larger λ_p, the nearer is α to ω/Σω; at
+        λ_p = 0 there is no ridge, and recency changes nothing.
+    windows : str or int, optional
+        Lengths as in "10-30-100": items are vectors over users and, where times are known, over their
+        windows of so many likes each, so that the kernel also counts likes that came soon after each
+        other. For what comes next; of what comes some day it tells less.
     memory : str or int, optional
         Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
         Beyond a small catalogue the matrix is kept as a table over popularities and a sparse
@@ -76,6 +86,8 @@ class CFKOMD(CountUpdates, MarginRanker):
     q: str = "exact"
     unrated: str = "kernel"
     votes: float = 0.0
+    recency: float = 0.0
+    windows: str | int | None = None
     memory: str | int | None = None
     kernel_params: dict[str, Any] | None = None
 
@@ -86,6 +98,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
         "degree": (2, 3, 5, 10, 30, 100, 300),
         "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
         "unrated": ("kernel", "mean"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
@@ -123,22 +136,31 @@ class CFKOMD(CountUpdates, MarginRanker):
         return make_kernel(self.kernel, **degree, **(self.kernel_params or {}))
 
     def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
+        super()._check_parameters()
         check_choice("q", self.q, ("exact", "mean"))
         check_choice("unrated", self.unrated, ("kernel", "mean"))
         parse_memory(self.memory)
+        parse_windows(self.windows)
         if check_real("votes", self.votes, 0.0) and self.kernel not in ("linear", "ml"):
             raise InputError(f"votes weigh the linear kernel only, not {self.kernel}")
         self._kernel()
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
+        rows = window_rows(liked, None if times is None else times.data, parse_windows(self.windows))
         if not self.votes:
-            super()._fit(liked, show_progress, callback)
+            super()._fit(rows, show_progress, callback)
             self._remember(liked)
             return
         budget = parse_memory(self.memory)
-        lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
-        counts = cooccurrence(liked, lengths**-self.votes, budget)
+        lengths = np.maximum(np.diff(rows.indptr), 1).astype(np.float64)
+        counts = cooccurrence(rows, lengths**-self.votes, budget)
         own = counts.diagonal().astype(np.float64)
         scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
         owner = owners(counts)
@@ -146,7 +168,7 @@ class CFKOMD(CountUpdates, MarginRanker):
         counts.setdiag(1.0)
         one_class = np.zeros(len(own), dtype=np.int32)
         structured = StructuredGram(counts, one_class, np.zeros((1, 1)))
-        self._keep(counts.toarray() if prefers_dense(liked, budget) else structured)
+        self._keep(counts.toarray() if prefers_dense(rows, budget) else structured)
 
     def _counted(self) -> bool:
-        return self.kernel in ("linear", "ml") and not self.votes
+        return self.kernel in ("linear", "ml") and not self.votes and self.windows is None

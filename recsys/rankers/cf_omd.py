@@ -36,6 +36,8 @@ class CFOMD(KernelRanker):
         λ_p, on the liked items.
     negative_regularization : float ≥ 0
         λ_n, on the other items; the larger, the closer to ECF-OMD.
+    recency : float ≥ 0
+        As in `cf-komd`, for the liked items.
 
     Examples
     --------
@@ -47,28 +49,41 @@ class CFOMD(KernelRanker):
 
     regularization: float = 0.1
     negative_regularization: float = 1000.0
+    recency: float = 0.0
 
     name: ClassVar[str] = "cf-omd"
     offered: ClassVar[tuple[str, ...]] = ()  # its fit is too long for a page
     dense: ClassVar[bool] = True
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
         "negative_regularization": ("log", 1.0, 1e5),
     }
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
         self._keep(item_gram(liked, self._kernel()))
 
     def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
+        super()._check_parameters()
         check_real("negative_regularization", self.negative_regularization, 0.0)
 
-    def weights(self, user_items: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def weights(
+        self, user_items: Any, times: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Solve the programs of the given rows.
 
         Parameters
         ----------
         user_items : (users, items) sparse matrix
+        times : (users, items) sparse matrix, optional
+            As in `cf-komd`.
 
         Returns
         -------
@@ -84,9 +99,12 @@ class CFOMD(KernelRanker):
             If a program stops above that bound.
         """
         self._check_fitted()
-        return self._solve(clean_matrix(user_items, n_items=self.n_items_))
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        return self._solve(rows, self._times_of_rows(None, rows, times))
 
-    def _solve(self, rows: sp.csr_matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _solve(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         users, m = rows.shape
         signed, residuals = np.zeros((users, m)), np.zeros(users)
         shared = (
@@ -95,6 +113,7 @@ class CFOMD(KernelRanker):
             self.gram_,
             float(self.regularization),
             float(self.negative_regularization),
+            self._omega(rows, times),
             TOLERANCE,
             MAX_STEPS,
             signed,
@@ -108,13 +127,17 @@ class CFOMD(KernelRanker):
                 full_parallel(threads, *shared)
         return self._certified(signed, residuals)
 
-    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
-        signed, _ = self._solve(rows)
+    def _fold_in_scores(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
+    ) -> NDArray[np.floating]:
+        signed, _ = self._solve(rows, times)
         return weighted_rows(sp.csr_matrix(np.ones(rows.shape)), signed.ravel(), self.gram_)
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(
+        self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
+    ) -> tuple[float, NDArray[np.float64]]:
         """Share αᵢ(Kᵢⱼ − Σₙ αₙKₙⱼ) of liked item i, n over the items not liked."""
-        signed, _ = self._solve(row)
+        signed, _ = self._solve(row, times)
         column = self.gram_[:, item].astype(np.float64)
         negative = -(np.minimum(signed[0], 0.0) @ column)
         shares = signed[0][row.indices] * (column[row.indices] - negative)

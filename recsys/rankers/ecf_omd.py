@@ -14,7 +14,6 @@ from recsys.rankers._margin import MarginRanker
 from recsys.rankers._updates import CountUpdates
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import parse_memory
-from recsys.utils.validation import check_real
 
 
 @RANKERS.add("ecf-omd")
@@ -26,6 +25,8 @@ class ECFOMD(CountUpdates, MarginRanker):
     ----------
     regularization : float ≥ 0
         λ_p of (10.1).
+    recency : float ≥ 0
+        As in `cf-komd`.
     memory : str or int, optional
         As in `cf-komd`.
 
@@ -38,16 +39,27 @@ class ECFOMD(CountUpdates, MarginRanker):
     """
 
     regularization: float = 0.1
+    recency: float = 0.0
     memory: str | int | None = None
 
     name: ClassVar[str] = "ecf-omd"
     compared: ClassVar[tuple[str, ...]] = ("",)
-    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 1e-3, 10.0)}
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 1e-3, 10.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
         super()._fit(liked, show_progress, callback)
         self._remember(liked)
 
     def _check_parameters(self) -> None:
-        check_real("regularization", self.regularization, 0.0)
+        super()._check_parameters()
         parse_memory(self.memory)

@@ -29,6 +29,7 @@ PROX = ("tests/fm/test_solvers.py", "-k", "proximal_operators")
 PENALTIES = ("tests/fm/test_penalties.py",)
 FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
 PROGRAMS = ("tests/test_simplex_qp.py",)
+RECENT = "tests/rankers/test_recent_margin.py"
 REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
 STATISTICS = ("tests/data/test_statistics.py",)
 TIES = ("tests/contract/test_rankers.py", "-k", "equal_scores and popularity")
@@ -223,6 +224,41 @@ MUTANTS = [
         "out[j] = sign[j] * out[j] + ridge[j] * v[j]",
         "out[j] = sign[j] * out[j]",
         PROGRAMS,
+    ),
+    Mutant(
+        "the ridge of an old like falls, where it should rise",
+        "rankers/_margin_programs.py",
+        "ridge[i] = ridge_p / omega[i]",
+        "ridge[i] = ridge_p * omega[i]",
+        (f"{RECENT}::test_ecf_omd",),
+    ),
+    Mutant(
+        "cf-omd's likes all have the ridge of the newest",
+        "rankers/_margin_programs.py",
+        "ridge[indices[p]] = ridge_p / omega[p]",
+        "ridge[indices[p]] = ridge_p",
+        (f"{RECENT}::test_cf_omd",),
+    ),
+    Mutant(
+        "in the structured form every user has the ages of the first one's likes",
+        "rankers/_gram_view.py",
+        "ridge_p, omega[indptr[u] : indptr[u + 1]],",
+        "ridge_p, omega[:n],",
+        (f"{RECENT}::test_both_forms_of_the_kernel_have_the_same_weights",),
+    ),
+    Mutant(
+        "a window has room for one like more",
+        "rankers/_windows.py",
+        "behind[chosen] // length",
+        "behind[chosen] // (length + 1)",
+        (f"{RECENT}::test_windows_are_rows_of_likes_that_came_together",),
+    ),
+    Mutant(
+        "a forgotten user's times stay",
+        "rankers/_updates.py",
+        "kept[user] = 0.0",
+        "kept[user] = 1.0",
+        (f"{RECENT}::test_updates_keep_times",),
     ),
     Mutant(
         "equal scores go by falling index",

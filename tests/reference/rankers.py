@@ -67,8 +67,28 @@ def slim(R, rows, l1=1.0, l2=10.0):
     return rows @ W
 
 
-def cf_komd(K, rows, regularization, q="exact"):
-    """Scores from a normalised item kernel K by (10.2)-(10.5) of the thesis."""
+def omega(times, liked, recency):
+    """(1 + how many of the likes are newer)^−recency, like by like."""
+    return np.array([(1 + sum(times[j] > times[i] for j in liked)) ** -recency for i in liked])
+
+
+def windows(R, times, lengths):
+    """Whole profiles, and each profile's likes in lots of so many, counted from the newest."""
+    rows = list(R)
+    for length in lengths:
+        for row, when in zip(R, times, strict=True):
+            liked = np.flatnonzero(row)
+            newer = {i: sum(when[j] > when[i] for j in liked) for i in liked}
+            lots = sorted({count // length for count in newer.values()})
+            for lot in lots if lots[1:] else []:
+                cut = np.zeros(R.shape[1])
+                cut[[i for i in liked if newer[i] // length == lot]] = 1
+                rows.append(cut)
+    return np.array(rows)
+
+
+def cf_komd(K, rows, regularization, q="exact", times=None, recency=0.0):
+    """Scores from a normalised item kernel K by (10.2)-(10.5) of the thesis, a ridge a like."""
     out = np.zeros(rows.shape)
     for u, row in enumerate(rows):
         liked, others = np.flatnonzero(row), np.flatnonzero(row == 0)
@@ -80,24 +100,28 @@ def cf_komd(K, rows, regularization, q="exact"):
             K[np.ix_(liked, liked)],
             mean[liked],
             np.ones(len(liked)),
-            np.full(len(liked), regularization),
+            regularization / omega(np.zeros(len(row)) if times is None else times[u], liked, recency),
         )
         out[u] = K[:, liked] @ a - mean
     return out
 
 
-def ecf_omd(R, rows, regularization=0.1):
-    return cf_komd(normalised(R.T @ R), rows, regularization)
+def ecf_omd(R, rows, regularization=0.1, times=None, recency=0.0):
+    return cf_komd(normalised(R.T @ R), rows, regularization, times=times, recency=recency)
 
 
-def cf_omd(R, rows, regularization=0.1, negative_regularization=1000.0):
+def cf_omd(R, rows, regularization=0.1, negative_regularization=1000.0, times=None, recency=0.0):
     K = normalised(R.T @ R)
     out = np.zeros(rows.shape)
     for u, row in enumerate(rows):
         if not row.any():
             continue
         sign = np.where(row > 0, 1.0, -1.0)
-        ridge = np.where(row > 0, regularization, negative_regularization)
+        ridge = np.full(len(row), negative_regularization)
+        liked = np.flatnonzero(row)
+        ridge[liked] = regularization
+        if times is not None:
+            ridge[liked] /= omega(times[u], liked, recency)
         a = qp.solve(K, np.zeros(len(row)), sign, ridge)
         out[u] = K @ (sign * a)
     return out

@@ -1,0 +1,326 @@
+"""CF-KOMD and its family with a ridge of its own for each like, by how old it is."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import CFKOMD, InputError, load_ranker, make_ranker
+from recsys.kernels import make_kernel
+from recsys.rankers._recency import aligned
+from recsys.rankers._windows import window_rows
+from recsys.utils.spec import parse_spec
+from tests.reference import rankers as reference
+from tests.strategies import liked_matrices
+
+SMALL = settings(max_examples=25, deadline=None)
+FAMILY = ("cf-komd", "ecf-omd", "cf-gram", "cf-omd")
+LEARNED = {"cf-gram": {"kernels": "linear+tanimoto", "users": 20, "iterations": 2}}
+
+
+@st.composite
+def timed(draw, **sizes):
+    """Likes and their times: often tied, often unknown, on the pattern of the likes or beyond it."""
+    R = draw(liked_matrices(**sizes))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    times = rng.integers(0, draw(st.sampled_from([1, 2, 4, 1000])), R.shape).astype(float)
+    if draw(st.booleans()):
+        times = times * (R.toarray() > 0)
+    return R, times
+
+
+def times_of(liked, seed=0):
+    """A time for each like: three likes share each."""
+    rng = np.random.default_rng(seed)
+    times = liked.astype(np.float64)
+    times.data = 1.0 + rng.permutation(liked.nnz) // 3
+    return times
+
+
+def all_scores(ranker, R, **given):
+    return ranker.scores(np.arange(R.shape[0]), R, **given)
+
+
+def check(ranker, expected, R, times):
+    ranker.fit(R, show_progress=False, times=times)
+    found, full = all_scores(ranker, R), np.diff(R.indptr) > 0
+    if hasattr(ranker, "offsets_"):  # a centred kernel takes one number from all of a user's scores
+        found = found - found.mean(axis=1, keepdims=True)
+        expected = expected - expected.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[full], expected[full], atol=3e-5, rtol=1e-5)
+
+
+@SMALL
+@given(timed(min_users=2))
+@pytest.mark.parametrize("regularization, recency", [(0.05, 1.0), (1.0, 0.5), (1.0, 2.0)])
+@pytest.mark.parametrize("kernel, q", [("linear", "exact"), ("mc", "exact"), ("md", "mean")])
+def test_cf_komd(kernel, q, regularization, recency, sample):
+    R, times = sample
+    K = reference.kernel_of_items(R.toarray() > 0, make_kernel(kernel))
+    expected = reference.cf_komd(K, R.toarray(), regularization, q, times, recency)
+    ranker = CFKOMD(kernel=kernel, regularization=regularization, q=q, recency=recency)
+    check(ranker, expected, R, times)
+
+
+@SMALL
+@given(timed())
+def test_ecf_omd(sample):
+    R, times = sample
+    expected = reference.ecf_omd(R.toarray(), R.toarray(), 0.5, times, 1.0)
+    check(make_ranker("ecf-omd", regularization=0.5, recency=1), expected, R, times)
+
+
+@SMALL
+@given(timed())
+@pytest.mark.parametrize("negative", [0.5, 1000.0])
+def test_cf_omd(negative, sample):
+    R, times = sample
+    expected = reference.cf_omd(R.toarray(), R.toarray(), 0.5, negative, times, 1.0)
+    ranker = make_ranker("cf-omd", regularization=0.5, negative_regularization=negative, recency=1)
+    check(ranker, expected, R, times)
+
+
+def test_cf_gram_learns_on_the_same_programs(liked):
+    times, params = times_of(liked), LEARNED["cf-gram"] | {"regularization": 1.0}
+    plain = make_ranker("cf-gram", **params).fit(liked, False)
+    recent = make_ranker("cf-gram", **params, recency=2).fit(liked, False, times=times)
+    assert recent.ratio_[0] != plain.ratio_[0]  # at equal weights of the kernels: other margins
+    grams = [
+        reference.kernel_of_items(liked.toarray() > 0, make_kernel(k)) for k in ("linear", "tanimoto")
+    ]
+    K = np.tensordot(recent.kernel_weights_, grams, 1)
+    expected = reference.cf_komd(K, liked.toarray(), 1.0, "exact", times.toarray(), 2.0)
+    np.testing.assert_allclose(all_scores(recent, liked)[1:], expected[1:], atol=2e-5)
+
+
+@SMALL
+@given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]))
+def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel):
+    R, times = sample
+    params = {"kernel": kernel, "regularization": 0.3, "recency": 1.5}
+    dense = CFKOMD(**params).fit(R, False, times=times)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("recsys.rankers._margin.prefers_dense", lambda *_: False)
+        structured = CFKOMD(**params).fit(R, False, times=times)
+    assert hasattr(dense, "gram_") and hasattr(structured, "correction_")
+    (a, ra), (b, rb) = dense.weights(R, times), structured.weights(R, times)
+    np.testing.assert_allclose(a.data, b.data, atol=2e-5)
+    assert max(ra.max(), rb.max()) <= 1e-6
+
+
+def given_params(name, **more):
+    return LEARNED.get(name, {}) | more
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_likes_of_one_age_give_the_thesis_program_to_the_bit(name, liked):
+    liked = liked[:, :20]
+    plain = make_ranker(name, **given_params(name)).fit(liked, False)
+    recent = make_ranker(name, **given_params(name, recency=1)).fit(liked, False)
+    expected = all_scores(plain, liked)
+    assert (all_scores(recent, liked) == expected).all()
+    constant = liked * 7.0
+    assert (all_scores(recent, liked, times=constant) == expected).all()
+    recent.fit(liked, False, times=constant)
+    assert (all_scores(recent, liked) == expected).all()
+    # Times that nobody asks about are not read.
+    times = times_of(liked)
+    assert (all_scores(plain.fit(liked, False, times=times), liked, times=times) == expected).all()
+    assert (all_scores(recent, liked, times=times) != expected).any()
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_without_a_ridge_recency_changes_nothing(name, liked):
+    liked = liked[:, :20]
+    params = given_params(name, regularization=0)
+    expected = all_scores(make_ranker(name, **params).fit(liked, False), liked)
+    recent = make_ranker(name, **params, recency=3).fit(liked, False, times=times_of(liked))
+    assert (all_scores(recent, liked) == expected).all() and recent.times_ is None
+
+
+@pytest.mark.parametrize("recency", [0.5, 2.0])
+def test_a_large_ridge_shares_by_recency_alone(recency, liked):
+    times = times_of(liked)
+    ranker = CFKOMD(regularization=1e6, recency=recency).fit(liked)
+    weights, residuals = ranker.weights(liked, times)
+    assert residuals.max() <= 1e-6
+    for u in range(liked.shape[0]):
+        mine = liked.indices[liked.indptr[u] : liked.indptr[u + 1]]
+        shares = reference.omega(times[u].toarray().ravel(), mine, recency)
+        np.testing.assert_allclose(weights[u].data, shares / max(shares.sum(), 1), rtol=1e-4)
+    assert (weights.data != ranker.weights(liked)[0].data).any()
+
+
+def test_older_likes_get_less(liked):
+    """Of likes that the kernel does not tell apart, the newer always has more."""
+    alone = sp.csr_matrix(np.vstack([np.eye(6), np.ones((1, 6))]), dtype=np.float32)
+    times = np.array([[50, 40, 30, 20, 10, 10.0]])
+    weights = [
+        CFKOMD(regularization=0.1, recency=c).fit(alone).weights(alone[6], times)[0].data
+        for c in (0.5, 1, 2)
+    ]
+    for row in weights:
+        assert (np.diff(row[:5]) < 0).all() and row[4] == pytest.approx(row[5], abs=1e-6)
+    assert weights[0][0] < weights[1][0] < weights[2][0]
+
+
+def test_no_recency_is_too_large(liked):
+    times = times_of(liked)
+    ranker = CFKOMD(recency=1000.0).fit(liked, times=times)
+    weights, residuals = ranker.weights(liked, times)
+    assert np.isfinite(weights.data).all() and residuals.max() <= 1e-6
+    for u in range(1, liked.shape[0]):
+        row = times[u].data
+        newest = weights[u].data[row == row.max()]
+        assert newest.sum() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("kernel, degree", [("linear", None), ("mc", 2), ("md", 30)])
+@pytest.mark.parametrize("regularization", [0.001, 1.0])
+def test_every_program_on_movielens_is_certified(movielens, kernel, degree, regularization):
+    R = movielens.matrix
+    times = sp.csr_matrix((movielens.time.astype(float), (movielens.users, movielens.items)), R.shape)
+    ranker = CFKOMD(kernel=kernel, degree=degree, regularization=regularization)
+    ranker.fit(R)
+    K = ranker._item_similarity(np.arange(R.shape[1]))
+    for recency in (0.5, 2.0):
+        weights, residuals = ranker.set_params(recency=recency).weights(R, times)
+        assert residuals.max() <= 1e-6
+        for u in range(0, 943, 100):  # not taken at its word
+            mine, a = weights[u].indices, weights[u].data
+            others = np.setdiff1d(np.arange(R.shape[1]), mine)
+            own = reference.omega(times[u].toarray().ravel(), mine, recency)
+            gradient = (
+                K[np.ix_(mine, mine)] @ a
+                + regularization / own * a
+                - K[np.ix_(mine, others)].mean(axis=1)
+            )
+            assert gradient[a > 0].max() - gradient.min() <= 2e-6
+            assert a.sum() == pytest.approx(1) and a.min() >= 0
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_contributions_sum_to_the_score(name, liked):
+    times = times_of(liked)
+    ranker = make_ranker(name, **given_params(name, recency=1, regularization=1))
+    ranker.fit(liked, False, times=times)
+    fitted, other = all_scores(ranker, liked), times_of(liked, seed=1)
+    for user in (3, 7, 11):
+        given = ranker.scores([user], liked[user], times=other[user])
+        for asked, scores in (({}, fitted[[user]]), ({"times": other[user]}, given)):
+            why = ranker.explain(user, liked[user], 2, N=50, **asked)
+            assert why.score == pytest.approx(scores[0, 2], abs=1e-5)
+            assert why.bias + sum(v for _, v in why.contributions) == pytest.approx(why.score, abs=1e-5)
+        assert (given != fitted[user]).any()
+
+
+def test_a_row_that_is_folded_in_brings_its_times(liked, tmp_path):
+    times = times_of(liked)
+    ranker = CFKOMD(kernel="mc", recency=1, regularization=1).fit(liked, times=times)
+    users = np.arange(60)
+    folded = ranker.scores(users, liked, recalculate_user=True, times=times)
+    assert (folded == all_scores(ranker, liked)).all()
+    alike = CFKOMD(kernel="mc", regularization=1).fit(liked)
+    assert (ranker.scores(users, liked, recalculate_user=True) == all_scores(alike, liked)).all()
+    ranker.save(tmp_path / "m.recsys")
+    assert (all_scores(load_ranker(tmp_path / "m.recsys"), liked) == folded).all()
+
+
+@SMALL
+@given(timed(min_users=2), st.sampled_from([[2], [2, 3], [5, 3, 2]]))
+@pytest.mark.parametrize("kernel", ["linear", "mc", "md"])
+def test_windows(kernel, sample, lengths):
+    R, times = sample
+    rows = reference.windows(R.toarray(), times, lengths)
+    K = reference.kernel_of_items(rows > 0, make_kernel(kernel))
+    expected = reference.cf_komd(K, R.toarray(), 0.5, "exact", times, 1.0)
+    named = "-".join(map(str, lengths))
+    check(CFKOMD(kernel=kernel, regularization=0.5, recency=1, windows=named), expected, R, times)
+
+
+@SMALL
+@given(timed())
+def test_windows_are_rows_of_likes_that_came_together(sample):
+    R, times = sample
+    found = window_rows(R, aligned(R, sp.csr_matrix(times)), [2, 3])
+    expected = reference.windows(R.toarray(), times, [2, 3])
+    assert found.has_sorted_indices and found.dtype == R.dtype
+    assert (found[: R.shape[0]] != R).nnz == 0
+    assert sorted(found.toarray().tolist()) == sorted(expected.tolist())
+
+
+@pytest.mark.parametrize("params", [{}, {"votes": 0.5}, {"kernel": "mc"}])
+def test_without_an_order_there_are_no_windows(params, liked):
+    plain = CFKOMD(**params).fit(liked)
+    cut = CFKOMD(windows="3-10", **params).fit(liked)
+    assert (all_scores(cut, liked) == all_scores(plain, liked)).all()
+    assert (all_scores(cut.fit(liked, times=liked * 3.0), liked) == all_scores(plain, liked)).all()
+    assert (all_scores(cut.fit(liked, times=times_of(liked)), liked) != all_scores(plain, liked)).any()
+
+
+def test_windows_and_votes(liked):
+    times = times_of(liked)
+    rows = reference.windows(liked.toarray(), times.toarray(), [4])
+    weighed = rows / np.sqrt(np.sqrt(np.maximum(rows.sum(axis=1, keepdims=True), 1)))  # length^−½ a side
+    expected = reference.cf_komd(reference.normalised(weighed.T @ weighed), liked.toarray(), 0.5)
+    check(CFKOMD(votes=0.5, windows=4, regularization=0.5), expected, liked, times)
+
+
+@pytest.mark.parametrize("wrong", ["10,30", "1", 0, -3, 2.5, "10-10", "", "ten", True, "10--30"])
+def test_windows_are_whole_numbers(wrong, liked):
+    with pytest.raises(InputError, match="windows must be different whole numbers from 2 on"):
+        CFKOMD(windows=wrong).fit(liked)
+
+
+def test_a_kernel_of_windows_is_not_updated(liked):
+    ranker = CFKOMD(windows="10").fit(liked, times=times_of(liked))
+    with pytest.raises(InputError, match="without votes or windows"):
+        ranker.partial_fit(liked[:2])
+
+
+def test_specifications_take_it():
+    for text, windows in (("10-30", "10-30"), ("30", 30)):
+        name, params = parse_spec(f"cf-komd:kernel=md,windows={text}")
+        assert make_ranker(name, **params).windows == windows
+    name, params = parse_spec("cf-komd:kernel=mc,degree=2,recency=0.5")
+    ranker = make_ranker(name, **params)
+    assert (ranker.kernel, ranker.degree, ranker.recency) == ("mc", 2, 0.5)
+    for name in FAMILY:
+        assert make_ranker(name, recency=1).recency == 1
+        assert "times" in make_ranker(name).capabilities
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_refusals(name, liked):
+    for wrong in (-1, float("nan"), "often"):
+        with pytest.raises(InputError, match="recency"):
+            make_ranker(name, recency=wrong).fit(liked)
+    ranker = make_ranker(name, **given_params(name, recency=1)).fit(liked, False)
+    with pytest.raises(InputError, match="times are of shape"):
+        ranker.weights(liked[:2], times_of(liked))
+
+
+def test_updates_keep_times(liked):
+    times = times_of(liked)
+    params = {"recency": 1.0, "regularization": 1.0}
+    whole = make_ranker("ecf-omd", **params).fit(liked, times=times)
+    grown = make_ranker("ecf-omd", **params).fit(liked[:50], times=times[:50])
+    grown.partial_fit(liked[50:], times=times[50:])
+    np.testing.assert_allclose(all_scores(grown, liked), all_scores(whole, liked), atol=2e-6)
+    grown.forget(3, liked[3])
+    assert grown.times_.shape == liked.shape and grown.times_[3].nnz == 0
+    assert (grown.times_[4] != times[4]).nnz == 0
+    # Without times new likes are equally recent, and those there were keep theirs.
+    part = make_ranker("ecf-omd", **params).fit(liked[:50], times=times[:50]).partial_fit(liked[50:])
+    none = times.copy()
+    none.data[none.indptr[50] :] = 0.0
+    expected = make_ranker("ecf-omd", **params).fit(liked, times=none)
+    np.testing.assert_allclose(all_scores(part, liked), all_scores(expected, liked), atol=2e-6)
+    late = make_ranker("ecf-omd", **params).fit(liked[:50]).partial_fit(liked[50:], times=times[50:])
+    users = np.arange(50, 60)
+    expected = whole.scores(users, liked[50:], recalculate_user=True, times=times[50:])
+    np.testing.assert_allclose(late.scores(users, liked[50:]), expected, atol=2e-6)
+    with pytest.raises(InputError, match="times are of shape"):
+        late.partial_fit(liked[:3], times=times[:2])
+    assert late.n_users_ == 60
