@@ -78,6 +78,7 @@ class MSDw(ItemWeights):
         "locality": ("real", 0.5, 3.0),
         "votes": ("real", 0.0, 1.0),
         "sharpening": (0.0, 0.5, 1.0),
+        "recency": ("real", 0.0, 2.0, "times"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate("alpha=0.3,votes=0.5", most_items=DENSE_ITEMS),
