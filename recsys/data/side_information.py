@@ -98,8 +98,16 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
 
 
 def time_matrix(data: Interactions) -> sp.csr_matrix:
-    """Return when each like happened, (users, items), as places in the order of all times from 1."""
+    """Return when each like happened, (users, items) float64: above 0, and 0 where it is "oldest".
+
+    The times themselves, in their unit; where some are not above 0 (dates before 1970 as Unix seconds)
+    their places in the order of all, from 1.
+    """
     assert data.time is not None
-    places = np.unique(data.time, return_inverse=True)[1].ravel() + 1.0
-    shape = (data.n_users, data.n_items)
-    return sp.csr_matrix((places, (data.users, data.items)), shape)
+    values, places = np.unique(data.time, return_inverse=True)
+    known = values[np.isfinite(values)]
+    if len(known) and known[0] > 0:
+        times = np.where(np.isfinite(data.time), data.time, 0.0)
+    else:
+        times = places.ravel() + 1.0
+    return sp.csr_matrix((times, (data.users, data.items)), (data.n_users, data.n_items))

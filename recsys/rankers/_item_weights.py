@@ -10,28 +10,62 @@ from numpy.typing import NDArray
 
 from recsys.kernels.gram.structured import StructuredGram
 from recsys.rankers._gram_view import weighted_structured
+from recsys.rankers._recency import recency_weights
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.base import Ranker, expect
+from recsys.utils.validation import check_real
 
 
 class ItemWeights(Ranker):
     """A ranker whose scores sum rows of an item × item matrix over the liked items.
 
-    `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR.
+    `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR. Under `recency` it
+    adds less the more likes are newer.
     """
 
     weights_: Any
+    recency: float = 0.0
 
-    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
+    def _check_parameters(self) -> None:
+        check_real("recency", self.recency, 0.0)
+
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
+        self._learn(liked)  # times count when rows are scored
+
+    def _learn(self, liked: sp.csr_matrix) -> None:
+        """Learn `weights_`."""
+        raise NotImplementedError
+
+    def _reads_times(self) -> bool:
+        return self.recency > 0
+
+    def _fold_in_scores(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float32]:
+        votes = recency_weights(rows, times, self.recency)
         if not sp.issparse(self.weights_):
-            return weighted_rows(rows, np.ones(rows.nnz), self.weights_)
+            return weighted_rows(rows, votes, self.weights_)
         one_class = np.zeros(self.weights_.shape[0], dtype=np.int32)
         gram = StructuredGram(self.weights_, one_class, np.zeros((1, 1)))
-        return weighted_structured(rows, np.ones(rows.nnz), gram)
+        return weighted_structured(rows, votes, gram)
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(
+        self,
+        userid: int,
+        row: sp.csr_matrix,
+        item: int,
+        times: NDArray[np.float64] | None = None,
+    ) -> tuple[float, NDArray[np.float64]]:
         column = self.weights_[row.indices, item]
         shares = np.asarray(column.todense() if sp.issparse(column) else column, np.float64).ravel()
+        shares *= recency_weights(row, times, self.recency)
         return float(shares.sum()), shares
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:

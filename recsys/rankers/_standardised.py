@@ -16,6 +16,8 @@ from recsys.rankers.base import Ranker, expect
 from recsys.rankers.registry import make_ranker
 from recsys.utils.spec import parse_spec
 
+Times = NDArray[np.float64] | None  # of rows' likes, aligned with their indices
+
 
 class StandardisedSum(Ranker):
     """A ranker that adds up whole rankers, its parts, each with a weight."""
@@ -31,6 +33,8 @@ class StandardisedSum(Ranker):
 
     def _adopt(self, names: list[str], parts: list[Ranker], weights: NDArray[np.float64]) -> None:
         """Keep fitted parts, called as they were asked for."""
+        for part in parts:
+            vars(part).pop("times_", None)  # the blend's own serve all
         self.part_names_, self.parts_ = names, parts
         self.part_weights_ = np.asarray(weights, dtype=np.float64)
 
@@ -49,11 +53,18 @@ class StandardisedSum(Ranker):
             if (part.n_users_, part.n_items_) != (self.n_users_, self.n_items_):
                 raise ValueError("a part was fitted on something else")
 
-    def _scores(self, userids: NDArray[np.int64], rows: sp.csr_matrix) -> NDArray[np.float32]:
-        return self._sum([part._scores(userids, rows) for part in self.parts_], rows.shape)
+    def _reads_times(self) -> bool:
+        return any("times" in part.capabilities and part._reads_times() for part in self.parts_)
 
-    def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
-        return self._sum([part._fold_in_scores(rows) for part in self.parts_], rows.shape)
+    def _scores(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, times: Times = None
+    ) -> NDArray[np.float32]:
+        scores = [part._scores(userids, rows, **part._timed(times)) for part in self.parts_]
+        return self._sum(scores, rows.shape)
+
+    def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
+        scores = [part._fold_in_scores(rows, **part._timed(times)) for part in self.parts_]
+        return self._sum(scores, rows.shape)
 
     def _sum(self, scores: list[NDArray[np.floating]], shape: tuple[int, int]) -> NDArray[np.float32]:
         out = np.zeros(shape, dtype=np.float32)
@@ -61,14 +72,17 @@ class StandardisedSum(Ranker):
             add_standardised(out, block, float(weight))
         return out
 
-    def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+    def _explain(
+        self, userid: int, row: sp.csr_matrix, item: int, times: Times = None
+    ) -> tuple[float, NDArray[np.float64]]:
         users = np.array([userid])
-        score = float(self._scores(users, row)[0, item])
+        score = float(self._scores(users, row, times)[0, item])
         shares = np.zeros(row.nnz)
         for part, weight in zip(self.parts_, self.part_weights_, strict=True):
             if "explain" in part.capabilities:
-                _, deviation = moments(part._scores(users, row)[0])
-                shares += weight / deviation * part._explain(userid, row, item)[1]
+                timed = part._timed(times)
+                _, deviation = moments(part._scores(users, row, **timed)[0])
+                shares += weight / deviation * part._explain(userid, row, item, **timed)[1]
         return score, shares
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -78,10 +92,10 @@ class StandardisedSum(Ranker):
         return able[0]._item_similarity(ids)
 
 
-def fitted(spec: str, liked: sp.csr_matrix) -> Ranker:
+def fitted(spec: str, liked: sp.csr_matrix, times: sp.csr_matrix | None = None) -> Ranker:
     """Return the ranker of a specification, fitted."""
     name, params = parse_spec(spec)
-    return make_ranker(name, **params).fit(liked, show_progress=False)
+    return make_ranker(name, **params).fit(liked, show_progress=False, times=times)
 
 
 # ---- kernels

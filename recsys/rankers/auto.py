@@ -113,7 +113,7 @@ class Auto(StandardisedSum):
         held = np.sort(rng.choice(able, size=count, replace=False)) if count else able
         hidden = np.zeros(liked.nnz, dtype=bool)
         owner = owners(liked)
-        when = None if times is None else times_of(liked, times)
+        when = None if times is None else times.data  # on the pattern of the likes
         for user in held:
             begin, end = liked.indptr[user], liked.indptr[user + 1]
             later = rng.permutation(end - begin)
@@ -137,22 +137,6 @@ def tried(items: int, likes: int) -> list[str]:
             if candidate.suits(items, likes) and not (kind.dense and items > DENSE_ITEMS):
                 found.append(f"{name}:{candidate.params}" if candidate.params else name)
     return found
-
-
-def times_of(liked: sp.csr_matrix, times: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return the time of each like, aligned with liked.indices; 0 where none is known."""
-    width = np.int64(liked.shape[1])
-    known, wanted = owners(times) * width + times.indices, owners(liked) * width + liked.indices
-    return _lookup(known, times.data, wanted)
-
-
-def _lookup(keys: Any, values: Any, wanted: Any) -> NDArray[np.float64]:
-    """Return the values of some keys among ascending ones, 0 for others."""
-    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    found = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=bool)
-    out = np.zeros(len(wanted))
-    out[found] = values[place[found]]
-    return out
 
 
 def _greedy(

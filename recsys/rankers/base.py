@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import CapabilityError, InputError, NotFittedError
+from recsys.rankers._recency import aligned
 from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
@@ -169,7 +170,7 @@ class Ranker:
     capabilities : frozenset of str
         Among "fold-in" (ranks rows of users never seen), "explain", "similar-items", "similar-users",
         "cold-items" and "cold-users" (ranks those without likes by their features), "embeddings":
-        of the methods that the class has.
+        of the methods that the class has; "times" if it can tell an older like from a newer one.
     uses : frozenset of str
         Which side information its fit reads: among "item_features", "user_features", "times".
     dense : bool
@@ -185,6 +186,8 @@ class Ranker:
         Sizes at fit.
     popularity_ : (items,) float32
         Users per item at fit.
+    times_ : (users, items) float64 CSR
+        When each like happened, of a ranker that was given it and reads it.
 
     Examples
     --------
@@ -207,6 +210,7 @@ class Ranker:
     n_users_: int
     n_items_: int
     popularity_: NDArray[np.float32]
+    times_: sp.csr_matrix | None = None
     parts_: list[Ranker]  # of a ranker that consists of others
 
     def __init_subclass__(cls) -> None:
@@ -218,6 +222,7 @@ class Ranker:
             if getattr(cls, method, None) is not getattr(Ranker, method, None)
         )
         cls.uses = frozenset(inspect.signature(cls._fit).parameters) & frozenset(SIDE_INFORMATION)
+        cls.capabilities |= cls.uses & {"times"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
@@ -274,7 +279,8 @@ class Ranker:
             What is known of them, as finite numbers. Items nobody has and users without a like are
             ranked by it, where the ranker has "cold-items" and "cold-users".
         times : (users, items) sparse matrix, optional
-            When each like happened, above 0; 0 is unknown.
+            When each like happened, above 0, in any unit; 0 is unknown, and counts as oldest. Times that
+            are all alike are no times.
 
         Returns
         -------
@@ -297,9 +303,12 @@ class Ranker:
         side = {
             "item_features": _features("item_features", item_features, items, "items"),
             "user_features": _features("user_features", user_features, users, "users"),
-            "times": _times(times, liked.shape),
+            "times": _fitted_times(liked, _times(times, liked.shape)),
         }
+        vars(self).pop("times_", None)
         self._fit(liked, show_progress, callback, **{key: side[key] for key in self.uses})
+        if side["times"] is not None and "times" in self.uses and self._reads_times():
+            self.times_ = side["times"]
         self.n_users_, self.n_items_ = users, items
         self.popularity_ = np.bincount(liked.indices, minlength=items).astype(np.float32)
         return self
@@ -313,6 +322,8 @@ class Ranker:
         filter_items: ArrayLike | None = None,
         recalculate_user: bool = False,
         items: ArrayLike | None = None,
+        *,
+        times: Any = None,
     ) -> Recommendations:
         """Return the best items for one user or several.
 
@@ -331,6 +342,9 @@ class Ranker:
             ranked, each once: those that the row likes by their scores too if
             `filter_already_liked_items` is False, else after all others, by index, with the
             lowest float32 as score.
+        times : (users asked for, items) sparse matrix, optional
+            When each like of these rows happened, as in `fit`. When not given, users of the fit have the
+            times that were fitted, and likes of other rows are equally recent.
         recalculate_user : bool
             Rank by the given rows, for users never seen too.
 
@@ -351,6 +365,7 @@ class Ranker:
         N = check_integer("N", N, 1)
         single = np.ndim(userid) == 0
         userids, rows = self._check_users(userid, user_items, recalculate_user)
+        when = self._times_of_rows(None if recalculate_user else userids, rows, times)
         allowed = candidates(self.n_items_, filter_items, items)
         width = min(N, self.n_items_ if allowed.size == 0 else allowed.size)
         ids = np.full((len(userids), width), -1, dtype=np.int32)
@@ -358,8 +373,11 @@ class Ranker:
         block = max(1, BLOCK_BYTES // (4 * self.n_items_))
         for start in range(0, len(userids), block):
             part = slice(start, start + block)
-            some = rows if len(userids) <= block else rows[part]  # slicing costs a call 0.05 ms
-            scores = self._score_rows(None if recalculate_user else userids[part], some)
+            some, then = rows, when
+            if len(userids) > block:  # slicing costs a call 0.05 ms
+                some = rows[part]
+                then = None if when is None else when[rows.indptr[start] :][: some.nnz]
+            scores = self._score_rows(None if recalculate_user else userids[part], some, then)
             top_n(
                 scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part],
                 liked_last=allowed.listed,
@@ -371,7 +389,12 @@ class Ranker:
         return Recommendations(ids, best, empty)
 
     def scores(
-        self, userids: int | ArrayLike, user_items: Any, recalculate_user: bool = False
+        self,
+        userids: int | ArrayLike,
+        user_items: Any,
+        recalculate_user: bool = False,
+        *,
+        times: Any = None,
     ) -> NDArray[np.float32]:
         """Return the scores of all items, liked ones included.
 
@@ -381,6 +404,8 @@ class Ranker:
         user_items : (users asked for, items) sparse matrix
         recalculate_user : bool
             Score by the given rows, for users never seen too; `userids` are labels only.
+        times : (users asked for, items) sparse matrix, optional
+            As in `recommend`.
 
         Returns
         -------
@@ -396,9 +421,12 @@ class Ranker:
         """
         self._check_fitted()
         ids, rows = self._check_users(userids, user_items, recalculate_user)
-        return self._score_rows(None if recalculate_user else ids, rows)
+        users = None if recalculate_user else ids
+        return self._score_rows(users, rows, self._times_of_rows(users, rows, times))
 
-    def explain(self, userid: int, user_items: Any, itemid: int, N: int = 10) -> Explanation:
+    def explain(
+        self, userid: int, user_items: Any, itemid: int, N: int = 10, *, times: Any = None
+    ) -> Explanation:
         """Return the shares of the user's liked items in one item's score.
 
         Parameters
@@ -408,6 +436,8 @@ class Ranker:
         itemid : int
         N : int ≥ 1
             How many contributions to list; the rest is in the bias.
+        times : (1, items) sparse matrix, optional
+            As in `recommend`.
 
         Returns
         -------
@@ -421,10 +451,11 @@ class Ranker:
         N = check_integer("N", N, 1)
         ids, rows = self._check_users(check_integer("userid", userid, 0), user_items, False)
         item = int(check_ids("itemid", check_integer("itemid", itemid, 0), self.n_items_)[0])
+        when = self._times_of_rows(ids, rows, times)
         if rows.nnz == 0:
-            score = float(self._score_rows(ids, rows)[0, item])
+            score = float(self._score_rows(ids, rows, when)[0, item])
             return Explanation(score, score, [])
-        score, shares = self._explain(int(ids[0]), rows, item)
+        score, shares = self._explain(int(ids[0]), rows, item, **self._timed(when))
         order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
         listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
         return Explanation(score, score - sum(value for _, value in listed), listed)
@@ -594,6 +625,10 @@ class Ranker:
         expect("popularity_", self.popularity_, (items,), np.float32)
         if (self.popularity_ < 0).any():
             raise ValueError("popularity_ counts fewer than nobody")
+        if self.times_ is not None:
+            fits = sp.issparse(self.times_) and self.times_.shape == (users, items)
+            if not fits or self.times_.dtype != np.float64 or (self.times_.data < 0).any():
+                raise ValueError("times_ does not fit the likes")
         self._check_state()
         return self
 
@@ -610,13 +645,21 @@ class Ranker:
         """Fit on a canonical CSR matrix of at least one liked item.
 
         Who uses side information takes it as keywords of the names in `SIDE_INFORMATION`, float64 CSR
-        or None: they make up `uses`.
+        or None: they make up `uses`. Times have the pattern of `liked`. Who takes times takes them as a
+        keyword of the hooks below, too: float64, aligned with rows.indices, or None where all likes
+        are equally recent.
         """
         raise NotImplementedError
 
-    def _scores(self, userids: NDArray[np.int64], rows: sp.csr_matrix) -> NDArray[np.floating]:
+    def _reads_times(self) -> bool:
+        """Return whether these parameters make anything of times, of a ranker that can."""
+        return True
+
+    def _scores(
+        self, userids: NDArray[np.int64], rows: sp.csr_matrix, *args: Any, **times: Any
+    ) -> NDArray[np.floating]:
         """Return new (rows, items) finite scores of users of the fit: float32, or float64 if need be."""
-        return self._fold_in_scores(rows)
+        return self._fold_in_scores(rows, **times)
 
     def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
         """Return the same of rows alone, whoever's they are."""
@@ -643,10 +686,34 @@ class Ranker:
 
     # Shared checks
 
+    def _timed(self, when: NDArray[np.float64] | None) -> dict[str, Any]:
+        """Return the keyword that hooks of a ranker in time take; none for others."""
+        return {"times": when} if "times" in self.capabilities else {}
+
+    def _times_of_rows(
+        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
+    ) -> NDArray[np.float64] | None:
+        """Return when each like of the rows happened; None where nothing tells, or nothing asks."""
+        given = _times(times, rows.shape)
+        if "times" not in self.capabilities or not self._reads_times():
+            return None
+        if given is not None:
+            return aligned(rows, given)
+        if userids is None or self.times_ is None:
+            return None
+        return aligned(rows, self.times_, userids)
+
     def _score_rows(
-        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix
+        self,
+        userids: NDArray[np.int64] | None,
+        rows: sp.csr_matrix,
+        when: NDArray[np.float64] | None = None,
     ) -> NDArray[np.floating]:
-        out = self._fold_in_scores(rows) if userids is None else self._scores(userids, rows)
+        timed = self._timed(when)
+        if userids is None:
+            out = self._fold_in_scores(rows, **timed)
+        else:
+            out = self._scores(userids, rows, **timed)
         empty = self._without(userids, rows)
         if empty.any():
             out[empty] = self.popularity_
@@ -721,11 +788,30 @@ def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | No
 
 def _times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     """Return times as float64 CSR of the likes' shape, indices sorted; None stays None."""
-    times = _features("times", given, shape[0], "users")
-    if times is None:
+    if given is None:
         return None
+    try:
+        times = sp.csr_matrix(given, dtype=np.float64, copy=True)  # the caller's stays as it is
+    except (TypeError, ValueError) as error:
+        raise InputError("times must be a matrix of numbers") from error
     if times.shape != shape:
         raise InputError(f"times are of shape {times.shape} for likes of shape {shape}")
+    if not np.isfinite(times.data).all():
+        raise InputError("times hold NaN or infinity: 0 is unknown")
     if (times.data < 0).any():
         raise InputError("times hold a value below 0: they count from a start, such as Unix seconds")
+    entries = times.nnz
+    times.sum_duplicates()
+    if times.nnz < entries:
+        raise InputError("times hold an item twice in a row: name each item once")
     return times
+
+
+def _fitted_times(liked: sp.csr_matrix, times: sp.csr_matrix | None) -> sp.csr_matrix | None:
+    """Return times on the pattern of the likes; None where they tell nothing apart."""
+    if times is None:
+        return None
+    when = aligned(liked, times)
+    if (when == when[0]).all():
+        return None
+    return sp.csr_matrix((when, liked.indices, liked.indptr), liked.shape)

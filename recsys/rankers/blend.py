@@ -89,11 +89,20 @@ class Blend(StandardisedSum):
             params["weights"] = "+".join(repr(float(weight)) for weight in self.weights)
         return params
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
         parts = self._made()
         weights = self._weights(len(parts))
         if isinstance(self.models, str):
             names = [text.strip().replace(";", ",") for text in self.models.split("+")]
         else:
             names = [format_spec(part.name, part._saved_params()) for part in parts]
-        self._adopt(names, [part.fit(liked, show_progress=False) for part in parts], weights)
+        self._adopt(
+            names, [part.fit(liked, show_progress=False, times=times) for part in parts], weights
+        )

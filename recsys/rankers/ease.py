@@ -32,6 +32,9 @@ class EASE(ItemWeights):
     ----------
     regularization : float > 0
         λ, in units of users.
+    recency : float ≥ 0
+        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
+        0 for all alike.
 
     Notes
     -----
@@ -46,6 +49,7 @@ class EASE(ItemWeights):
     """
 
     regularization: float = 500.0
+    recency: float = 0.0
 
     name: ClassVar[str] = "ease"
     compared: ClassVar[tuple[str, ...]] = ("",)
@@ -58,9 +62,10 @@ class EASE(ItemWeights):
     )
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_real("regularization", self.regularization, 0.0, open_low=True)
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _learn(self, liked: sp.csr_matrix) -> None:
         items = liked.shape[1]
         check_memory(16 * items * items, f"EASE on {items:,} items")
         gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)

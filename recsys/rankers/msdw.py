@@ -45,6 +45,9 @@ class MSDw(ItemWeights):
         Whether an item speaks for itself; it changes nothing for items not liked.
     memory : str or int, optional
         Budget of the weights, as in `cf-komd`.
+    recency : float ≥ 0
+        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
+        0 for all alike.
 
     Notes
     -----
@@ -66,6 +69,7 @@ class MSDw(ItemWeights):
     top_k: int | None = None
     diagonal: bool = True
     memory: str | int | None = None
+    recency: float = 0.0
 
     name: ClassVar[str] = "msdw"
     compared: ClassVar[tuple[str, ...]] = ("",)
@@ -87,6 +91,7 @@ class MSDw(ItemWeights):
     )
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_real("alpha", self.alpha, 0.0, 1.0)
         check_real("locality", self.locality, 0.0, open_low=True)
         check_real("votes", self.votes, 0.0)
@@ -95,7 +100,7 @@ class MSDw(ItemWeights):
             check_integer("top_k", self.top_k, 1)
         parse_memory(self.memory)
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _learn(self, liked: sp.csr_matrix) -> None:
         budget = parse_memory(self.memory)
         lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
         counts = cooccurrence(liked, lengths**-self.votes if self.votes else None, budget)

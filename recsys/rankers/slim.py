@@ -40,6 +40,9 @@ class SLIM(ItemWeights):
         with the pairs of items that share a user, not with the square of the catalogue.
     memory : str or int, optional
         Budget, as in `cf-komd`.
+    recency : float ≥ 0
+        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
+        0 for all alike.
 
     Notes
     -----
@@ -59,11 +62,13 @@ class SLIM(ItemWeights):
     tol: float = 1e-4
     top_k: int | None = None
     memory: str | int | None = None
+    recency: float = 0.0
 
     name: ClassVar[str] = "slim"
     search_space: ClassVar[dict[str, Any]] = {"l1": ("log", 0.1, 30.0), "l2": ("log", 1.0, 1000.0)}
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_real("l1", self.l1, 0.0)
         check_real("l2", self.l2, 0.0)
         check_integer("iterations", self.iterations, 1)
@@ -72,7 +77,7 @@ class SLIM(ItemWeights):
             check_integer("top_k", self.top_k, 1)
         parse_memory(self.memory)
 
-    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+    def _learn(self, liked: sp.csr_matrix) -> None:
         if self.top_k is not None:
             self._fit_near(liked)
             return

@@ -28,6 +28,7 @@ ABLE = {
     ("fm", "hofm", "bilinear", "pairnet"),
     "cold-items cold-users embeddings explain fold-in similar-items",
 )
+IN_TIME = ("auto", "blend", "ease", "msdw", "slim")
 
 
 @pytest.mark.parametrize("name", list_rankers())
@@ -47,8 +48,8 @@ def test_clones_have_the_parameters_and_nothing_learned(name, liked):
 @pytest.mark.parametrize("name", list_rankers())
 def test_abilities_are_those_of_its_methods(name):
     expected = set(ABLE.get(name, "explain fold-in similar-items").split())
-    assert RANKERS.get(name).capabilities == expected
-    uses = {"auto": {"times"}}.get(name, set())
+    uses = {"times"} if name in IN_TIME else set()
+    assert RANKERS.get(name).capabilities == expected | uses
     uses = {"item_features", "user_features"} if "cold-users" in expected else uses
     assert RANKERS.get(name).uses == uses
 
@@ -68,8 +69,10 @@ def test_what_a_subclass_writes_is_what_it_can():
             return 0
 
     assert Ranker.capabilities == frozenset() and set(ABILITIES) > Mine.capabilities == {"fold-in"}
-    assert Mine.uses == frozenset() and More.uses == {"times"} and More.capabilities == {"fold-in"}
-    assert More().fit([[1, 0]], times=[[3.0, 0.0]]).seen_[0, 0] == 3.0
+    assert Mine.uses == frozenset() and More.uses == {"times"}
+    assert More.capabilities == {"fold-in", "times"}
+    assert More().fit([[1, 0, 1]], times=[[3.0, 7.0, 0.0]]).seen_.data.tolist() == [3.0, 0.0]
+    assert More().fit([[1, 1]], times=[[3.0, 3.0]]).seen_ is None  # tells nothing apart
 
 
 def test_every_ranker_class_can_be_imported_from_the_top():

@@ -1,5 +1,7 @@
 """What rankers are given beside the matrix: item features and times."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,12 +38,24 @@ def test_titles_and_names_are_no_features(data):
     ranker = make_ranker("fm", factors=2, iterations=1)
     ranker.fit(data.matrix, False, **SideInformation(data).of(ranker))
     assert ranker.item_features_.shape == F.shape
-    assert SideInformation(data).of(make_ranker("ease")) == {} == SideInformation(data).of(object())
+    assert SideInformation(data).of(make_ranker("als")) == {} == SideInformation(data).of(object())
 
 
-def test_times_are_places_in_their_order(data):
+def test_times_are_themselves_and_the_oldest_unknown(data):
     T = time_matrix(data)
-    assert T.nnz == len(data.users) and T.min() >= 0 and T.data.min() == 1
+    assert T.nnz == len(data.users)
+    np.testing.assert_array_equal(np.asarray(T[data.users, data.items]).ravel(), data.time)
+    time = data.time.copy()
+    time[3] = -np.inf
+    T = time_matrix(replace(data, time=time))
+    assert T.nnz == len(data.users) and T[data.users[3], data.items[3]] == 0 and (T.data == 0).sum() == 1
+
+
+@pytest.mark.parametrize("least", [-5.0, 0.0])
+def test_times_that_are_not_above_0_are_places_in_their_order(data, least):
+    moved = replace(data, time=data.time - data.time.min() + least)
+    T = time_matrix(moved)
+    assert T.nnz == len(data.users) and T.data.min() == 1
     order = np.argsort(data.time)
     placed = np.asarray(T[data.users[order], data.items[order]]).ravel()
     assert (np.diff(placed) > 0).all()
@@ -59,7 +73,7 @@ def test_auto_hides_the_later_half_where_times_count(data):
         assert T[user, row.indices].min() > T[user, kept].max()
         assert abs(len(kept) - row.nnz) <= 1
     assert SideInformation(data, "half-profile").times is None
-    with pytest.raises(InputError, match="times have 30 rows for 7 users"):
+    with pytest.raises(InputError, match=r"times are of shape \(30, 30\) for likes of shape \(7, 7\)"):
         auto.fit(sp.csr_matrix(np.eye(7)), times=T)
     with pytest.raises(InputError, match=r"times are of shape \(30, 30\) for likes of shape \(30, 7\)"):
         auto.fit(liked[:, :7], times=T)
@@ -87,7 +101,7 @@ def test_what_no_model_uses_is_not_made(data, monkeypatch):
         monkeypatch.setattr(
             f"recsys.data.side_information.{name}", lambda given, name=name: made.append(name)
         )
-    evaluate(data, [("ease", {}, make_ranker("ease"))], protocol="half-profile-time", folds=2)
+    evaluate(data, [("als", {}, make_ranker("als"))], protocol="half-profile-time", folds=2)
     assert made == []
     evaluate(data, [("auto", {}, make_ranker("auto", rounds=1))], protocol="half-profile-time", folds=2)
     assert made == ["time_matrix"]
