@@ -132,9 +132,7 @@ def _unit(ranker: Ranker, item: int, score: float) -> str:
     return "people" if score == float(ranker.popularity_[item]) else ""
 
 
-def score_rows(
-    ranker: Ranker, userids: list[int], rows: sp.csr_matrix, times: Any = None
-) -> np.ndarray:
+def score_rows(ranker: Ranker, userids: list[int], rows: sp.csr_matrix, times: Any = None) -> np.ndarray:
     """Score rows as they are, also by rankers that would use what they stored of the user."""
     fold_in = "fold-in" in ranker.capabilities
     return ranker.scores(userids, rows, recalculate_user=fold_in, times=times)

@@ -25,7 +25,7 @@ class Age:
         How many others of the profile have the same time.
     days : int or None
         Calendar days (UTC) from the like to the profile's latest one, or to the date that is looked
-        back from; None where the times are no dates, or this one is unknown.
+        back from; None where the times are no dates.
     since : str
         That date; empty for the latest like.
 
@@ -42,22 +42,23 @@ class Age:
 
 
 def in_time(ranker: Ranker) -> bool:
-    """Return whether a ranker ranks by how old likes are: it can, and its parameters have it so.
+    """Return whether a fitted ranker ranks by how old likes are: it can, and its parameters have it so.
 
     Examples
     --------
     >>> from recsys import make_ranker
-    >>> in_time(make_ranker("popularity"))
-    False
+    >>> in_time(make_ranker("ease")), in_time(make_ranker("ease", recency=0.5))
+    (False, True)
     """
     return "times" in ranker.capabilities and ranker._reads_times()
 
 
 def known_times(ranker: Ranker, userid: int, times: Any) -> Any:
-    """Return the times given, or those that the ranker was fitted on of this user, as `explain` has it."""
-    if times is not None or ranker.times_ is None:
+    """Return the times given, or those of this user that the ranker was fitted on, as `explain` does."""
+    fitted = ranker.times_
+    if times is not None or fitted is None or not 0 <= userid < fitted.shape[0]:
         return times
-    return ranker.times_[userid]
+    return fitted[userid]
 
 
 def ages(row: sp.csr_matrix, times: Any, as_of: float | None = None) -> dict[int, Age]:
@@ -75,7 +76,7 @@ def ages(row: sp.csr_matrix, times: Any, as_of: float | None = None) -> dict[int
     Returns
     -------
     dict of int to Age
-        By item.
+        By item, those of unknown times left out.
 
     Raises
     ------
@@ -89,6 +90,8 @@ def ages(row: sp.csr_matrix, times: Any, as_of: float | None = None) -> dict[int
     >>> found = ages(times, times)
     >>> found[0].newer, found[0].days, found[2].newer
     (1, 7, 0)
+    >>> ages(times, sp.csr_matrix([[0, 0, 1.0]]))
+    {2: Age(newer=0, alike=0, days=None, since='')}
     """
     known = sp.csr_matrix(times)
     if known.shape != row.shape or row.shape[0] != 1:
@@ -106,6 +109,7 @@ def ages(row: sp.csr_matrix, times: Any, as_of: float | None = None) -> dict[int
     since = date_text(as_of) if dates and as_of is not None else ""
     days = day_of(until) - day_of(when)
     return {
-        int(k): Age(int(n), int(a), int(d) if dates and t > 0 else None, since if t > 0 else "")
+        int(k): Age(int(n), int(a), int(d) if dates else None, since)
         for k, n, a, d, t in zip(row.indices, newer, alike, days, when, strict=True)
+        if t > 0
     }

@@ -41,9 +41,9 @@ class Profile:
         The liked items.
     unknown : tuple of str
         Ids of items that the catalogue does not have.
-    times : (1, items) float64 CSR or None
-        When each like happened, of the row's pattern; 0 is unknown: the oldest. None where nothing is
-        known of it.
+    when : (liked items,) float64 or None
+        When each like happened, aligned with row.indices; 0 is unknown: the oldest. None where nothing
+        is known of it.
     as_of : float or None
         What was liked from then on is left out of the row.
 
@@ -59,7 +59,7 @@ class Profile:
     user: int | None
     row: sp.csr_matrix
     unknown: tuple[str, ...] = ()
-    times: sp.csr_matrix | None = None
+    when: NDArray[np.float64] | None = None
     as_of: float | None = None
 
     @classmethod
@@ -71,10 +71,18 @@ class Profile:
     def at_times(
         cls, items: Sequence[int], times: ArrayLike, n_items: int, unknown: tuple[str, ...] = ()
     ) -> Self:
-        """Return the profile of somebody never seen who liked these items at these times."""
+        """Return the profile of somebody never seen who liked these items at these times.
+
+        Raises
+        ------
+        InputError
+            If an item is there twice.
+        """
         row = row_of(items, n_items)
+        if row.nnz < len(items):
+            raise InputError("an item is in the history twice: name each item once")
         when = np.asarray(times, dtype=np.float64)[np.argsort(np.asarray(items, dtype=np.int64))]
-        return cls(None, row, unknown, entries_of(row, when))
+        return cls(None, row, unknown, when)
 
     @property
     def userid(self) -> int:
@@ -86,10 +94,28 @@ class Profile:
         """Whether the ranker has to fold the row in: it is not the one that it was fitted on."""
         return self.user is None or self.as_of is not None
 
+    @cached_property
+    def times(self) -> sp.csr_matrix | None:
+        """When each like happened, (1, items) float64 of the row's pattern; None where nobody knows."""
+        return None if self.when is None else entries_of(self.row, self.when)
+
     @property
     def new_times(self) -> sp.csr_matrix | None:
         """The times that a ranker has to be told; None where it has them from its fit."""
         return self.times if self.fold_in else None
+
+    def before(self, as_of: float) -> Profile:
+        """Return what was liked before a time; unknown times are the oldest.
+
+        Raises
+        ------
+        InputError
+            If nothing is known of when.
+        """
+        if self.times is None:
+            raise InputError(f"as of {as_of:g}: nothing is known of when these items were liked")
+        row, times = _earlier(self.row, self.times, as_of)
+        return Profile(self.user, row, self.unknown, times.data, as_of)
 
     @property
     def items(self) -> NDArray[np.int32]:
@@ -229,7 +255,7 @@ class Bundle:
             If not exactly one is given; an id is unknown, which is named, or in the history twice; a
             time is none; there are no times to look `as_of` up in, or it is not in their unit.
         CapabilityError
-            If the ranker reads no rows, and so cannot leave anything out `as_of` a time.
+            If the ranker cannot fold in: neither a history, nor what a user had liked `as_of` a time.
         """
         if (user is None) == (history is None):
             raise InputError("name whom by exactly one of user and history")
@@ -243,17 +269,13 @@ class Bundle:
         index = self.user_index.get(user, -1)
         if index < 0:
             self.rows([user])  # refuses it by name
-        matrix, times = self.user_items, None
+        matrix = self.user_items
         # Without scipy's indexing, which takes as long as a recommendation.
         own = slice(matrix.indptr[index], matrix.indptr[index + 1])
         row = row_of(matrix.indices[own], matrix.shape[1])
-        if self.times is not None:
-            times = entries_of(row, self.times.data[own])
-        if as_of is None:
-            return Profile(index, row, times=times)
-        before = self._moment(as_of)
-        row, times = _earlier(row, times, before)
-        return Profile(index, row, times=times, as_of=before)
+        when = None if self.times is None else self.times.data[own]
+        found = Profile(index, row, when=when)
+        return found if as_of is None else found.before(self._moment(as_of))
 
     def _new(
         self,
@@ -262,6 +284,11 @@ class Bundle:
         as_of: float | str | None,
         skip_unknown: bool,
     ) -> Profile:
+        if "fold-in" not in self.ranker.capabilities:
+            raise CapabilityError(
+                f"{self.ranker.name} ranks the users that it was fitted on, and no history; fit a "
+                "ranker that folds in"
+            )
         if len(set(history)) < len(history):
             twice = next(name for k, name in enumerate(history) if name in history[:k])
             raise InputError(f"item {twice[:60]!r} is in the history twice: name each item once")
@@ -283,11 +310,7 @@ class Bundle:
             self.items(unknown)  # refuses them by name
         items = [self.item_index[name] for name in history if name in self.item_index]
         found = Profile.at_times(items, when[known], self.user_items.shape[1], unknown)
-        if as_of is None:
-            return found
-        before = moment("as of", as_of)
-        row, left = _earlier(found.row, found.times, before)
-        return Profile(None, row, unknown, left, before)
+        return found if as_of is None else found.before(moment("as of", as_of))
 
     def _moment(self, given: float | str) -> float:
         """Return a point in time in the unit of the times, where it can be one."""

@@ -74,10 +74,16 @@ def moment(what: str, given: Any) -> float:
         found = number_of(given)
         found = iso_seconds(given) if math.isnan(found) else found
     elif isinstance(given, numbers.Real) and not isinstance(given, bool):
-        found = float(given)
+        try:
+            found = float(given)
+        except OverflowError:  # of a whole number beyond 1e308
+            found = math.inf
     else:
         found = math.nan
-    shown = repr(given[:40] if isinstance(given, str) else given)[:60]
+    if isinstance(given, str):
+        shown = repr(given[:40])
+    else:
+        shown = f"{given!r}"[:40] if not math.isinf(found) else "infinity"
     if not math.isfinite(found):
         raise InputError(f"{what} {shown}: no time; {ACCEPTED} is needed")
     if found < 0:
