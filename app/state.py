@@ -247,7 +247,7 @@ def recommend(
     dislikes: Sequence[int] = (),
     times: sp.csr_matrix | None = None,
 ) -> Recommendations:
-    """Return the best items for a user, or for a profile where user is None; `times` are those of the row.
+    """Return the best items for a user, or for a profile where user is None; `times` are the row's.
 
     `without` is left out; so are the dislikes, and what goes with them is lowered.
     """

@@ -330,7 +330,7 @@ def test_times_may_be_iso_dates(file, case):
 def test_times_of_parquet_files(tmp_path):
     path = tmp_path / "r.parquet"
     frame = pd.DataFrame({"user_id": ["a", "b"], "item_id": ["x", "y"]})
-    moments = pd.to_datetime(["2020-01-01", "1999-12-31 10:00"])
+    moments = pd.to_datetime(["2020-01-01 00:00", "1999-12-31 10:00"])
     for column, seconds in (
         (moments, [1577836800.0, 946634400.0]),
         (moments.tz_localize("UTC").tz_convert("Asia/Tokyo"), [1577836800.0, 946634400.0]),
