@@ -121,7 +121,7 @@ def date_text(seconds: float) -> str:
     Examples
     --------
     >>> date_text(875_059_200.0), date_text(875_071_561.0)
-    ('1997-09-24', '1997-09-24 03:19')
+    ('1997-09-24', '1997-09-24 03:26')
     """
     found = EPOCH + timedelta(seconds=float(seconds))
     return found.strftime("%Y-%m-%d" if seconds % DAY == 0 else "%Y-%m-%d %H:%M")

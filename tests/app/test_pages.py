@@ -259,7 +259,15 @@ def test_uploads_become_interactions_whatever_their_name():
     from app.views import data
 
     found = data.parsed(b"who,what\na,x\na,y\nb,x\n", "../../etc/passwd", "who", "what", None)
-    assert (found.n_users, found.n_items) == (2, 2)
+    assert (found.n_users, found.n_items) == (2, 2) and found.time is None
+    timed = data.parsed(
+        b"who,what,day\na,x,2024-01-31\nb,x,1970-01-02\n", "t.csv", "who", "what", None, "day"
+    )
+    assert timed.time.tolist() == [1706659200.0, 86400.0]
+    from recsys import InputError
+
+    with pytest.raises(InputError, match="line 2: day is '31/1/2024'; a number or an ISO date such as"):
+        data.parsed(b"who,what,day\na,x,31/1/2024\n", "t.csv", "who", "what", None, "day")
 
 
 def test_kernels_page_learns_a_rule():
