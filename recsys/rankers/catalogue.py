@@ -145,7 +145,7 @@ class Bundle:
     True
     >>> whole, earlier = bundle.profile("u0001"), bundle.profile("u0001", as_of="2004-10-08")
     >>> bundle.dated, whole.row.nnz, earlier.row.nnz
-    (True, 24, 2)
+    (True, 32, 2)
     """
 
     ranker: Ranker
