@@ -123,18 +123,19 @@ def _user(catalogue: Catalogue) -> Asked:
 def history(catalogue: Catalogue, profile: Profile, given: dict[int, str]) -> dict[str, list[Any]]:
     """Return the columns of a profile's table, the newest like first where times are known.
 
-    When an item was liked is its date, or the number of newer likes where times are no dates.
+    When an item was liked is its date, or how many likes are newer where times are no dates.
     """
     row, when = profile.row, profile.when
     order = np.arange(row.nnz) if when is None else np.argsort(-when, kind="stable")
     items = [int(k) for k in row.indices[order]]
-    table: dict[str, list[Any]] = {"title": [str(catalogue.titles[k]) for k in items]}
-    if given:
-        table["rating"] = [given.get(k, "") for k in items]
+    table: dict[str, list[Any]] = {}
     if when is not None and catalogue.dated:
         table["date"] = [date_text(t)[:10] if t > 0 else "" for t in when[order]]
     elif when is not None and (old := ages(row, profile.times)):
-        table["newer likes"] = [old[k].newer if k in old else None for k in items]
+        table["newer"] = [old[k].newer if k in old else None for k in items]
+    table["title"] = [str(catalogue.titles[k]) for k in items]
+    if given:
+        table["rating"] = [given.get(k, "") for k in items]
     return table
 
 

@@ -73,7 +73,8 @@ def warn_as_of(as_of: str | None) -> None:
     """Say that the model knows what came later."""
     if as_of is not None:
         terminal.say(
-            f"note: only what was liked before {as_of} is ranked by; the model was fitted on all"
+            f"note: ranked by what was liked before {as_of}; the model was fitted on what came later, "
+            "too"
         )
 
 

@@ -673,9 +673,9 @@ def test_a_history_without_dates_is_shown_in_order():
         return history(found, found.user(user), {0: "4 of 5"})
 
     assert table([3, 1, -np.inf, 2, 5, 4]) == {
-        "title": ["x", "w", "y", "z"], "rating": ["4 of 5", "", "", ""], "newer likes": [0, 1, 2, None],
+        "title": ["x", "w", "y", "z"], "rating": ["4 of 5", "", "", ""], "newer": [0, 1, 2, None],
     }  # fmt: skip
-    assert table([3, 1, 0, 2, 5, 4])["newer likes"] == [0, 1, 2, 3]
+    assert table([3, 1, 0, 2, 5, 4])["newer"] == [0, 1, 2, 3]
     assert list(table(None)) == list(table([7] * 6)) == ["title", "rating"]
     dated = table([1.2e9, 1.1e9, -np.inf, 1.3e9, 1e9, 1e9])
     assert dated["title"] == ["w", "x", "y", "z"]

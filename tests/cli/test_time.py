@@ -71,7 +71,8 @@ def test_a_history_may_carry_times(ranker, lists):
     assert alike == told(bundle, ["i1", "i4", "i9"], [0, 0, 0]) and alike != order["new"]
     cut, err = lists("--history", "i1@30,i4@10,i9@20", "--as-of", "30")
     assert (
-        cut["new"] == told(bundle, ["i4", "i9"], [1, 2]) and "note: only what was liked before 30" in err
+        cut["new"] == told(bundle, ["i4", "i9"], [1, 2])
+        and "note: ranked by what was liked before 30" in err
     )
 
 
@@ -90,7 +91,10 @@ def test_as_of_ranks_by_what_was_liked_before(ranker, lists, day):
     for u, i, t in rows:
         when[u, i] = max(when[u, i], t)
     found, err = lists("--all", "--as-of", day)
-    assert f"note: only what was liked before {day} is ranked by; the model was fitted on all\n" in err
+    assert (
+        f"note: ranked by what was liked before {day}; the model was fitted on what came later, too\n"
+        in err
+    )
     empty = 0
     for user in sorted({u for u, _, _ in rows}):
         before = sorted((t, i) for (u, i), t in when.items() if u == user and t < day)
@@ -118,7 +122,7 @@ def test_explanations_say_how_long_ago(ranker, recsys):  # noqa: F811
     for as_of in ((), ("--as-of", "2024-11-01")):
         profile = bundle.profile(user, as_of=as_of[1] if as_of else None)
         code, out, err = recsys("explain", "--ranker", "m", "--user", user, "--item", "i2", *as_of)
-        assert code == 0 and ("the model was fitted on all" in err) == bool(as_of), err
+        assert code == 0 and ("the model was fitted on what came later" in err) == bool(as_of), err
         found = reasons(
             bundle.ranker, profile.userid, profile.row, int(bundle.items(["i2"])[0]), times=profile.times, as_of=profile.as_of
         )  # fmt: skip
