@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from recsys.rankers.popularity import Popularity
     from recsys.rankers.random_features import RandomFeaturesRanker
     from recsys.rankers.slim import SLIM
+    from recsys.rankers.slist import SLIST
 
 __version__ = "0.1.0"
 
@@ -85,6 +86,7 @@ _HOMES = {
     "recsys.rankers.popularity": ("Popularity",),
     "recsys.rankers.random_features": ("RandomFeaturesRanker",),
     "recsys.rankers.slim": ("SLIM",),
+    "recsys.rankers.slist": ("SLIST",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -118,6 +120,7 @@ __all__ = [
     "Ranker",
     "RecsysError",
     "SLIM",
+    "SLIST",
     "evaluate",
     "list_rankers",
     "load_dataset",

@@ -116,13 +116,13 @@ class MSDw(ItemWeights):
         if not self.diagonal:
             counts.setdiag(0.0)
         if self.top_k is not None:
-            counts = _largest(counts.T.tocsr(), self.top_k).T.tocsr()
+            counts = largest(counts.T.tocsr(), self.top_k).T.tocsr()
             counts.sort_indices()
         dense = 4 * m * m <= SMALL or counts.nnz > 0.5 * m * m
         self.weights_ = counts.toarray() if dense and (budget is None or 4 * m * m <= budget) else counts
 
 
-def _largest(matrix: sp.csr_matrix, k: int) -> sp.csr_matrix:
+def largest(matrix: sp.csr_matrix, k: int) -> sp.csr_matrix:
     """Return the k largest entries of each row, the earlier of equal ones."""
     keep = np.zeros(matrix.nnz, dtype=bool)
     for i in range(matrix.shape[0]):

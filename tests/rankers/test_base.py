@@ -28,7 +28,7 @@ ABLE = {
     ("fm", "hofm", "bilinear", "pairnet"),
     "cold-items cold-users embeddings explain fold-in similar-items",
 )
-IN_TIME = ("auto", "blend", "ease", "msdw", "slim")
+IN_TIME = ("auto", "blend", "ease", "msdw", "slim", "slist")
 
 
 @pytest.mark.parametrize("name", list_rankers())

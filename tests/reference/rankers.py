@@ -4,7 +4,7 @@ import numpy as np
 
 from recsys.kernels import make_kernel
 from recsys.utils.spec import parse_spec
-from tests.reference import qp
+from tests.reference import qp, sequence
 from tests.reference.fm import anova
 from tests.reference.registry import RANKERS
 
@@ -232,3 +232,8 @@ def _blend(ranker, R):
         mean, deviation = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
         total += weight * (scores - mean) / np.where(deviation > 1e-12, deviation, 1.0)
     return total
+
+
+@RANKERS.add("slist")
+def _slist(ranker, R):
+    return sequence.scores(ranker, R, None)

@@ -1,0 +1,195 @@
+"""Histories as sequences: their order in time, and the Gram matrices of before and after.
+
+Every cut of a history is a regression row: the likes before it, decayed by how long before it they
+were, predict the likes after it, decayed by how long after it they came. The Gram matrices of all rows
+are sums over pairs of likes, with all cuts of a pair summed by recursions along the history: nothing
+loops over cuts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.utils.sparse import owners
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Likes from oldest to newest within each user; likes of equal times in an order drawn by lot.
+
+    Attributes
+    ----------
+    items : (nnz,) int32
+    owner : (nnz,) int64
+        Whose they are.
+    indptr : (users + 1,) int
+    gaps : (nnz,) float64
+        How many places newer than the one before: equally old likes have a place in common.
+    elapsed : (nnz,) float64
+        Time since the one before; 0 for the oldest.
+    """
+
+    items: NDArray[np.int32]
+    owner: NDArray[np.int64]
+    indptr: NDArray[np.integer]
+    gaps: NDArray[np.float64]
+    elapsed: NDArray[np.float64]
+
+
+def sequences(liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int) -> Sequences:
+    """Return the likes in order; `times` are aligned with liked.indices, None for all equally old."""
+    owner = owners(liked).astype(np.int64)
+    when = np.zeros(liked.nnz) if times is None else times
+    order = np.lexsort((np.random.default_rng(seed).random(liked.nnz), when, owner))
+    when = when[order]
+    fresh = np.ones(liked.nnz, dtype=bool)  # the first of its time
+    fresh[1:] = (when[1:] != when[:-1]) | (owner[1:] != owner[:-1])
+    group = np.cumsum(fresh) - 1
+    place = np.append(np.flatnonzero(fresh)[1:], liked.nnz)[group] - 1.0  # the newest of the group
+    oldest = np.zeros(liked.nnz, dtype=bool)
+    oldest[liked.indptr[:-1][np.diff(liked.indptr) > 0]] = True
+    gaps, elapsed = np.diff(place, prepend=0.0), np.diff(when, prepend=0.0)
+    gaps[oldest] = elapsed[oldest] = 0.0
+    return Sequences(liked.indices[order].astype(np.int32), owner, liked.indptr, gaps, elapsed)
+
+
+def before_after(
+    found: Sequences,
+    votes: NDArray[np.float64],
+    items: int,
+    rates: NDArray[np.float64],
+    sources: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    time_scale: float | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return XᵀX and XᵀY of all cuts of all histories.
+
+    Parameters
+    ----------
+    found : Sequences
+    votes : (users,) float64
+        Weight of each row of a user.
+    items : int
+    rates : (exponentials,) float64
+    sources : (blocks, exponentials) float64
+        Coefficients of the laws of X, a block of columns for each: column i·blocks + k is item i, law k.
+    targets : (exponentials,) float64
+        Those of the law of Y.
+    time_scale : float, optional
+        Both decay by e^−(elapsed time / time_scale), too.
+
+    Returns
+    -------
+    gram : (items·blocks, items·blocks) float64
+    cross : (items·blocks, items) float64
+    """
+    scale = np.inf if time_scale is None else time_scale
+    steps = np.exp(-found.gaps[:, None] / rates - found.elapsed[:, None] / scale)
+    after = targets > 0
+    blocks = len(sources)
+    ahead = np.empty((len(found.items), blocks, len(rates)))
+    _cuts_ahead(found.indptr, steps, sources, ahead)
+    places = np.argsort(found.items, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(found.items, minlength=items))))
+    gram = np.empty((items * blocks, items * blocks))
+    cross = np.empty((items * blocks, items))
+    ends = np.asarray(found.indptr[1:])[found.owner]
+    with parallel() as threads:
+        _before_after(
+            threads, starts, places, ends, found.items, steps, np.ascontiguousarray(steps[:, after]),
+            sources, targets[after], ahead, votes[found.owner], gram, cross,
+        )  # fmt: skip
+        _add_transpose(threads, gram)
+    return gram, cross
+
+
+# ---- kernels
+
+
+@jit
+def _cuts_ahead(indptr, steps, sources, out):
+    """out[s, k, e] = Σ over the cuts after like s of law k there times exponential e, both from s."""
+    E, blocks = steps.shape[1], len(sources)
+    both = np.zeros((E, E))
+    for u in range(len(indptr) - 1):
+        for s in range(indptr[u + 1] - 1, indptr[u] - 1, -1):
+            for a in range(E):
+                for b in range(E):
+                    if s == indptr[u + 1] - 1:
+                        both[a, b] = 0.0
+                    else:
+                        both[a, b] = 1.0 + steps[s + 1, a] * steps[s + 1, b] * both[a, b]
+            for k in range(blocks):
+                for a in range(E):
+                    total = 0.0
+                    for b in range(E):
+                        total += sources[k, b] * both[a, b]
+                    out[s, k, a] = total
+
+
+@jit(parallel=True)
+def _before_after(
+    threads, starts, places, ends, items, steps, t_steps, sources, targets, ahead, votes, gram, cross
+):
+    """Rows of the item's features: pairs in which it comes first; half of its own."""
+    m, E = len(starts) - 1, steps.shape[1]
+    blocks, F = len(sources), len(targets)
+    for t in numba.prange(threads):
+        xx = np.empty((blocks, m * blocks))
+        xy = np.empty((blocks, m))
+        decayed = np.empty(E)  # each exponential from the item to here, times the user's votes
+        law = np.empty(blocks)
+        future = np.empty((blocks, F))
+        for i in range(t, m, threads):
+            xx[:] = 0.0
+            xy[:] = 0.0
+            for c in range(starts[i], starts[i + 1]):
+                s = places[c]
+                decayed[:] = votes[s]
+                future[:] = 0.0
+                for q in range(s, ends[s]):
+                    j = items[q]
+                    if q > s:
+                        for k in range(blocks):
+                            total = 0.0
+                            for b in range(F):
+                                future[k, b] = future[k, b] * t_steps[q, b] + law[k]
+                                total += targets[b] * future[k, b]
+                            xy[k, j] += total
+                        for e in range(E):
+                            decayed[e] *= steps[q, e]
+                    share = 1.0 if q > s else 0.5  # the transpose adds the other half
+                    for k in range(blocks):
+                        value = 0.0
+                        for e in range(E):
+                            value += sources[k, e] * decayed[e]
+                        law[k] = value
+                        for other in range(blocks):
+                            total = 0.0
+                            for e in range(E):
+                                total += sources[k, e] * decayed[e] * ahead[q, other, e]
+                            xx[k, j * blocks + other] += share * total
+            for k in range(blocks):
+                gram[i * blocks + k] = xx[k]
+                cross[i * blocks + k] = xy[k]
+
+
+@jit(parallel=True)
+def _add_transpose(threads, square):
+    """Square += its transpose, in tiles, each pair of tiles by one thread."""
+    n, side = len(square), 64
+    tiles = (n + side - 1) // side
+    for t in numba.prange(threads):
+        for a in range(t, tiles, threads):
+            for b in range(a, tiles):
+                for i in range(a * side, min(n, (a + 1) * side)):
+                    for j in range(max(i, b * side), min(n, (b + 1) * side)):
+                        value = square[i, j] + square[j, i]
+                        square[i, j] = value
+                        square[j, i] = value

@@ -1,0 +1,293 @@
+"""SLIST: what comes next, by a directed regression between items, or by a directed cosine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from recsys.errors import FitError, InputError
+from recsys.kernels.gram.structured import StructuredGram
+from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
+from recsys.rankers._directed_cosine import followed
+from recsys.rankers._gram_view import weighted_structured
+from recsys.rankers._graph_filter import sharpen
+from recsys.rankers._recency import elapsed, newer
+from recsys.rankers._scoring import weighted_rows
+from recsys.rankers._sequences import before_after, sequences
+from recsys.rankers.base import DENSE_ITEMS, Ranker, expect
+from recsys.rankers.msdw import largest
+from recsys.rankers.registry import RANKERS
+from recsys.utils.memory import check_memory, free_memory
+from recsys.utils.sparse import owners
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+FORMS = ("auto", "ridge", "cosine")
+
+
+@RANKERS.add("slist")
+@dataclass(eq=False)
+class SLIST(Ranker):
+    """What comes next: every cut of a history says what follows what came before.
+
+    In the form "ridge", each cut t of a history is a regression row: the likes before it, those g places
+    before the last of them counting decay(g), predict those after it, the g-th counting target(g).
+    B = (XᵀX + Λ)⁻¹XᵀY in closed form; a score sums B over the likes, each at its age. With several laws
+    in `decay` each item is a feature once for each of them, so that the last few likes and the last
+    dozens have weights of their own.
+
+    In the form "cosine", for catalogues whose matrix of all pairs does not fit,
+    W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
+    after i, decayed by the places between the two.
+
+    Without times, or where they are equal, order is drawn by lot and nothing decays.
+
+    Parameters
+    ----------
+    decay : str
+        How the likes before a cut count: `expX`, e^−(g/X); `powerX`, (g + 1)^−X; or `none`, joined
+        by + for several blocks of features. In the form "cosine" the first of them, by the places
+        between two likes.
+    inference_decay : str, optional
+        How the likes of the row that is scored count, one law for each of `decay`; those of `decay` when
+        not given.
+    target_decay : str
+        How the likes after a cut count. The faster, the more it is about the very next one.
+    time_scale : float > 0, optional
+        All decay by e^−(elapsed time / time_scale), too, in the unit of the times.
+    regularization : float > 0
+        Λ, in units of the mean of the diagonal of each block of XᵀX.
+    votes : float ≥ 0
+        A user's rows weigh |profile|^−votes.
+    form : "auto", "ridge" or "cosine"
+        "auto" takes the ridge up to 8,000 items where its matrix fits in memory.
+    alpha, beta : float in 0…1
+        How much the candidate's and the source's popularity count against them; form "cosine".
+    backward : float ≥ 0
+        What j before i counts of j after i; form "cosine".
+    locality : float > 0
+    sharpening : float ≥ 0
+    top_k : int ≥ 1, optional
+        As in `msdw`; form "cosine".
+    random_state : int ≥ 0
+        For the order of likes of equal times.
+
+    Attributes
+    ----------
+    weights_ : (blocks · items, items) float32, or (items, items) float32 CSR
+        Row k·items + i is what item i adds to the scores as a like that counts 1 under law k.
+
+    Notes
+    -----
+    Sources: Choi et al. 2021, Session-aware linear item-item models (the transitions of SLIST), of which
+    this has several decays at once and decayed targets; Park et al. 2025 (TALE) for elapsed time;
+    Aiolli 2013 for the asymmetric cosine.
+
+    Examples
+    --------
+    >>> likes = [[1, 1, 1, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 1, 1, 1]]
+    >>> times = [[1, 2, 3, 0], [1, 2, 3, 0], [0, 1, 2, 3], [0, 1, 2, 3]]
+    >>> model = SLIST().fit(likes, show_progress=False, times=times)
+    >>> model.recommend(0, [[0, 1, 1, 0]], times=[[0, 1, 2, 0]], N=1, recalculate_user=True).ids
+    array([3], dtype=int32)
+    """
+
+    decay: str = "exp1+exp8"
+    inference_decay: str | None = None
+    target_decay: str = "power1"
+    time_scale: float | None = None
+    regularization: float = 0.5
+    votes: float = 0.5
+    form: str = "auto"
+    alpha: float = 0.5
+    beta: float = 0.5
+    backward: float = 0.0
+    locality: float = 1.0
+    sharpening: float = 0.0
+    top_k: int | None = None
+    random_state: int = 0
+
+    name: ClassVar[str] = "slist"
+    search_space: ClassVar[dict[str, Any]] = {
+        "decay": ("exp1+exp8", "power1", "exp8", "power1+exp1"),
+        "inference_decay": ("power0.5", "power0.7", "power1"),
+        "target_decay": ("power0.5", "power1"),
+        "regularization": ("log", 0.03, 10.0),
+        "alpha": ("real", 0.0, 0.8),
+        "beta": ("real", 0.0, 0.8),
+        "locality": ("real", 0.5, 2.0),
+        "sharpening": (0.0, 0.5, 1.0),
+    }
+
+    def _check_parameters(self) -> None:
+        laws = self._laws()
+        if len(self._inference_laws()) != len(laws):
+            raise InputError(
+                f"inference_decay must hold one law for each of decay={self.decay!r}, "
+                f"not {self.inference_decay!r}"
+            )
+        if len(parse_decays("target_decay", self.target_decay)) != 1:
+            raise InputError(f"target_decay must be one law, not {self.target_decay!r}")
+        if self.time_scale is not None:
+            check_real("time_scale", self.time_scale, 0.0, open_low=True)
+        check_real("regularization", self.regularization, 0.0, open_low=True)
+        check_choice("form", self.form, FORMS)
+        for key in ("alpha", "beta"):
+            check_real(key, getattr(self, key), 0.0, 1.0)
+        for key in ("votes", "backward", "sharpening"):
+            check_real(key, getattr(self, key), 0.0)
+        check_real("locality", self.locality, 0.0, open_low=True)
+        if self.top_k is not None:
+            check_integer("top_k", self.top_k, 1)
+        check_integer("random_state", self.random_state, 0)
+
+    def _laws(self) -> list[Decay]:
+        return parse_decays("decay", self.decay)
+
+    def _inference_laws(self) -> list[Decay]:
+        if self.inference_decay is None:
+            return self._laws()
+        return parse_decays("inference_decay", self.inference_decay)
+
+    def _fit(
+        self,
+        liked: sp.csr_matrix,
+        show_progress: bool,
+        callback: Any,
+        *,
+        times: sp.csr_matrix | None = None,
+    ) -> None:
+        found = sequences(liked, None if times is None else times.data, self.random_state)
+        lengths = np.diff(liked.indptr)
+        votes = np.maximum(lengths, 1.0) ** -float(self.votes)
+        longest = int(lengths.max())
+        self.ordered_ = times is not None
+        laws = self._laws() if self.ordered_ else [Decay("none")]
+        items = liked.shape[1]
+        if self._chosen_form(items, len(laws)) == "cosine":
+            rates, (law, *_) = sums_of_exponentials(laws, longest)
+            W = followed(found, votes, items, rates, law, self.backward, self.time_scale)
+            self.weights_ = self._cosine(W, liked)
+            return
+        check_memory(_ridge_bytes(items, len(laws)), f"slist on {items:,} items")
+        (target,) = parse_decays("target_decay", self.target_decay)
+        rates, coefficients = sums_of_exponentials([*laws, target], longest)
+        gram, cross = before_after(
+            found, votes, items, rates, coefficients[:-1], coefficients[-1], self.time_scale
+        )
+        self.weights_ = _solved(gram, cross, len(laws), float(self.regularization))
+
+    def _chosen_form(self, items: int, blocks: int) -> str:
+        if self.form != "auto":
+            return self.form
+        fits = items <= DENSE_ITEMS and _ridge_bytes(items, blocks) <= free_memory()
+        return "ridge" if fits else "cosine"
+
+    def _cosine(self, W: sp.csr_matrix, liked: sp.csr_matrix) -> sp.csr_matrix:
+        size = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1).astype(np.float64)
+        W.data *= (size**-self.beta).astype(np.float32)[owners(W)]
+        W.data *= (size**-self.alpha).astype(np.float32)[W.indices]
+        if self.locality != 1.0:
+            np.power(W.data, np.float32(self.locality), out=W.data)
+        if self.sharpening:
+            sharpen(W, liked, self.sharpening)
+        if self.top_k is not None:
+            W = largest(W.T.tocsr(), self.top_k).T.tocsr()
+            W.sort_indices()
+        return W
+
+    def _votes(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+    ) -> list[NDArray[np.float64]]:
+        """Return what each like of the rows counts, under each law."""
+        if times is None or not self.ordered_:
+            return [np.ones(rows.nnz)] * self._blocks
+        gaps = newer(rows.indptr, times)
+        votes = [law(gaps) for law in self._inference_laws()[: self._blocks]]
+        if self.time_scale is not None:
+            since = np.exp(-elapsed(rows.indptr, times) / self.time_scale)
+            votes = [vote * since for vote in votes]
+        return votes
+
+    @property
+    def _blocks(self) -> int:
+        """How many blocks of weights there are."""
+        return 1 if sp.issparse(self.weights_) else len(self.weights_) // self.weights_.shape[1]
+
+    def _fold_in_scores(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float32]:
+        votes = self._votes(rows, times)
+        if sp.issparse(self.weights_):
+            one_class = np.zeros(rows.shape[1], dtype=np.int32)
+            gram = StructuredGram(self.weights_, one_class, np.zeros((1, 1)))
+            return weighted_structured(rows, votes[0], gram)
+        if len(votes) == 1:
+            return weighted_rows(rows, votes[0], self.weights_)
+        wide = sp.hstack(
+            [sp.csr_matrix((vote, rows.indices, rows.indptr), rows.shape) for vote in votes],
+            format="csr",
+        )
+        if wide.indices.dtype != np.int32:
+            wide.indices = wide.indices.astype(np.int32)
+        return weighted_rows(wide, wide.data, self.weights_)
+
+    def _explain(
+        self,
+        userid: int,
+        row: sp.csr_matrix,
+        item: int,
+        times: NDArray[np.float64] | None = None,
+    ) -> tuple[float, NDArray[np.float64]]:
+        shares = np.zeros(row.nnz)
+        for k, vote in enumerate(self._votes(row, times)):
+            column = self.weights_[row.indices + k * row.shape[1], item]
+            column = column.toarray() if sp.issparse(column) else column
+            shares += vote * np.asarray(column, dtype=np.float64).ravel()
+        return float(shares.sum()), shares
+
+    def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return what a like of just now adds to each item's score."""
+        if sp.issparse(self.weights_):
+            return self.weights_[ids].toarray()
+        items = self.weights_.shape[1]
+        return sum(self.weights_[ids + k * items] for k in range(self._blocks))
+
+    def _check_state(self) -> None:
+        m, W = self.n_items_, self.weights_
+        if not isinstance(self.ordered_, bool):
+            raise ValueError("ordered_ should be true or false")
+        if sp.issparse(W):
+            if W.shape != (m, m) or W.dtype != np.float32:
+                raise ValueError("weights_ does not fit the items")
+            return
+        blocks = len(self._laws()) if self.ordered_ else 1
+        expect("weights_", W, (blocks * m, m), np.float32)
+
+
+def _ridge_bytes(items: int, blocks: int) -> int:
+    """Return the bytes that the regression needs at its widest."""
+    return 8 * (items * blocks) ** 2 + 12 * items * items * blocks
+
+
+def _solved(
+    gram: NDArray[np.float64], cross: NDArray[np.float64], blocks: int, ridge: float
+) -> NDArray[np.float32]:
+    """Return (XᵀX + Λ)⁻¹XᵀY, block after block; both matrices are used up."""
+    n, items = cross.shape
+    diagonal = gram.reshape(-1)[:: n + 1]
+    for k in range(blocks):
+        mean = diagonal[k::blocks].mean()
+        diagonal[k::blocks] += ridge * (mean if mean > 0 else 1.0)
+    factor, failed = lapack.dpotrf(gram.T, lower=True, overwrite_a=True, clean=False)
+    if failed:
+        raise FitError(f"slist cannot solve its regression: raise regularization ({ridge:g})")
+    B, _ = lapack.dpotrs(factor, np.asfortranarray(cross), lower=True, overwrite_b=True)
+    out = np.empty((n, items), dtype=np.float32)
+    for k in range(blocks):
+        out[k * items : (k + 1) * items] = B[k::blocks]
+    return out
