@@ -14,6 +14,8 @@ from recsys.explain.text import ago
 from recsys.rankers import Bundle, load_bundle
 from recsys.utils.validation import check_integer
 
+ROUNDING = 1e-9  # of the score: what sums of shares differ by
+
 
 def explain(
     ranker: RankerFile,
@@ -56,7 +58,8 @@ def _print_shares(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[s
     base = "what no liked item adds"
     if not lines:
         base = "popularity: nothing is liked" if found.unit == "people" else "no liked item is read"
-    lines += [("", base, f"{found.base:+.4g}"), ("", "score", f"{found.score:.4g}")]
+    constant = found.base if abs(found.base) > ROUNDING * abs(found.score) else 0.0
+    lines += [("", base, f"{constant:+.4g}"), ("", "score", f"{found.score:.4g}")]
     title = f"Why {bundle.titles[item]}: what adds up to its score"
     print_items(bundle, lines, ("item_id", "because you like", "adds to the score"), title)
 
