@@ -337,4 +337,32 @@ MUTANTS = [
         "return -y * max(0.0, 1.0 - y * p)",
         ("tests/fm/test_solvers.py", "-k", "finite_differences"),
     ),
+    Mutant(
+        "a list as of a date knows what was liked on it",
+        "rankers/catalogue.py",
+        "kept = times.data < before",
+        "kept = times.data <= before",
+        ("tests/rankers/test_catalogue.py", "-k", "as_of_leaves_out"),
+    ),
+    Mutant(
+        "a history is taken newest first",
+        "rankers/catalogue.py",
+        "when = np.arange(1.0, len(history) + 1)",
+        "when = np.arange(1.0, len(history) + 1)[::-1]",
+        ("tests/rankers/test_catalogue.py", "-k", "in_order_or_has_times"),
+    ),
+    Mutant(
+        "likes of an equal time count as newer",
+        "explain/recency.py",
+        'np.searchsorted(newest, when, side="right")',
+        'np.searchsorted(newest, when, side="left")',
+        ("tests/explain/test_recency.py", "-k", "counted_one_by_one"),
+    ),
+    Mutant(
+        "days are elapsed and not the calendar's",
+        "explain/recency.py",
+        "day_of(until) - day_of(when)",
+        "day_of(until - when)",
+        ("tests/explain/test_recency.py", "-k", "counted_one_by_one"),
+    ),
 ]
