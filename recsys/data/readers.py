@@ -286,8 +286,8 @@ def _notes_of(time: NDArray[np.float64]) -> tuple[str, ...]:
         return ()
     are = "is" if early == 1 else "are"
     return (
-        f"{counted(early, 'time')} {are} not above 0, as dates before 1970 are: the order of all times "
-        "is used, not the dates",
+        f"{counted(early, 'time')} {are} not above 0, as dates before 1970 are: models count "
+        "times from the oldest",
     )
 
 

@@ -357,7 +357,7 @@ def test_times_of_parquet_files(tmp_path):
 def test_dates_before_1970_are_read_with_a_note(file, cells, note):
     rows = "".join(f"u,i{k},{cell}\n" for k, cell in enumerate(cells))
     data = read_interactions(file("user_id,item_id,timestamp\n" + rows))
-    expected = (note + "the order of all times is used, not the dates",) if note else ()
+    expected = (note + "models count times from the oldest",) if note else ()
     assert data.notes == expected and len(data.time) == len(cells)
     times = fit_bundle(make_ranker("ease", recency=0.5), data, show_progress=False).times
     assert (times.data > 0).all(), "each time is known"

@@ -33,6 +33,7 @@ RECENT = "tests/rankers/test_recent_margin.py"
 REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
 STATISTICS = ("tests/data/test_statistics.py",)
 TIES = ("tests/contract/test_rankers.py", "-k", "equal_scores and popularity")
+SEQUENCES = ("tests/rankers/test_slist.py", "-k", "every_cut_written_out")
 
 MUTANTS = [
     Mutant(
@@ -364,5 +365,40 @@ MUTANTS = [
         "day_of(until) - day_of(when)",
         "day_of(until - when)",
         ("tests/explain/test_recency.py", "-k", "counted_one_by_one"),
+    ),
+    Mutant(
+        "a like counts itself twice in what comes before",
+        "rankers/_sequences.py",
+        "share = 1.0 if q > s else 0.5",
+        "share = 1.0",
+        SEQUENCES,
+    ),
+    Mutant(
+        "a like is not in the row of the cut right after it",
+        "rankers/_sequences.py",
+        "both[a, b] = 1.0 + steps",
+        "both[a, b] = steps",
+        SEQUENCES,
+    ),
+    Mutant(
+        "what comes next is decayed from the place before it",
+        "rankers/_sequences.py",
+        "future[k, b] * t_steps[q, b] + law[k]",
+        "(future[k, b] + law[k]) * t_steps[q, b]",
+        SEQUENCES,
+    ),
+    Mutant(
+        "likes of an equal time are newer than each other",
+        "rankers/_recency.py",
+        "times[begin + order[p]] < times[begin + later]",
+        "times[begin + order[p]] <= times[begin + later]",
+        ("tests/rankers/test_recency.py", "-k", "ages_are_counted"),
+    ),
+    Mutant(
+        "auto hides the earlier half",
+        "rankers/auto.py",
+        "np.argsort(-when[begin:end]",
+        "np.argsort(when[begin:end]",
+        ("tests/rankers/test_prepare.py", "-k", "auto_hides"),
     ),
 ]
