@@ -7,6 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+from app.parts.kept import turn_to
+
 PAGES = (
     "recommend",  # the first one opens
     "explain",
@@ -28,7 +30,9 @@ def menu() -> Any:
         for name in PAGES
     }
     st.session_state["pages"] = pages
-    return st.navigation(list(pages.values()), position="top")
+    page = st.navigation(list(pages.values()), position="top")
+    turn_to(page.title)
+    return page
 
 
 def open_page(name: str) -> None:

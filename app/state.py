@@ -19,9 +19,9 @@ from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers.base import Recommendations
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.catalogue import Profile, times_of
 from recsys.reranking import DISLIKE_WEIGHT, rerank
-from recsys.utils.sparse import row_of
+from recsys.utils.dates import dated
 from recsys.utils.spec import parse_spec
 from recsys.utils.topn import all_but
 
@@ -41,6 +41,10 @@ class Catalogue:
         data have ratings.
     data : Interactions
         What counts as liked.
+    times : (users, items) float64 CSR or None
+        When each like of `matrix` happened, of its pattern; 0 is unknown.
+    dated : bool
+        Whether times are dates, and not places in an order.
     ratings : (users, items) sparse matrix or None
         Every rating of these users and items, also those below the threshold.
     least, lowest, top : float or None
@@ -55,6 +59,8 @@ class Catalogue:
     attributes: Attributes
     popularity: NDArray[np.float64]
     years: NDArray[np.float64]
+    times: sp.csr_matrix | None = None
+    dated: bool = False
     ratings: sp.csr_matrix | None = None
     least: float | None = None
     lowest: float | None = None
@@ -73,9 +79,15 @@ class Catalogue:
         row = self.ratings[user]
         return {int(k): f"{v:g} of {self.top:g}" for k, v in zip(row.indices, row.data, strict=True)}
 
+    def user(self, user: int) -> Profile:
+        """Return the profile of a user of the data."""
+        row = self.matrix[user]
+        own = slice(*self.matrix.indptr[user : user + 2])
+        return Profile(user, row, when=None if self.times is None else self.times.data[own])
+
     def profile(self, items: list[int]) -> Profile:
-        """Return the profile of somebody who likes these items."""
-        return Profile(None, row_of(items, self.matrix.shape[1]))
+        """Return the profile of somebody who liked these items, the oldest like first."""
+        return Profile.in_order(items, self.matrix.shape[1])
 
 
 @st.cache_resource(show_spinner=False)
@@ -129,13 +141,14 @@ def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None =
     for k, title in enumerate(titles):
         seen[str(title)] = seen.get(str(title), 0) + 1
         labels.append(str(title) if seen[str(title)] == 1 else f"{title} [{data.item_ids[k]}]")
+    times = times_of(data)
     popularity = np.bincount(matrix.indices, minlength=data.n_items).astype(np.float64)
     about: dict[str, Any] = {}
     if every.rating is not None:
         about = {"least": least, "lowest": float(every.rating.min()), "top": float(every.rating.max())}
     return Catalogue(
-        key, data, matrix, titles, tuple(labels), item_attributes(data), popularity, years, ratings,
-        **about,
+        key, data, matrix, titles, tuple(labels), item_attributes(data), popularity, years, times,
+        times is not None and dated(times.data), ratings, **about,
     )  # fmt: skip
 
 
@@ -232,8 +245,9 @@ def recommend(
     items: NDArray[np.int64] | None = None,
     without: NDArray[np.int64] | None = None,
     dislikes: Sequence[int] = (),
+    times: sp.csr_matrix | None = None,
 ) -> Recommendations:
-    """Return the best items for a user, or for a profile where user is None.
+    """Return the best items for a user, or for a profile where user is None; `times` are the row's.
 
     `without` is left out; so are the dislikes, and what goes with them is lowered.
     """
@@ -243,5 +257,5 @@ def recommend(
         left_out = without if left_out is None else np.union1d(left_out, without)
     return rerank(
         model, user or 0, row, N, dislikes=dislikes, dislike_weight=DISLIKE_WEIGHT if fold else 0.0,
-        recalculate_user=fold, filter_items=left_out,
+        recalculate_user=fold, filter_items=left_out, times=times,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tuning: declared search spaces, Optuna, and a validation split that never sees the test half."""
+"""Tuning: declared search spaces, Optuna, and a validation split of the training rows alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recsys.data import Interactions, split
+from recsys.data import Interactions, find_protocol, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
@@ -43,7 +43,9 @@ def tune(
     """Search a ranker's declared space.
 
     Validation repeats the protocol inside the first fold's training matrix: its test rows are never
-    read. With the half-profile protocols use the result with the same protocol and seed.
+    read. So with leave-one-out the item before each user's last is found, with next-5 the five before
+    the last five, and with temporal and rolling the last window before the first test. With the
+    half-profile protocols use the result with the same protocol and seed.
 
     Parameters
     ----------
@@ -76,6 +78,8 @@ def tune(
         raise InputError("tuning needs Optuna: pip install 'recsys[tune]'") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     inner = training_part(data, protocol, seed)
+    named = find_protocol(protocol)
+    in_time = named.predicts_future(inner)
     kept = None
     if storage is not None:
         from optuna.storages import JournalStorage
@@ -88,11 +92,11 @@ def tune(
     )  # fmt: skip
 
     def objective(trial: Any) -> float:
-        params = _suggested(trial, name, fixed)
+        params = _suggested(trial, name, fixed, in_time)
         ranker = make_ranker(name, **params)
         report = evaluate(
             inner, [(name, params, ranker)], protocol=protocol, metrics=metric.split("+"), seed=seed,
-            only_folds=1,
+            folds=None if named.grouped else 1, only_folds=1,
         )  # fmt: skip
         trial.set_user_attr("params", params)
         return float(sum(figure.mean for figure in report.results[0].metrics.values()))
@@ -117,9 +121,13 @@ def _finished(study: Any) -> list[Any]:
     return [trial for trial in study.trials if trial.value is not None]
 
 
-def _suggested(trial: Any, name: str, fixed: dict[str, Any]) -> dict[str, Any]:
+def _suggested(trial: Any, name: str, fixed: dict[str, Any], in_time: bool = True) -> dict[str, Any]:
     params = dict(fixed)
     for key, space in RANKERS.get(name).search_space.items():
+        if space[-1] == "times":
+            if not in_time:  # where it changes nothing any value would come out as well chosen
+                continue
+            space = space[:-1]
         if key in fixed or (key == "degree" and name == "cf-komd" and params["kernel"] not in DEGREES):
             continue
         if space[0] in ("real", "log"):

@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
+from recsys.data import Interactions
+
 # Parameters that fit vectors over two variables, where the defaults do not.
 SMALL_KERNELS = {"mdnf": {"d": 1, "c": 2}, "mdnf-sum": {"d": 2, "c": 2}}
 
@@ -22,3 +24,28 @@ def liked_matrices(draw, max_users=8, max_items=8, min_users=1, min_items=1, som
     if some and not dense.any():
         dense[rng.integers(users), rng.integers(items)] = True
     return sp.csr_matrix(dense, dtype=np.float32)
+
+
+@st.composite
+def interactions(draw, timed=None):
+    """Rows in any order, of ids as text; with times often, which are tied and of unknown age often.
+
+    Some users have one item, some everything late; some ids have no row, as inside a training part.
+    """
+    pairs = draw(
+        st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=4, max_size=60, unique=True)
+    )
+    users, items = np.array(pairs).T
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    time = None
+    if draw(st.booleans()) if timed is None else timed:
+        values = draw(st.sampled_from([[1.0, 2.0, 3.5], [-np.inf, -2.0, 0.0, 7.0], list(range(100))]))
+        time = rng.choice(np.array(values, dtype=float), len(pairs))
+        if draw(st.booleans()):
+            time[users == users[0]] = values[-1]
+    names = np.array([f"{kind}{k}" for kind in "ui" for k in range(10)], dtype=object).reshape(2, 10)
+    if draw(st.booleans()):  # as read
+        return Interactions.from_ids(names[0][users], names[1][items], time=time)
+    return Interactions(
+        users.astype(np.int32), items.astype(np.int32), names[0][:7], names[1], time=time
+    )

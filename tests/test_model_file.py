@@ -413,6 +413,29 @@ def test_forged_histories_are_refused(tmp_path, planted, kind):
         load_bundle(tmp_path / "m")
 
 
+FORGED_TIMES = {
+    "short": lambda when: when[:-1],
+    "long": lambda when: np.r_[when, 1.0],
+    "two-dimensional": lambda when: when[None],
+    "float32": lambda when: when.astype(np.float32),
+    "NaN": lambda when: np.r_[np.nan, when[1:]],
+    "infinite": lambda when: np.r_[when[:-1], np.inf],
+    "negative": lambda when: np.r_[-1.0, when[1:]],
+}
+
+
+@pytest.mark.parametrize("kind", FORGED_TIMES)
+def test_forged_times_are_refused(tmp_path, planted, kind):
+    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
+
+    def change(manifest, arrays):
+        arrays["history.times"] = FORGED_TIMES[kind](arrays["history.times"])
+
+    forge(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match="the times of the histories (hold|are not one number)"):
+        load_bundle(tmp_path / "m")
+
+
 def test_a_ranker_without_ids_is_no_bundle(saved):
     with pytest.raises(ModelFileError, match="without ids: write it with"):
         load_bundle(saved)

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from recsys import list_rankers
+from recsys.data import PROTOCOLS
 from recsys.kernels import list_kernels
 
 TEXT = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -21,6 +22,11 @@ def test_the_python_examples_run(tmp_path, monkeypatch):
 def test_every_ranker_and_kernel_is_in_the_table():
     for name in [*list_rankers(), *list_kernels()]:
         assert f"`{name}`" in TEXT, name
+
+
+def test_every_protocol_is_told():
+    for name in PROTOCOLS:
+        assert f"`{name}`" in TEXT or name == "next-10", name
 
 
 def test_nothing_is_left_to_fill_in():

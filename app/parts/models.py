@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.parts.kept import keep, restore
 from recsys.evaluation.metrics import METRICS
 from recsys.rankers.registry import offered_models
 
@@ -21,6 +22,10 @@ def metrics() -> list[str]:
     return [f"{name}@{CUTOFF}" if METRICS.get(name).cutoff else name for name in METRICS.names()]
 
 
-def choose_model(label: str = "Model", index: int = 0, key: str | None = None) -> str:
-    """Show a model's selector and return its specification."""
-    return st.selectbox(label, models(), index=index, key=key)
+def choose_model() -> str:
+    """Show the model's selector and return its specification."""
+    offered = models()
+    restore("model", offered)
+    spec = st.selectbox("Model", offered, key="model")
+    keep("model", spec)
+    return spec

@@ -66,11 +66,18 @@ def upload() -> None:
             rating = st.selectbox(
                 "Rating column", ["none", *names], index=guess(["none", *names], ("rating",), 0)
             )
+            time = st.selectbox(
+                "Time column",
+                ["none", *names],
+                index=guess(["none", *names], ("timestamp", "time", "date"), 0),
+                help="Numbers such as Unix seconds, or ISO dates.",
+            )
             if rating != "none":
                 st.caption("Which ratings count as liked is chosen beside the dataset.")
             if not st.button("Use this table", type="primary"):
                 return
-            data = parsed(content, file.name, user, item, None if rating == "none" else rating)
+            more = (None if column == "none" else column for column in (rating, time))
+            data = parsed(content, file.name, user, item, *more)
             if extra is not None:
                 with spooled(limited(extra), extra.name) as path:
                     data = data.with_features(items=read_features(path, None, "item"))
@@ -78,7 +85,7 @@ def upload() -> None:
             st.error(clean(str(error), file.name))
             return
         digest = hashlib.sha256(content + (extra.getvalue() if extra else b"")).hexdigest()
-        choice = f"{digest} {user} {item} {rating}"
+        choice = f"{digest} {user} {item} {rating} {time}"
         st.session_state["uploaded"] = (("upload", choice), data)
         st.session_state["dataset"] = f"upload: {data.name}"
         st.success(
@@ -100,7 +107,9 @@ def columns(content: bytes, name: str) -> list[str]:
 
 
 @st.cache_data(max_entries=4, show_spinner="Reading")
-def parsed(content: bytes, name: str, user: str, item: str, rating: str | None) -> Any:
+def parsed(
+    content: bytes, name: str, user: str, item: str, rating: str | None, time: str | None = None
+) -> Any:
     """Return the interactions of an upload."""
     if user == item:
         raise InputError("users and items must come from two different columns")
@@ -110,6 +119,7 @@ def parsed(content: bytes, name: str, user: str, item: str, rating: str | None) 
             user_col=user,
             item_col=item,
             rating_col=rating,
+            time_col=time,
             name=name[:60],
         )
 

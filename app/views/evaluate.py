@@ -12,7 +12,7 @@ from app import charts, state
 from app.jobs import Job
 from app.parts.models import DEFAULT, metrics, models
 from recsys import InputError, make_ranker
-from recsys.data import PROTOCOLS
+from recsys.data import PROTOCOLS, find_protocol
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
 from recsys.explain import listing
@@ -31,9 +31,12 @@ def page() -> None:
         chosen = st.multiselect("Models", offered, [name for name in CHOSEN if name in offered])
         more = st.text_input("Another model", placeholder="cf-komd:kernel=mdnf,d=2,c=2")
         one, two, three = st.columns(3)
-        protocol = one.selectbox("Protocol", list(PROTOCOLS))
-        grouped = listing([name for name in PROTOCOLS if PROTOCOLS.get(name).grouped])
-        folds = two.number_input("Folds", 1, 10, 2, help=f"Only {grouped} have several.")
+        protocol = one.selectbox(
+            "Protocol", list(PROTOCOLS), accept_new_options=True, key="protocol",
+            help="next- takes any number: next-3.",
+        )  # fmt: skip
+        several = listing([name for name in PROTOCOLS if PROTOCOLS.get(name).default_folds > 1])
+        folds = two.number_input("Folds", 1, 10, 2, help=f"Only {several} have several.")
         seed = three.number_input("Seed", 0, 10_000, 0)
         measured = st.multiselect("Metrics", metrics(), ["auc", "ndcg@10", "map@10", "novelty@10"])
         pressed = st.form_submit_button("Run", type="primary")
@@ -61,6 +64,7 @@ def start(
 ) -> None:
     """Start an evaluation; a wrong specification is told at once."""
     try:
+        way = find_protocol(protocol)
         chosen = []
         for spec in specs:
             name, params = parse_spec(spec)
@@ -73,11 +77,12 @@ def start(
     running_one: Job | None = st.session_state.get("evaluation job")
     if running_one is not None:
         running_one.cancel()
-    several = folds if PROTOCOLS.get(protocol).grouped else None
+    several = folds if way.default_folds > 1 else None
+    divided = max(2, several) if several and way.grouped else several
     st.session_state["evaluation job"] = Job(
         lambda progress: evaluate(
-            catalogue.data, chosen, protocol=protocol, folds=max(2, several) if several else None,
-            only_folds=several, metrics=metrics, seed=seed, progress=progress,
+            catalogue.data, chosen, protocol=protocol, folds=divided, only_folds=several,
+            metrics=metrics, seed=seed, progress=progress,
         )
     )  # fmt: skip
 
@@ -100,7 +105,7 @@ def show(report: Report) -> None:
         f"{counted(report.interactions, 'interaction')}; {report.protocol}, "
         f"{counted(report.folds, 'fold')}, seed {report.seed}"
     )
-    for note in report.notes:
+    for note in [*report.notes, *report.conventions]:
         st.caption(note)
     names = list(report.definitions)
     several = report.folds > 1
@@ -143,7 +148,7 @@ def show(report: Report) -> None:
         other = st.selectbox("Trade off against", others, index=len(others) - 1)
         st.altair_chart(charts.trade_off(table[["model", name, other]], other, name), width="stretch")
     with st.expander("What the figures mean"):
-        told = report.verdicts()
+        told = [*report.verdicts(), *report.conventions]
         for line in report.sentences():
             if line not in told:
                 st.text(line)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app import charts, state
 from app.parts.models import choose_model
-from app.parts.profile import Asked, choose_profile
+from app.parts.profile import Asked, choose_order, choose_profile
 from app.parts.taste import taste
 from app.state import Catalogue
 from recsys.errors import counted
@@ -27,14 +27,16 @@ def page() -> None:
     left, right = st.columns([1, 2], gap="large")
     with left:
         catalogue = state.choose_data()
-        spec = choose_model(key="model")
+        spec = choose_model()
         asked = choose_profile(catalogue)
     model = state.ranker(catalogue, spec)
+    with left:
+        asked = choose_order(catalogue, asked, [model])
     if asked.row.nnz == 0:
         right.info("This profile is empty: search a title to begin.")
         st.stop()
     ranked, scores = state.recommend(
-        model, asked.user, asked.row, len(catalogue.labels), without=asked.lower
+        model, asked.user, asked.row, len(catalogue.labels), without=asked.lower, times=asked.times
     )
     with left:
         item = st.selectbox(
@@ -73,8 +75,9 @@ def explained(
     if has and "fold-in" in model.capabilities and row.nnz > 1:
         # What speaks for it besides itself.
         row = catalogue.profile([int(k) for k in row.indices if k != item]).row
-    found = reasons(model, user, row, item)
-    after = what_if(model, user, row, item, leave_out=np.append(asked.lower, asked.row.indices))
+    found = reasons(model, user, row, item, times=asked.times)
+    out = np.append(asked.lower, asked.row.indices)
+    after = what_if(model, user, row, item, leave_out=out, times=asked.times)
     st.text(str(titles[item]))
     st.text(because(titles, found, word=catalogue.word, ratings=asked.given))
     st.text(standing(catalogue, asked, item, has, after, scores))

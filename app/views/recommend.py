@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app import state
 from app.navigation import open_page
 from app.parts.models import choose_model, models
-from app.parts.profile import Asked, choose_dislikes, choose_profile
+from app.parts.profile import Asked, choose_dislikes, choose_order, choose_profile
 from app.parts.taste import MARK, taste
 from app.state import Catalogue
 from recsys.errors import counted
@@ -27,8 +27,9 @@ def page() -> None:
     left, right = st.columns([1, 2], gap="large")
     with left:
         catalogue = state.choose_data()
-        spec = choose_model(key="model")
+        spec = choose_model()
         asked = choose_dislikes(catalogue, choose_profile(catalogue))
+        order = st.container()
         N = st.slider("How many", 3, 30, 10)
         with st.expander("Filters and variety"):
             allowed = filters(catalogue)
@@ -40,12 +41,14 @@ def page() -> None:
                 "This profile is empty: the list shows what many people like. Search a title to begin."
             )
         model = state.ranker(catalogue, spec)
-        if second == "nothing":
+        other = None if second == "nothing" else state.ranker(catalogue, second)
+        with order:
+            asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
+        if other is None:
             if text := wording.parts(model):
                 st.text(text)
             show_list(catalogue, model, spec, asked, N, allowed, variety)
         else:
-            other = state.ranker(catalogue, second)
             for column, (m, s) in zip(st.columns(2), ((model, spec), (other, second)), strict=True):
                 with column:
                     st.subheader(s.split(":")[0], help=s)
@@ -87,8 +90,9 @@ def show_list(
 ) -> None:
     """Show the best items as cards, each with its reason."""
     found = state.recommend(
-        model, asked.user, asked.row, len(catalogue.labels), allowed, asked.lower, asked.dislikes
-    )
+        model, asked.user, asked.row, len(catalogue.labels), allowed, asked.lower, asked.dislikes,
+        asked.times,
+    )  # fmt: skip
     ranked = found.ids
     if len(ranked) == 0:
         st.warning("Nothing is left to recommend: the profile holds every item that passes.")
@@ -101,7 +105,7 @@ def show_list(
     follows = taste(catalogue, asked, allowed, ranked, ids)
     rows = []
     for place, (item, score) in enumerate(zip(ids, scores, strict=True), 1):
-        told = reasons(model, asked.user or 0, asked.row, int(item))
+        told = reasons(model, asked.user or 0, asked.row, int(item), times=asked.times)
         why = because(catalogue.titles, told, word=catalogue.word, ratings=asked.given)
         if told.kind != "popularity" and not any(value > 0 for _, value in told.items):
             why = f"Filler: {why[0].lower()}{why[1:]}"
@@ -133,5 +137,5 @@ def details(catalogue: Catalogue, model: Any, asked: Asked, item: int, place: in
             near, _ = model.similar_items(item, N=6)
             st.text("Similar: " + ", ".join(str(catalogue.titles[k]) for k in near if k != item))
         if st.button("Explain this", key=f"explain {place} {item}"):
-            st.session_state["explained"] = (catalogue.key, item, asked.user, asked.row.indices.tolist())
+            st.session_state["explained"] = (catalogue.key, item)
             open_page("explain")

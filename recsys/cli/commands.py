@@ -27,7 +27,7 @@ COMMANDS = {
     "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
     "doctor": "Print versions, threads, BLAS, cache and memory.",
     "datasets": "List the named datasets.",
-    "tune": "Search parameters on a validation split that never sees the test half.",
+    "tune": "Search parameters on a validation split that never sees what is tested.",
 }
 SETTINGS: dict[str, Any] = {
     "add_completion": False,

@@ -6,7 +6,6 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -18,7 +17,14 @@ from recsys.data import PROTOCOLS, Interactions, read_features, read_interaction
 from recsys.datasets import load_dataset
 from recsys.errors import InputError
 
-Protocol = Enum("Protocol", {name: name for name in PROTOCOLS}, type=str)  # type: ignore[misc]
+Protocol = Annotated[
+    str,
+    typer.Option(
+        "--protocol",
+        help=f"How the data are divided: {', '.join(PROTOCOLS)}; next-K for any K.",
+        autocompletion=lambda: list(PROTOCOLS),
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)

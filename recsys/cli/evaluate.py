@@ -12,6 +12,7 @@ from recsys import doctor as health
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, takes_data
 from recsys.cli.options import Json, Quiet, Threads, use_threads
+from recsys.data import find_protocol
 from recsys.errors import InputError, counted
 from recsys.evaluation import Report
 from recsys.evaluation import evaluate as run_evaluation
@@ -26,7 +27,7 @@ def evaluate(
     model: Annotated[
         list[str] | None, typer.Option("--model", help="NAME[:key=value,…]; repeat for more.")
     ] = None,
-    protocol: Annotated[Protocol, typer.Option("--protocol")] = Protocol["half-profile"],
+    protocol: Protocol = "half-profile",
     folds: Annotated[int | None, typer.Option("--folds")] = None,
     metric: Annotated[
         list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
@@ -38,6 +39,7 @@ def evaluate(
 ) -> None:
     """Compare models under one protocol, with paired tests between them."""
     use_threads(threads)
+    find_protocol(protocol)
     if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
         raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
     chosen = _split_commas(model) or compared_models()
@@ -52,7 +54,7 @@ def evaluate(
         report = run_evaluation(
             found,
             models,
-            protocol=protocol.value,
+            protocol=protocol,
             folds=folds,
             metrics=names,
             seed=seed,

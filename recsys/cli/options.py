@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
+from recsys.errors import InputError
+from recsys.rankers import Bundle
+from recsys.rankers.catalogue import Profile
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
@@ -15,7 +18,19 @@ Json = Annotated[str | None, typer.Option("--json", help="Write JSON to a file, 
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets, looked in first.")]
 RankerFile = Annotated[Path, typer.Option("--ranker", help="A file that `recsys fit` wrote.")]
 Count = Annotated[int, typer.Option("-n", "--number", help="How many.")]
-History = Annotated[str | None, typer.Option("--history", help="Item ids a new user likes: ID,ID.")]
+History = Annotated[
+    str | None,
+    typer.Option(
+        "--history",
+        help="Item ids a new user likes, oldest first: ID,ID, or with times: ID@TIME,ID@TIME.",
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", help="Leave out what was liked from this date, or time of the data's unit, on."
+    ),
+]
 Only = Annotated[str | None, typer.Option("--items", help="Rank these item ids only: ID,ID.")]
 Without = Annotated[str | None, typer.Option("--filter-items", help="Item ids to leave out: ID,ID.")]
 Diversity = Annotated[
@@ -26,6 +41,41 @@ Diversity = Annotated[
 def ids_of(given: str) -> list[str]:
     """Return the ids of a text like ID,ID."""
     return [part.strip() for part in given.split(",") if part.strip()]
+
+
+def profile_of(
+    bundle: Bundle, user: str | None, history: str | None, as_of: str | None = None
+) -> Profile:
+    """Return the profile of a user, or of somebody of this history.
+
+    Raises
+    ------
+    InputError
+        As `Bundle.profile`; where some items of the history have a time and others none.
+    """
+    if history is None:
+        return bundle.profile(user, as_of=as_of)
+    parts = ids_of(history)
+    # An id may hold an @ itself; what the catalogue knows is an id.
+    pairs = [(part, "", "") if part in bundle.item_index else part.rpartition("@") for part in parts]
+    timed = [pair for pair in pairs if pair[1]]
+    if not timed:
+        return bundle.profile(user, parts, as_of=as_of)
+    if len(timed) < len(parts):
+        raise InputError(
+            f"--history has times for {len(timed)} of {len(parts)} items: give all of them one, "
+            "ID@TIME, or none"
+        )
+    return bundle.profile(user, [one for one, _, _ in timed], times=[t for *_, t in timed], as_of=as_of)
+
+
+def warn_as_of(as_of: str | None) -> None:
+    """Say that the model knows what came later."""
+    if as_of is not None:
+        terminal.say(
+            f"note: ranked by what was liked before {as_of}; the model was fitted on what came later, "
+            "too"
+        )
 
 
 def use_threads(threads: int | None) -> None:

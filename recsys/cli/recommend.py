@@ -14,6 +14,7 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.lists import COLUMNS, Line, print_items, write_lists
 from recsys.cli.options import (
+    AsOf,
     Count,
     Diversity,
     History,
@@ -22,7 +23,9 @@ from recsys.cli.options import (
     Threads,
     Without,
     ids_of,
+    profile_of,
     use_threads,
+    warn_as_of,
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import Bundle, load_bundle
@@ -39,6 +42,7 @@ def recommend(
     user: Annotated[list[str] | None, typer.Option("--user", help="User id; repeat for more.")] = None,
     everyone: Annotated[bool, typer.Option("--all", help="All users.")] = False,
     history: History = None,
+    as_of: AsOf = None,
     number: Count = 10,
     items: Only = None,
     filter_items: Without = None,
@@ -59,7 +63,7 @@ def recommend(
             "name whom to recommend to by exactly one of --user ID, --all and --history ID,ID"
         )
     bundle = load_bundle(ranker)
-    asked = _asked(bundle, user, history)
+    asked = _asked(bundle, user, history, as_of)
     lists = Lists(
         bundle, asked, check_integer("-n", number, 1),
         dislikes=[] if dislike is None else bundle.items(ids_of(dislike)).tolist(),
@@ -72,31 +76,48 @@ def recommend(
     else:
         lines = [(*line[:4], f"{line[4]:.4g}") for block in lists.blocks() for line in block]
         print_items(bundle, lines, COLUMNS)
+    warn_as_of(as_of)
     if lists.fallbacks:
         get = "gets" if lists.fallbacks == 1 else "get"
         who = counted(lists.fallbacks, "user")
-        terminal.say(f"note: {who} without liked items {get} the most popular ones")
+        lacks = "liked items" if as_of is None else f"a like before {as_of}"
+        terminal.say(f"note: {who} without {lacks} {get} the most popular ones")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Users to recommend to: how they are called, their numbers, rows, and whether these are new."""
+    """Users to recommend to.
+
+    Attributes
+    ----------
+    labels : list of str
+        How they are called.
+    ids : (users,) int
+    rows : (users, items) CSR
+    times : (users, items) CSR or None
+        When they liked what is in the rows, where the ranker does not know.
+    fold_in : bool
+        Whether the rows are not those that the ranker was fitted on.
+    """
 
     labels: list[str]
     ids: Any
     rows: sp.csr_matrix
-    new: bool = False
+    times: sp.csr_matrix | None = None
+    fold_in: bool = False
 
 
-def _asked(bundle: Bundle, users: list[str] | None, history: str | None) -> Asked:
-    """Return the users named, somebody of this history, or else all."""
+def _asked(bundle: Bundle, users: list[str] | None, history: str | None, as_of: str | None) -> Asked:
+    """Return the users named, somebody of this history, or else all, as of a time or now."""
     if history is not None:
-        profile = bundle.profile(history=ids_of(history))
-        fold_in = "fold-in" in bundle.ranker.capabilities
-        return Asked(["new"], np.array([profile.userid]), profile.row, fold_in)
-    if users is not None:
-        return Asked(users, *bundle.rows(users))
-    return Asked(list(bundle.user_ids), np.arange(len(bundle.user_ids)), bundle.user_items)
+        profile = profile_of(bundle, None, history, as_of)
+        return Asked(["new"], np.array([profile.userid]), profile.row, profile.times, fold_in=True)
+    labels = list(bundle.user_ids) if users is None else users
+    ids = np.arange(len(labels)) if users is None else bundle.rows(users)[0]
+    rows, times = bundle.histories(None if users is None else ids, as_of)
+    if as_of is None:
+        return Asked(labels, ids, rows)
+    return Asked(labels, ids, rows, times, fold_in=True)
 
 
 @dataclass
@@ -140,10 +161,13 @@ class Lists:
             items, without = None, all_but(len(self.bundle.item_ids), items)
         found = self.bundle.ranker.recommend(
             self.asked.ids[part], self.asked.rows[part], N=self.number, items=items,
-            filter_items=without, recalculate_user=self.asked.new,
+            filter_items=without, recalculate_user=self.asked.fold_in, times=self._times(part),
         )  # fmt: skip
         fallback = np.atleast_1d(found.fallback)
         return [Recommendations(*one) for one in zip(found.ids, found.scores, fallback, strict=True)]
+
+    def _times(self, part: slice) -> sp.csr_matrix | None:
+        return None if self.asked.times is None else self.asked.times[part]
 
     def _reranked(self, part: slice) -> list[Recommendations]:
         item_users = self.bundle.user_items.tocsc() if self.diversity else None
@@ -151,7 +175,8 @@ class Lists:
             rerank(
                 self.bundle.ranker, int(user), self.asked.rows[k], self.number, dislikes=self.dislikes,
                 diversity=self.diversity, item_users=item_users, items=self.items,
-                filter_items=self.filter_items, recalculate_user=self.asked.new,
+                filter_items=self.filter_items, recalculate_user=self.asked.fold_in,
+                times=self._times(slice(k, k + 1)),
             )
             for k, user in enumerate(self.asked.ids[part], part.start)
         ]  # fmt: skip

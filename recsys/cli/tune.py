@@ -10,6 +10,7 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, takes_data
 from recsys.cli.options import Json, Quiet, Threads, use_threads
+from recsys.data import find_protocol
 from recsys.errors import InputError
 from recsys.tuning import tune as search
 
@@ -20,7 +21,7 @@ def tune(
     data: DataOptions,
     trials: Annotated[int, typer.Option("--trials", help="In total, earlier ones included.")] = 20,
     metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
-    protocol: Annotated[Protocol, typer.Option("--protocol")] = Protocol["half-profile"],
+    protocol: Protocol = "half-profile",
     seed: Annotated[int, typer.Option("--seed")] = 0,
     study: Annotated[
         Path | None, typer.Option("--study", help="File that keeps the trials, to go on later.")
@@ -29,14 +30,15 @@ def tune(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Search parameters on a validation split that never sees the test half."""
+    """Search parameters on a validation split that never sees what is tested."""
     use_threads(threads)
+    find_protocol(protocol)
     if study is not None and not study.parent.is_dir():
         raise InputError(f"--study {study}: the folder {study.parent} does not exist")
     given = data.load(quiet)
     with terminal.progress(not quiet) as progress:
         found = search(
-            given, model, trials, metric=metric, protocol=protocol.value, seed=seed, storage=study,
+            given, model, trials, metric=metric, protocol=protocol, seed=seed, storage=study,
             progress=progress,
         )  # fmt: skip
     if json_file:
@@ -44,13 +46,13 @@ def tune(
             json_file,
             {
                 "model": found.spec, "params": found.params, "metric": metric, "value": found.value,
-                "dataset": given.name, "protocol": protocol.value, "seed": seed,
+                "dataset": given.name, "protocol": protocol, "seed": seed,
                 "trials": [{"params": params, "value": value} for params, value in found.trials],
             },
         )  # fmt: skip
     if json_file != "-":
         best = sorted(found.trials, key=lambda trial: -trial[1])[:5]
         rows = [(", ".join(f"{k}={v}" for k, v in p.items()), f"{value:.4f}") for p, value in best]
-        title = f"{given.name}: {model}, {len(found.trials)} trials on the training half, {metric}"
+        title = f"{given.name}: {model}, {len(found.trials)} trials on training rows, {metric}"
         terminal.table(title, ("parameters", metric), rows)
         print(f"--model {found.spec}")

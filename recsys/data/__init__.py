@@ -2,13 +2,14 @@
 
 from recsys.data.interactions import Interactions
 from recsys.data.readers import read_features, read_interactions
-from recsys.data.splits import PROTOCOLS, Fold, Protocol, split
+from recsys.data.splits import PROTOCOLS, Fold, Protocol, find_protocol, split
 
 __all__ = [
     "PROTOCOLS",
     "Fold",
     "Interactions",
     "Protocol",
+    "find_protocol",
     "read_features",
     "read_interactions",
     "split",

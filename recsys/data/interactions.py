@@ -323,6 +323,8 @@ def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
         raise InputError(f"{name}: {what} must be {hint}, not {column.dtype}") from None
     if what == "rating" and np.isinf(out).any():
         raise InputError(f"{name}: rating holds infinity; finite numbers are needed")
+    if np.isposinf(out).any():
+        raise InputError(f"{name}: time holds infinity: give finite numbers, or −inf for the oldest")
     if np.isnan(out).any():
         row = int(np.flatnonzero(np.isnan(out))[0])
         raise InputError(f"{name}: row {row} of {what} is missing; drop such rows or fill them in")

@@ -18,8 +18,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data.interactions import Interactions
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.registry import did_you_mean
+from recsys.utils.dates import ACCEPTED, FIRST, iso_seconds, number_of
 from recsys.utils.files import check_file, read_text
 
 USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
@@ -79,6 +80,27 @@ class Table:
             raise InputError(
                 f"{self.path}, line {self.lines[row]}: {name} is {str(cells[row])[:40]!r}; "
                 "a finite number is needed"
+            )
+        return values
+
+    def times(self, name: str) -> NDArray[np.float64]:
+        """Return a column of finite numbers, or of ISO dates as seconds since 1970, UTC without a zone.
+
+        Raises
+        ------
+        InputError
+            At the first cell that is not of the kind of the first; the message names line and value.
+        """
+        cells = self.column(name)
+        if cells.dtype.kind == "f" or np.isfinite(number_of(cells[0])):
+            return self.numbers(name)
+        values = np.array([iso_seconds(cell) for cell in cells], dtype=np.float64)
+        bad = np.isnan(values)
+        if bad.any():
+            row = int(np.argmax(bad))
+            needed = f"an ISO date, as {cells[0][:40]!r} in line {self.lines[0]}," if row else ACCEPTED
+            raise InputError(
+                f"{self.path}, line {self.lines[row]}: {name} is {cells[row][:40]!r}; {needed} is needed"
             )
         return values
 
@@ -225,7 +247,8 @@ def read_interactions(
     user_col, item_col : str, optional
         Column names; when not given, a usual name is looked for.
     rating_col, time_col : str, optional
-        Read only when named; `rating` and `timestamp` are taken when present.
+        Read only when named; `rating` and `timestamp` are taken when present. Times are numbers of any
+        unit, or ISO dates, which become seconds since 1970.
     min_rating : float, optional
         Rows rated below it are dropped, and counted in the notes.
     separator, names, encoding
@@ -248,11 +271,24 @@ def read_interactions(
     rating_col = rating_col or _optional(table, ("rating",))
     time_col = time_col or _optional(table, ("timestamp", "time"))
     rating = table.numbers(rating_col) if rating_col else None
-    time = table.numbers(time_col) if time_col else None
+    time = table.times(time_col) if time_col else None
     if min_rating is not None and rating is None:
         raise InputError(f"{path}: a minimum rating needs a rating column; name it with --rating-col")
-    data = Interactions.from_ids(users, items, rating, time, name or Path(path).name)
+    notes = () if time is None else _notes_of(time)
+    data = Interactions.from_ids(users, items, rating, time, name or Path(path).name, notes)
     return data if min_rating is None else data.rated(min_rating)
+
+
+def _notes_of(time: NDArray[np.float64]) -> tuple[str, ...]:
+    """Say where only the order of times is used; counts that begin at 0 lose nothing by it."""
+    early = int((time < 0).sum() if time.max() < FIRST else (time <= 0).sum())
+    if early == 0:
+        return ()
+    are = "is" if early == 1 else "are"
+    return (
+        f"{counted(early, 'time')} {are} not above 0, as dates before 1970 are: the order of all times "
+        "is used, not the dates",
+    )
 
 
 def _ids(table: Table, name: str) -> NDArray[np.object_]:

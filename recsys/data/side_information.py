@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from recsys.data.encoding import encode_table
 from recsys.data.interactions import Interactions
-from recsys.data.splits import PROTOCOLS
+from recsys.data.splits import find_protocol
 
 BUCKETS = 8  # quantiles that numbers such as years are cut at
 RARE = 0.5  # share of distinct values above which a text column names items instead of describing them
@@ -38,8 +38,8 @@ class SideInformation:
     --------
     >>> from recsys import EASE, FM, load_dataset
     >>> known = SideInformation(load_dataset("sample"))
-    >>> list(known.of(FM())), known.of(EASE())
-    (['item_features'], {})
+    >>> list(known.of(FM())), list(known.of(EASE()))
+    (['item_features'], ['times'])
     """
 
     def __init__(self, data: Interactions, protocol: str | None = None) -> None:
@@ -59,17 +59,26 @@ class SideInformation:
     @cached_property
     def times(self) -> sp.csr_matrix | None:
         """When each like happened, if the future is to be predicted."""
-        wanted = self._protocol is None or PROTOCOLS.get(self._protocol).needs_time
-        return time_matrix(self._data) if wanted and self._data.time is not None else None
+        named = None if self._protocol is None else find_protocol(self._protocol)
+        wanted = self._data.time is not None if named is None else named.predicts_future(self._data)
+        return time_matrix(self._data) if wanted else None
 
-    def of(self, ranker: Any, items: NDArray[np.int64] | None = None) -> dict[str, Any]:
+    def of(
+        self,
+        ranker: Any,
+        train: sp.csr_matrix | None = None,
+        items: NDArray[np.int64] | None = None,
+    ) -> dict[str, Any]:
         """Return the keyword arguments for a ranker's `fit`: what it uses, nothing for other models.
 
         Parameters
         ----------
         ranker : any model
+        train : (users, items) sparse matrix, optional
+            What it will be fitted on: it learns when these likes happened, and no other. When not given,
+            all of them.
         items : (n,) int, optional
-            The only items that are left.
+            The only items that are left, of which `train` is.
         """
         uses = sorted(getattr(ranker, "uses", ()))
         found = {key: getattr(self, key) for key in uses if getattr(self, key) is not None}
@@ -78,6 +87,8 @@ class SideInformation:
                 found["item_features"] = found["item_features"][items]
             if "times" in found:
                 found["times"] = found["times"][:, items]
+        if train is not None and "times" in found:
+            found["times"] = found["times"].multiply(train != 0).tocsr()
         return found
 
 
@@ -101,13 +112,11 @@ def time_matrix(data: Interactions) -> sp.csr_matrix:
     """Return when each like happened, (users, items) float64: above 0, and 0 where it is "oldest".
 
     The times themselves, in their unit; where some are not above 0 (dates before 1970 as Unix seconds)
-    their places in the order of all, from 1.
+    all are counted from the oldest, which is 1.
     """
     assert data.time is not None
-    values, places = np.unique(data.time, return_inverse=True)
-    known = values[np.isfinite(values)]
-    if len(known) and known[0] > 0:
-        times = np.where(np.isfinite(data.time), data.time, 0.0)
-    else:
-        times = places.ravel() + 1.0
+    known = np.isfinite(data.time)
+    oldest = float(data.time[known].min()) if known.any() else 0.0
+    start = 0.0 if oldest > 0 else oldest - 1.0
+    times = np.where(known, data.time - start, 0.0)
     return sp.csr_matrix((times, (data.users, data.items)), (data.n_users, data.n_items))

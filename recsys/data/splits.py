@@ -2,22 +2,30 @@
 
 A protocol is one function with a decorator. `groups_of_users` takes the order in which the items of
 a profile are seen: its first half trains and the rest is tested, for one group of users after the
-other. `every_user` takes which interactions are held out.
+other. `every_user` takes which interactions are held out, `windows` from which time on each window
+is, whose interactions are predicted from all before it.
+
+Where each user's last items are held out, items of equal time are in an order that the seed draws.
+Their order in the data would not do: files list popular items first, so that the rarest of several
+last items would be tested, and a model that reads tied items in the order of the matrix would have
+learned which one that is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.interactions import Interactions
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.registry import Registry
-from recsys.utils.validation import check_choice, check_integer
+from recsys.utils.validation import check_integer
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,10 @@ class Fold:
         Whose test rows are to be predicted from their train rows.
     train_only : int
         Users who were meant to be evaluated and have nothing to predict.
+    cold : int
+        Users with something to predict, who have nothing in training to predict it from.
+    tied : int
+        Evaluated users with items of one time on both sides of the division.
 
     Examples
     --------
@@ -45,6 +57,8 @@ class Fold:
     test: sp.csr_matrix
     users: NDArray[np.int64]
     train_only: int
+    cold: int = 0
+    tied: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,13 +73,18 @@ class Protocol:
     most_folds : callable
         How many folds there may be of some interactions.
     default_folds : int
-        Groups of users, or repetitions with other draws.
+        Groups of users, windows, or repetitions with other draws.
     grouped : bool
         Whether folds are groups of users, of which there are two at least.
     needs_time : bool
-        Whether it asks for times and has the future predicted; a validation inside then does the same.
+        Whether it asks for times and has the future predicted.
+    uses_time : bool
+        Whether it has the future predicted where there are times, and a draw where there are none.
     without_time : str
         The protocol that comes nearest where there are no times.
+    training, ties : str
+        Sentences for a reader who compares figures in time with those of others: what training holds,
+        and how items of equal time are ordered, where "{users}" is for whom that decides.
 
     Examples
     --------
@@ -81,7 +100,14 @@ class Protocol:
     default_folds: int
     grouped: bool
     needs_time: bool = False
+    uses_time: bool = False
     without_time: str = ""
+    training: str = ""
+    ties: str = ""
+
+    def predicts_future(self, data: Interactions) -> bool:
+        """Return whether what is tested happened after what trains: a model may then use times."""
+        return data.time is not None and (self.needs_time or self.uses_time)
 
     def check(self, data: Interactions, folds: int) -> None:
         """Refuse interactions without times, or a number of folds, that it cannot serve.
@@ -106,9 +132,39 @@ class Protocol:
 
 PROTOCOLS: Registry[Protocol] = Registry("protocol")
 MOST_REPETITIONS = 100
+TENTHS = 10  # of all interactions: how long a window of `rolling` is
+
+DRAWN_TIES = "Items of equal time are in an order drawn with the seed, which decides for {users}."
+TIES_LATER = "What happened at the very time at which training ends is tested."
 
 Order = Callable[[Interactions, np.random.Generator], NDArray[np.float64]]
 Held = Callable[[Interactions, np.random.Generator], NDArray[np.bool_]]
+Cuts = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return a protocol by its name: one of `PROTOCOLS`, or next-K for any whole K of at least 1.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name; the message suggests the nearest one.
+
+    Examples
+    --------
+    >>> find_protocol("next-3").description
+    "each user's last 3 items"
+    """
+    if name not in tuple(PROTOCOLS) and isinstance(name, str):
+        found = re.fullmatch(r"next-([1-9][0-9]{0,8})", name)
+        if found:
+            return next_items(int(found[1]))
+        if re.match(r"next\b", name):
+            raise InputError(
+                f"unknown protocol {name!r}: after next- a whole number of at least 1 is needed, as in "
+                "next-5"
+            )
+    return PROTOCOLS.get(name)
 
 
 def split(
@@ -124,19 +180,23 @@ def split(
         train and the rest is tested (thesis, 10.4.2); half-profile-time: the older ones
         train; half-profile-file: those that stand first in the order of the rows train, which
         says nothing about time (the thesis' Jester: jokes by their number); leave-one-out: each
-        user's last item (random without times) is tested; holdout: 20% of each user's items;
-        temporal: the last 20% of all interactions. `list(PROTOCOLS)` has all names.
+        user's last item (random without times) is tested; next-5, or any other number: each user's
+        last 5, of users who have more; holdout: 20% of each user's items; temporal: the last 20% of
+        all interactions, predicted from what was before; rolling: the last tenths of all
+        interactions, each predicted from what was before it. `list(PROTOCOLS)` has all names.
     folds : int, optional
-        5 groups for the half-profile protocols; else repetitions with other draws, 1 when
-        not given.
+        5 groups for the half-profile protocols; 5 windows for rolling, 9 at most; else repetitions
+        with other draws, 1 when not given.
     seed : int ≥ 0
         The same seed gives the same folds, whatever the order of the input's rows within
-        the same first appearances of ids (half-profile-file: the same groups of users).
+        the same first appearances of ids (half-profile-file: the same groups of users). It orders
+        items of equal time among each user's last, too.
 
     Raises
     ------
     InputError
-        If the protocol needs times that are absent, or `folds` does not fit.
+        If there is no such protocol, it needs times that are absent or all equal, or `folds` does not
+        fit.
 
     Examples
     --------
@@ -146,20 +206,26 @@ def split(
     >>> fold.train.shape, fold.test.nnz
     ((400, 300), 400)
     """
-    check_choice("protocol", protocol, tuple(PROTOCOLS))
+    chosen = find_protocol(protocol)
     check_integer("seed", seed, 0)
-    chosen = PROTOCOLS.get(protocol)
     folds = check_integer("folds", chosen.default_folds if folds is None else folds, 1)
     chosen.check(data, folds)
     return chosen.divide(data, folds, np.random.default_rng(seed))
 
 
 def groups_of_users(
-    name: str, description: str, *, needs_time: bool = False, without_time: str = ""
+    name: str,
+    description: str,
+    *,
+    needs_time: bool = False,
+    without_time: str = "",
+    training: str = "",
+    ties: str = "",
 ) -> Callable[[Order], Order]:
     """Register a protocol that tests the second half of each profile, one group of users a fold.
 
-    The decorated function returns one number a pair: a profile's items are seen in their order.
+    The decorated function returns one number a pair: a profile's items are seen in their order. The
+    other arguments are those of `Protocol`.
     """
 
     def register(order: Order) -> Order:
@@ -170,7 +236,7 @@ def groups_of_users(
             second = place >= (lengths[data.users] + 1) // 2
             for fold in range(folds):
                 held = (group[data.users] == fold) & second
-                yield _fold(data, held, group == fold)
+                yield _fold(data, held, group == fold, needs_time)
 
         PROTOCOLS.add(name)(
             Protocol(
@@ -182,6 +248,8 @@ def groups_of_users(
                 grouped=True,
                 needs_time=needs_time,
                 without_time=without_time,
+                training=training,
+                ties=ties,
             )
         )
         return order
@@ -195,33 +263,92 @@ def every_user(
     *,
     drawn: Callable[[Interactions], bool] = lambda data: True,
     needs_time: bool = False,
+    uses_time: bool = False,
     without_time: str = "",
+    training: str = "",
+    ties: str = "",
 ) -> Callable[[Held], Held]:
     """Register a protocol that evaluates all users in each fold.
 
     The decorated function returns which pairs are held out. `drawn` says whether they are drawn, so
-    that a repetition gives others.
+    that a repetition gives others. The other arguments are those of `Protocol`.
     """
 
     def register(held: Held) -> Held:
+        PROTOCOLS.add(name)(
+            _of_every_user(
+                name, description, held, drawn=drawn, needs_time=needs_time, uses_time=uses_time,
+                without_time=without_time, training=training, ties=ties,
+            )
+        )  # fmt: skip
+        return held
+
+    return register
+
+
+def _of_every_user(name: str, description: str, held: Held, *, drawn: Any, **known: Any) -> Protocol:
+    """Return a protocol that evaluates all users in each fold; arguments as of `every_user`."""
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        everyone = np.ones(data.n_users, dtype=bool)
+        for _ in range(folds):
+            yield _fold(data, held(data, rng), everyone, protocol.predicts_future(data))
+
+    def most(data: Interactions) -> int:
+        return MOST_REPETITIONS if drawn(data) else 1
+
+    protocol = Protocol(name, description, divide, most, default_folds=1, grouped=False, **known)
+    return protocol
+
+
+def windows(
+    name: str,
+    description: str,
+    *,
+    default_folds: int,
+    most_folds: int,
+    without_time: str,
+    training: str = "",
+    ties: str = "",
+) -> Callable[[Cuts], Cuts]:
+    """Register a protocol that predicts windows of time, each from all that was before it.
+
+    The decorated function returns from which times on there is a window, of all times in their
+    order and a number of windows; each ends where the next begins. The other arguments are those of
+    `Protocol`.
+    """
+
+    def register(cuts: Cuts) -> Cuts:
         def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-            everyone = np.ones(data.n_users, dtype=bool)
-            for _ in range(folds):
-                yield _fold(data, held(data, rng), everyone)
+            time = np.asarray(data.time)
+            in_order = np.sort(time)
+            starts = np.unique(cuts(in_order, folds))
+            # Nothing is before the first time, and nothing can be predicted from nothing.
+            starts = starts[starts > in_order[0]]
+            if len(starts) == 0:
+                raise InputError(
+                    f"protocol {name} finds nothing before the first window of {data.name}: its "
+                    f"{counted(len(time), 'interaction')} are too few or too many are of one time; "
+                    f"use {without_time}"
+                )
+            number = np.searchsorted(starts, time, side="right")  # of windows begun: 0 before the first
+            return (_window(data, number <= w, number == w + 1) for w in range(len(starts)))
 
         PROTOCOLS.add(name)(
             Protocol(
                 name,
                 description,
                 divide,
-                lambda data: MOST_REPETITIONS if drawn(data) else 1,
-                default_folds=1,
+                lambda data: most_folds,
+                default_folds=default_folds,
                 grouped=False,
-                needs_time=needs_time,
+                needs_time=True,
                 without_time=without_time,
+                training=training,
+                ties=ties,
             )
         )
-        return held
+        return cuts
 
     return register
 
@@ -235,6 +362,9 @@ def half_profile(data: Interactions, rng: np.random.Generator) -> NDArray[np.flo
 @groups_of_users(
     "half-profile-time", "the later half of each profile of a group",
     needs_time=True, without_time="half-profile",
+    training="Training holds the older half of each evaluated profile, and other users' profiles whole.",
+    ties="Items of equal time are in the order in which they first occur in the data, which decides for "
+    "{users}.",
 )  # fmt: skip
 def half_profile_time(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
     """Order each profile by time."""
@@ -247,11 +377,34 @@ def half_profile_file(data: Interactions, rng: np.random.Generator) -> NDArray[n
     return np.arange(len(data.users), dtype=np.float64)
 
 
-@every_user("leave-one-out", "each user's last item", drawn=lambda data: data.time is None)
+@every_user(
+    "leave-one-out", "each user's last item",
+    drawn=lambda data: data.time is None, uses_time=True,
+    training="Training holds all but each user's last item: the one before it, which other tables keep "
+    "for validation, and what other users did later.",
+    ties=DRAWN_TIES,
+)  # fmt: skip
 def leave_one_out(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Hold out the last item of each user who has two, a random one without times."""
-    place, lengths = _positions(data, _draws(data, rng) if data.time is None else data.time)
-    return (place == lengths[data.users] - 1) & (lengths[data.users] > 1)
+    return _last(data, rng, 1)
+
+
+def next_items(k: int) -> Protocol:
+    """Return the protocol that holds out the last k items of each user who has more than k."""
+    return _of_every_user(
+        f"next-{k}",
+        f"each user's last {counted(k, 'item')}",
+        lambda data, rng: _last(data, rng, k),
+        drawn=lambda data: data.time is None,
+        uses_time=True,
+        training=f"Training holds all but the last {counted(k, 'item')} of each user who has more, and "
+        "what other users did later.",
+        ties=DRAWN_TIES,
+    )
+
+
+for _k in (5, 10):
+    PROTOCOLS.add(f"next-{_k}")(next_items(_k))
 
 
 @every_user("holdout", "a fifth of each user's items, at random")
@@ -261,24 +414,46 @@ def holdout(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
     return place >= lengths[data.users] - lengths[data.users] // 5
 
 
-@every_user(
+@windows(
     "temporal", "the last fifth of all interactions",
-    drawn=lambda data: False, needs_time=True, without_time="holdout",
+    default_folds=1, most_folds=1, without_time="holdout",
+    training="Training holds what was before the last fifth of all interactions, and nothing later.",
+    ties=TIES_LATER,
 )  # fmt: skip
-def temporal(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Hold out what happened last."""
-    order = np.lexsort((data.items, data.users, np.asarray(data.time)))
-    held = np.zeros(len(order), dtype=bool)
-    held[order[len(order) - len(order) // 5 :]] = True
-    return held
+def temporal(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
+    """Begin at the last fifth."""
+    return times[len(times) - len(times) // 5 :][:1]
 
 
-def _positions(data: Interactions, key: NDArray[np.float64]) -> tuple[NDArray, NDArray]:
+@windows(
+    "rolling", "the last tenths of all interactions, one after the other",
+    default_folds=5, most_folds=TENTHS - 1, without_time="holdout",
+    training="Each window is a tenth of all interactions; training holds all that was before it, and "
+    "nothing later.",
+    ties=TIES_LATER,
+)  # fmt: skip
+def rolling(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
+    """Begin at each of the last tenths: as many interactions a window, however busy its days were."""
+    tenth = len(times) // TENTHS
+    return times[[len(times) - window * tenth for window in range(1, folds + 1) if tenth]]
+
+
+def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bool_]:
+    """Return which pairs are their user's last k, of users with more; in a drawn order without times."""
+    draws = _draws(data, rng)
+    place, lengths = _positions(data, draws if data.time is None else data.time, draws)
+    left = lengths[data.users] - k
+    return (place >= left) & (left > 0)
+
+
+def _positions(
+    data: Interactions, key: NDArray[np.float64], then: NDArray[np.float64] | None = None
+) -> tuple[NDArray, NDArray]:
     """Return each pair's place within its user's profile in the order of key, and profile lengths.
 
-    Pairs of equal key are ordered by item index, so that rows may come in any order.
+    Pairs of equal key are ordered by `then`, or by item index, so that rows may come in any order.
     """
-    order = np.lexsort((data.items, key, data.users))
+    order = np.lexsort((data.items if then is None else then, key, data.users))
     lengths = np.bincount(data.users, minlength=data.n_users)
     starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
     place = np.empty(len(order), dtype=np.int64)
@@ -293,8 +468,26 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
     return draws
 
 
-def _fold(data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_]) -> Fold:
+def _fold(data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_], in_time: bool) -> Fold:
     test = data.submatrix(np.flatnonzero(held))
     train = data.submatrix(np.flatnonzero(~held))
     has_test = np.diff(test.indptr) > 0
-    return Fold(train, test, np.flatnonzero(has_test), int((group & ~has_test).sum()))
+    tied = _tied(data, held) if in_time else 0
+    return Fold(train, test, np.flatnonzero(has_test), int((group & ~has_test).sum()), tied=tied)
+
+
+def _window(data: Interactions, before: NDArray[np.bool_], inside: NDArray[np.bool_]) -> Fold:
+    test = data.submatrix(np.flatnonzero(inside))
+    train = data.submatrix(np.flatnonzero(before))
+    known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
+    return Fold(
+        train, test, np.flatnonzero(known & has_test), int((known & ~has_test).sum()),
+        int((~known & has_test).sum()),
+    )  # fmt: skip
+
+
+def _tied(data: Interactions, held: NDArray[np.bool_]) -> int:
+    """Return how many users have items of one time on both sides."""
+    when = np.unique(np.asarray(data.time), return_inverse=True)[1].ravel()
+    key = data.users.astype(np.int64) * (int(when.max()) + 1) + when
+    return len(np.unique(data.users[held & np.isin(key, key[~held])]))

@@ -99,6 +99,12 @@ class Report:
     comparisons : list of dict
         Pairs of models per metric, with interval and p-values.
     notes : list of str
+    cold : int
+        Users with something to predict and nothing in training, left out, over all folds.
+    conventions : list of str
+        For protocols in time: what was ranked, what training held, how ties in time were broken.
+    grouped : bool
+        Whether each user is in one fold only.
 
     Examples
     --------
@@ -122,14 +128,21 @@ class Report:
     results: list[Result]
     comparisons: list[dict[str, Any]]
     notes: list[str]
+    cold: int = 0
+    conventions: list[str] = field(default_factory=list)
+    grouped: bool = True
 
     def sentences(self) -> list[str]:
         """Return what a reader of the figures should know: counts, tests, definitions."""
-        lines = []
-        if self.train_only:
-            are = "is" if self.train_only == 1 else "are"
-            who = counted(self.train_only, "user")
-            lines.append(f"{who} had nothing to predict and {are} left out.")
+        lines = list(self.conventions)
+        for number, what in (
+            (self.train_only, "had nothing to predict"),
+            (self.cold, "had something to predict and nothing in training"),
+        ):
+            if number:
+                are = "is" if number == 1 else "are"
+                each = "" if self.grouped or self.folds == 1 else ", counted once a fold,"
+                lines.append(f"{counted(number, 'user')}{each} {what} and {are} left out.")
         lines += self.verdicts()
         if self.folds > 1:
             lines.append("±: standard deviation over folds.")

@@ -18,10 +18,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import compiling
-from recsys.data import Interactions, split
+from recsys.data import Interactions, find_protocol, split
 from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
+from recsys.evaluation.conventions import conventions
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
 
@@ -54,7 +55,7 @@ def evaluate(
     data : Interactions
     models : sequence of (label, parameters, unfitted model)
         Labels must differ. Each fold fits a fresh copy, with the side information that there is and
-        the model uses; times only where the protocol predicts the future.
+        the model uses; times only where the protocol predicts the future, and of training rows only.
     protocol, folds, seed
         As in `recsys.data.split`.
     metrics : sequence of str
@@ -80,11 +81,10 @@ def evaluate(
             raise InputError(f"{what} {twice[0]!r} is asked for twice")
     divisions = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
     if not any(len(fold.users) for fold in divisions):
-        raise InputError(
-            f"{data.name} leaves no user with an item to predict under {protocol}: "
-            "every profile is too short"
-        )
-    side = SideInformation(data, protocol)
+        cold = any(fold.cold for fold in divisions)
+        why = "who has one has none before it" if cold else "every profile is too short"
+        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
+    named, side = find_protocol(protocol), SideInformation(data, protocol)
     results = [Result(label, params) for label, params, _ in models]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in models]
     total, done = len(models) * len(divisions), 0
@@ -119,6 +119,9 @@ def evaluate(
         results=results,
         comparisons=_comparisons(results, [name for metric, _, name in parsed if metric.per_user], seed),
         notes=list(data.notes),
+        cold=sum(fold.cold for fold in divisions),
+        conventions=conventions(named, data, divisions),
+        grouped=named.grouped,
     )
 
 
@@ -149,7 +152,7 @@ def _measure(
     only: NDArray[np.int64] | None = None,
 ) -> dict[str, NDArray[np.float64]]:
     users, items = fold.train.shape
-    known = side.of(model, only)
+    known = side.of(model, fold.train, only)
     with compiling() as compiled:
         start = time.perf_counter()
         model.fit(fold.train, show_progress=False, **known)
@@ -194,10 +197,10 @@ def _figure(folds: list[NDArray[np.float64]]) -> Figure:
     """Average the one way there is: over users within a fold, then over folds."""
     means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
     every = np.concatenate(folds)
-    counted = int(np.isfinite(every).sum())
+    users = int(np.isfinite(every).sum())
     std = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
     mean = float(np.mean(means)) if means else float("nan")
-    return Figure(mean, std, means, counted, len(every) - counted)
+    return Figure(mean, std, means, users, len(every) - users)
 
 
 def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dict[str, Any]]:

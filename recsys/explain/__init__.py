@@ -4,6 +4,7 @@ from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
 from recsys.explain.contributions import Reasons, reasons
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
+from recsys.explain.recency import Age, ages, in_time
 from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
@@ -14,6 +15,7 @@ from recsys.explain.rules.user_rules import Following, TasteRule, following, tas
 from recsys.explain.text import because, listing
 
 __all__ = [
+    "Age",
     "Attributes",
     "Change",
     "Following",
@@ -25,11 +27,13 @@ __all__ = [
     "SearchResult",
     "TasteRule",
     "WhatIf",
+    "ages",
     "agreement",
     "because",
     "changes",
     "following",
     "genetic_search",
+    "in_time",
     "item_attributes",
     "item_rule",
     "learn_rule",

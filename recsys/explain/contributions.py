@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from recsys.explain.recency import Age, ages, in_time, known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_integer, clean_matrix
 
@@ -31,6 +33,8 @@ class Reasons:
         Number of these.
     unit : str
         What the score counts, "people" where it is a popularity; empty where it has no unit.
+    ages : mapping of int to Age
+        How long ago each liked item was, where the ranker ranks by it.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class Reasons:
     others: float = 0.0
     unlisted: int = 0
     unit: str = ""
+    ages: Mapping[int, Age] = field(default_factory=dict)
 
     @property
     def base(self) -> float:
@@ -52,7 +57,16 @@ class Reasons:
         return self.bias - self.others
 
 
-def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Reasons:
+def reasons(
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    item: int,
+    N: int = 10,
+    *,
+    times: Any = None,
+    as_of: float | None = None,
+) -> Reasons:
     """Return what a ranker's score of an item for a user rests on.
 
     Parameters
@@ -65,6 +79,10 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Re
     item : int
     N : int ≥ 1
         How many liked items are listed.
+    times : (1, items) sparse matrix, optional
+        When each like happened, as `recommend` takes it.
+    as_of : float, optional
+        What the ages of likes are counted to, in the unit of the times; the latest like when not given.
 
     Returns
     -------
@@ -91,15 +109,17 @@ def reasons(ranker: Ranker, userid: int, row: Any, item: int, N: int = 10) -> Re
     """
     check_integer("N", N, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
+    times = known_times(ranker, userid, times)
     if liked.nnz == 0:
-        score = float(ranker.scores(userid, liked)[0, item])
+        score = float(ranker.scores(userid, liked, times=times)[0, item])
         return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
     if "explain" in ranker.capabilities:
-        told = ranker.explain(userid, liked, item, liked.nnz)
+        told = ranker.explain(userid, liked, item, liked.nnz, times=times)
         listed, rest = told.contributions[:N], told.contributions[N:]
         others = float(sum(value for _, value in rest))
-        return Reasons("exact", told.score, told.bias + others, listed, others, len(rest))
-    score = float(score_rows(ranker, [userid], liked)[0, item])
+        old = ages(liked, times, as_of) if times is not None and in_time(ranker) else {}
+        return Reasons("exact", told.score, told.bias + others, listed, others, len(rest), ages=old)
+    score = float(score_rows(ranker, [userid], liked, times)[0, item])
     if "similar-items" not in ranker.capabilities:
         return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
     ids, values = ranker.similar_items(item, N=liked.nnz + 1, items=np.union1d(liked.indices, [item]))
@@ -112,6 +132,7 @@ def _unit(ranker: Ranker, item: int, score: float) -> str:
     return "people" if score == float(ranker.popularity_[item]) else ""
 
 
-def score_rows(ranker: Ranker, userids: list[int], rows: sp.csr_matrix) -> np.ndarray:
+def score_rows(ranker: Ranker, userids: list[int], rows: sp.csr_matrix, times: Any = None) -> np.ndarray:
     """Score rows as they are, also by rankers that would use what they stored of the user."""
-    return ranker.scores(userids, rows, recalculate_user="fold-in" in ranker.capabilities)
+    fold_in = "fold-in" in ranker.capabilities
+    return ranker.scores(userids, rows, recalculate_user=fold_in, times=times)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from recsys.explain.contributions import reasons, score_rows
+from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
@@ -82,7 +83,14 @@ class WhatIf:
 
 
 def what_if(
-    ranker: Ranker, userid: int, row: Any, item: int, most: int = 50, leave_out: ArrayLike = ()
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    item: int,
+    most: int = 50,
+    leave_out: ArrayLike = (),
+    *,
+    times: Any = None,
 ) -> WhatIf:
     """Return an item's place, and its place and score without each liked item.
 
@@ -94,6 +102,8 @@ def what_if(
         Liked items that are left out, one at a time: those with the largest shares.
     leave_out : int array
         Items that are never recommended to this user and hold no place.
+    times : (1, items) sparse matrix, optional
+        When each like happened, as `recommend` takes it.
 
     Raises
     ------
@@ -113,14 +123,15 @@ def what_if(
     """
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
-    now = score_rows(ranker, [userid], liked)[0]
+    times = known_times(ranker, userid, times)
+    now = score_rows(ranker, [userid], liked, times)[0]
     free = np.ones(liked.shape[1], dtype=bool)
     free[liked.indices] = False
     free[check_ids("leave_out", leave_out, liked.shape[1])] = False
     free[item] = True
     place = _place(now, free, item)
     able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
-    found = reasons(ranker, userid, liked, item, most) if able else None
+    found = reasons(ranker, userid, liked, item, most, times=times) if able else None
     shares = [(k, value) for k, value in found.items if k != item] if found is not None else []
     tried: list[Change] = []
     misfit: tuple[int, float, float] | None = None
@@ -128,7 +139,8 @@ def what_if(
         dense = np.repeat(np.asarray(liked.todense()) > 0, len(shares), axis=0)
         dense[np.arange(len(shares)), [k for k, _ in shares]] = False
         rows = sp.csr_matrix(dense.astype(np.float32))
-        scores = score_rows(ranker, [userid] * len(shares), rows)
+        when = None if times is None else sp.vstack([sp.csr_matrix(times)] * len(shares), format="csr")
+        scores = score_rows(ranker, [userid] * len(shares), rows, when)
         tried = [
             Change(k, float(line[item]), _place(line, free, item))
             for (k, _), line in zip(shares, scores, strict=True)
@@ -150,12 +162,14 @@ def _place(scores: np.ndarray, free: np.ndarray, item: int) -> int:
     return int(better.sum() + ties.sum()) + 1
 
 
-def changes(ranker: Ranker, userid: int, row: Any, item: int, N: int = 3) -> list[Change]:
+def changes(
+    ranker: Ranker, userid: int, row: Any, item: int, N: int = 3, *, times: Any = None
+) -> list[Change]:
     """Return the liked items without which an item falls furthest, and how far.
 
     Parameters
     ----------
-    ranker, userid, row, item
+    ranker, userid, row, item, times
         As in `reasons`; the ranker scores the row it is given.
     N : int ≥ 1
 
@@ -177,4 +191,4 @@ def changes(ranker: Ranker, userid: int, row: Any, item: int, N: int = 3) -> lis
     """
     check_integer("N", N, 1)
     # Those that matter are among the largest contributions: no need to try a thousand.
-    return list(what_if(ranker, userid, row, item, 4 * N).tried[:N])
+    return list(what_if(ranker, userid, row, item, 4 * N, times=times).tried[:N])

@@ -12,15 +12,18 @@ from recsys.errors import InputError, counted
 from recsys.explain.association import ItemRule
 from recsys.explain.contributions import Reasons
 from recsys.explain.counterfactuals import WhatIf
+from recsys.explain.recency import Age
 from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
 
 FEW = 20  # witnesses below it are said to be few
-# How having an item is told: (past, "like" after a number, "likes" after one, "do", "does")
+# How having an item is told: (past, "like" after a number, "likes" after one, "do", "does", the noun)
 WORDS = {
-    "liked": ("liked", "like", "likes", "do", "does"),
-    "rated": ("rated", "rated", "rated", "did", "did"),
+    "liked": ("liked", "like", "likes", "do", "does", "like"),
+    "rated": ("rated", "rated", "rated", "did", "did", "rating"),
 }
+# Up to how many days they are told in which unit, of so many days: whole units that have passed.
+UNITS = ((14, 1, "day"), (70, 7, "week"), (730, 30, "month"), (float("inf"), 365, "year"))
 
 
 def because(
@@ -60,11 +63,14 @@ def because(
     past = _words(word)[0]
     names = np.asarray(titles, dtype=object)
     given = ratings or {}
-    top = [
-        f"{names[k]} [{given[k]}]" if k in given else str(names[k])
-        for k, value in found.items
-        if value > 0
-    ][:most]
+    listed = [k for k, value in found.items if value > 0][:most]
+    top = [f"{names[k]} [{given[k]}]" if k in given else str(names[k]) for k in listed]
+    told = ""  # what the days are counted to, once it has been named
+    for place, k in enumerate(listed):
+        if k in found.ages:
+            days, before, event = ago(found.ages[k], word=word).partition(" before ")
+            top[place] += f" ({days}{before}{'it' if event and event == told else event})"
+            told = event or told
     if found.kind == "popularity":
         if found.unit != "people":
             return "This model does not say why."
@@ -74,6 +80,36 @@ def because(
         return f"Nothing you {past} speaks for it."
     verb = f"Because you {past}" if found.kind == "exact" else f"Similar to what you {past}:"
     return f"{verb} {listing(top)}."
+
+
+def ago(age: Age, *, word: str = "liked") -> str:
+    """Return how long ago a like was, in days where they are known, else in newer likes.
+
+    Parameters
+    ----------
+    age : Age
+    word : "liked" or "rated"
+
+    Examples
+    --------
+    >>> ago(Age(newer=2)), ago(Age(newer=0)), ago(Age(newer=9, days=16))
+    ('2 likes ago', 'your latest like', '2 weeks before your latest like')
+    >>> ago(Age(newer=0, days=1, since="2024-02-01"))
+    '1 day before 2024-02-01'
+    """
+    noun = _words(word)[5]
+    if age.days:
+        until = age.since or f"your latest {noun}"
+        return f"{_span(age.days)} before {until}"
+    if age.newer:
+        return f"{counted(age.newer, noun)} ago"
+    return f"among your latest {noun}s" if age.alike else f"your latest {noun}"
+
+
+def _span(days: int) -> str:
+    """Return a number of days in whole units that have passed."""
+    size, unit = next((size, unit) for most, size, unit in UNITS if days < most)
+    return counted(days // size, unit)
 
 
 def listing(names: list[str]) -> str:
@@ -114,7 +150,7 @@ def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
         Such as 'Of the 13 other people who liked A and B, 11 like this too; of the 386 others, 80
         do (about 1 in 5).' Fewer than 20 people are said to be few.
     """
-    past, many, one, do, does = _words(word)
+    past, many, one, do, does, _ = _words(word)
     names = np.asarray(titles, dtype=object)
     who = counted(rule.support, "other person", "other people")
     liked = listing([str(names[k]) for k in rule.items])
@@ -234,7 +270,7 @@ def _follow(number: int) -> str:
     return "follows" if number == 1 else "follow"
 
 
-def _words(word: str) -> tuple[str, str, str, str, str]:
+def _words(word: str) -> tuple[str, str, str, str, str, str]:
     if word not in WORDS:
         raise InputError(f"word must be one of {', '.join(WORDS)}, not {word!r}")
     return WORDS[word]

@@ -24,6 +24,9 @@ from recsys.utils.validation import check_integer, check_real
 
 # Soft margins are as small as 4/rows, of which this is still a small share.
 SOFT_TOLERANCE = 1e-9
+# The share of what the slope promises that a step must gain (Armijo 1966). With any gain allowed, a step
+# that is twice the right one is kept for ever: it goes from one side of the minimum to the other.
+SUFFICIENT = 0.25
 
 
 class _Combination(ClassifierMixin, BaseEstimator):
@@ -256,8 +259,8 @@ class EasyMKL(_Combination):
 class GRAM(_Combination):
     """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
 
-    Weights are a softmax of β. A step that does not lower the ratio is taken back and halved;
-    one that does lets the next be twice as long.
+    Weights are a softmax of β. A step that does not lower the ratio by a quarter of what its slope
+    promises is taken back and halved; one that does lets the next be twice as long.
 
     Parameters
     ----------
@@ -288,7 +291,7 @@ class GRAM(_Combination):
     n_iter_ : int
         Steps tried.
     stopped_ : "tolerance", "step" or "max_iter"
-        Why it ended; "step" when no step, however short, lowered the ratio, or it is infinite.
+        Why it ended; "step" when no step, however short, lowered the ratio enough, or it is infinite.
 
     Notes
     -----
@@ -371,7 +374,8 @@ class GRAM(_Combination):
             next_mu = _softmax(trial)
             next_a, next_b = parts(next_mu)
             next_ratio = _ratio(next_mu, next_a, next_b, least)
-            if next_ratio >= ratio:
+            promised = step * float(mu @ (slope - mu @ slope) ** 2)  # to first order, as a share
+            if not next_ratio < ratio * (1.0 - SUFFICIENT * promised):
                 step /= 2
                 if step < 1e-6 * self.learning_rate:
                     self.stopped_ = "step"

@@ -63,9 +63,8 @@ def before_after(
     found: Sequences,
     votes: NDArray[np.float64],
     items: int,
-    rates: NDArray[np.float64],
-    sources: NDArray[np.float64],
-    targets: NDArray[np.float64],
+    before: tuple[NDArray[np.float64], NDArray[np.float64]],
+    after: tuple[NDArray[np.float64], NDArray[np.float64]],
     time_scale: float | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return XᵀX and XᵀY of all cuts of all histories.
@@ -76,11 +75,10 @@ def before_after(
     votes : (users,) float64
         Weight of each row of a user.
     items : int
-    rates : (exponentials,) float64
-    sources : (blocks, exponentials) float64
-        Coefficients of the laws of X, a block of columns for each: column i·blocks + k is item i, law k.
-    targets : (exponentials,) float64
-        Those of the law of Y.
+    before : rates, (exponentials,) float64, and coefficients, (blocks, exponentials) float64
+        The laws of X, a block of columns for each: column i·blocks + k is item i, law k.
+    after : the same of one law
+        The law of Y.
     time_scale : float, optional
         Both decay by e^−(elapsed time / time_scale), too.
 
@@ -90,8 +88,10 @@ def before_after(
     cross : (items·blocks, items) float64
     """
     scale = np.inf if time_scale is None else time_scale
-    steps = np.exp(-found.gaps[:, None] / rates - found.elapsed[:, None] / scale)
-    after = targets > 0
+    passed = found.elapsed[:, None] / scale
+    (rates, sources), (t_rates, (targets,)) = before, after
+    steps = np.exp(-found.gaps[:, None] / rates - passed)
+    t_steps = np.exp(-found.gaps[:, None] / t_rates - passed)
     blocks = len(sources)
     ahead = np.empty((len(found.items), blocks, len(rates)))
     _cuts_ahead(found.indptr, steps, sources, ahead)
@@ -102,8 +102,8 @@ def before_after(
     ends = np.asarray(found.indptr[1:])[found.owner]
     with parallel() as threads:
         _before_after(
-            threads, starts, places, ends, found.items, steps, np.ascontiguousarray(steps[:, after]),
-            sources, targets[after], ahead, votes[found.owner], gram, cross,
+            threads, starts, places, ends, found.items, steps, t_steps, sources, targets, ahead,
+            votes[found.owner], gram, cross,
         )  # fmt: skip
         _add_transpose(threads, gram)
     return gram, cross

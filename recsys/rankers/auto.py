@@ -15,10 +15,12 @@ from recsys.rankers._standardised import StandardisedSum, add_standardised, fitt
 from recsys.rankers.base import DENSE_ITEMS
 from recsys.rankers.registry import RANKERS, list_rankers
 from recsys.utils.sparse import owners
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 SEPARATOR = " + "
-LEAST = 2e-3  # of AUC + nDCG@10 that an addition must gain: less is chance, and every part costs time
+LEAST = 5e-3  # of the logarithms that an addition must gain: less is chance, and every part costs time
+WEIGHTS = (0.1, 0.3, 1.0)  # of an addition; the first part has 1
+FLOOR = 1e-6
 
 
 @RANKERS.add("auto")
@@ -26,10 +28,12 @@ LEAST = 2e-3  # of AUC + nDCG@10 that an addition must gain: less is chance, and
 class Auto(StandardisedSum):
     """A blend whose parts and weights are chosen on held-out half profiles of the training users.
 
-    Candidates are fitted without half of the profiles of `validation_fraction` of the users, these
-    halves are predicted, and parts are added one at a time (and again, which weighs them more) while
-    AUC plus nDCG@10 rises by 0.002 or more; the chosen ones are fitted again on everything. Candidates
-    are what the rankers declare (`Ranker.candidates`).
+    Candidates are fitted without half of the profiles of `validation_fraction` of the users, the later
+    half where there are times; these halves are predicted, and parts are added one at a time (and again,
+    which weighs them more), each with the best of a few weights, while log(AUC − ½) + log(nDCG@10) rises
+    by 0.005 or more: both in shares of themselves, so that no AUC is bought with the top of a list
+    where nDCG is small. The chosen ones are fitted again on everything. Candidates are what the rankers
+    declare (`Ranker.candidates`), those in time where there are times.
 
     Parameters
     ----------
@@ -38,6 +42,8 @@ class Auto(StandardisedSum):
     users : int ≥ 1
     rounds : int ≥ 1
         Additions at most, the first among them.
+    hide : "half" or "last"
+        What is hidden: half of a profile, or its last item, as fits what comes next.
     random_state : int ≥ 0
 
     Attributes
@@ -45,7 +51,7 @@ class Auto(StandardisedSum):
     part_names_ : list of str
     part_weights_ : (parts,) float64
     validation_ : dict
-        AUC plus nDCG@10 of each candidate alone, and of the blend.
+        log(AUC − ½) + log(nDCG@10) of each candidate alone, and of the blend.
 
     Notes
     -----
@@ -63,6 +69,7 @@ class Auto(StandardisedSum):
     validation_fraction: float = 0.5
     users: int = 600
     rounds: int = 12
+    hide: str = "half"
     random_state: int = 0
 
     name: ClassVar[str] = "auto"
@@ -72,6 +79,7 @@ class Auto(StandardisedSum):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9, open_low=True)
         check_integer("users", self.users, 1)
         check_integer("rounds", self.rounds, 1)
+        check_choice("hide", self.hide, ("half", "last"))
         check_integer("random_state", self.random_state, 0)
 
     def _fit(
@@ -82,82 +90,90 @@ class Auto(StandardisedSum):
         *,
         times: sp.csr_matrix | None = None,
     ) -> None:
-        train, test, held = self._halves(liked, times)
+        hidden, held = self._hidden(liked, None if times is None else times.data)
+        train, test = _part(liked, ~hidden), _part(liked, hidden)[held]
         if len(held) == 0:
             self.validation_ = {}
             self._adopt(["cf-komd"], [fitted("cf-komd", liked)], np.ones(1))
             return
+        known = None if times is None else _part(liked, ~hidden, times.data)
         scores: dict[str, NDArray[np.float32]] = {}
-        for spec in tried(liked.shape[1], liked.nnz):
+        for spec in tried(liked.shape[1], liked.nnz, times is not None):
             try:
-                part = fitted(spec, train)
+                part = fitted(spec, train, known)
             except InputError:  # a degree above what these rows allow
                 continue
             block = np.zeros((len(held), liked.shape[1]), dtype=np.float32)
             add_standardised(block, part.scores(held, train[held]), 1.0)
             scores[spec] = block
-        order, figures = _greedy(scores, train[held], test, self.rounds)
-        chosen = sorted(set(order), key=order.index)
-        weights = np.array([order.count(spec) for spec in chosen], dtype=np.float64)
+        weights, figures = _greedy(scores, train[held], test, self.rounds)
         self.validation_ = figures
-        self._adopt(chosen, [fitted(spec, liked) for spec in chosen], weights / weights.sum())
+        shares = np.array(list(weights.values()))
+        parts = [fitted(spec, liked, times) for spec in weights]
+        self._adopt(list(weights), parts, shares / shares.sum())
 
-    def _halves(
-        self, liked: sp.csr_matrix, times: sp.csr_matrix | None
-    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64]]:
-        """Hide half of some users' items; return what is left, the hidden rows, and the users."""
+    def _hidden(
+        self, liked: sp.csr_matrix, when: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return which likes are hidden, the later ones of some users, and these users."""
         rng = np.random.default_rng(self.random_state)
         lengths = np.diff(liked.indptr)
         able = np.flatnonzero(lengths >= 2)
         count = min(self.users, max(1, round(self.validation_fraction * len(able)))) if len(able) else 0
         held = np.sort(rng.choice(able, size=count, replace=False)) if count else able
         hidden = np.zeros(liked.nnz, dtype=bool)
-        owner = owners(liked)
-        when = None if times is None else times.data  # on the pattern of the likes
         for user in held:
             begin, end = liked.indptr[user], liked.indptr[user + 1]
             later = rng.permutation(end - begin)
             if when is not None:
                 later = later[np.argsort(-when[begin:end][later], kind="stable")]
-            hidden[begin + later[: (end - begin) // 2]] = True
-
-        def part(mask: NDArray[np.bool_]) -> sp.csr_matrix:
-            ones = np.ones(int(mask.sum()), dtype=np.float32)
-            return sp.csr_matrix((ones, (owner[mask], liked.indices[mask])), liked.shape)
-
-        return part(~hidden), part(hidden)[held], held
+            hidden[begin + later[: 1 if self.hide == "last" else (end - begin) // 2]] = True
+        return hidden, held
 
 
-def tried(items: int, likes: int) -> list[str]:
+def _part(
+    liked: sp.csr_matrix, mask: NDArray[np.bool_], values: NDArray[np.float64] | None = None
+) -> sp.csr_matrix:
+    """Return some of the likes, with ones or values."""
+    data = np.ones(int(mask.sum()), dtype=np.float32) if values is None else values[mask]
+    return sp.csr_matrix((data, (owners(liked)[mask], liked.indices[mask])), liked.shape)
+
+
+def tried(items: int, likes: int, timed: bool = False) -> list[str]:
     """Return the specifications that are tried on data of this size, as the rankers declare them."""
     found = []
     for name in list_rankers():
         kind = RANKERS.get(name)
         for candidate in kind.candidates:
-            if candidate.suits(items, likes) and not (kind.dense and items > DENSE_ITEMS):
+            if candidate.suits(items, likes, timed) and not (kind.dense and items > DENSE_ITEMS):
                 found.append(f"{name}:{candidate.params}" if candidate.params else name)
     return found
 
 
 def _greedy(
     scores: dict[str, NDArray[np.float32]], train: sp.csr_matrix, test: sp.csr_matrix, rounds: int
-) -> tuple[list[str], dict[str, float]]:
-    """Add candidates while the figure rises; return them in order, and the figures."""
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Add candidates while the figure rises; return their weights in order, and the figures."""
     parsed = [M.parse_metric(name) for name in ("auc", "ndcg@10")]
 
     def figure(block: NDArray[np.float32]) -> float:
         found = M.ranking_values(parsed, block, train, test)
         known = np.isfinite(found)
-        return float((np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)).sum())
+        auc, top = np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        return float(np.log(max(auc - 0.5, FLOOR)) + np.log(max(top, FLOOR)))
 
     alone = {spec: figure(block) for spec, block in scores.items()}
-    order = [max(alone, key=lambda spec: alone[spec])]
-    total, best = scores[order[0]].copy(), alone[order[0]]
+    first = max(alone, key=lambda spec: alone[spec])
+    weights, total, best = {first: 1.0}, scores[first].copy(), alone[first]
     for _ in range(rounds - 1):
-        tried = {spec: figure(total + block) for spec, block in scores.items()}
-        spec = max(tried, key=lambda spec: tried[spec])
-        if tried[spec] <= best + LEAST:
+        steps = {
+            (spec, weight): figure(total + np.float32(weight) * block)
+            for spec, block in scores.items()
+            for weight in WEIGHTS
+        }
+        spec, weight = max(steps, key=lambda step: steps[step])
+        if steps[spec, weight] <= best + LEAST:
             break
-        best, total = tried[spec], total + scores[spec]
-        order.append(spec)
-    return order, alone | {SEPARATOR.join(order): best}
+        best, total = steps[spec, weight], total + np.float32(weight) * scores[spec]
+        weights[spec] = weights.get(spec, 0.0) + weight
+    return weights, alone | {SEPARATOR.join(weights): best}

@@ -128,16 +128,20 @@ class Candidate:
         Sizes of catalogue that it is tried on.
     most_likes : int, optional
         Beyond so many likes its fit takes too long.
+    timed : bool
+        Whether it is for data with times only.
     """
 
     params: str = ""
     least_items: int = 0
     most_items: float = np.inf
     most_likes: float = np.inf
+    timed: bool = False
 
-    def suits(self, items: int, likes: int) -> bool:
-        """Return whether it is tried on data of this size."""
-        return self.least_items <= items <= self.most_items and likes <= self.most_likes
+    def suits(self, items: int, likes: int, timed: bool = False) -> bool:
+        """Return whether it is tried on data of this size, with times or without."""
+        fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
+        return fits and (timed or not self.timed)
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,8 @@ class Ranker:
     dense : bool
         Whether it holds every pair of items, always: `auto` tries it on smaller catalogues only.
     search_space : dict
-        What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high).
+        What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high);
+        with "times" as last entry where the future is predicted only.
     candidates : tuple of Candidate
         What `auto` tries of it.
     offered, compared : tuple of str

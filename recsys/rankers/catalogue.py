@@ -10,20 +10,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
 from recsys.data.side_information import SideInformation
-from recsys.errors import InputError, ModelFileError
+from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers.base import Ranker
 from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
-from recsys.utils.sparse import row_of
+from recsys.utils.dates import FIRST, date_text, dated, moment, number_of
+from recsys.utils.sparse import entries_of, row_of
 
 TEXTS = ("user_ids", "item_ids", "titles")
 
@@ -40,18 +41,48 @@ class Profile:
         The liked items.
     unknown : tuple of str
         Ids of items that the catalogue does not have.
+    when : (liked items,) float64 or None
+        When each like happened, aligned with row.indices; 0 is unknown: the oldest. None where nothing
+        is known of it.
+    as_of : float or None
+        What was liked from then on is left out of the row.
 
     Examples
     --------
-    >>> from recsys.utils.sparse import row_of
-    >>> somebody = Profile(None, row_of([1, 4], 6))
-    >>> somebody.userid, somebody.items.tolist(), somebody.new
+    >>> somebody = Profile.in_order([4, 1], 6)
+    >>> somebody.userid, somebody.items.tolist(), somebody.fold_in
     (0, [1, 4], True)
+    >>> somebody.times.toarray()
+    array([[0., 2., 0., 0., 1., 0.]])
     """
 
     user: int | None
     row: sp.csr_matrix
     unknown: tuple[str, ...] = ()
+    when: NDArray[np.float64] | None = None
+    as_of: float | None = None
+
+    @classmethod
+    def in_order(cls, items: Sequence[int], n_items: int, unknown: tuple[str, ...] = ()) -> Self:
+        """Return the profile of somebody never seen who liked these items, the oldest like first."""
+        return cls.at_times(items, np.arange(1.0, len(items) + 1), n_items, unknown)
+
+    @classmethod
+    def at_times(
+        cls, items: Sequence[int], times: ArrayLike, n_items: int, unknown: tuple[str, ...] = ()
+    ) -> Self:
+        """Return the profile of somebody never seen who liked these items at these times.
+
+        Raises
+        ------
+        InputError
+            If an item is there twice.
+        """
+        row = row_of(items, n_items)
+        if row.nnz < len(items):
+            raise InputError("an item is in the history twice: name each item once")
+        when = np.asarray(times, dtype=np.float64)[np.argsort(np.asarray(items, dtype=np.int64))]
+        return cls(None, row, unknown, when)
 
     @property
     def userid(self) -> int:
@@ -59,9 +90,32 @@ class Profile:
         return 0 if self.user is None else self.user
 
     @property
-    def new(self) -> bool:
-        """Whether the ranker has to fold the row in."""
-        return self.user is None
+    def fold_in(self) -> bool:
+        """Whether the ranker has to fold the row in: it is not the one that it was fitted on."""
+        return self.user is None or self.as_of is not None
+
+    @cached_property
+    def times(self) -> sp.csr_matrix | None:
+        """When each like happened, (1, items) float64 of the row's pattern; None where nobody knows."""
+        return None if self.when is None else entries_of(self.row, self.when)
+
+    @property
+    def new_times(self) -> sp.csr_matrix | None:
+        """The times that a ranker has to be told; None where it has them from its fit."""
+        return self.times if self.fold_in else None
+
+    def before(self, as_of: float) -> Profile:
+        """Return what was liked before a time; unknown times are the oldest.
+
+        Raises
+        ------
+        InputError
+            If nothing is known of when.
+        """
+        if self.times is None:
+            raise InputError(f"as of {as_of:g}: nothing is known of when these items were liked")
+        row, times = _earlier(self.row, self.times, as_of)
+        return Profile(self.user, row, self.unknown, times.data, as_of)
 
     @property
     def items(self) -> NDArray[np.int32]:
@@ -79,6 +133,9 @@ class Bundle:
     user_ids, item_ids, titles : (users,), (items,), (items,) object
     user_items : (users, items) float32 CSR
         What was fitted on.
+    times : (users, items) float64 CSR or None
+        When each like happened, above 0 or unknown, of the pattern of `user_items`; None where the
+        data have no times.
 
     Examples
     --------
@@ -86,6 +143,9 @@ class Bundle:
     >>> bundle = fit_bundle(make_ranker("ease"), load_dataset("sample"), show_progress=False)
     >>> bundle.user_items.shape == (len(bundle.user_ids), len(bundle.item_ids))
     True
+    >>> whole, earlier = bundle.profile("u0001"), bundle.profile("u0001", as_of="2004-10-08")
+    >>> bundle.dated, whole.row.nnz, earlier.row.nnz
+    (True, 32, 2)
     """
 
     ranker: Ranker
@@ -93,12 +153,15 @@ class Bundle:
     item_ids: NDArray[np.object_]
     titles: NDArray[np.object_]
     user_items: sp.csr_matrix
+    times: sp.csr_matrix | None = None
 
     def save(self, path: model_file.Target) -> None:
         """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
         arrays: dict[str, Any] = {f"catalogue.{key}": _pack(getattr(self, key)) for key in TEXTS}
         for part in ("data", "indices", "indptr"):
             arrays[f"history.{part}"] = getattr(self.user_items, part)
+        if self.times is not None:
+            arrays["history.times"] = self.times.data
         self.ranker.save(path, arrays)
 
     @cached_property
@@ -110,6 +173,17 @@ class Bundle:
     def item_index(self) -> dict[str, int]:
         """Columns of the items by id."""
         return {str(name): k for k, name in enumerate(self.item_ids)}
+
+    @cached_property
+    def dated(self) -> bool:
+        """Whether the times can be seconds since 1970, and not places in an order."""
+        return self.times is not None and dated(self.times.data)
+
+    @cached_property
+    def _span(self) -> tuple[float, float]:
+        """The earliest and the latest known time; 0 where all are unknown."""
+        known = np.zeros(1) if self.times is None else self.times.data[self.times.data > 0]
+        return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
 
     def rows(self, users: Sequence[str]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
@@ -125,11 +199,38 @@ class Bundle:
         index = self.item_index
         return [index[i] for i in ids if i in index], [i for i in ids if i not in index]
 
+    def histories(
+        self, users: NDArray[np.int64] | None = None, as_of: float | str | None = None
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix | None]:
+        """Return what users liked and when, (users, items) each; times are None where there are none.
+
+        Parameters
+        ----------
+        users : (n,) int, optional
+            Their rows; all when not given.
+        as_of : number or str, optional
+            As in `profile`.
+
+        Raises
+        ------
+        InputError
+            As `profile`, of `as_of`.
+        """
+        before = None if as_of is None else self._moment(as_of)
+        rows, times = self.user_items, self.times
+        if users is not None:
+            rows, times = rows[users], None if times is None else times[users]
+        if before is None or times is None:
+            return rows, times
+        return _earlier(rows, times, before)
+
     def profile(
         self,
         user: str | None = None,
         history: Sequence[str] | None = None,
         *,
+        times: Sequence[float | str] | None = None,
+        as_of: float | str | None = None,
         skip_unknown: bool = False,
     ) -> Profile:
         """Return the profile of a user by id, or of somebody who likes the items of these ids.
@@ -138,36 +239,133 @@ class Bundle:
         ----------
         user : str, optional
         history : sequence of str, optional
-            Exactly one of the two; a history may be empty.
+            In order, the oldest like first. Exactly one of the two; a history may be empty.
+        times : sequence of number or str, optional
+            When each like of the history happened, instead of its order: numbers in the data's unit, or
+            ISO dates.
+        as_of : number or str, optional
+            Leave out what was liked then or later: a number in the data's unit or an ISO date. Of a
+            user, or of a history with times.
         skip_unknown : bool
             Keep unknown ids of a history in the profile's `unknown` instead of refusing them.
 
         Raises
         ------
         InputError
-            If not exactly one is given, or an id is unknown, which is named.
+            If not exactly one is given; an id is unknown, which is named, or in the history twice; a
+            time is none; there are no times to look `as_of` up in, or it is not in their unit.
+        CapabilityError
+            If the ranker cannot fold in: neither a history, nor what a user had liked `as_of` a time.
         """
         if (user is None) == (history is None):
             raise InputError("name whom by exactly one of user and history")
         if user is not None:
-            index = self.user_index.get(user, -1)
-            if index < 0:
-                self.rows([user])  # refuses it by name
-            matrix = self.user_items
-            # Without scipy's indexing, which takes as long as a recommendation.
-            liked = matrix.indices[matrix.indptr[index] : matrix.indptr[index + 1]]
-            return Profile(index, row_of(liked, matrix.shape[1]))
-        known, unknown = self.known_items(history or ())
+            if times is not None:
+                raise InputError("times are given with a history; those of a user are known")
+            return self._known(user, as_of)
+        return self._new(history or (), times, as_of, skip_unknown)
+
+    def _known(self, user: str, as_of: float | str | None) -> Profile:
+        index = self.user_index.get(user, -1)
+        if index < 0:
+            self.rows([user])  # refuses it by name
+        matrix = self.user_items
+        # Without scipy's indexing, which takes as long as a recommendation.
+        own = slice(matrix.indptr[index], matrix.indptr[index + 1])
+        row = row_of(matrix.indices[own], matrix.shape[1])
+        when = None if self.times is None else self.times.data[own]
+        found = Profile(index, row, when=when)
+        return found if as_of is None else found.before(self._moment(as_of))
+
+    def _new(
+        self,
+        history: Sequence[str],
+        times: Sequence[float | str] | None,
+        as_of: float | str | None,
+        skip_unknown: bool,
+    ) -> Profile:
+        if "fold-in" not in self.ranker.capabilities:
+            raise CapabilityError(
+                f"{self.ranker.name} ranks the users that it was fitted on, and no history; fit a "
+                "ranker that folds in"
+            )
+        if len(set(history)) < len(history):
+            twice = next(name for k, name in enumerate(history) if name in history[:k])
+            raise InputError(f"item {twice[:60]!r} is in the history twice: name each item once")
+        if times is None:
+            if as_of is not None:
+                raise InputError(
+                    f"as of {str(as_of)[:40]!r}: a history without times cannot be cut; give each of "
+                    "its items a time, or name a user"
+                )
+            when = np.arange(1.0, len(history) + 1)
+        else:
+            if len(times) != len(history):
+                raise InputError(f"{len(times)} times are given for a history of {len(history)} items")
+            pairs = zip(history, times, strict=True)
+            when = np.array([moment(f"time of item {name[:60]!r},", given) for name, given in pairs])
+        known = np.array([name in self.item_index for name in history], dtype=bool)
+        unknown = tuple(name for name in history if name not in self.item_index)
         if unknown and not skip_unknown:
             self.items(unknown)  # refuses them by name
-        return Profile(None, row_of(known, self.user_items.shape[1]), tuple(unknown))
+        items = [self.item_index[name] for name in history if name in self.item_index]
+        found = Profile.at_times(items, when[known], self.user_items.shape[1], unknown)
+        return found if as_of is None else found.before(moment("as of", as_of))
+
+    def _moment(self, given: float | str) -> float:
+        """Return a point in time in the unit of the times, where it can be one."""
+        shown = f"as of {str(given)[:40]!r}"
+        if self.times is None:
+            raise InputError(f"{shown}: these data have no times; fit on interactions that have some")
+        if "fold-in" not in self.ranker.capabilities:
+            raise CapabilityError(
+                f"{shown}: {self.ranker.name} ranks users by all that it was fitted on; fit a ranker "
+                "that folds in"
+            )
+        found = moment("as of", given)
+        low, high = self._span
+        if self.dated and found < FIRST:
+            raise InputError(
+                f"{shown}: the times of these data are dates from {date_text(low)[:10]} to "
+                f"{date_text(high)[:10]}; give a date"
+            )
+        if not self.dated and isinstance(given, str) and np.isnan(number_of(given)):
+            raise InputError(
+                f"{shown}: the times of these data are no dates, but numbers from {low:g} to {high:g}; "
+                "give a number"
+            )
+        return found
 
 
 def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     """Fit a ranker on interactions, with what it can use of their features and times, and keep both."""
     matrix = data.matrix
     ranker.fit(matrix, **SideInformation(data).of(ranker), **options)
-    return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix)
+    return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix, times_of(data))
+
+
+def times_of(data: Interactions) -> sp.csr_matrix | None:
+    """Return when each like of `data.matrix` happened, of its pattern, as `Bundle` keeps it.
+
+    Returns
+    -------
+    (users, items) float64 CSR, or None
+        None where the data have no times.
+    """
+    found = SideInformation(data).times
+    if found is not None:
+        found.sort_indices()
+    return found
+
+
+def _earlier(
+    rows: sp.csr_matrix, times: sp.csr_matrix, before: float
+) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Return what of the rows happened before a time, and when; unknown times are the oldest."""
+    kept = times.data < before
+    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr].astype(rows.indptr.dtype)
+    left = sp.csr_matrix((rows.data[kept], rows.indices[kept], indptr), rows.shape)
+    return left, entries_of(left, times.data[kept])
 
 
 def load_bundle(path: model_file.Target) -> Bundle:
@@ -193,7 +391,20 @@ def load_bundle(path: model_file.Target) -> Bundle:
     history = model_file.sparse(path, "history", arrays, (users, items))
     if history.data.dtype != np.float32 or not (np.isfinite(history.data) & (history.data > 0)).all():
         raise ModelFileError(f"{path}: the histories hold values that are not above 0")
-    return Bundle(ranker, user_items=history, **texts)
+    return Bundle(ranker, user_items=history, times=_read_times(path, arrays, history), **texts)
+
+
+def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp.csr_matrix | None:
+    when = arrays.get("history.times")
+    if when is None:
+        return None
+    if when.dtype != np.float64 or when.shape != history.data.shape:
+        raise ModelFileError(f"{path}: the times of the histories are not one number a like")
+    if not (np.isfinite(when) & (when >= 0)).all():
+        raise ModelFileError(
+            f"{path}: the times of the histories hold values that are below 0 or no numbers"
+        )
+    return entries_of(history, when)
 
 
 def _pack(texts: NDArray[np.object_]) -> NDArray[np.uint8]:

@@ -110,7 +110,14 @@ class CFKOMD(CountUpdates, MarginRanker):
         Candidate("kernel=md,degree=10", most_items=DENSE_ITEMS),
         Candidate("kernel=md,degree=30,unrated=mean", most_items=DENSE_ITEMS),
         Candidate("kernel=md,degree=100,unrated=mean", most_items=DENSE_ITEMS),
-    )
+        Candidate("regularization=0.3,recency=1", timed=True),
+        Candidate("kernel=mc,degree=2,regularization=0.3,recency=1", most_items=DENSE_ITEMS, timed=True),
+        Candidate("kernel=hp,regularization=0.3,recency=1", most_items=DENSE_ITEMS, timed=True),
+        Candidate(
+            "kernel=md,degree=2,regularization=0.3,recency=2,windows=5-10-30-100",
+            most_items=DENSE_ITEMS, timed=True,
+        ),
+    )  # fmt: skip
 
     @classmethod
     def arrange(cls, params: dict[str, Any]) -> dict[str, Any]:

@@ -54,11 +54,16 @@ class EASE(ItemWeights):
     name: ClassVar[str] = "ease"
     compared: ClassVar[tuple[str, ...]] = ("",)
     dense: ClassVar[bool] = True
-    search_space: ClassVar[dict[str, Any]] = {"regularization": ("log", 10.0, 5000.0)}
+    search_space: ClassVar[dict[str, Any]] = {
+        "regularization": ("log", 10.0, 5000.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate("regularization=100"),
         Candidate("regularization=400"),
         Candidate("regularization=1500"),
+        Candidate("regularization=1500,recency=0.5", timed=True),
+        Candidate("regularization=3000,recency=1", timed=True),
     )
 
     def _check_parameters(self) -> None:

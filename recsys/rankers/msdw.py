@@ -78,6 +78,7 @@ class MSDw(ItemWeights):
         "locality": ("real", 0.5, 3.0),
         "votes": ("real", 0.0, 1.0),
         "sharpening": (0.0, 0.5, 1.0),
+        "recency": ("real", 0.0, 2.0, "times"),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate("alpha=0.3,votes=0.5", most_items=DENSE_ITEMS),
@@ -88,6 +89,14 @@ class MSDw(ItemWeights):
         Candidate("alpha=0.25,votes=0.5,locality=1.1,sharpening=1", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.4,votes=0.6,sharpening=0.5", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.1,votes=0.6", least_items=DENSE_ITEMS + 1),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=1", most_items=DENSE_ITEMS, timed=True),
+        Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=0.7", most_items=DENSE_ITEMS, timed=True),
+        Candidate(
+            "alpha=0.25,votes=0.6,locality=1.1,recency=1", least_items=DENSE_ITEMS + 1, timed=True
+        ),
+        Candidate(
+            "alpha=0.4,votes=0.6,sharpening=0.5,recency=0.5", least_items=DENSE_ITEMS + 1, timed=True
+        ),
     )
 
     def _check_parameters(self) -> None:

@@ -65,7 +65,11 @@ class SLIM(ItemWeights):
     recency: float = 0.0
 
     name: ClassVar[str] = "slim"
-    search_space: ClassVar[dict[str, Any]] = {"l1": ("log", 0.1, 30.0), "l2": ("log", 1.0, 1000.0)}
+    search_space: ClassVar[dict[str, Any]] = {
+        "l1": ("log", 0.1, 30.0),
+        "l2": ("log", 1.0, 1000.0),
+        "recency": ("real", 0.0, 2.0, "times"),
+    }
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -19,7 +19,7 @@ from recsys.rankers._graph_filter import sharpen
 from recsys.rankers._recency import elapsed, newer
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._sequences import before_after, sequences
-from recsys.rankers.base import DENSE_ITEMS, Ranker, expect
+from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
 from recsys.rankers.msdw import largest
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory, free_memory
@@ -96,12 +96,12 @@ class SLIST(Ranker):
     array([3], dtype=int32)
     """
 
-    decay: str = "exp1+exp8"
+    decay: str = "exp1+exp20"
     inference_decay: str | None = None
-    target_decay: str = "power1"
+    target_decay: str = "power1.5"
     time_scale: float | None = None
-    regularization: float = 0.5
-    votes: float = 0.5
+    regularization: float = 0.3
+    votes: float = 0.0
     form: str = "auto"
     alpha: float = 0.5
     beta: float = 0.5
@@ -113,15 +113,35 @@ class SLIST(Ranker):
 
     name: ClassVar[str] = "slist"
     search_space: ClassVar[dict[str, Any]] = {
-        "decay": ("exp1+exp8", "power1", "exp8", "power1+exp1"),
-        "inference_decay": ("power0.5", "power0.7", "power1"),
-        "target_decay": ("power0.5", "power1"),
-        "regularization": ("log", 0.03, 10.0),
+        "decay": ("power1", "exp1+exp20", "exp3+exp60"),
+        "target_decay": ("power0.25", "power0.5", "power1", "power1.5"),
+        "regularization": ("log", 0.1, 30.0),
+        "votes": (0.0, 0.5, 1.0),
         "alpha": ("real", 0.0, 0.8),
         "beta": ("real", 0.0, 0.8),
         "locality": ("real", 0.5, 2.0),
         "sharpening": (0.0, 0.5, 1.0),
     }
+
+    candidates: ClassVar[tuple[Candidate, ...]] = (
+        Candidate(
+            "decay=power1,inference_decay=power0.4,target_decay=power0.5,regularization=3",
+            most_items=DENSE_ITEMS, timed=True,
+        ),
+        Candidate(
+            "decay=exp5+exp100,target_decay=power0.6,regularization=20,votes=0.5",
+            most_items=DENSE_ITEMS // 2, timed=True,
+        ),
+        Candidate("", most_items=DENSE_ITEMS // 2, timed=True),
+        Candidate(
+            "form=cosine,decay=power1,inference_decay=power1,alpha=0.3,beta=0.7", timed=True,
+            least_items=DENSE_ITEMS // 2,
+        ),
+        Candidate(
+            "form=cosine,decay=power0.5,inference_decay=power0.5,alpha=0.5,beta=0.5,sharpening=0.5",
+            least_items=DENSE_ITEMS // 2, timed=True,
+        ),
+    )  # fmt: skip
 
     def _check_parameters(self) -> None:
         laws = self._laws()
@@ -174,11 +194,9 @@ class SLIST(Ranker):
             self.weights_ = self._cosine(W, liked)
             return
         check_memory(_ridge_bytes(items, len(laws)), f"slist on {items:,} items")
-        (target,) = parse_decays("target_decay", self.target_decay)
-        rates, coefficients = sums_of_exponentials([*laws, target], longest)
-        gram, cross = before_after(
-            found, votes, items, rates, coefficients[:-1], coefficients[-1], self.time_scale
-        )
+        before = sums_of_exponentials(laws, longest)
+        after = sums_of_exponentials(parse_decays("target_decay", self.target_decay), longest)
+        gram, cross = before_after(found, votes, items, before, after, self.time_scale)
         self.weights_ = _solved(gram, cross, len(laws), float(self.regularization))
 
     def _chosen_form(self, items: int, blocks: int) -> str:

@@ -19,7 +19,7 @@ def rerank(
     ranker: Ranker, userid: int, user_items: Any, N: int = 10, *, dislikes: ArrayLike = (),
     dislike_weight: float = DISLIKE_WEIGHT, diversity: float = 0.0, item_users: Any = None,
     filter_already_liked_items: bool = True, filter_items: ArrayLike | None = None,
-    items: ArrayLike | None = None, recalculate_user: bool = False,
+    items: ArrayLike | None = None, recalculate_user: bool = False, times: Any = None,
 ) -> Recommendations:  # fmt: skip
     """Return one user's best items, as `recommend` does, away from dislikes and varied.
 
@@ -37,7 +37,7 @@ def rerank(
         The N are taken from the best hundred by maximal marginal relevance; 0 keeps the order.
     item_users : (users, items) CSC matrix
         Of the histories: similar is who has the same users. Needed for `diversity`.
-    filter_already_liked_items, filter_items, items, recalculate_user
+    filter_already_liked_items, filter_items, items, recalculate_user, times
         As in `recommend`, save that liked items are left out though `items` lists them.
 
     Returns
@@ -73,7 +73,7 @@ def rerank(
         filter_items, items = all_but(ranker.n_items_, items), None
     options: dict[str, Any] = {
         "filter_already_liked_items": filter_already_liked_items, "filter_items": filter_items,
-        "items": items, "recalculate_user": recalculate_user,
+        "items": items, "recalculate_user": recalculate_user, "times": times,
     }  # fmt: skip
     if len(disliked):
         found = ranker.recommend(userid, user_items, N=ranker.n_items_, **options)

@@ -17,6 +17,7 @@ from recsys.service.limits import RequestLimits
 from recsys.service.model_store import ModelStore
 from recsys.service.monitoring import Monitoring
 from recsys.service.routes import router
+from recsys.service.schemas import TAGS
 
 
 def create_app(
@@ -86,5 +87,7 @@ async def _refused(request: Any, error: Any) -> JSONResponse:
 async def _malformed(request: Any, error: Any) -> JSONResponse:
     """Name the field and what it should be; what was sent is not sent back."""
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
-    return JSONResponse({"detail": f"{where}: {first['msg']}"[:500]}, 422)
+    named = (str(part) for part in first["loc"][1:] if part not in TAGS.values())
+    where = ".".join(named) or "the body"
+    said = first["msg"].removeprefix("Value error, ")
+    return JSONResponse({"detail": f"{where}: {said}"[:500]}, 422)

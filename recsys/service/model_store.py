@@ -67,6 +67,8 @@ def load(path: Path) -> LoadedModel:
     # What a request runs is compiled, and what it looks ids up in is made, before the first.
     first = bundle.profile(user=str(bundle.user_ids[0]))
     bundle.ranker.recommend(first.userid, first.row, N=1)
+    if "fold-in" in bundle.ranker.capabilities:
+        bundle.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
     bundle.known_items(())
     return loaded
 

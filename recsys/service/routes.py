@@ -20,6 +20,7 @@ from recsys.service.schemas import (
     ExplainRequest,
     ExplainResponse,
     HealthResponse,
+    ProfileRequest,
     RecommendRequest,
     RecommendResponse,
     Refusal,
@@ -62,13 +63,14 @@ async def metrics(request: Request) -> PlainTextResponse:
 async def recommend(asked: RecommendRequest, request: Request) -> JSONResponse:
     """Return the best items for a known user or for a posted history."""
     model = current_model(request)
-    profile = profile_of(model, asked.user, asked.history)
+    profile = profile_of(model, asked)
     allowed, strange = candidates_of(model, asked.items, asked.filter_items)
     disliked, more = model.bundle.known_items(asked.dislikes)
     found = rerank(
         model.bundle.ranker, profile.userid, profile.row, asked.n, dislikes=disliked,
         diversity=asked.diversity, item_users=model.item_users,
-        filter_already_liked_items=asked.filter_liked, recalculate_user=profile.new, **allowed,
+        filter_already_liked_items=asked.filter_liked, recalculate_user=profile.fold_in,
+        times=profile.new_times, **allowed,
     )  # fmt: skip
     body = {"items": named(model, *found), "fallback": bool(found.fallback)}
     return JSONResponse(body | {"unknown": [*profile.unknown, *strange, *more]})
@@ -105,19 +107,30 @@ async def similar_to_item(item: str, request: Request, n: int = 10) -> JSONRespo
 async def explain(asked: ExplainRequest, request: Request) -> JSONResponse:
     """Return what an item's score for a user rests on."""
     model = current_model(request)
-    profile = profile_of(model, asked.user, asked.history)
+    profile = profile_of(model, asked)
     item = item_of(model, asked.item)
-    found = reasons(model.bundle.ranker, profile.userid, profile.row, item, asked.n)
+    found = reasons(
+        model.bundle.ranker, profile.userid, profile.row, item, asked.n, times=profile.times,
+        as_of=profile.as_of,
+    )  # fmt: skip
     items = named(model, [k for k, _ in found.items], [value for _, value in found.items])
+    for answer, (k, _) in zip(items, found.items, strict=True):
+        age = found.ages.get(k)
+        answer.update(newer=None, days=None) if age is None else answer.update(
+            newer=age.newer, days=age.days
+        )
     body = {"kind": found.kind, "score": found.score, "bias": found.bias}
     return JSONResponse(body | {"unknown": list(profile.unknown), "items": items})
 
 
-def profile_of(model: LoadedModel, user: str | None, history: list[str] | None) -> Profile:
+def profile_of(model: LoadedModel, asked: ProfileRequest) -> Profile:
     """Return for whom a request asks; an unknown user is 404, unknown items are told in the answer."""
-    if user is not None and history is None and user not in model.bundle.user_index:
+    user = asked.user
+    if user is not None and asked.history is None and user not in model.bundle.user_index:
         raise HTTPException(404, f"unknown user {user[:60]!r}: post a history instead")
-    return model.bundle.profile(user, history, skip_unknown=True)
+    return model.bundle.profile(
+        user, asked.items_liked, times=asked.times_liked, as_of=asked.as_of, skip_unknown=True
+    )
 
 
 def item_of(model: LoadedModel, item: str) -> int:

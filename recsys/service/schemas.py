@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
+
+from recsys.utils.dates import moment
 
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Ids = Annotated[list[Id], Field(max_length=1000)]
 Count = Annotated[int, Field(ge=1, le=1000)]
 Diversity = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+def _time(given: Any) -> Any:
+    """Refuse what is no point in time; it is read where the unit of the data is known."""
+    moment("time", given)
+    return given
+
+
+Time = Annotated[
+    int | float | str,
+    BeforeValidator(_time),
+    Field(
+        description="A number in the unit of the data (Unix seconds, where its times are dates), or "
+        "an ISO date or datetime, UTC where it has no zone. Not before 1970.",
+        examples=["2024-01-31", "2024-01-31T18:05:00Z", 1706724300],
+    ),
+]
 
 
 class Request(BaseModel):
@@ -18,11 +45,67 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RecommendRequest(Request):
-    """For a known user or a history: how many items, and which."""
+class TimedItem(Request):
+    """A liked item, and when it was liked."""
+
+    item: Id = Field(description="Id of the item.")
+    time: Time
+
+
+TAGS = {str: "(id)", dict: "(item, time)", TimedItem: "(item, time)"}  # told apart by what they are
+Liked = Annotated[
+    Annotated[Id, Tag("(id)")] | Annotated[TimedItem, Tag("(item, time)")],
+    Discriminator(
+        lambda given: TAGS.get(type(given)),
+        custom_error_type="history",
+        custom_error_message="an id, or an object of item and time, is needed",
+    ),
+]
+History = Annotated[list[Liked], Field(max_length=1000)]
+
+
+class ProfileRequest(Request):
+    """For whom: a known user or a history."""
 
     user: Id | None = Field(None, description="Id of a known user; or else post a history.")
-    history: Ids | None = Field(None, description="Ids of liked items, of somebody never seen.")
+    history: History | None = Field(
+        None,
+        description="What somebody never seen likes: ids in order, the oldest first, or objects of "
+        "item and time; no item twice.",
+    )
+    as_of: Time | None = Field(
+        None,
+        description="Leave out what was liked then or later, of a known user or of a history with "
+        "times. The model itself was fitted on all.",
+    )
+
+    @model_validator(mode="after")
+    def _all_or_none(self) -> Any:
+        timed = sum(isinstance(one, TimedItem) for one in self.history or ())
+        if timed and timed < len(self.history or ()):
+            raise ValueError(
+                f"history has times for {timed} of {len(self.history or ())} items: give all or none"
+            )
+        return self
+
+    @property
+    def items_liked(self) -> list[str] | None:
+        """The ids of the history."""
+        if self.history is None:
+            return None
+        return [one if isinstance(one, str) else one.item for one in self.history]
+
+    @property
+    def times_liked(self) -> list[float | str] | None:
+        """When they were liked; None where only the order is known."""
+        if not self.history or isinstance(self.history[0], str):
+            return None
+        return [one.time for one in self.history if not isinstance(one, str)]
+
+
+class RecommendRequest(ProfileRequest):
+    """For a known user or a history: how many items, and which."""
+
     n: Count = Field(10, description="How many items.")
     items: Ids | None = Field(None, description="Rank these items only.")
     filter_items: Ids = Field([], description="Leave these items out.")
@@ -41,11 +124,9 @@ class SimilarItemsRequest(Request):
     diversity: Diversity = Field(0.0, description="From 0, most similar first, to 1, unlike first.")
 
 
-class ExplainRequest(Request):
+class ExplainRequest(ProfileRequest):
     """Whose score of which item to explain."""
 
-    user: Id | None = Field(None, description="Id of a known user; or else post a history.")
-    history: Ids | None = Field(None, description="Ids of liked items, of somebody never seen.")
     item: Id = Field(description="Id of the item to explain.")
     n: Count = Field(10, description="How many liked items to list.")
 
@@ -56,6 +137,18 @@ class ScoredItem(BaseModel):
     item: str
     title: str
     score: float
+
+
+class LikedItem(ScoredItem):
+    """A liked item that a score rests on, and how long ago it was liked."""
+
+    newer: int | None = Field(
+        description="How many likes are newer; null where the model does not rank by it."
+    )
+    days: int | None = Field(
+        description="Calendar days (UTC) from the like to the latest one, or to as_of; null where the "
+        "times are no dates."
+    )
 
 
 class RecommendResponse(BaseModel):
@@ -83,7 +176,7 @@ class ExplainResponse(BaseModel):
     score: float
     bias: float = Field(description="What the listed items do not account for.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
-    items: list[ScoredItem] = Field(description="Liked items; score is the share or the similarity.")
+    items: list[LikedItem] = Field(description="Liked items; score is the share or the similarity.")
 
 
 class HealthResponse(BaseModel):

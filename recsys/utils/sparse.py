@@ -1,4 +1,4 @@
-"""Rows of sparse matrices: binary copies, a row of given items, owners of entries, unit length."""
+"""Rows of sparse matrices: binary copies, other values, a row of given items, owners, unit length."""
 
 from __future__ import annotations
 
@@ -31,6 +31,24 @@ def binary(X: sp.csr_matrix, dtype: Any = np.float64) -> sp.csr_matrix:
            [1., 0.]])
     """
     return sp.csr_matrix((np.ones(X.nnz, dtype), X.indices, X.indptr), X.shape)
+
+
+def entries_of(X: sp.csr_matrix, values: NDArray[Any]) -> sp.csr_matrix:
+    """Return a matrix with X's pattern, shared and not copied, and other values; zeros stay stored.
+
+    Parameters
+    ----------
+    X : CSR
+    values : (nnz,)
+        Aligned with X.indices.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> entries_of(sp.csr_matrix([[0, 3], [2, 0]]), np.array([0.0, 7.0])).nnz
+    2
+    """
+    return sp.csr_matrix((values, X.indices, X.indptr), X.shape)
 
 
 def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:

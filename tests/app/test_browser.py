@@ -116,6 +116,36 @@ def test_a_built_profile_gets_recommendations_and_an_explanation(tab, address):
     shot(tab, "explain-1400")
 
 
+def test_choices_stay_from_page_to_page(tab, address):
+    def pick(label, text):
+        box = tab.get_by_role("combobox", name=label).first
+        box.click()
+        box.fill(text)
+        tab.get_by_role("option", name=text).first.click()
+
+    def shown():
+        tab.get_by_text("Because you liked").first.wait_for()
+        boxes = (tab.get_by_role("combobox", name=label).first for label in ("Model", "User"))
+        chosen = [box.input_value() for box in boxes]
+        return [*chosen, tab.get_by_role("radio", name="what fits in general").is_checked()]
+
+    tab.goto(address)
+    tab.get_by_text("Because you liked").first.wait_for()
+    pick("Model", "slist")
+    pick("User", "u0124")
+    tab.get_by_text("what fits in general").click()
+    tab.get_by_role("radio", name="what fits in general", checked=True).wait_for(state="attached")
+    tab.get_by_text("latest like").first.wait_for(state="detached")
+    tab.get_by_text("Why, and what is similar").first.click()
+    tab.get_by_role("button", name="Explain this").first.click()
+    tab.get_by_text("Each bar is what an item adds").first.wait_for()
+    assert shown() == ["slist", "u0124", True]
+    for name in ("Recommend", "Explain"):
+        tab.get_by_role("link", name=name).first.click()
+        tab.get_by_role("heading", name=name).wait_for()
+        assert shown() == ["slist", "u0124", True]
+
+
 def test_an_evaluation_runs_and_reports(tab, address):
     tab.goto(f"{address}/evaluate")
     tab.get_by_role("button", name="Run").click()

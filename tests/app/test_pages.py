@@ -176,6 +176,47 @@ def test_evaluate_runs_in_the_background_and_reports():
     assert [t for t in texts(at) if " leads " in t or "not told apart" in t] == report.verdicts()
 
 
+def evaluated(at):
+    """Press Run and return the page with what was found."""
+    at.multiselect[0].set_value(["popularity"])
+    at.button[0].click().run()
+    job = at.session_state["evaluation job"]
+    assert job.wait(60)
+    at.run()
+    assert not at.exception and not at.error
+    return job.result
+
+
+@pytest.mark.parametrize("protocol", ["leave-one-out", "next-5", "rolling"])
+def test_evaluate_in_time_tells_its_conventions(protocol):
+    at = run("evaluate")
+    assert {"leave-one-out", "next-5", "rolling", "temporal"} <= set(
+        at.selectbox(key="protocol").options
+    )
+    at.selectbox(key="protocol").set_value(protocol)
+    at.number_input[0].set_value(3)
+    report = evaluated(at)
+    assert (report.protocol, report.folds) == (protocol, 3 if protocol == "rolling" else 1)
+    captions = [c.value for c in at.caption]
+    assert len(report.conventions) >= 3 and set(report.conventions) <= set(captions)
+    assert not set(report.conventions) & set(texts(at))  # once is enough
+
+
+def test_a_protocol_that_is_typed():
+    """The harness cannot type what a menu does not list, and so begins behind it."""
+    assert run("evaluate").selectbox(key="protocol").proto.accept_new_options
+    typed = HARNESS.format(root=str(Path(MAIN).parents[1]), page="evaluate").rsplit("\n", 2)[0]
+    typed += (
+        "\nfrom app import state"
+        "\nevaluate.start(state.choose_data(), ['popularity'], {!r}, 2, 0, ['hit@10'])"
+    )
+    at = AppTest.from_string(typed.format("next-3"), default_timeout=60).run()
+    job = at.session_state["evaluation job"]
+    assert job.wait(60) and job.result.protocol == "next-3" and job.result.folds == 1
+    at = AppTest.from_string(typed.format("next-x"), default_timeout=60).run()
+    assert "as in next-5" in at.error[0].value and not at.exception
+
+
 def test_evaluate_refuses_a_wrong_model_in_one_sentence():
     at = run("evaluate")
     at.text_input[0].set_value("eaze")
@@ -259,7 +300,15 @@ def test_uploads_become_interactions_whatever_their_name():
     from app.views import data
 
     found = data.parsed(b"who,what\na,x\na,y\nb,x\n", "../../etc/passwd", "who", "what", None)
-    assert (found.n_users, found.n_items) == (2, 2)
+    assert (found.n_users, found.n_items) == (2, 2) and found.time is None
+    timed = data.parsed(
+        b"who,what,day\na,x,2024-01-31\nb,x,1970-01-02\n", "t.csv", "who", "what", None, "day"
+    )
+    assert timed.time.tolist() == [1706659200.0, 86400.0]
+    from recsys import InputError
+
+    with pytest.raises(InputError, match="line 2: day is '31/1/2024'; a number or an ISO date such as"):
+        data.parsed(b"who,what,day\na,x,31/1/2024\n", "t.csv", "who", "what", None, "day")
 
 
 def test_kernels_page_learns_a_rule():
@@ -496,3 +545,179 @@ def test_models_and_metrics_are_offered_as_the_registries_declare_them(monkeypat
     assert {name.split("@")[0] for name in metrics()} == set(METRICS.names())
     at = run("evaluate")
     assert "ease:regularization=3" in at.multiselect[0].options
+
+
+@pytest.fixture
+def moving(monkeypatch):
+    """Offer `ease` in time, too."""
+    from recsys import EASE
+
+    monkeypatch.setattr(EASE, "offered", ("", "recency=1.0"))
+    return "ease:recency=1.0"
+
+
+def listed(at):
+    cards = [t.split(". ", 1) for t in texts(at) if t.split(". ")[0].isdigit()]
+    return [title.removesuffix("  ◆") for _, title in cards]
+
+
+def wanted(spec, row, times):
+    """Return the titles that a model of the sample lists for a row, fitted here."""
+    from recsys import load_dataset, make_ranker
+    from recsys.data.side_information import SideInformation
+    from recsys.utils.spec import parse_spec
+
+    data = load_dataset("sample")
+    name, params = parse_spec(spec)
+    known = SideInformation(data).times
+    model = make_ranker(name, **params).fit(data.matrix, show_progress=False, times=known)
+    ids = model.recommend(0, row, recalculate_user=True, times=times).ids
+    return [str(data.titles[k]) for k in ids]
+
+
+def chosen(page, spec, user=None, main=False):
+    at = run(page) if not main else settle(AppTest.from_file(MAIN, default_timeout=60).run())
+    at.selectbox(key="model").set_value(spec).run()
+    settle(at)
+    if user is not None:
+        at.selectbox(key="user").set_value(user).run()
+        settle(at)
+    return at
+
+
+@pytest.mark.parametrize("user", [123, 0])
+def test_what_comes_next_and_what_fits_in_general(moving, user):
+    from recsys import load_dataset
+    from recsys.data.side_information import SideInformation
+
+    data = load_dataset("sample")
+    row, times = data.matrix[user], SideInformation(data).times[user]
+    for _ in range(2):  # the second time as after a reload: another session of the same server
+        at = chosen("recommend", moving, user)
+        assert at.radio(key="order").value == "what comes next"
+        assert listed(at) == wanted(moving, row, times)
+        reasons = [t for t in texts(at) if t.startswith("Because you liked")]
+        assert len(reasons) == 10 and all(" before your latest like)" in t or " ago)" in t or "latest like)" in t for t in reasons)  # fmt: skip
+        at.radio(key="order").set_value("what fits in general").run()
+        settle(at)
+        assert listed(at) == wanted(moving, row, None) != wanted(moving, row, times)
+        reasons = [t for t in texts(at) if t.startswith("Because you liked")]
+        assert len(reasons) == 10 and not any("latest like" in t or " ago" in t for t in reasons)
+
+
+def test_the_switch_is_there_where_there_are_times_and_a_model_in_time(moving):
+    def switches(at):
+        return [r.label for r in at.radio if r.key == "order"]
+
+    at = chosen("recommend", "ease")
+    assert not switches(at)
+    next(s for s in at.selectbox if s.label == "Compare with").set_value(moving).run()
+    assert switches(settle(at)), "one of the two is in time"
+    for page in ("recommend", "explain"):
+        assert not switches(chosen(page, "ecf-omd")) and switches(chosen(page, moving))
+    at = AppTest.from_string(
+        HARNESS.format(root=str(Path(MAIN).parents[1]), page="recommend"), default_timeout=60
+    )
+    at.session_state["uploaded"] = (("upload", "untimed"), rated([1, 2, 3, 4, 5], seed=3))
+    at.session_state["dataset"] = "upload: interactions"
+    at.session_state["model"] = moving
+    assert not switches(settle(at.run()))
+
+
+def test_a_built_profile_is_in_the_order_it_was_picked(moving):
+    import scipy.sparse as sp
+
+    at = chosen("recommend", moving)
+    at.radio(key="mode").set_value("a profile I build").run()
+    settle(at)
+    seen = []
+    for picked in ([40, 3, 77, 12], [12, 3, 40, 77]):
+        box = next(m for m in at.multiselect if m.label == "Titles you like")
+        box.set_value(picked).run()
+        settle(at)
+        row = sp.csr_matrix((np.ones(4, np.float32), ([0] * 4, picked)), (1, 300))
+        times = sp.csr_matrix((np.arange(1.0, 5), ([0] * 4, picked)), (1, 300))
+        assert listed(at) == wanted(moving, row, times)
+        seen.append(listed(at))
+        assert any("likes ago)" in t or "your latest like)" in t for t in texts(at))
+    assert seen[0] != seen[1]
+
+
+@pytest.mark.parametrize("order", ["what comes next", "what fits in general"])
+def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(moving, order):
+    """It was about the first user and the default model, whoever the list was for."""
+    at = chosen("recommend", moving, 123, main=True)
+    at.radio(key="order").set_value(order).run()
+    settle(at)
+    first, why = listed(at)[0], next(t for t in texts(at) if t.startswith("Because you liked"))
+    next(b for b in at.button if b.label == "Explain this").click().run()
+    settle(at)
+    assert [h.value for h in at.header] == ["Explain"]
+    assert at.selectbox(key="model").value == moving and at.selectbox(key="user").value == 123
+    assert at.radio(key="order").value == order
+    assert {m.label: m.value for m in at.metric}["place"].startswith("1 of ")
+    shown = texts(at)
+    assert first in shown and why in shown, "the same reason as on the list"
+
+
+def test_explain_is_about_the_profile_that_was_built(moving):
+    at = chosen("recommend", moving, main=True)
+    at.radio(key="mode").set_value("a profile I build").run()
+    settle(at)
+    box = next(m for m in at.multiselect if m.label == "Titles you like")
+    box.set_value([40, 3, 77, 12]).run()
+    settle(at)
+    next(b for b in at.button if b.label == "Explain this").click().run()
+    settle(at)
+    box = next(m for m in at.multiselect if m.label == "Titles you like")
+    assert box.value == [40, 3, 77, 12] and {m.label: m.value for m in at.metric}["place"].startswith(
+        "1 of "
+    )
+
+
+def test_choices_of_another_page_are_taken_where_they_are_offered():
+    at = AppTest.from_string(
+        HARNESS.format(root=str(Path(MAIN).parents[1]), page="explain"), default_timeout=60
+    )
+    at.session_state["kept model"] = "ease:recency=77"
+    at.session_state["kept user"] = 10_000
+    settle(at.run())
+    assert at.selectbox(key="model").value == "auto" and at.selectbox(key="user").value == 0
+
+
+def test_a_history_is_shown_newest_first_with_its_dates():
+    from datetime import UTC, datetime
+
+    from recsys import load_dataset
+
+    data = load_dataset("sample")
+    user = 123
+    at = chosen("recommend", "ease", user)
+    mine = data.users == user
+    newest = np.argsort(-data.time[mine], kind="stable")
+    table = at.dataframe[0].value
+    assert table["title"].tolist() == [data.titles[k] for k in data.items[mine][newest]]
+    days = [datetime.fromtimestamp(t, UTC).date().isoformat() for t in data.time[mine][newest]]
+    assert table["date"].tolist() == days and days == sorted(days, reverse=True)
+
+
+def test_a_history_without_dates_is_shown_in_order():
+    from app import state
+    from app.parts.profile import history
+    from recsys.data import Interactions
+
+    users, items = ["a"] * 4 + ["b"] * 2, ["x", "y", "z", "w", "x", "y"]
+
+    def table(times, user=0):
+        data = Interactions.from_ids(users, items, time=times)
+        found = state.catalogue_of(("upload", "t"), data)
+        return history(found, found.user(user), {0: "4 of 5"})
+
+    assert table([3, 1, -np.inf, 2, 5, 4]) == {
+        "title": ["x", "w", "y", "z"], "rating": ["4 of 5", "", "", ""], "newer": [0, 1, 2, None],
+    }  # fmt: skip
+    assert table([3, 1, 0, 2, 5, 4])["newer"] == [0, 1, 2, 3]
+    assert list(table(None)) == list(table([7] * 6)) == ["title", "rating"]
+    dated = table([1.2e9, 1.1e9, -np.inf, 1.3e9, 1e9, 1e9])
+    assert dated["title"] == ["w", "x", "y", "z"]
+    assert dated["date"] == ["2011-03-13", "2008-01-10", "2004-11-09", ""]

@@ -79,6 +79,9 @@ FAULTS = {
     ),
     "folds x": (["evaluate", "--folds", "x"], "--folds"),
     "protocol": (["evaluate", "--protocol", "halves"], "half-profile-time"),
+    "misspelt protocol": (["tune", "--model", "ease", "--protocol", "next_5"], "did you mean 'next-5'"),
+    "next 0": (["evaluate", "--protocol", "next-0"], "a whole number of at least 1 is needed"),
+    "windows": (["evaluate", "--protocol", "rolling", "--folds", "10"], "folds must be from 1 to 9"),
     "dataset": (["evaluate", "--dataset", "../../etc/passwd"], "unknown dataset"),
     "file": (["evaluate", "--interactions", "absent.csv"], "absent.csv does not exist"),
     "both": (["evaluate", "--interactions", "a.csv", "--dataset", "sample"], "not both"),
@@ -217,18 +220,22 @@ def test_reading_notes_go_to_stderr_unless_quiet(recsys, ratings):
     assert recsys(*arguments, "--quiet")[2] == ""
 
 
-@pytest.mark.parametrize("protocol", ["half-profile-time", "leave-one-out", "holdout", "temporal"])
+@pytest.mark.parametrize(
+    "protocol",
+    ["half-profile-time", "leave-one-out", "holdout", "temporal", "rolling", "next-5", "next-3"],
+)
 def test_protocols(recsys, ratings, protocol):
     code, out, err = recsys(
         "evaluate", "--interactions", ratings, "--protocol", protocol, "--model", "popularity"
     )
     assert code == 0 and protocol in out
+    assert ("no sampled negatives" in out) == (protocol != "holdout")
     untimed = ratings.with_name("untimed.csv")
     untimed.write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in FILE.splitlines()))
     code, out, err = recsys(
         "evaluate", "--interactions", untimed, "--protocol", protocol, "--model", "popularity"
     )
-    if protocol in ("temporal", "half-profile-time"):
+    if protocol in ("temporal", "half-profile-time", "rolling"):
         assert code == 2 and "needs times" in err
     else:
         assert code == 0

@@ -1,19 +1,22 @@
-"""Every ranker, kernel and metric against its slow twin; one without a twin fails here by name."""
+"""Every ranker, kernel, metric and protocol against its slow twin; one without fails here by name."""
 
 import dataclasses
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from recsys import list_rankers, make_ranker
+from recsys import InputError, list_rankers, make_ranker
+from recsys.data import PROTOCOLS, find_protocol, split
 from recsys.evaluation.metrics import METRICS, ListContext, Measurement, parse_metric
 from recsys.kernels import list_kernels, make_kernel
 from tests.contract.test_rankers import FAST
-from tests.reference import kernels, metrics, rankers, registry
-from tests.strategies import SMALL_KERNELS
+from tests.reference import kernels, metrics, rankers, registry, splits
+from tests.strategies import SMALL_KERNELS, interactions
 
-assert kernels and metrics and rankers  # they register what they hold
+assert kernels and metrics and rankers and splits  # they register what they hold
 
 
 @pytest.mark.parametrize("name", list_rankers())
@@ -60,3 +63,29 @@ def test_metrics(name):
         found = measured.values()[called]
         # novelty's shares are float32
         np.testing.assert_allclose(found, expected, rtol=1e-6 if name == "novelty" else 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(interactions(), st.integers(0, 4), st.integers(1, 9))
+@pytest.mark.parametrize("name", [*PROTOCOLS.names(), "next-2"])
+def test_protocols(name, data, seed, folds):
+    protocol, twin = find_protocol(name), registry.PROTOCOLS.get(name)
+    folds = min(max(folds, 2) if protocol.grouped else folds, protocol.most_folds(data))
+    if protocol.needs_time and data.time is None or protocol.grouped and data.n_users < 2:
+        with pytest.raises(InputError, match="needs times|folds must be from 2"):
+            split(data, name, folds=folds, seed=seed)
+        return
+    times = data.time if data.time is not None else [None] * len(data.users)
+    rows = list(zip(data.users.tolist(), data.items.tolist(), times, strict=True))
+    expected = list(twin(rows, data.n_users, folds, np.random.default_rng(seed)))
+    if not expected:
+        with pytest.raises(InputError, match="finds nothing before the first window"):
+            split(data, name, folds=folds, seed=seed)
+        return
+    found = list(split(data, name, folds=folds, seed=seed))
+    assert len(found) == len(expected)
+    for fold, (train, test, users, train_only, cold) in zip(found, expected, strict=True):
+        assert set(zip(*fold.train.nonzero(), strict=True)) == train
+        assert set(zip(*fold.test.nonzero(), strict=True)) == test
+        assert fold.users.tolist() == users and (fold.train_only, fold.cold) == (train_only, cold)
+        assert fold.train.dtype == fold.test.dtype == np.float32

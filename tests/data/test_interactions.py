@@ -190,6 +190,8 @@ def test_times_that_are_missing_or_ratings_without_end_are_refused():
         Interactions.from_ids(["a"], ["x"], rating=pd.to_datetime(["2020-01-01"]))
     with pytest.raises(InputError, match="rating holds infinity"):
         Interactions.from_ids(["a"], ["x"], rating=[np.inf])
+    with pytest.raises(InputError, match="time holds infinity: .* −inf for the oldest"):
+        Interactions.from_ids(["a"], ["x"], time=[np.inf])
     assert Interactions.from_ids(["a"], ["x"], time=[-np.inf]).time.tolist() == [-np.inf]
 
 

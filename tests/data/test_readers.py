@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import InputError
+from recsys import InputError, make_ranker
 from recsys.data import read_features, read_interactions
+from recsys.rankers import fit_bundle
 
 
 @pytest.fixture
@@ -52,6 +53,27 @@ REFUSED = {
     "nul": (HEAD.encode() + b"a,b\x00,1\n", "line 2: a NUL byte"),
     "zip": (b"PK\x03\x04rest", "a zip archive, not text"),
     "program": (b"MZ\x90rest", "a program, not text"),
+    "date unlike": (
+        "user_id,item_id,timestamp\na,b,31/12/2020\n",
+        "line 2: timestamp is '31/12/2020'; a number or an ISO date such as 2024-01-31 or .* is needed",
+    ),
+    "blank time": (
+        "user_id,item_id,timestamp\na,b,\n",
+        "line 2: timestamp is ''; a number or an ISO date",
+    ),
+    "a date that is none": (
+        "user_id,item_id,timestamp\na,b,2020-01-01\na,c,2020-02-30\n",
+        "line 3: timestamp is '2020-02-30'; an ISO date, as '2020-01-01' in line 2, is needed",
+    ),
+    "a number after dates": (
+        "user_id,item_id,timestamp\na,b,2020-01-01\na,c,7\n",
+        "line 3: timestamp is '7'; an ISO date, as '2020-01-01' in line 2, is needed",
+    ),
+    "a date after numbers": (
+        "user_id,item_id,timestamp\na,b,7\na,c,2020-01-01\n",
+        "line 3: timestamp is '2020-01-01'; a finite number is needed",
+    ),
+    "time nan": ("user_id,item_id,timestamp\na,b,7\na,c,nan\n", "line 3: timestamp is 'nan'"),
     "open quote": (HEAD + 'a,"b,1\n', "line 2"),
 }
 
@@ -287,3 +309,56 @@ def test_a_table_of_features_without_rows_is_called_so(tmp_path):
     (tmp_path / "users.csv").write_text("user_id,age\n")
     with pytest.raises(InputError, match="users.csv: no features of users; there is a header only"):
         read_features(tmp_path / "users.csv", None, "user")
+
+
+DATES = {
+    "days": (["2020-01-01", "1999-12-31"], [1577836800.0, 946598400.0]),
+    "moments": (["2020-01-01T00:00:01", "2020-01-01 12:30"], [1577836801.0, 1577881800.0]),
+    "zones": (["2020-01-01T01:00:00+01:00", "2020-01-01T00:00:00Z"], [1577836800.0, 1577836800.0]),
+    "numbers": (["1577836800", "12.5"], [1577836800.0, 12.5]),
+}
+
+
+@pytest.mark.parametrize("case", DATES)
+def test_times_may_be_iso_dates(file, case):
+    cells, seconds = DATES[case]
+    rows = "".join(f"u{k},i,{cell}\n" for k, cell in enumerate(cells))
+    data = read_interactions(file("user_id,item_id,when\n" + rows), time_col="when")
+    assert data.time.tolist() == seconds and data.notes == ()
+
+
+def test_times_of_parquet_files(tmp_path):
+    path = tmp_path / "r.parquet"
+    frame = pd.DataFrame({"user_id": ["a", "b"], "item_id": ["x", "y"]})
+    moments = pd.to_datetime(["2020-01-01 00:00", "1999-12-31 10:00"])
+    for column, seconds in (
+        (moments, [1577836800.0, 946634400.0]),
+        (moments.tz_localize("UTC").tz_convert("Asia/Tokyo"), [1577836800.0, 946634400.0]),
+        (moments.date, [1577836800.0, 946598400.0]),
+        ([5.0, 7.0], [5.0, 7.0]),
+    ):
+        frame.assign(timestamp=column).to_parquet(path)
+        assert read_interactions(path).time.tolist() == seconds
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (
+            ["1969-12-31", "2020-01-01", "1950-05-05"],
+            "2 times are not above 0, as dates before 1970 are: ",
+        ),
+        (["1970-01-01", "2020-01-01"], "1 time is not above 0, as dates before 1970 are: "),
+        (["-3", "5"], "1 time is not above 0, as dates before 1970 are: "),
+        (["0", "1", "2"], ""),
+        (["1", "1577836800"], ""),
+    ],
+)
+def test_dates_before_1970_are_read_with_a_note(file, cells, note):
+    rows = "".join(f"u,i{k},{cell}\n" for k, cell in enumerate(cells))
+    data = read_interactions(file("user_id,item_id,timestamp\n" + rows))
+    expected = (note + "the order of all times is used, not the dates",) if note else ()
+    assert data.notes == expected and len(data.time) == len(cells)
+    times = fit_bundle(make_ranker("ease", recency=0.5), data, show_progress=False).times
+    assert (times.data > 0).all(), "each time is known"
+    assert np.argsort(times.toarray()[0]).tolist() == np.argsort(data.time).tolist()

@@ -4,7 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.data import Interactions, split
+from recsys.data import PROTOCOLS, Interactions, find_protocol, split
+from recsys.tuning import training_part
+from tests.strategies import interactions
 
 
 def make(pairs, times=True, seed=0):
@@ -15,6 +17,143 @@ def make(pairs, times=True, seed=0):
 
 
 PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=8, max_size=40, unique=True)
+IN_TIME = [name for name in PROTOCOLS if PROTOCOLS.get(name).needs_time or PROTOCOLS.get(name).uses_time]
+
+
+def test_which_protocols_predict_the_future():
+    assert IN_TIME == [
+        "half-profile-time", "leave-one-out", "next-10", "next-5", "rolling", "temporal",
+    ]  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(interactions(timed=True), st.integers(0, 3))
+@pytest.mark.parametrize("name", [*IN_TIME, "next-1"])
+def test_no_user_has_anything_in_training_that_is_later_than_what_is_tested(name, data, seed):
+    protocol = find_protocol(name)
+    if protocol.grouped and data.n_users < 2:
+        return
+    try:
+        folds = list(split(data, name, folds=2 if protocol.grouped else None, seed=seed))
+    except InputError as error:
+        assert "finds nothing before the first window" in str(error)
+        return
+    when = {(u, i): t for u, i, t in zip(data.users, data.items, data.time, strict=True)}
+    for fold in folds:
+        assert fold.train.multiply(fold.test).nnz == 0
+        tied = 0
+        for user in fold.users:
+            before = [when[user, i] for i in fold.train[user].indices]
+            after = [when[user, i] for i in fold.test[user].indices]
+            assert before and after and max(before) <= min(after)
+            tied += max(before) == min(after)
+        assert fold.tied == tied
+        if name in ("rolling", "temporal"):  # of nobody, and not at the same time
+            starts = min(when[pair] for pair in zip(*fold.test.nonzero(), strict=True))
+            assert max(when[pair] for pair in zip(*fold.train.nonzero(), strict=True)) < starts
+            assert fold.train.nnz == sum(t < starts for t in when.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(interactions(timed=True), st.integers(0, 3))
+def test_leave_one_out_is_next_1(data, seed):
+    first, second = (next(split(data, name, seed=seed)) for name in ("leave-one-out", "next-1"))
+    assert (first.test != second.test).nnz == 0 and (first.train != second.train).nnz == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(interactions(timed=True), st.integers(0, 3), st.sampled_from(["leave-one-out", "next-2"]))
+def test_validation_finds_the_items_before_those_that_are_tested(data, seed, name):
+    k = 1 if name == "leave-one-out" else 2
+    outer = next(split(data, name, seed=seed))
+    inner = next(split(training_part(data, name, seed), name, seed=seed))
+    assert (inner.train + inner.test != outer.train).nnz == 0
+    for user in range(data.n_users):
+        mine = data.users == user
+        times = np.sort(data.time[mine])
+        held = [data.time[mine & (data.items == i)][0] for i in inner.test[user].indices]
+        if len(times) > 2 * k:
+            assert sorted(held) == times[-2 * k : -k].tolist()
+        elif len(times) > k:  # what is left of the profile is too short, and trains
+            assert not held
+
+
+def test_the_window_of_validation_ends_where_the_first_test_begins():
+    pairs = [(u, i) for u in range(20) for i in range(10)]
+    data = make(pairs)
+    for name, size in (("temporal", 32), ("rolling", 10)):
+        outer = next(split(data, name))
+        inner = next(split(training_part(data, name, 0), name, folds=1))
+        when = np.full((20, 10), np.nan)
+        when[data.users, data.items] = data.time
+        assert inner.test.nnz == size
+        assert when[inner.test.nonzero()].max() + 1 == when[outer.test.nonzero()].min()
+        assert when[inner.train.nonzero()].max() + 1 == when[inner.test.nonzero()].min()
+
+
+def test_items_of_one_time_are_each_tested_as_often_whatever_their_place_in_the_file():
+    users, items = np.divmod(np.arange(300 * 4), 4)
+    time = np.tile([1.0, 2.0, 2.0, 2.0], 300)
+    data = Interactions.from_ids(users, items, time=time)
+    (fold,) = split(data, "leave-one-out", seed=1)
+    counts = np.asarray(fold.test.sum(axis=0)).ravel()
+    assert counts[0] == 0 and counts.sum() == 300 and fold.tied == 300
+    assert (np.abs(counts[1:] - 100) < 4 * np.sqrt(300 * 2 / 9)).all()
+    (other,) = split(data, "leave-one-out", seed=2)
+    assert (fold.test != other.test).nnz > 0
+
+
+def test_windows_of_rolling_follow_each_other():
+    data = make([(u, i) for u in range(20) for i in range(10)])
+    folds = list(split(data, "rolling"))
+    when = np.full((20, 10), np.nan)
+    when[data.users, data.items] = data.time
+    assert [fold.test.nnz for fold in folds] == [20] * 5
+    assert [fold.train.nnz for fold in folds] == [100, 120, 140, 160, 180]
+    assert sorted(np.concatenate([when[fold.test.nonzero()] for fold in folds])) == list(range(100, 200))
+    assert len(list(split(data, "rolling", folds=9))) == 9
+    with pytest.raises(InputError, match="folds must be from 1 to 9 for rolling"):
+        split(data, "rolling", folds=10)
+
+
+@pytest.mark.parametrize("name", ["rolling", "temporal"])
+def test_windows_that_nothing_is_before_are_refused(name):
+    pairs = [(u, i) for u in range(4) for i in range(4)]
+    few = make(pairs[:3])
+    alike = Interactions.from_ids(*np.array(pairs).T, time=np.ones(16))
+    for data, told in ((few, "its 3 interactions"), (alike, "its 16 interactions")):
+        with pytest.raises(InputError, match=f"{told} are too few or too many are of one time; use hol"):
+            split(data, name)
+    half = Interactions.from_ids(*np.array(pairs).T, time=np.repeat([1.0, 2.0], 8))
+    (fold,) = split(
+        half, name
+    )  # what is tied with the first of a window is in it; windows in one are one
+    assert fold.train.nnz == fold.test.nnz == 8
+
+
+def test_users_without_a_past_are_counted_and_left_out():
+    data = Interactions.from_ids(list("aaaabbbbcc"), list("0123012301"), time=np.arange(10.0))
+    (fold,) = split(data, "temporal")
+    assert fold.users.tolist() == [] and (fold.cold, fold.train_only) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "name", ["next-0", "next-", "next", "next-k", "next-05", "next--1", "next-1.5", "next-٣"]
+)
+def test_next_takes_a_whole_number(name):
+    with pytest.raises(InputError, match="at least 1 is needed, as in next-5") as caught:
+        split(make([(0, 0), (0, 1)]), name)
+    assert "\n" not in str(caught.value)
+
+
+def test_next_takes_any_whole_number():
+    data = make([(u, i) for u in range(6) for i in range(2 + u)], times=False)
+    for k in (1, 3, 7, 123456789):
+        (fold,) = split(data, f"next-{k}")
+        assert np.diff(fold.test.indptr).tolist() == [k if 2 + u > k else 0 for u in range(6)]
+    assert len(list(split(data, "next-3", folds=4))) == 4  # without times they are drawn
+    with pytest.raises(InputError, match="folds must be from 1 to 1 for next-3"):
+        split(make([(0, 0), (0, 1)]), "next-3", folds=2)
 
 
 @settings(max_examples=100, deadline=None)
@@ -46,30 +185,6 @@ def test_half_profiles(order, pairs, seed):
                 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(PAIRS)
-@pytest.mark.parametrize("protocol", ["leave-one-out", "holdout", "temporal"])
-def test_whole_profiles(protocol, pairs):
-    data = make(pairs)
-    (fold,) = split(data, protocol)
-    assert (fold.train + fold.test != data.matrix).nnz == 0
-    assert fold.train.multiply(fold.test).nnz == 0
-    lengths, held = np.diff(data.matrix.indptr), np.diff(fold.test.indptr)
-    np.testing.assert_array_equal(fold.users, np.flatnonzero(held))
-    if protocol == "leave-one-out":
-        np.testing.assert_array_equal(held, lengths > 1)
-        for user in fold.users:
-            mine = data.users == user
-            assert fold.test[user].indices[0] == data.items[mine][np.argmax(data.time[mine])]
-    elif protocol == "holdout":
-        np.testing.assert_array_equal(held, lengths // 5)
-    else:
-        assert held.sum() == len(pairs) // 5
-        cut = np.sort(data.time)[len(pairs) - len(pairs) // 5 :]
-        late = np.isin(data.time, cut)
-        np.testing.assert_array_equal(fold.test.toarray()[data.users[late], data.items[late]], 1)
-
-
 def test_a_seed_gives_the_same_folds_and_another_gives_others():
     data = make([(u, i) for u in range(12) for i in range(10)])
     first, again, other = (list(split(data, seed=s)) for s in (1, 1, 2))
@@ -93,7 +208,7 @@ def test_the_order_of_rows_does_not_matter_to_the_folds():
         assert (a.test != b.test).nnz == 0
 
 
-@pytest.mark.parametrize("protocol", ["half-profile-time", "temporal"])
+@pytest.mark.parametrize("protocol", ["half-profile-time", "temporal", "rolling"])
 def test_time_protocols_need_times(protocol):
     with pytest.raises(InputError, match="needs times.*--time-col"):
         split(make([(0, 0), (1, 1)], times=False), protocol)
@@ -107,13 +222,17 @@ def test_wrong_numbers_of_folds(protocol, folds):
 
 
 def test_unknown_protocol():
-    with pytest.raises(InputError, match="protocol must be one of half-profile, "):
+    with pytest.raises(InputError, match="unknown protocol 'halves': known: half-profile, "):
         split(make([(0, 0)]), "halves")
+    with pytest.raises(InputError, match="did you mean 'leave-one-out'"):
+        split(make([(0, 0)]), "leave-last-out")
+    for name in (5, None, ["half-profile"]):
+        with pytest.raises(InputError, match="unknown protocol"):
+            split(make([(0, 0)]), name)
 
 
 def test_a_new_protocol_is_one_decorated_function(monkeypatch):
-    from recsys.data import PROTOCOLS
-    from recsys.data.splits import every_user, groups_of_users
+    from recsys.data.splits import every_user, groups_of_users, windows
 
     monkeypatch.setattr(PROTOCOLS, "_entries", dict(PROTOCOLS._entries))
 
@@ -125,7 +244,13 @@ def test_a_new_protocol_is_one_decorated_function(monkeypatch):
     def first_item(data, rng):
         return data.items == 0
 
+    @windows("last-half", "the later half", default_folds=1, most_folds=1, without_time="holdout")
+    def last_half(times, folds):
+        return times[[len(times) // 2]]
+
     pairs = [(u, i) for u in range(4) for i in range(4)]
+    (fold,) = split(make(pairs), "last-half")
+    assert fold.train.nnz == fold.test.nnz == 8
     for fold in split(make(pairs), "by-item", folds=2):
         assert all(set(fold.test[u].indices) == {2, 3} for u in fold.users)
     (fold,) = split(make(pairs, times=False), "first-item")

@@ -8,6 +8,11 @@ def orders(name):
     return (f"tests/evaluation/test_metrics.py::test_equals_the_mean_over_all_orders[{name}]",)
 
 
+def protocol(name):
+    """A protocol against its slow twin."""
+    return (f"tests/contract/test_references.py::test_protocols[{name}]",)
+
+
 def ranker(name):
     """A ranker against its slow twin."""
     return (f"tests/contract/test_references.py::test_rankers[{name}]",)
@@ -15,7 +20,6 @@ def ranker(name):
 
 LISTS = ("tests/evaluation/test_metrics.py::test_list_metrics",)
 HALVES = ("tests/data/test_splits.py::test_half_profiles[-time]",)
-WHOLES = ("tests/data/test_splits.py::test_whole_profiles",)
 ENCODING = ("tests/data/test_encoding.py", "-k", "random or whole")
 KERNELS = ("tests/contract/test_references.py::test_kernels",)
 METRICS = ("tests/contract/test_references.py::test_metrics",)
@@ -118,16 +122,31 @@ MUTANTS = [
     Mutant(
         "a user's only item is held out",
         "data/splits.py",
-        "(place == lengths[data.users] - 1) & (lengths[data.users] > 1)",
-        "place == lengths[data.users] - 1",
-        WHOLES,
+        "(place >= left) & (left > 0)",
+        "place >= left",
+        protocol("leave-one-out"),
     ),
     Mutant(
-        "the earliest interactions are tested",
+        "of several last items the one that comes last in the file is tested",
         "data/splits.py",
-        "held[order[len(order) - len(order) // 5 :]] = True",
-        "held[order[: len(order) // 5]] = True",
-        WHOLES,
+        "draws if data.time is None else data.time, draws)",
+        "draws if data.time is None else data.time)",
+        ("tests/data/test_splits.py", "-k", "as_often_whatever_their_place"),
+    ),
+    Mutant(
+        "what happened when training ends trains",
+        "data/splits.py",
+        'np.searchsorted(starts, time, side="right")',
+        'np.searchsorted(starts, time, side="left")',
+        protocol("rolling"),
+    ),
+    Mutant(
+        "models learn when test items happened",
+        "data/side_information.py",
+        'found["times"].multiply(train != 0).tocsr()',
+        'found["times"].tocsr()',
+        ("tests/evaluation/test_protocols.py", "-k", "no_time_of_a_test_item"),
+        compiled=True,
     ),
     Mutant(
         "a number on the edge of a bucket falls into the one below",
@@ -317,5 +336,33 @@ MUTANTS = [
         "return -2.0 * y * max(0.0, 1.0 - y * p)",
         "return -y * max(0.0, 1.0 - y * p)",
         ("tests/fm/test_solvers.py", "-k", "finite_differences"),
+    ),
+    Mutant(
+        "a list as of a date knows what was liked on it",
+        "rankers/catalogue.py",
+        "kept = times.data < before",
+        "kept = times.data <= before",
+        ("tests/rankers/test_catalogue.py", "-k", "as_of_leaves_out"),
+    ),
+    Mutant(
+        "a history is taken newest first",
+        "rankers/catalogue.py",
+        "when = np.arange(1.0, len(history) + 1)",
+        "when = np.arange(1.0, len(history) + 1)[::-1]",
+        ("tests/rankers/test_catalogue.py", "-k", "in_order_or_has_times"),
+    ),
+    Mutant(
+        "likes of an equal time count as newer",
+        "explain/recency.py",
+        'np.searchsorted(newest, when, side="right")',
+        'np.searchsorted(newest, when, side="left")',
+        ("tests/explain/test_recency.py", "-k", "counted_one_by_one"),
+    ),
+    Mutant(
+        "days are elapsed and not the calendar's",
+        "explain/recency.py",
+        "day_of(until) - day_of(when)",
+        "day_of(until - when)",
+        ("tests/explain/test_recency.py", "-k", "counted_one_by_one"),
     ),
 ]

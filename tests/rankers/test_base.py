@@ -107,12 +107,15 @@ def test_every_parameter_is_documented_in_the_class_itself(name):
 
 def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
     small, large = tried(2000, 100_000), tried(20_000, 10**6)
-    for spec in {*small, *large, *offered_models(), *compared_models()}:
+    timed, large_timed = tried(2000, 100_000, True), tried(20_000, 10**6, True)
+    for spec in {*small, *large, *timed, *large_timed, *offered_models(), *compared_models()}:
         name, params = parse_spec(spec)
         make_ranker(name, **params)
     assert "bilinear:regularization=1e-5" in small and "bilinear:regularization=1e-5" not in large
     assert not any(RANKERS.get(parse_spec(spec)[0]).dense for spec in large)
     assert "ease:regularization=100" in small and len(small) == 17 and len(large) == 6
+    assert set(small) < set(timed) and set(large) < set(large_timed)
+    assert all("recency" in s or "slist" in s for s in {*timed, *large_timed} - {*small, *large})
     assert "cf-omd" not in offered_models() and "lmf" in offered_models()
 
 

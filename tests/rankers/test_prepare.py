@@ -12,6 +12,7 @@ from recsys.data import Interactions
 from recsys.data.side_information import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
 from recsys.rankers import fit_bundle
+from recsys.rankers.auto import _part
 
 
 @pytest.fixture
@@ -52,22 +53,29 @@ def test_times_are_themselves_and_the_oldest_unknown(data):
 
 
 @pytest.mark.parametrize("least", [-5.0, 0.0])
-def test_times_that_are_not_above_0_are_places_in_their_order(data, least):
+def test_times_that_are_not_above_0_are_counted_from_the_oldest(data, least):
     moved = replace(data, time=data.time - data.time.min() + least)
     T = time_matrix(moved)
     assert T.nnz == len(data.users) and T.data.min() == 1
-    order = np.argsort(data.time)
-    placed = np.asarray(T[data.users[order], data.items[order]]).ravel()
-    assert (np.diff(placed) > 0).all()
+    # Not their places in the order of all, which would tell a model of the others' times, of test items too.
+    found = np.asarray(T[data.users, data.items]).ravel()
+    np.testing.assert_allclose(found, moved.time - least + 1)
+    moved.time[3] = -np.inf
+    assert time_matrix(moved)[data.users[3], data.items[3]] == 0
 
 
 def test_auto_hides_the_later_half_where_times_count(data):
     auto = make_ranker("auto", validation_fraction=0.9, users=30)
     liked = data.matrix
     T = SideInformation(data, "half-profile-time").times
-    left, hidden, held = auto._halves(liked, T)
+    hide, held = auto._hidden(liked, T.data)
+    left, hidden = _part(liked, ~hide), _part(liked, hide)[held]
     assert (T != time_matrix(data)).nnz == 0
     assert len(held) > 5
+    last, users = auto.set_params(hide="last")._hidden(liked, T.data)
+    assert last.sum() == len(users) == len(held)
+    for user, row in zip(users, _part(liked, last)[users], strict=True):
+        assert T[user, row.indices[0]] == T[user].max()
     for row, user in zip(hidden, held, strict=True):
         kept = left[user].indices
         assert T[user, row.indices].min() > T[user, kept].max()

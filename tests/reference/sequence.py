@@ -57,10 +57,10 @@ def cuts(found, items, laws, target, votes, scale):
 def ridge(ranker, R, T):
     """B, a block of rows a law."""
     items = R.shape[1]
-    laws = parse_decays("decay", ranker.decay) if T is not None else [Decay("none")]
-    target = parse_decays("target_decay", ranker.target_decay)
     longest = int((np.asarray(R) > 0).sum(axis=1).max())
-    *laws, target = as_sums([*laws, *target], longest)
+    laws = parse_decays("decay", ranker.decay) if T is not None else [Decay("none")]
+    laws = as_sums(laws, longest)
+    (target,) = as_sums(parse_decays("target_decay", ranker.target_decay), longest)
     scale = np.inf if ranker.time_scale is None else ranker.time_scale
     found = histories(R, T, ranker.random_state)
     X, Y, w = cuts(found, items, laws, target, ranker.votes, scale)

@@ -92,3 +92,27 @@ def test_similar_items_leave_the_item_out_and_keep_the_filters(ranker, liked):
         similar(ranker, 4, 6, items=[1], filter_items=[2])
     with pytest.raises(InputError, match="item_users"):
         similar(ranker, 4, 6, diversity=0.5)
+
+
+def test_times_reach_the_ranker(liked):
+    times = liked.astype(np.float64)
+    times.data = 1.0 + (np.arange(liked.nnz) * 7919) % 31
+    ranker = make_ranker("ease", recency=1.0).fit(liked, show_progress=False, times=times)
+    row, when = liked[3], times[3]
+    back = sp.csr_matrix((when.data.max() + 1 - when.data, when.indices, when.indptr), when.shape)
+    columns = liked.tocsc()
+    for given in (when, back):
+        for wishes in ({}, {"recalculate_user": True}):
+            wanted = ranker.recommend(3, row, N=40, times=given)
+            found = rerank(ranker, 3, row, 40, times=given, **wishes)
+            np.testing.assert_array_equal(found.ids, wanted.ids)
+            np.testing.assert_array_equal(found.scores, wanted.scores)
+        varied = rerank(ranker, 3, row, 6, times=given, diversity=0.4, item_users=columns)
+        kept = dict(zip(wanted.ids.tolist(), wanted.scores.tolist(), strict=True))
+        assert [kept[k] for k in varied.ids.tolist()] == varied.scores.tolist()
+        away = rerank(ranker, 3, row, 40, times=given, dislikes=[int(wanted.ids[0])], dislike_weight=0.0)
+        assert away.ids.tolist() == wanted.ids[1:].tolist()
+    assert (
+        rerank(ranker, 3, row, 40, times=when).ids.tolist()
+        != rerank(ranker, 3, row, 40, times=back).ids.tolist()
+    )

@@ -2,6 +2,7 @@ import os
 import shutil
 import threading
 
+import numpy as np
 import pytest
 
 fastapi = pytest.importorskip("fastapi")
@@ -235,3 +236,148 @@ def test_metrics_are_explained_and_timed_by_route(path):
         assert 'recsys_requests_total{route="other",status="404"} 1.0' in text
         assert 'le="+Inf",route="/recommend"} 1.0' in text and "recsys_in_flight 1.0" in text
         assert "/recommend" not in other.get("/metrics").text, "each application counts its own"
+
+
+@pytest.fixture(scope="module")
+def timed(data, tmp_path_factory):
+    file = tmp_path_factory.mktemp("timed") / "model.recsys"
+    fit_bundle(make_ranker("ease", recency=0.8), data, show_progress=False).save(file)
+    with TestClient(create_app(file, reload_seconds=60)) as client:
+        yield client
+
+
+def ranked(data, items, times, n=10):
+    """Return the list that a ranker of these data has for somebody who liked these items then."""
+    known = fit_bundle(make_ranker("ease", recency=0.8), data, show_progress=False)
+    row, when = np.zeros((2, 1, data.n_items))
+    row[0, items], when[0, items] = 1, times
+    ids, scores = known.ranker.recommend(0, row, N=n, recalculate_user=True, times=when)
+    return [(str(data.item_ids[k]), pytest.approx(float(s))) for k, s in zip(ids, scores, strict=True)]
+
+
+def answered(response):
+    assert response.status_code == 200, response.text
+    return [(one["item"], one["score"]) for one in response.json()["items"]]
+
+
+def test_histories_are_in_order_or_carry_times(timed, data):
+    items = [7, 250, 31, 4]
+    names = [str(data.item_ids[k]) for k in items]
+    for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
+        posted = [names[k] for k in order]
+        wanted = ranked(data, [items[k] for k in order], [1, 2, 3, 4])
+        assert answered(timed.post("/recommend", json={"history": posted})) == wanted
+        for stamps in (
+            [10, 11.5, 12, 900],
+            ["2024-01-01", "2024-01-01T08:00", "2024-01-01T09:00Z", "2024-02-01"],
+        ):
+            history = [{"item": i, "time": t} for i, t in zip(posted, stamps, strict=True)]
+            assert answered(timed.post("/recommend", json={"history": history[::-1]})) == wanted
+    alike = [{"item": i, "time": 5} for i in names]
+    assert answered(timed.post("/recommend", json={"history": alike})) == ranked(data, items, [0] * 4)
+    cut = [{"item": i, "time": f"2024-01-0{k + 1}"} for k, i in enumerate(names)]
+    body = {"history": [*cut, {"item": "nope", "time": 3}], "as_of": "2024-01-03"}
+    answer = timed.post("/recommend", json=body)
+    assert answered(answer) == ranked(data, items[:2], [1, 2]) and answer.json()["unknown"] == ["nope"]
+
+
+def test_known_users_as_of_a_date(timed, data):
+    for user in (5, 217):
+        name = str(data.user_ids[user])
+        mine = {
+            int(i): t for u, i, t in zip(data.users, data.items, data.time, strict=True) if u == user
+        }
+        middle = sorted(mine.values())[len(mine) // 2]
+        before = {i: t for i, t in mine.items() if t < middle}
+        wanted = ranked(data, list(before), list(before.values()))
+        assert answered(timed.post("/recommend", json={"user": name, "as_of": middle})) == wanted
+        now = timed.post("/recommend", json={"user": name})
+        assert answered(now) == ranked(data, list(mine), list(mine.values()))
+        assert answered(timed.get(f"/users/{name}/recommendations")) == answered(now)
+        first = timed.post("/recommend", json={"user": name, "as_of": "1999-01-01"}).json()
+        assert first["fallback"] and len(first["items"]) == 10
+
+
+def test_explanations_carry_how_long_ago(timed, data):
+    name = str(data.user_ids[5])
+    mine = {
+        str(data.item_ids[i]): t
+        for u, i, t in zip(data.users, data.items, data.time, strict=True)
+        if u == 5
+    }
+    until = max(mine.values())
+    for as_of in (None, "2030-01-01"):
+        body = {"user": name, "item": str(data.item_ids[3]), "n": 1000} | (
+            {"as_of": as_of} if as_of else {}
+        )
+        found = timed.post("/explain", json=body).json()
+        assert len(found["items"]) == len(mine)
+        until = np.datetime64(as_of, "s").astype(float) if as_of else until
+        for one in found["items"]:
+            when = mine[one["item"]]
+            assert one["newer"] == sum(t > when for t in mine.values())
+            assert one["days"] == until // 86_400 - when // 86_400
+    history = [str(i) for i in data.item_ids[:3]]
+    found = timed.post("/explain", json={"history": history, "item": str(data.item_ids[9])}).json()
+    assert {i["item"]: (i["newer"], i["days"]) for i in found["items"]} == {
+        name: (2 - k, None) for k, name in enumerate(history)
+    }
+
+
+def test_a_model_that_reads_no_times_says_nothing_of_them(client, data):
+    body = {"user": str(data.user_ids[5]), "item": str(data.item_ids[3])}
+    for one in client.post("/explain", json=body).json()["items"]:
+        assert one["newer"] is None and one["days"] is None
+    names = [str(i) for i in data.item_ids[:3]]
+    plain = client.post("/recommend", json={"history": names}).json()
+    assert client.post("/recommend", json={"history": names[::-1]}).json() == plain
+
+
+NO_TIME = "no time; a number or an ISO date such as 2024-01-31 or 2024-01-31T18:05 is needed"
+BAD_TIMES = [
+    ('{"history": ["m0001", "m0002", "m0001"]}', "item 'm0001' is in the history twice: name each item once"),
+    ('{"history": [{"item": "m0001", "time": 1}, {"item": "m0001", "time": 2}]}', "item 'm0001' is in the history twice"),
+    ('{"history": ["m0001", {"item": "m0002", "time": 1}]}', "history has times for 1 of 2 items: give all or none"),
+    ('{"history": [{"item": "m0001", "time": NaN}]}', f"history.0.time: time nan: {NO_TIME}"),
+    ('{"history": [{"item": "m0001", "time": Infinity}]}', f"history.0.time: time infinity: {NO_TIME}"),
+    ('{"history": [{"item": "m0001", "time": "31/12/2020"}]}', f"history.0.time: time '31/12/2020': {NO_TIME}"),
+    ('{"history": [{"item": "m0001", "time": true}]}', f"history.0.time: time True: {NO_TIME}"),
+    ('{"history": [{"item": "m0001", "time": [1]}]}', f"history.0.time: time [1]: {NO_TIME}"),
+    ('{"history": [{"item": "m0001", "time": -1}]}', "history.0.time: time -1: before 1970"),
+    ('{"history": [{"item": "m0001", "time": "1969-12-31"}]}', "history.0.time: time '1969-12-31': before 1970"),
+    ('{"history": [{"item": "m0001"}]}', "history.0.time: Field required"),
+    ('{"history": [{"time": 3}]}', "history.0.item: Field required"),
+    ('{"history": [{"item": "m0001", "time": 3, "rating": 5}]}', "history.0.rating: Extra inputs"),
+    ('{"history": [7]}', "history.0: an id, or an object of item and time, is needed"),
+    ('{"history": ["m0001"], "as_of": 5}', "as of '5': a history without times cannot be cut"),
+    ('{"user": "u0001", "as_of": "soon"}', f"as_of: time 'soon': {NO_TIME}"),
+    ('{"user": "u0001", "as_of": 2024}', "as of '2024': the times of these data are dates from 2001-09-14 to 2004-11-"),
+    ('{"user": "u0001", "as_of": 1e999}', f"as_of: time infinity: {NO_TIME}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "text"), BAD_TIMES)
+@pytest.mark.parametrize("route", ["/recommend", "/explain"])
+def test_bad_times_are_422_and_one_line(timed, route, body, text):
+    if route == "/explain":
+        body = (
+            body.replace("}", ', "item": "m0009"}')
+            if body.count("}") == 1
+            else body[:-1] + ', "item": "m0009"}'
+        )
+    answer = timed.post(route, content=body, headers={"content-type": "application/json"})
+    detail = answer.json()["detail"]
+    assert answer.status_code == 422 and text in detail and "\n" not in detail, detail
+
+
+def test_the_schema_shows_both_forms_of_a_history(timed):
+    schemas = timed.get("/openapi.json").json()["components"]["schemas"]
+    for name in ("RecommendRequest", "ExplainRequest"):
+        one = schemas[name]["properties"]["history"]["anyOf"][0]["items"]
+        assert [form.get("type", form.get("$ref", "").split("/")[-1]) for form in one["oneOf"]] == [
+            "string",
+            "TimedItem",
+        ]
+        given, nothing = schemas[name]["properties"]["as_of"]["anyOf"]
+        assert {form["type"] for form in given["anyOf"]} == {"integer", "number", "string"}
+        assert nothing == {"type": "null"} and "2024-01-31" in given["examples"]

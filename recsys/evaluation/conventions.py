@@ -1,0 +1,60 @@
+"""How figures of a protocol in time are made, for a reader who compares them with those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from recsys.data import Fold, Interactions, Protocol
+from recsys.errors import counted
+
+
+def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -> list[str]:
+    """Return sentences: what is ranked, what training holds, how ties in time are broken.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    data : Interactions
+    folds : sequence of Fold
+        All that were evaluated.
+
+    Returns
+    -------
+    list of str
+        Empty for a protocol that has nothing to do with time.
+
+    Examples
+    --------
+    >>> from recsys.data import PROTOCOLS, split
+    >>> from recsys.datasets import load_dataset
+    >>> data = load_dataset("sample")
+    >>> lines = conventions(PROTOCOLS.get("next-5"), data, list(split(data, "next-5")))
+    >>> lines[1]
+    'Training holds all but the last 5 items of each user who has more, and what other users did later.'
+    """
+    future = protocol.predicts_future(data)
+    if not (future or protocol.uses_time):
+        return []
+    users = sum(len(fold.users) for fold in folds)
+    past = sum(fold.train[fold.users].nnz for fold in folds)
+    tests = unseen = 0
+    for fold in folds:
+        found = fold.test[fold.users].indices
+        tests += len(found)
+        unseen += int((np.bincount(fold.train.indices, minlength=data.n_items)[found] == 0).sum())
+    each = ", counted once a fold" if len(folds) > 1 and not protocol.grouped else ""
+    lines = [
+        f"Ranked: all {counted(data.n_items, 'item')} less the user's own in training, "
+        f"{past / max(users, 1):.1f} on average of {counted(users, 'user')}{each}; no sampled negatives."
+    ]
+    if future:
+        tied = counted(sum(fold.tied for fold in folds), "user")
+        lines += [protocol.training, protocol.ties.format(users=tied)]
+    else:
+        lines.append("There are no times: what is tested is drawn at random.")
+    if unseen:
+        told = f"{unseen:,} of {counted(tests, 'test item')}"
+        lines.append(f"Items that nobody has in training are ranked, too, and are {told}.")
+    return [line for line in lines if line]

@@ -1,0 +1,127 @@
+"""Points in time: numbers, or ISO dates and datetimes as seconds since 1970 in UTC."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.errors import InputError
+
+DAY = 86_400.0  # seconds
+# Between them numbers are taken for seconds since 1970: from March 1973 to the end of 2099. Counts of
+# weeks, days or positions stay far below, milliseconds far above.
+FIRST, LAST = 1e8, 4_102_444_800.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ACCEPTED = "a number or an ISO date such as 2024-01-31 or 2024-01-31T18:05"
+
+
+def iso_seconds(text: str) -> float:
+    """Return an ISO date or datetime as seconds since 1970, UTC without a zone; NaN for other text.
+
+    Examples
+    --------
+    >>> iso_seconds("1970-01-02"), iso_seconds("1970-01-01T02:00+02:00"), iso_seconds("31/12/2020")
+    (86400.0, 0.0, nan)
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    return ((found if found.tzinfo else found.replace(tzinfo=UTC)) - EPOCH).total_seconds()
+
+
+def number_of(text: str) -> float:
+    """Return text as a finite number, NaN for other text (and for 1_000, which Python takes).
+
+    Examples
+    --------
+    >>> number_of("12.5"), number_of("1e400"), number_of("1_000")
+    (12.5, nan, nan)
+    """
+    try:
+        found = float(text)
+    except ValueError:
+        return math.nan
+    return found if math.isfinite(found) and "_" not in text else math.nan
+
+
+def moment(what: str, given: Any) -> float:
+    """Return a point in time as a number of at least 0.
+
+    Parameters
+    ----------
+    what : str
+        What messages call it.
+    given : number or str
+        A number in the data's unit, also as text, or an ISO date or datetime.
+
+    Raises
+    ------
+    InputError
+        If it is neither, not finite, or below 0: before 1970.
+
+    Examples
+    --------
+    >>> moment("as of", "1970-01-02T00:00:30"), moment("as of", 30)
+    (86430.0, 30.0)
+    """
+    if isinstance(given, str):
+        found = number_of(given)
+        found = iso_seconds(given) if math.isnan(found) else found
+    elif isinstance(given, numbers.Real) and not isinstance(given, bool):
+        try:
+            found = float(given)
+        except OverflowError:  # of a whole number beyond 1e308
+            found = math.inf
+    else:
+        found = math.nan
+    if isinstance(given, str):
+        shown = repr(given[:40])
+    else:
+        shown = f"{given!r}"[:40] if not math.isinf(found) else "infinity"
+    if not math.isfinite(found):
+        raise InputError(f"{what} {shown}: no time; {ACCEPTED} is needed")
+    if found < 0:
+        raise InputError(f"{what} {shown}: before 1970; times count from there and are not below 0")
+    return found
+
+
+def dated(times: ArrayLike) -> bool:
+    """Return whether all known times (those above 0) can be seconds since 1970, in 1973…2099.
+
+    Examples
+    --------
+    >>> dated([0.0, 875_071_561.0]), dated([1.0, 2.0]), dated([0.0])
+    (True, False, False)
+    """
+    values = np.asarray(times, dtype=np.float64)
+    known = values[values > 0]
+    return bool(len(known)) and bool(known.min() >= FIRST and known.max() < LAST)
+
+
+def day_of(seconds: ArrayLike) -> NDArray[np.int64]:
+    """Return the number of the calendar day, from 1970 in UTC.
+
+    Examples
+    --------
+    >>> day_of([86_399.0, 86_400.0])
+    array([0, 1])
+    """
+    return np.floor_divide(np.asarray(seconds, dtype=np.float64), DAY).astype(np.int64)
+
+
+def date_text(seconds: float) -> str:
+    """Return the calendar day in UTC, with the time of day where that is not midnight.
+
+    Examples
+    --------
+    >>> date_text(875_059_200.0), date_text(875_071_561.0)
+    ('1997-09-24', '1997-09-24 03:26')
+    """
+    found = EPOCH + timedelta(seconds=float(seconds))
+    return found.strftime("%Y-%m-%d" if seconds % DAY == 0 else "%Y-%m-%d %H:%M")

@@ -1,0 +1,148 @@
+"""Bundles and profiles: who liked what, and when."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recsys import CapabilityError, InputError, make_ranker
+from recsys.data import Interactions
+from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers.catalogue import Profile
+
+USERS = ["ada"] * 4 + ["bob"] * 2 + ["cy"]
+ITEMS = ["d", "a", "c", "b", "b", "a", "d"]
+DAYS = ["2024-01-05", "2024-01-01", "2024-03-01", "2024-01-05", "2024-02-01", "2023-12-24", "2024-02-29"]
+SECONDS = np.array(DAYS, dtype="datetime64[s]").astype(np.float64)
+
+
+def bundle_of(times=SECONDS, ranker="ease"):
+    data = Interactions.from_ids(USERS, ITEMS, time=times)
+    return fit_bundle(make_ranker(ranker), data, show_progress=False)
+
+
+def liked(bundle, profile):
+    """Return {item id: time} of a profile."""
+    return {
+        str(bundle.item_ids[k]): t for k, t in zip(profile.row.indices, profile.times.data, strict=True)
+    }
+
+
+def test_a_bundle_keeps_when_each_like_happened_and_its_file_too(tmp_path):
+    bundle = bundle_of()
+    bundle.save(tmp_path / "m")
+    for one in (bundle, load_bundle(tmp_path / "m")):
+        assert one.dated and (one.times.indices == one.user_items.indices).all()
+        for user in set(USERS):
+            mine = {i: t for u, i, t in zip(USERS, ITEMS, SECONDS, strict=True) if u == user}
+            assert liked(one, one.profile(user)) == mine
+    untimed = bundle_of(None)
+    untimed.save(tmp_path / "m")
+    assert load_bundle(tmp_path / "m").times is None and not untimed.dated
+    assert untimed.profile("ada").times is None
+
+
+def test_unknown_times_are_kept_as_the_oldest(tmp_path):
+    data = Interactions.from_ids(["u"] * 3, ["a", "b", "c"], time=[3.0, -np.inf, 1.0])
+    bundle = fit_bundle(make_ranker("ease"), data, show_progress=False)
+    bundle.save(tmp_path / "m")
+    bundle = load_bundle(tmp_path / "m")
+    assert liked(bundle, bundle.profile("u")) == {"a": 3.0, "b": 0.0, "c": 1.0}
+    assert set(liked(bundle, bundle.profile("u", as_of=1))) == {"b"}
+
+
+@pytest.mark.parametrize("user", sorted(set(USERS)))
+@pytest.mark.parametrize(
+    "day", ["2023-12-24", "2023-12-25", "2024-01-05", "2024-01-05T00:00:01", "2025-01-01"]
+)
+def test_as_of_leaves_out_what_came_then_or_later(user, day):
+    bundle = bundle_of()
+    before = np.datetime64(day, "s").astype(np.float64)
+    mine = {i: t for u, i, t in zip(USERS, ITEMS, SECONDS, strict=True) if u == user and t < before}
+    for given in (day, before, str(before)):
+        profile = bundle.profile(user, as_of=given)
+        assert liked(bundle, profile) == mine and profile.as_of == before
+        assert profile.fold_in and profile.user is not None and profile.new_times is not None
+    rows, times = bundle.histories(None, day)
+    k = bundle.user_index[user]
+    assert {str(bundle.item_ids[i]): times[k, i] for i in rows[k].indices} == mine
+    some, when = bundle.histories(np.array([k, k]), day)
+    assert (some[1] != rows[k]).nnz == 0 and (when[0] != times[k]).nnz == 0
+
+
+def test_a_user_as_fitted_is_not_folded_in():
+    profile = bundle_of().profile("bob")
+    assert not profile.fold_in and profile.new_times is None and profile.times.nnz == 2
+    rows, times = bundle_of().histories(np.array([1]))
+    assert rows.nnz == times.nnz == 2
+    assert bundle_of(None).histories()[1] is None
+
+
+def test_a_history_is_in_order_or_has_times():
+    bundle = bundle_of()
+    assert liked(bundle, bundle.profile(history=["c", "a", "d"])) == {"c": 1.0, "a": 2.0, "d": 3.0}
+    times = ["2024-01-02", 5, "7"]
+    assert liked(bundle, bundle.profile(history=["c", "a", "d"], times=times)) == {
+        "c": SECONDS[1] + 86_400, "a": 5.0, "d": 7.0,
+    }  # fmt: skip
+    found = bundle.profile(history=["c", "nope", "d"], skip_unknown=True)
+    assert found.unknown == ("nope",) and liked(bundle, found) == {"c": 1.0, "d": 3.0}
+    cut = bundle.profile(history=["c", "a", "d"], times=times, as_of=7)
+    assert liked(bundle, cut) == {"a": 5.0} and cut.as_of == 7.0
+    empty = bundle.profile(history=[])
+    assert empty.row.nnz == empty.times.nnz == 0
+    assert bundle_of(None).profile(history=["a"]).times.data.tolist() == [1.0], "its order is known"
+
+
+REFUSED = {
+    "twice": ({"history": ["a", "b", "a"]}, "item 'a' is in the history twice: name each item once"),
+    "unknown twice": ({"history": ["x", "x"]}, "item 'x' is in the history twice"),
+    "lengths": ({"history": ["a", "b"], "times": [1]}, "1 times are given for a history of 2 items"),
+    "no time": ({"history": ["a"], "times": ["x"]}, "time of item 'a', 'x': no time; a number or an ISO date"),
+    "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan: no time"),
+    "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0: before 1970"),
+    "times of a user": ({"user": "ada", "times": [1]}, "times are given with a history"),
+    "cut an order": ({"history": ["a"], "as_of": 5}, "as of '5': a history without times cannot be cut"),
+    "as of nothing": ({"user": "ada", "as_of": "soon"}, "as of 'soon': no time"),
+    "as of NaN": ({"user": "ada", "as_of": float("nan")}, "as of nan: no time"),
+    "as of 1960": ({"user": "ada", "as_of": "1960-01-01"}, "as of '1960-01-01': before 1970"),
+    "as of a year": (
+        {"user": "ada", "as_of": "2024"},
+        "as of '2024': the times of these data are dates from 2023-12-24 to 2024-03-01; give a date",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_a_profile_is_refused_in_one_line(case):
+    given, text = REFUSED[case]
+    with pytest.raises(InputError) as caught:
+        bundle_of().profile(**given)
+    assert str(caught.value).startswith(text) and "\n" not in str(caught.value)
+
+
+def test_as_of_needs_times_of_its_kind_and_a_ranker_that_folds_in():
+    with pytest.raises(InputError, match="as of '2024-01-01': these data have no times; fit on inter"):
+        bundle_of(None).profile("ada", as_of="2024-01-01")
+    with pytest.raises(InputError, match="these data have no times"):
+        bundle_of(None).histories(None, 3)
+    order = bundle_of(np.arange(1.0, 8.0))
+    with pytest.raises(InputError, match="are no dates, but numbers from 1 to 7; give a number"):
+        order.profile("ada", as_of="2024-01-01")
+    assert order.profile("ada", as_of=3).row.nnz == order.profile("ada", as_of="3").row.nnz == 2
+    fixed = replace(order, ranker=make_ranker("lmf"))
+    with pytest.raises(CapabilityError, match="as of '3': lmf ranks users by all that it was fitted on"):
+        fixed.profile("ada", as_of=3)
+    with pytest.raises(
+        CapabilityError, match="lmf ranks the users that it was fitted on, and no history"
+    ):
+        fixed.profile(history=["a"])
+
+
+def test_profiles_of_items():
+    profile = Profile.in_order([3, 0], 5)
+    assert profile.items.tolist() == [0, 3] and profile.when.tolist() == [2.0, 1.0]
+    with pytest.raises(InputError, match="in the history twice"):
+        Profile.in_order([3, 3], 5)
+    with pytest.raises(InputError, match="nothing is known of when"):
+        Profile(None, profile.row).before(3)

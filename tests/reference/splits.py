@@ -1,0 +1,104 @@
+"""Protocols by their definitions, over lists of (user, item, time).
+
+Each twin returns its folds as (train, test, users, train_only, cold): sets of pairs, a list, two counts.
+Randomness is the same by construction: permutations and numbers are drawn in the order of (user, item).
+"""
+
+import numpy as np
+
+from tests.reference.registry import PROTOCOLS
+
+
+def profiles(rows):
+    """Each user's (item, time), in the order of the rows."""
+    out = {}
+    for user, item, time in rows:
+        out.setdefault(user, []).append((item, time))
+    return out
+
+
+def numbers(rows, rng):
+    """One random number a pair."""
+    pairs = sorted((user, item) for user, item, _ in rows)
+    return dict(zip(pairs, rng.random(len(pairs)), strict=True))
+
+
+def fold(rows, held, meant):
+    """What is held out is tested; users who are meant and have nothing to test only train."""
+    train = {(u, i) for u, i, _ in rows if (u, i) not in held}
+    users = sorted({u for u, _ in held})
+    return train, held, users, len([u for u in meant if u not in users]), 0
+
+
+def halves(key):
+    def twin(rows, n_users, folds, rng):
+        group = dict(zip(rng.permutation(n_users).tolist(), np.arange(n_users) % folds, strict=True))
+        order = key(rows, rng)
+        for number in range(folds):
+            held = set()
+            for user, profile in profiles(rows).items():
+                items = sorted((item for item, _ in profile), key=lambda i, u=user: (order[u, i], i))
+                if group[user] == number:
+                    held |= {(user, item) for item in items[-(-len(items) // 2) :]}
+            yield fold(rows, held, [u for u in range(n_users) if group[u] == number])
+
+    return twin
+
+
+PROTOCOLS.add("half-profile")(halves(numbers))
+PROTOCOLS.add("half-profile-time")(halves(lambda rows, rng: {(u, i): t for u, i, t in rows}))
+PROTOCOLS.add("half-profile-file")(
+    halves(lambda rows, rng: {(u, i): n for n, (u, i, _) in enumerate(rows)})
+)
+
+
+@PROTOCOLS.add("holdout")
+def holdout(rows, n_users, folds, rng):
+    for _ in range(folds):
+        drawn, held = numbers(rows, rng), set()
+        for user, profile in profiles(rows).items():
+            items = sorted((item for item, _ in profile), key=lambda i, u=user, d=drawn: d[u, i])
+            held |= {(user, item) for item in items[len(items) - len(items) // 5 :]}
+        yield fold(rows, held, range(n_users))
+
+
+def last(k):
+    def twin(rows, n_users, folds, rng):
+        for _ in range(folds):
+            drawn, held = numbers(rows, rng), set()
+            for user, profile in profiles(rows).items():
+                if len(profile) > k:
+                    late = sorted((time or 0.0, drawn[user, item], item) for item, time in profile)[-k:]
+                    held |= {(user, item) for _, _, item in late}
+            yield fold(rows, held, range(n_users))
+
+    return twin
+
+
+PROTOCOLS.add("leave-one-out")(last(1))
+PROTOCOLS.add("next-5")(last(5))
+PROTOCOLS.add("next-10")(last(10))
+PROTOCOLS.add("next-2")(last(2))
+
+
+def parts(places):
+    def twin(rows, n_users, folds, rng):
+        times = sorted(time for _, _, time in rows)
+        starts = sorted(
+            {times[place] for place in places(len(times), folds) if place < len(times)} - {times[0]}
+        )
+        for number, start in enumerate(starts):
+            train = {(u, i) for u, i, t in rows if t < start}
+            test = {(u, i) for u, i, t in rows if t >= start}
+            if number + 1 < len(starts):
+                test -= {(u, i) for u, i, t in rows if t >= starts[number + 1]}
+            known, later = {u for u, _ in train}, {u for u, _ in test}
+            yield train, test, sorted(known & later), len(known - later), len(later - known)
+
+    return twin
+
+
+PROTOCOLS.add("temporal")(parts(lambda n, folds: [n - n // 5]))
+PROTOCOLS.add("rolling")(
+    parts(lambda n, folds: [n - window * (n // 10) for window in range(1, folds + 1)])
+)

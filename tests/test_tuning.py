@@ -1,0 +1,55 @@
+"""Tuning hides what is validated in the way in which the protocol hides what is tested."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from recsys import EASE, make_ranker, tuning
+from recsys.data import split
+from recsys.evaluation import evaluate
+from recsys.tuning import training_part, tune
+
+
+@pytest.fixture
+def timed(planted):
+    return replace(planted, time=np.random.default_rng(0).permutation(len(planted.users)) + 1.0)
+
+
+@pytest.mark.parametrize("protocol", ["leave-one-out", "next-3", "temporal", "rolling"])
+def test_validation_is_the_protocol_inside_the_first_training_rows(timed, protocol, monkeypatch):
+    seen = []
+
+    def spy(data, models, **asked):
+        seen.append((data, asked))
+        return evaluate(data, models, **asked)
+
+    monkeypatch.setattr(tuning, "evaluate", spy)
+    found = tune(timed, "ease", 2, protocol=protocol, seed=1)
+    outer = next(split(timed, protocol, seed=1))
+    for (inner, asked), (params, value) in zip(seen, found.trials, strict=True):
+        assert (inner.matrix != outer.train).nnz == 0 and asked["protocol"] == protocol
+        fold = next(split(inner, protocol, folds=asked["folds"], seed=1))
+        assert fold.test.multiply(outer.test).nnz == 0
+        again = evaluate(
+            training_part(timed, protocol, 1), [("m", params, make_ranker("ease", **params))],
+            protocol=protocol, folds=1, metrics=["ndcg@10"], seed=1,
+        )  # fmt: skip
+        assert value == again.results[0].metrics["ndcg@10"].mean
+    assert found.value == max(value for _, value in found.trials)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "searched"),
+    [("half-profile", False), ("holdout", False), ("leave-one-out", True), ("half-profile-time", True)],
+)
+def test_what_times_decide_is_searched_where_there_are_some(timed, protocol, searched, monkeypatch):
+    monkeypatch.setattr(EASE, "search_space", {"recency": ("real", 0.1, 2.0, "times")})
+    found = tune(timed, "ease", 2, protocol=protocol)
+    for params, _ in found.trials:
+        assert set(params) == ({"recency"} if searched else set())
+        assert not searched or 0.1 <= params["recency"] <= 2.0
+    assert set(tune(timed, "ease:recency=0.5", 1, protocol=protocol).params) == {"recency"}
+    untimed = replace(timed, time=None)
+    if protocol != "half-profile-time":
+        assert tune(untimed, "ease", 1, protocol=protocol).params == {}
