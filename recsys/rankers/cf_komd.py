@@ -60,7 +60,7 @@ class CFKOMD(CountUpdates, MarginRanker):
     windows : str or int, optional
         Lengths as in "10-30-100": items are vectors over users and, where times are known, over their
         windows of so many likes each, so that the kernel also counts likes that came soon after each
-        other. For what comes next; of what comes some day it tells less.
+        other. It helps most where the very next item is asked for.
     memory : str or int, optional
         Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
         Beyond a small catalogue the matrix is kept as a table over popularities and a sparse

@@ -95,10 +95,10 @@ def test_cf_gram_learns_on_the_same_programs(liked):
 
 
 @SMALL
-@given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]))
-def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel):
+@given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]), st.sampled_from([None, "2-3"]))
+def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel, windows):
     R, times = sample
-    params = {"kernel": kernel, "regularization": 0.3, "recency": 1.5}
+    params = {"kernel": kernel, "regularization": 0.3, "recency": 1.5, "windows": windows}
     dense = CFKOMD(**params).fit(R, False, times=times)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("recsys.rankers._margin.prefers_dense", lambda *_: False)
