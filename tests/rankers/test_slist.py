@@ -153,7 +153,7 @@ def test_a_law_is_what_it_says():
         ({"decay": "exp1_0"}, "decay must be expX"),
         ({"decay": "none3"}, "decay must be expX"),
         ({"decay": 3}, "decay must be expX"),
-        ({"inference_decay": "power1"}, r"one law for each of decay='exp1\+exp8', not 'power1'"),
+        ({"inference_decay": "power1"}, r"one law for each of decay='exp1\+exp20', not 'power1'"),
         ({"target_decay": "exp1+exp2"}, "target_decay must be one law"),
         ({"time_scale": 0.0}, "time_scale must be a finite number above 0"),
         ({"form": "lstm"}, "form must be one of auto, ridge, cosine"),
