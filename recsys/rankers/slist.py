@@ -42,7 +42,9 @@ class SLIST(Ranker):
 
     In the form "cosine", for catalogues whose matrix of all pairs does not fit,
     W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
-    after i, decayed by the places between the two.
+    after i, decayed by the places from one to the other under the last law of `decay`; a score sums W
+    over the likes, decayed by their ages under the first. What goes together is learned from afar, and
+    told by the last few.
 
     Without times, or where they are equal, order is drawn by lot and nothing decays.
 
@@ -50,8 +52,7 @@ class SLIST(Ranker):
     ----------
     decay : str
         How the likes before a cut count: `expX`, e^−(g/X); `powerX`, (g + 1)^−X; or `none`, joined
-        by + for several blocks of features. In the form "cosine" the first of them, by the places
-        between two likes.
+        by + for several blocks of features.
     inference_decay : str, optional
         How the likes of the row that is scored count, one law for each of `decay`; those of `decay` when
         not given.
@@ -103,10 +104,10 @@ class SLIST(Ranker):
     regularization: float = 0.3
     votes: float = 0.0
     form: str = "auto"
-    alpha: float = 0.5
+    alpha: float = 0.2
     beta: float = 0.5
-    backward: float = 0.0
-    locality: float = 1.0
+    backward: float = 0.4
+    locality: float = 0.6
     sharpening: float = 0.0
     top_k: int | None = None
     random_state: int = 0
@@ -119,6 +120,7 @@ class SLIST(Ranker):
         "votes": (0.0, 0.5, 1.0),
         "alpha": ("real", 0.0, 0.8),
         "beta": ("real", 0.0, 0.8),
+        "backward": ("real", 0.0, 1.0),
         "locality": ("real", 0.5, 2.0),
         "sharpening": (0.0, 0.5, 1.0),
     }
@@ -133,13 +135,9 @@ class SLIST(Ranker):
             most_items=DENSE_ITEMS // 2, timed=True,
         ),
         Candidate("", most_items=DENSE_ITEMS // 2, timed=True),
+        Candidate("form=cosine", least_items=DENSE_ITEMS // 2, timed=True),
         Candidate(
-            "form=cosine,decay=power1,inference_decay=power1,alpha=0.3,beta=0.7", timed=True,
-            least_items=DENSE_ITEMS // 2,
-        ),
-        Candidate(
-            "form=cosine,decay=power0.5,inference_decay=power0.5,alpha=0.5,beta=0.5,sharpening=0.5",
-            least_items=DENSE_ITEMS // 2, timed=True,
+            "form=cosine,decay=power0.5,alpha=0.4,backward=1", least_items=DENSE_ITEMS // 2, timed=True
         ),
     )  # fmt: skip
 
@@ -189,7 +187,7 @@ class SLIST(Ranker):
         laws = self._laws() if self.ordered_ else [Decay("none")]
         items = liked.shape[1]
         if self._chosen_form(items, len(laws)) == "cosine":
-            rates, (law, *_) = sums_of_exponentials(laws, longest)
+            rates, (law,) = sums_of_exponentials(laws[-1:], longest)
             W = followed(found, votes, items, rates, law, self.backward, self.time_scale)
             self.weights_ = self._cosine(W, liked)
             return

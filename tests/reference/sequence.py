@@ -75,7 +75,7 @@ def ridge(ranker, R, T):
 def cosine(ranker, R, T):
     """Directed co-occurrence over powers of the popularities."""
     items = R.shape[1]
-    laws = parse_decays("decay", ranker.decay)[:1] if T is not None else [Decay("none")]
+    laws = parse_decays("decay", ranker.decay)[-1:] if T is not None else [Decay("none")]
     (law,) = as_sums(laws, int((np.asarray(R) > 0).sum(axis=1).max()))
     scale = np.inf if ranker.time_scale is None else ranker.time_scale
     W, size = np.zeros((items, items)), np.maximum(np.asarray(R).sum(axis=0), 1)
