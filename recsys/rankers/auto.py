@@ -18,8 +18,8 @@ from recsys.utils.sparse import owners
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 SEPARATOR = " + "
-LEAST = 5e-3  # of the logarithms that an addition must gain: less is chance, and every part costs time
-WEIGHTS = (0.1, 0.3, 1.0)  # of an addition; the first part has 1
+LEAST = 2e-3  # of the logarithms that an addition must gain: less is chance, and every part costs time
+WEIGHTS = (1.0, 0.3, 0.1)  # of an addition; the first part has 1
 FLOOR = 1e-6
 
 
@@ -30,8 +30,8 @@ class Auto(StandardisedSum):
 
     Candidates are fitted without half of the profiles of `validation_fraction` of the users, the later
     half where there are times; these halves are predicted, and parts are added one at a time (and again,
-    which weighs them more), each with the best of a few weights, while log(AUC − ½) + log(nDCG@10) rises
-    by 0.005 or more: both in shares of themselves, so that no AUC is bought with the top of a list
+    which weighs them more), with weight 1 and then with finer ones, while log(AUC − ½) + log(nDCG@10)
+    rises by 0.002 or more: both in shares of themselves, so that no AUC is bought with the top of a list
     where nDCG is small. The chosen ones are fitted again on everything. Candidates are what the rankers
     declare (`Ranker.candidates`), those in time where there are times.
 
@@ -165,15 +165,13 @@ def _greedy(
     alone = {spec: figure(block) for spec, block in scores.items()}
     first = max(alone, key=lambda spec: alone[spec])
     weights, total, best = {first: 1.0}, scores[first].copy(), alone[first]
-    for _ in range(rounds - 1):
-        steps = {
-            (spec, weight): figure(total + np.float32(weight) * block)
-            for spec, block in scores.items()
-            for weight in WEIGHTS
-        }
-        spec, weight = max(steps, key=lambda step: steps[step])
-        if steps[spec, weight] <= best + LEAST:
-            break
-        best, total = steps[spec, weight], total + np.float32(weight) * scores[spec]
-        weights[spec] = weights.get(spec, 0.0) + weight
+    parts = 1
+    for weight in WEIGHTS:  # the finer ones when whole ones gain no more
+        while parts < rounds:
+            steps = {spec: figure(total + np.float32(weight) * block) for spec, block in scores.items()}
+            spec = max(steps, key=lambda spec: steps[spec])
+            if steps[spec] <= best + LEAST:
+                break
+            best, total, parts = steps[spec], total + np.float32(weight) * scores[spec], parts + 1
+            weights[spec] = weights.get(spec, 0.0) + weight
     return weights, alone | {SEPARATOR.join(weights): best}

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
-from recsys import EASE, Blend, InputError, MSDw, load_ranker, make_ranker
+from recsys import EASE, Blend, InputError, MSDw, list_rankers, load_ranker, make_ranker
 from recsys.rankers._recency import aligned, elapsed, newer, recency_weights
 from tests.rankers.test_slist import histories
 from tests.reference import sequence
@@ -90,6 +90,18 @@ def test_without_order_nothing_changes(model, tmp_path):
         blocks = timed.recommend(users, R, N=5)
     np.testing.assert_array_equal(many.ids, blocks.ids)
     np.testing.assert_array_equal(many.scores, blocks.scores)
+
+
+@pytest.mark.parametrize("name", list_rankers())
+def test_constant_times_are_no_times_for_any_model(name):
+    params = {"auto": {"rounds": 2}, "lmf": {"iterations": 2}, "bpr": {"iterations": 2}}.get(name, {})
+    recent = {"recency": 1.0} if "recency" in make_ranker(name).get_params() else {}
+    R = sp.csr_matrix(np.random.default_rng(4).random((40, 12)) < 0.4, dtype=np.float32)
+    with_them = make_ranker(name, **params, **recent).fit(R, False, times=R * 5.0)
+    without = make_ranker(name, **params).fit(R, False)
+    users = np.arange(40)
+    np.testing.assert_array_equal(with_them.scores(users, R), without.scores(users, R))
+    np.testing.assert_array_equal(with_them.scores(users, R, times=R * 9.0), without.scores(users, R))
 
 
 def test_models_without_a_notion_of_time_say_so_and_ignore_it():

@@ -16,12 +16,12 @@ RIDGES = (
     {},
     {"decay": "power1", "inference_decay": "power0.5", "target_decay": "power0.5"},
     {"decay": "exp1+power0.7+none", "target_decay": "exp2", "votes": 1.0, "regularization": 0.1},
-    {"time_scale": 3.0, "votes": 0.0},
+    {"time_scale": 3.0, "votes": 0.0, "trend": 0.7},
 )
 COSINES = (
     {"form": "cosine"},
     {"form": "cosine", "backward": 0.5, "alpha": 0.2, "beta": 0.9, "locality": 1.5, "decay": "power1"},
-    {"form": "cosine", "time_scale": 2.0, "inference_decay": "power1+none", "votes": 1.0},
+    {"form": "cosine", "time_scale": 2.0, "inference_decay": "power1+none", "votes": 1.0, "trend": 2.0},
 )
 
 

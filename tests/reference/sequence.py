@@ -94,6 +94,13 @@ def scores(ranker, R, T):
     R = np.asarray(R.toarray() if sp.issparse(R) else R)
     B = cosine(ranker, R, T) if ranker.form == "cosine" else ridge(ranker, R, T)
     items = R.shape[1]
+    if T is not None:
+        all_times = sorted(T[u, i] for u, i in zip(*np.nonzero(R), strict=True))
+        at = 0.9 * (len(all_times) - 1)
+        low, high = all_times[int(at)], all_times[min(int(at) + 1, len(all_times) - 1)]
+        bar = low + (high - low) * (at - int(at))
+        new = (R > 0) & (bar - T <= 1e-9)
+        B = B * ((new.sum(axis=0) + 1) / ((R > 0).sum(axis=0) + 1)) ** ranker.trend
     text = ranker.decay if ranker.inference_decay is None else ranker.inference_decay
     laws = parse_decays("inference_decay", text)[: len(B) // items]
     scale = np.inf if ranker.time_scale is None else ranker.time_scale
