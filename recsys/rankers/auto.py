@@ -18,9 +18,9 @@ from recsys.utils.sparse import owners
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 SEPARATOR = " + "
-LEAST = 2e-3  # of the logarithms that an addition must gain: less is chance, and every part costs time
+LEAST = 1e-3  # of AUC + nDCG@10 that an addition must gain: less is chance, and every part costs time
+LOSS = 0.01  # share of AUC − ½, and of nDCG@10, that it may cost
 WEIGHTS = (1.0, 0.3, 0.1)  # of an addition; the first part has 1
-FLOOR = 1e-6
 
 
 @RANKERS.add("auto")
@@ -30,10 +30,10 @@ class Auto(StandardisedSum):
 
     Candidates are fitted without half of the profiles of `validation_fraction` of the users, the later
     half where there are times; these halves are predicted, and parts are added one at a time (and again,
-    which weighs them more), with weight 1 and then with finer ones, while log(AUC − ½) + log(nDCG@10)
-    rises by 0.002 or more: both in shares of themselves, so that no AUC is bought with the top of a list
-    where nDCG is small. The chosen ones are fitted again on everything. Candidates are what the rankers
-    declare (`Ranker.candidates`), those in time where there are times.
+    which weighs them more), with weight 1 and then with finer ones, while AUC plus nDCG@10 rises by
+    0.001 or more and neither falls by more than a hundredth of itself: where nDCG is small, no AUC is
+    bought with the top of the list. The chosen ones are fitted again on everything. Candidates are what
+    the rankers declare (`Ranker.candidates`), those in time where there are times.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Auto(StandardisedSum):
     part_names_ : list of str
     part_weights_ : (parts,) float64
     validation_ : dict
-        log(AUC − ½) + log(nDCG@10) of each candidate alone, and of the blend.
+        AUC plus nDCG@10 of each candidate alone, and of the blend.
 
     Notes
     -----
@@ -156,22 +156,29 @@ def _greedy(
     """Add candidates while the figure rises; return their weights in order, and the figures."""
     parsed = [M.parse_metric(name) for name in ("auc", "ndcg@10")]
 
-    def figure(block: NDArray[np.float32]) -> float:
+    def figures(block: NDArray[np.float32]) -> NDArray[np.float64]:
         found = M.ranking_values(parsed, block, train, test)
         known = np.isfinite(found)
-        auc, top = np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        return float(np.log(max(auc - 0.5, FLOOR)) + np.log(max(top, FLOOR)))
+        means = np.where(known, found, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        return np.asarray(means, dtype=np.float64)
 
-    alone = {spec: figure(block) for spec, block in scores.items()}
-    first = max(alone, key=lambda spec: alone[spec])
+    alone = {spec: figures(block) for spec, block in scores.items()}
+    first = max(alone, key=lambda spec: alone[spec].sum())
     weights, total, best = {first: 1.0}, scores[first].copy(), alone[first]
     parts = 1
     for weight in WEIGHTS:  # the finer ones when whole ones gain no more
         while parts < rounds:
-            steps = {spec: figure(total + np.float32(weight) * block) for spec, block in scores.items()}
-            spec = max(steps, key=lambda spec: steps[spec])
-            if steps[spec] <= best + LEAST:
+            steps = {spec: figures(total + np.float32(weight) * block) for spec, block in scores.items()}
+            kept = {spec: found for spec, found in steps.items() if (found >= _least(best)).all()}
+            spec = max(kept, key=lambda spec: kept[spec].sum(), default="")
+            if not spec or kept[spec].sum() <= best.sum() + LEAST:
                 break
-            best, total, parts = steps[spec], total + np.float32(weight) * scores[spec], parts + 1
+            best, total, parts = kept[spec], total + np.float32(weight) * scores[spec], parts + 1
             weights[spec] = weights.get(spec, 0.0) + weight
-    return weights, alone | {SEPARATOR.join(weights): best}
+    sums = {spec: float(found.sum()) for spec, found in alone.items()}
+    return weights, sums | {SEPARATOR.join(weights): float(best.sum())}
+
+
+def _least(best: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what AUC and nDCG must not fall below: a hundredth of themselves, of AUC beyond chance."""
+    return best - LOSS * (best - np.array([0.5, 0.0]))
