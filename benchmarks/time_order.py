@@ -63,8 +63,7 @@ def measure(setting: str) -> None:
     name, protocol, folds, specs = SETTINGS[setting]
     data = data_of(name)
     for spec in specs:
-        rows = finished("time_order")
-        if (setting, spec) in {(row[0], row[4]) for row in rows}:
+        if (setting, spec) in {(row[0], row[4]) for row in finished("time_order")}:
             continue
         kind, params = parse_spec(spec)
         report = evaluate(
@@ -75,6 +74,7 @@ def measure(setting: str) -> None:
         means = [round(result.metrics[metric].mean, 5) for metric in METRICS]
         users = result.metrics["auc"].users
         seconds = [round(result.fit_seconds / folds, 2), round(result.score_seconds / folds, 2)]
+        rows = finished("time_order")  # again: another setting may have been measured beside
         rows.append((setting, protocol, folds, users, spec, *means, *seconds))
         write_csv("time_order", COLUMNS, rows)
         print(rows[-1], flush=True)
