@@ -27,7 +27,8 @@ class Interactions:
         `from_ids`, as given. A ranker's file keeps them as text.
     rating : (pairs,) float64, optional
     time : (pairs,) float64, optional
-        Any unit; only the order within a user, or overall, is used. −inf is "oldest".
+        Any unit. Most models and all protocols use the order only; `slist` with a `time_scale`, and ages
+        in explanations, what lies between. −inf is "oldest".
     user_features, item_features : DataFrame, optional
         One row per id, aligned; titles are the column `title`.
     name : str

@@ -280,7 +280,7 @@ def read_interactions(
 
 
 def _notes_of(time: NDArray[np.float64]) -> tuple[str, ...]:
-    """Say where only the order of times is used; counts that begin at 0 lose nothing by it."""
+    """Say where times are counted from the oldest; counts that begin at 0 lose nothing by it."""
     early = int((time < 0).sum() if time.max() < FIRST else (time <= 0).sum())
     if early == 0:
         return ()

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
 from recsys.rankers._sequences import Sequences
+from recsys.utils.memory import check_memory
+
+PAIR_BYTES = 20  # of an entry, while it is scaled
 
 
 def followed(
@@ -29,7 +32,7 @@ def followed(
     items : int
     rates, law : (exponentials,) float64
         The law of the gap as a sum of exponentials.
-    backward : float ≥ 0
+    backward : float in 0…1
         What j before i counts of j after i.
     time_scale : float, optional
         Votes decay by e^−(elapsed time / time_scale), too.
@@ -38,6 +41,11 @@ def followed(
     -------
     csr_matrix
         Indices sorted, the diagonal not stored; only pairs of items that somebody has both of.
+
+    Raises
+    ------
+    InputError
+        If there are more of them than memory holds.
     """
     scale = np.inf if time_scale is None else time_scale
     steps = np.exp(-found.gaps[:, None] / rates - found.elapsed[:, None] / scale)
@@ -51,6 +59,8 @@ def followed(
     with parallel() as threads:
         _sizes(threads, starts, places, begins, ends, found.items, sizes)
     indptr = np.concatenate(([0], np.cumsum(sizes)))
+    pairs = int(indptr[-1])
+    check_memory(PAIR_BYTES * pairs, f"slist on {pairs:,} pairs of items that go together")
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32)
     with parallel() as threads:
         _fill(

@@ -52,8 +52,8 @@ class SLIST(Ranker):
     Parameters
     ----------
     decay : str
-        How the likes before a cut count: `expX`, e^−(g/X); `powerX`, (g + 1)^−X; or `none`, joined
-        by + for several blocks of features.
+        How the likes before a cut count: `expX`, e^−(g/X); `powerX`, (g + 1)^−X, X up to 3; or `none`,
+        joined by + for several blocks of features.
     inference_decay : str, optional
         How the likes of the row that is scored count, one law for each of `decay`; those of `decay` when
         not given.
@@ -72,7 +72,7 @@ class SLIST(Ranker):
         "auto" takes the ridge up to 8,000 items where its matrix fits in memory.
     alpha, beta : float in 0…1
         How much the candidate's and the source's popularity count against them; form "cosine".
-    backward : float ≥ 0
+    backward : float in 0…1
         What j before i counts of j after i; form "cosine".
     locality : float > 0
     sharpening : float ≥ 0
@@ -159,9 +159,9 @@ class SLIST(Ranker):
             check_real("time_scale", self.time_scale, 0.0, open_low=True)
         check_real("regularization", self.regularization, 0.0, open_low=True)
         check_choice("form", self.form, FORMS)
-        for key in ("alpha", "beta"):
+        for key in ("alpha", "beta", "backward"):
             check_real(key, getattr(self, key), 0.0, 1.0)
-        for key in ("votes", "trend", "backward", "sharpening"):
+        for key in ("votes", "trend", "sharpening"):
             check_real(key, getattr(self, key), 0.0)
         check_real("locality", self.locality, 0.0, open_low=True)
         if self.top_k is not None:
@@ -306,8 +306,8 @@ class SLIST(Ranker):
 
 
 def _ridge_bytes(items: int, blocks: int) -> int:
-    """Return the bytes that the regression needs at its widest."""
-    return 8 * (items * blocks) ** 2 + 12 * items * items * blocks
+    """Return the bytes of XᵀX, XᵀY, the solution and the weights, which are held at once."""
+    return 8 * (items * blocks) ** 2 + 20 * items * items * blocks
 
 
 def _solved(

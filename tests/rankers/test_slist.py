@@ -1,5 +1,7 @@
 """What comes next: SLIST against every cut written out, its decays, its two forms, and bad input."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from recsys import SLIST, InputError, load_ranker, make_ranker
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
+from recsys.rankers.slist import _ridge_bytes
 from tests.reference import sequence
 from tests.strategies import liked_matrices
 
@@ -139,6 +142,35 @@ def test_laws_as_sums_of_exponentials(law, longest):
     assert (coefficients >= 0).all()
 
 
+@pytest.mark.parametrize("law, off", [("power0.1", 1e-3), ("power1.5", 1e-3), ("power3", 0.023)])
+def test_steep_laws_are_off_by_what_is_said(law, off):
+    (one,) = parse_decays("decay", law)
+    rates, (coefficients,) = sums_of_exponentials([one], 500)
+    gaps = np.arange(501.0)
+    found = np.exp(-gaps[:, None] / rates) @ coefficients
+    np.testing.assert_allclose(found, one(gaps), rtol=0, atol=off)
+
+
+def test_memory_is_asked_for_before_it_is_taken(monkeypatch):
+    R = sp.random(60, 300, density=0.1, format="csr", random_state=1, dtype=np.float32)
+    T = R.astype(np.float64)
+    SLIST().fit(R, show_progress=False, times=T)  # compiles
+    tracemalloc.start()
+    try:
+        SLIST().fit(R, show_progress=False, times=T)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.9 * peak <= _ridge_bytes(300, 2) <= 1.1 * peak
+    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 1000)
+    for form, told in {
+        "ridge": "slist on 300 items",
+        "cosine": r"slist on [\d,]+ pairs of items",
+    }.items():
+        with pytest.raises(InputError, match=f"{told}.* needs .* GB and .* GB are free"):
+            SLIST(form=form).fit(R, show_progress=False, times=T)
+
+
 def test_a_law_is_what_it_says():
     np.testing.assert_allclose(Decay("power", 2.0)([0, 1, 3]), [1, 1 / 4, 1 / 16])
     np.testing.assert_allclose(Decay("exp", 2.0)([0, 2]), [1, np.exp(-1)])
@@ -152,6 +184,10 @@ def test_a_law_is_what_it_says():
         ({"decay": "power-1"}, "decay must be expX"),
         ({"decay": "exp1_0"}, "decay must be expX"),
         ({"decay": "none3"}, "decay must be expX"),
+        ({"decay": "power3.1"}, r"powerX \(\(gap \+ 1\)\^−X, X up to 3\) .* not 'power3.1'"),
+        ({"decay": "expnan"}, "decay must be expX"),
+        ({"decay": "expinf"}, "decay must be expX"),
+        ({"backward": 1.1}, "backward must be a finite number of at least 0 and at most 1"),
         ({"decay": 3}, "decay must be expX"),
         ({"inference_decay": "power1"}, r"one law for each of decay='exp1\+exp20', not 'power1'"),
         ({"target_decay": "exp1+exp2"}, "target_decay must be one law"),
