@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.errors import InputError
+from recsys.errors import FitError, InputError
 from recsys.evaluation import metrics as M
 from recsys.rankers._standardised import StandardisedSum, add_standardised, fitted
 from recsys.rankers.base import DENSE_ITEMS
@@ -101,7 +101,7 @@ class Auto(StandardisedSum):
         for spec in tried(liked.shape[1], liked.nnz, times is not None):
             try:
                 part = fitted(spec, train, known)
-            except InputError:  # a degree above what these rows allow
+            except (FitError, InputError):  # a degree above what these rows allow
                 continue
             block = np.zeros((len(held), liked.shape[1]), dtype=np.float32)
             add_standardised(block, part.scores(held, train[held]), 1.0)

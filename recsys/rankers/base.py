@@ -349,7 +349,8 @@ class Ranker:
             lowest float32 as score.
         times : (users asked for, items) sparse matrix, optional
             When each like of these rows happened, as in `fit`. When not given, users of the fit have the
-            times that were fitted, and likes of other rows are equally recent.
+            times that were fitted, where a like that was not fitted has none and counts as oldest, and
+            likes of other rows are equally recent.
         recalculate_user : bool
             Rank by the given rows, for users never seen too.
 
