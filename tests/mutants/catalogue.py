@@ -278,8 +278,8 @@ MUTANTS = [
     Mutant(
         "MSDw's exponents are exchanged",
         "rankers/msdw.py",
-        "(size ** (self.alpha - 1.0))",
-        "(size**-self.alpha)",
+        "1.0 - self.alpha, self.alpha",
+        "self.alpha, 1.0 - self.alpha",
         ranker("msdw"),
     ),
     Mutant(
