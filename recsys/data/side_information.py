@@ -38,8 +38,8 @@ class SideInformation:
     --------
     >>> from recsys import EASE, FM, load_dataset
     >>> known = SideInformation(load_dataset("sample"))
-    >>> list(known.of(FM())), list(known.of(EASE()))
-    (['item_features'], ['times'])
+    >>> list(known.of(FM())), list(known.of(EASE(recency=0.5))), list(known.of(EASE()))
+    (['item_features'], ['times'], [])
     """
 
     def __init__(self, data: Interactions, protocol: str | None = None) -> None:
@@ -74,14 +74,16 @@ class SideInformation:
         Parameters
         ----------
         ranker : any model
+            Times are for a ranker whose parameters make something of them. A model that is no ranker of
+            ours names what it uses in an attribute `uses`.
         train : (users, items) sparse matrix, optional
             What it will be fitted on: it learns when these likes happened, and no other. When not given,
             all of them.
         items : (n,) int, optional
             The only items that are left, of which `train` is.
         """
-        uses = sorted(getattr(ranker, "uses", ()))
-        found = {key: getattr(self, key) for key in uses if getattr(self, key) is not None}
+        wanted = ranker.wanted() if hasattr(ranker, "wanted") else getattr(ranker, "uses", ())
+        found = {key: getattr(self, key) for key in sorted(wanted) if getattr(self, key) is not None}
         if items is not None:
             if "item_features" in found:
                 found["item_features"] = found["item_features"][items]

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError
 from recsys.rankers.base import Ranker
 from recsys.utils.dates import date_text, dated, day_of
+from recsys.utils.recency import aligned, newer
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def in_time(ranker: Ranker) -> bool:
     >>> in_time(make_ranker("ease")), in_time(make_ranker("ease", recency=0.5))
     (False, True)
     """
-    return "times" in ranker.capabilities and ranker._reads_times()
+    return ranker.reads_times()
 
 
 def known_times(ranker: Ranker, userid: int, times: Any) -> Any:
@@ -93,23 +94,21 @@ def ages(row: sp.csr_matrix, times: Any, as_of: float | None = None) -> dict[int
     >>> ages(times, sp.csr_matrix([[0, 0, 1.0]]))
     {2: Age(newer=0, alike=0, days=None, since='')}
     """
-    known = sp.csr_matrix(times)
+    known = sp.csr_matrix(times, dtype=np.float64)
     if known.shape != row.shape or row.shape[0] != 1:
         raise InputError(f"times are of shape {known.shape} for a row of shape {row.shape}")
-    every = np.zeros(row.shape[1])
-    every[known.indices] = known.data
-    when = every[row.indices]
+    row, known = row.sorted_indices(), known.sorted_indices()
+    when = aligned(row, known)
     if len(when) == 0 or (when == when[0]).all():
         return {}
-    newest = np.sort(when)
-    newer = len(when) - np.searchsorted(newest, when, side="right")
-    alike = len(when) - newer - np.searchsorted(newest, when, side="left") - 1
+    behind = newer(row.indptr, when)
+    alike = np.bincount(behind)[behind] - 1
     dates = dated(when)
-    until = newest[-1] if as_of is None else as_of
+    until = when.max() if as_of is None else as_of
     since = date_text(as_of) if dates and as_of is not None else ""
     days = day_of(until) - day_of(when)
     return {
         int(k): Age(int(n), int(a), int(d) if dates else None, since)
-        for k, n, a, d, t in zip(row.indices, newer, alike, days, when, strict=True)
+        for k, n, a, d, t in zip(row.indices, behind, alike, days, when, strict=True)
         if t > 0
     }

@@ -10,10 +10,32 @@ from numpy.typing import NDArray
 
 from recsys.kernels.gram.structured import StructuredGram
 from recsys.rankers._gram_view import weighted_structured
-from recsys.rankers._recency import recency_weights
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.base import Ranker, expect
+from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
+
+
+def weighted_sums(
+    rows: sp.csr_matrix, votes: NDArray[np.float64], weights: NDArray[np.float32] | sp.csr_matrix
+) -> NDArray[np.float32]:
+    """Return Σ_i votes[u, i]·weights[i, :] for each row u.
+
+    Parameters
+    ----------
+    rows : (users, n) CSR
+    votes : (nnz,) float64
+        Aligned with rows.indices.
+    weights : (n, items) float32 array, or (items, items) float32 CSR
+
+    Returns
+    -------
+    (users, items) float32
+    """
+    if not sp.issparse(weights):
+        return weighted_rows(rows, votes, weights)
+    one_class = np.zeros(weights.shape[0], dtype=np.int32)
+    return weighted_structured(rows, votes, StructuredGram(weights, one_class, np.zeros((1, 1))))
 
 
 class ItemWeights(Ranker):
@@ -29,32 +51,13 @@ class ItemWeights(Ranker):
     def _check_parameters(self) -> None:
         check_real("recency", self.recency, 0.0)
 
-    def _fit(
-        self,
-        liked: sp.csr_matrix,
-        show_progress: bool,
-        callback: Any,
-        *,
-        times: sp.csr_matrix | None = None,
-    ) -> None:
-        self._learn(liked)  # times count when rows are scored
-
-    def _learn(self, liked: sp.csr_matrix) -> None:
-        """Learn `weights_`."""
-        raise NotImplementedError
-
     def _reads_times(self) -> bool:
         return self.recency > 0
 
     def _fold_in_scores(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
     ) -> NDArray[np.float32]:
-        votes = recency_weights(rows, times, self.recency)
-        if not sp.issparse(self.weights_):
-            return weighted_rows(rows, votes, self.weights_)
-        one_class = np.zeros(self.weights_.shape[0], dtype=np.int32)
-        gram = StructuredGram(self.weights_, one_class, np.zeros((1, 1)))
-        return weighted_structured(rows, votes, gram)
+        return weighted_sums(rows, recency_weights(rows, times, self.recency), self.weights_)
 
     def _explain(
         self,

@@ -17,9 +17,9 @@ from recsys.kernels.gram.dense import centred_item_gram
 from recsys.kernels.gram.structured import StructuredGram, structured_gram
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._gram_view import DenseView, GramView, StructuredView, prefers_dense
-from recsys.rankers._recency import recency_weights
 from recsys.rankers.base import Ranker, expect
 from recsys.utils.memory import parse_memory
+from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real, clean_matrix
 
 # Weights of likes at least: a ridge that is larger by more than this would leave no digits to certify.
@@ -61,14 +61,7 @@ class KernelRanker(Ranker):
             return np.ones(rows.nnz)
         return np.maximum(recency_weights(rows, times, float(self.recency)), LEAST_WEIGHT)
 
-    def _fit(
-        self,
-        liked: sp.csr_matrix,
-        show_progress: bool,
-        callback: Any,
-        *,
-        times: sp.csr_matrix | None = None,
-    ) -> None:
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         budget = parse_memory(self.memory)
         dense = prefers_dense(liked, budget)
         kernel = self._kernel()

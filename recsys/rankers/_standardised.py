@@ -54,7 +54,8 @@ class StandardisedSum(Ranker):
                 raise ValueError("a part was fitted on something else")
 
     def _reads_times(self) -> bool:
-        return any("times" in part.capabilities and part._reads_times() for part in self.parts_)
+        # Unfitted it has no parts to ask, and passes times on to whichever there will be.
+        return not hasattr(self, "parts_") or any(part.reads_times() for part in self.parts_)
 
     def _scores(
         self, userids: NDArray[np.int64], rows: sp.csr_matrix, times: Times = None

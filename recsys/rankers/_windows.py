@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.rankers._recency import newer
+from recsys.utils.recency import newer
 from recsys.utils.sparse import owners
 
 

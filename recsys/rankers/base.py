@@ -18,9 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import CapabilityError, InputError, NotFittedError
-from recsys.rankers._recency import aligned
 from recsys.registry import check_parameters
 from recsys.utils import model_file
+from recsys.utils.recency import aligned
 from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
@@ -39,7 +39,7 @@ ABILITIES = {
     "cold-users": "_row_vectors",
     "embeddings": "item_embeddings",
 }
-SIDE_INFORMATION = ("item_features", "user_features", "times")
+SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
 
 
 class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
@@ -176,7 +176,8 @@ class Ranker:
         "cold-items" and "cold-users" (ranks those without likes by their features), "embeddings":
         of the methods that the class has; "times" if it can tell an older like from a newer one.
     uses : frozenset of str
-        Which side information its fit reads: among "item_features", "user_features", "times".
+        Which side information it can read, when it is fitted or when it scores: among "item_features",
+        "user_features", "times".
     dense : bool
         Whether it holds every pair of items, always: `auto` tries it on smaller catalogues only.
     search_space : dict
@@ -217,6 +218,8 @@ class Ranker:
     popularity_: NDArray[np.float32]
     times_: sp.csr_matrix | None = None
     parts_: list[Ranker]  # of a ranker that consists of others
+    _fitted_on: ClassVar[frozenset[str]] = frozenset()  # the side information that `_fit` takes
+    _scores_in_time: ClassVar[bool] = False  # whether what scores takes times
 
     def __init_subclass__(cls) -> None:
         """Derive what the class can do from what it implements."""
@@ -226,7 +229,9 @@ class Ranker:
             for ability, method in ABILITIES.items()
             if getattr(cls, method, None) is not getattr(Ranker, method, None)
         )
-        cls.uses = frozenset(inspect.signature(cls._fit).parameters) & frozenset(SIDE_INFORMATION)
+        cls._fitted_on = _named(cls._fit) & SIDE_INFORMATION
+        cls._scores_in_time = "times" in _named(cls._fold_in_scores) | _named(cls._scores)
+        cls.uses = cls._fitted_on | ({"times"} if cls._scores_in_time else set())
         cls.capabilities |= cls.uses & {"times"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -311,8 +316,8 @@ class Ranker:
             "times": _fitted_times(liked, _times(times, liked.shape)),
         }
         vars(self).pop("times_", None)
-        self._fit(liked, show_progress, callback, **{key: side[key] for key in self.uses})
-        if side["times"] is not None and "times" in self.uses and self._reads_times():
+        self._fit(liked, show_progress, callback, **{key: side[key] for key in self._fitted_on})
+        if side["times"] is not None and self.reads_times():
             self.times_ = side["times"]
         self.n_users_, self.n_items_ = users, items
         self.popularity_ = np.bincount(liked.indices, minlength=items).astype(np.float32)
@@ -638,6 +643,14 @@ class Ranker:
         self._check_state()
         return self
 
+    def reads_times(self) -> bool:
+        """Return whether scores depend on how old likes are: it can, and its parameters have it so."""
+        return "times" in self.capabilities and self._reads_times()
+
+    def wanted(self) -> frozenset[str]:
+        """Return which side information a fit with these parameters makes anything of: of `uses`."""
+        return self.uses if self.reads_times() else self.uses - ({"times"} - self._fitted_on)
+
     def _saved_params(self) -> dict[str, Any]:
         """Return the parameters as JSON values, for a file."""
         return self.get_params()
@@ -650,15 +663,15 @@ class Ranker:
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Callback | None) -> None:
         """Fit on a canonical CSR matrix of at least one liked item.
 
-        Who uses side information takes it as keywords of the names in `SIDE_INFORMATION`, float64 CSR
-        or None: they make up `uses`. Times have the pattern of `liked`. Who takes times takes them as a
-        keyword of the hooks below, too: float64, aligned with rows.indices, or None where all likes
-        are equally recent.
+        Who learns from side information takes it as keywords of the names in `SIDE_INFORMATION`,
+        float64 CSR or None; times have the pattern of `liked`. Who scores by times takes them as a
+        keyword of `_scores` or `_fold_in_scores`, whichever it writes, and of `_explain`: float64,
+        aligned with rows.indices, or None where all likes are equally recent. Both make up `uses`.
         """
         raise NotImplementedError
 
     def _reads_times(self) -> bool:
-        """Return whether these parameters make anything of times, of a ranker that can."""
+        """Return whether scores under these parameters depend on times, of a ranker that can."""
         return True
 
     def _scores(
@@ -694,14 +707,14 @@ class Ranker:
 
     def _timed(self, when: NDArray[np.float64] | None) -> dict[str, Any]:
         """Return the keyword that hooks of a ranker in time take; none for others."""
-        return {"times": when} if "times" in self.capabilities else {}
+        return {"times": when} if self._scores_in_time else {}
 
     def _times_of_rows(
         self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
     ) -> NDArray[np.float64] | None:
         """Return when each like of the rows happened; None where nothing tells, or nothing asks."""
         given = _times(times, rows.shape)
-        if "times" not in self.capabilities or not self._reads_times():
+        if not self.reads_times():
             return None
         if given is not None:
             return aligned(rows, given)
@@ -774,6 +787,12 @@ def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         found = getattr(array, "shape", type(array).__name__)
         raise ValueError(f"{name} should be {np.dtype(dtype).name} of shape {shape}, not {found}")
+
+
+def _named(hook: Callable[..., Any]) -> frozenset[str]:
+    """Return the names of the parameters that a method declares; what ** gathers is none of them."""
+    parameters = inspect.signature(hook).parameters.values()
+    return frozenset(one.name for one in parameters if one.kind is not one.VAR_KEYWORD)
 
 
 def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | None:

@@ -60,14 +60,7 @@ class CFOMD(KernelRanker):
         "negative_regularization": ("log", 1.0, 1e5),
     }
 
-    def _fit(
-        self,
-        liked: sp.csr_matrix,
-        show_progress: bool,
-        callback: Any,
-        *,
-        times: sp.csr_matrix | None = None,
-    ) -> None:
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         self._keep(item_gram(liked, self._kernel()))
 
     def _check_parameters(self) -> None:

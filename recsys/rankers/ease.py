@@ -70,7 +70,7 @@ class EASE(ItemWeights):
         super()._check_parameters()
         check_real("regularization", self.regularization, 0.0, open_low=True)
 
-    def _learn(self, liked: sp.csr_matrix) -> None:
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         items = liked.shape[1]
         check_memory(16 * items * items, f"EASE on {items:,} items")
         gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)

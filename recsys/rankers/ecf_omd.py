@@ -49,14 +49,7 @@ class ECFOMD(CountUpdates, MarginRanker):
         "recency": ("real", 0.0, 2.0, "times"),
     }
 
-    def _fit(
-        self,
-        liked: sp.csr_matrix,
-        show_progress: bool,
-        callback: Any,
-        *,
-        times: sp.csr_matrix | None = None,
-    ) -> None:
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         super()._fit(liked, show_progress, callback)
         self._remember(liked)
 

@@ -9,13 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.kernels.gram.structured import cooccurrence
+from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._gram_view import SMALL
-from recsys.rankers._graph_filter import sharpen
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import parse_memory
-from recsys.utils.sparse import owners
 from recsys.utils.validation import check_integer, check_real
 
 
@@ -109,33 +108,15 @@ class MSDw(ItemWeights):
             check_integer("top_k", self.top_k, 1)
         parse_memory(self.memory)
 
-    def _learn(self, liked: sp.csr_matrix) -> None:
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         budget = parse_memory(self.memory)
         lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
         counts = cooccurrence(liked, lengths**-self.votes if self.votes else None, budget)
         m = counts.shape[0]
-        size = np.maximum(np.bincount(liked.indices, minlength=m), 1).astype(np.float64)
-        row = np.repeat((size ** (self.alpha - 1.0)).astype(np.float32), np.diff(counts.indptr))
-        counts.data *= row
-        counts.data *= (size**-self.alpha).astype(np.float32)[counts.indices]
-        if self.locality != 1.0:
-            np.power(counts.data, np.float32(self.locality), out=counts.data)
-        if self.sharpening:
-            sharpen(counts, liked, self.sharpening)
+        asymmetric_cosine(counts, liked, 1.0 - self.alpha, self.alpha, self.locality, self.sharpening)
         if not self.diagonal:
             counts.setdiag(0.0)
         if self.top_k is not None:
-            counts = largest(counts.T.tocsr(), self.top_k).T.tocsr()
-            counts.sort_indices()
+            counts = strongest(counts, self.top_k)
         dense = 4 * m * m <= SMALL or counts.nnz > 0.5 * m * m
         self.weights_ = counts.toarray() if dense and (budget is None or 4 * m * m <= budget) else counts
-
-
-def largest(matrix: sp.csr_matrix, k: int) -> sp.csr_matrix:
-    """Return the k largest entries of each row, the earlier of equal ones."""
-    keep = np.zeros(matrix.nnz, dtype=bool)
-    for i in range(matrix.shape[0]):
-        begin, end = matrix.indptr[i], matrix.indptr[i + 1]
-        keep[begin + np.argsort(-matrix.data[begin:end], kind="stable")[:k]] = True
-    owner = owners(matrix)[keep]
-    return sp.csr_matrix((matrix.data[keep], (owner, matrix.indices[keep])), matrix.shape)

@@ -81,7 +81,7 @@ class SLIM(ItemWeights):
             check_integer("top_k", self.top_k, 1)
         parse_memory(self.memory)
 
-    def _learn(self, liked: sp.csr_matrix) -> None:
+    def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         if self.top_k is not None:
             self._fit_near(liked)
             return

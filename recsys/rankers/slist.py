@@ -11,19 +11,15 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from recsys.errors import FitError, InputError
-from recsys.kernels.gram.structured import StructuredGram
+from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
 from recsys.rankers._directed_cosine import followed
-from recsys.rankers._gram_view import weighted_structured
-from recsys.rankers._graph_filter import sharpen
-from recsys.rankers._recency import elapsed, newer
-from recsys.rankers._scoring import weighted_rows
+from recsys.rankers._item_weights import weighted_sums
 from recsys.rankers._sequences import before_after, sequences
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
-from recsys.rankers.msdw import largest
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory, free_memory
-from recsys.utils.sparse import owners
+from recsys.utils.recency import elapsed, newer
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 NEWEST = 0.1  # share of all likes that a trend is read from
@@ -194,7 +190,8 @@ class SLIST(Ranker):
         if self._chosen_form(items, len(laws)) == "cosine":
             rates, (law,) = sums_of_exponentials(laws[-1:], longest)
             W = followed(found, votes, items, rates, law, self.backward, self.time_scale)
-            self.weights_ = self._cosine(W, liked)
+            asymmetric_cosine(W, liked, self.beta, self.alpha, self.locality, self.sharpening)
+            self.weights_ = W if self.top_k is None else strongest(W, self.top_k)
             self._follow_trend(liked, times)
             return
         check_memory(_ridge_bytes(items, len(laws)), f"slist on {items:,} items")
@@ -223,19 +220,6 @@ class SLIST(Ranker):
         fits = items <= DENSE_ITEMS and _ridge_bytes(items, blocks) <= free_memory()
         return "ridge" if fits else "cosine"
 
-    def _cosine(self, W: sp.csr_matrix, liked: sp.csr_matrix) -> sp.csr_matrix:
-        size = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1).astype(np.float64)
-        W.data *= (size**-self.beta).astype(np.float32)[owners(W)]
-        W.data *= (size**-self.alpha).astype(np.float32)[W.indices]
-        if self.locality != 1.0:
-            np.power(W.data, np.float32(self.locality), out=W.data)
-        if self.sharpening:
-            sharpen(W, liked, self.sharpening)
-        if self.top_k is not None:
-            W = largest(W.T.tocsr(), self.top_k).T.tocsr()
-            W.sort_indices()
-        return W
-
     def _votes(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
     ) -> list[NDArray[np.float64]]:
@@ -258,19 +242,15 @@ class SLIST(Ranker):
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
     ) -> NDArray[np.float32]:
         votes = self._votes(rows, times)
-        if sp.issparse(self.weights_):
-            one_class = np.zeros(rows.shape[1], dtype=np.int32)
-            gram = StructuredGram(self.weights_, one_class, np.zeros((1, 1)))
-            return weighted_structured(rows, votes[0], gram)
         if len(votes) == 1:
-            return weighted_rows(rows, votes[0], self.weights_)
+            return weighted_sums(rows, votes[0], self.weights_)
         wide = sp.hstack(
             [sp.csr_matrix((vote, rows.indices, rows.indptr), rows.shape) for vote in votes],
             format="csr",
         )
         if wide.indices.dtype != np.int32:
             wide.indices = wide.indices.astype(np.int32)
-        return weighted_rows(wide, wide.data, self.weights_)
+        return weighted_sums(wide, wide.data, self.weights_)
 
     def _explain(
         self,

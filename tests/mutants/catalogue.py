@@ -278,8 +278,8 @@ MUTANTS = [
     Mutant(
         "MSDw's exponents are exchanged",
         "rankers/msdw.py",
-        "(size ** (self.alpha - 1.0))",
-        "(size**-self.alpha)",
+        "1.0 - self.alpha, self.alpha",
+        "self.alpha, 1.0 - self.alpha",
         ranker("msdw"),
     ),
     Mutant(
@@ -353,10 +353,10 @@ MUTANTS = [
         ("tests/rankers/test_catalogue.py", "-k", "in_order_or_has_times"),
     ),
     Mutant(
-        "likes of an equal time count as newer",
+        "a like is as old as itself and one more",
         "explain/recency.py",
-        'np.searchsorted(newest, when, side="right")',
-        'np.searchsorted(newest, when, side="left")',
+        "np.bincount(behind)[behind] - 1",
+        "np.bincount(behind)[behind]",
         ("tests/explain/test_recency.py", "-k", "counted_one_by_one"),
     ),
     Mutant(
@@ -389,7 +389,7 @@ MUTANTS = [
     ),
     Mutant(
         "likes of an equal time are newer than each other",
-        "rankers/_recency.py",
+        "utils/recency.py",
         "times[begin + order[p]] < times[begin + later]",
         "times[begin + order[p]] <= times[begin + later]",
         ("tests/rankers/test_recency.py", "-k", "ages_are_counted"),

@@ -61,6 +61,9 @@ def test_what_a_subclass_writes_is_what_it_can():
         def _fold_in_scores(self, rows):
             return np.zeros(rows.shape, np.float32)
 
+        def _fit(self, liked, show_progress, callback):
+            self.seen_ = None
+
     class More(Mine):
         def _fit(self, liked, show_progress, callback, *, times=None):
             self.seen_ = times
@@ -68,11 +71,45 @@ def test_what_a_subclass_writes_is_what_it_can():
         def similar(self):
             return 0
 
+    class Scored(Mine):
+        def _fold_in_scores(self, rows, times=None):
+            out = np.zeros(rows.shape, np.float32)
+            out[0, rows.indices] = 0 if times is None else times
+            return out
+
+    class Whose(Mine):
+        def _scores(self, userids, rows, times=None):
+            return Scored._fold_in_scores(self, rows, times)
+
     assert Ranker.capabilities == frozenset() and set(ABILITIES) > Mine.capabilities == {"fold-in"}
-    assert Mine.uses == frozenset() and More.uses == {"times"}
-    assert More.capabilities == {"fold-in", "times"}
-    assert More().fit([[1, 0, 1]], times=[[3.0, 7.0, 0.0]]).seen_.data.tolist() == [3.0, 0.0]
+    assert Ranker.uses == Mine.uses == frozenset()  # what ** gathers is no parameter
+    likes, when = [[1, 0, 1]], [[3.0, 7.0, 0.0]]
+    for kind in (More, Scored, Whose):
+        assert kind.uses == {"times"} and kind.capabilities == {"fold-in", "times"}
+        assert kind().reads_times() and kind().wanted() == {"times"}
+        scores = kind().fit(likes, times=when).scores(0, likes)
+        assert scores.tolist() == [[0 if kind is More else 3, 0, 0]]  # of the fit, which are kept
+    assert not Mine().reads_times() and not Mine().wanted()
+    assert More().fit(likes, times=when).seen_.data.tolist() == [3.0, 0.0]
+    assert Scored().fit(likes, times=when).seen_ is None  # told when it scores only
     assert More().fit([[1, 1]], times=[[3.0, 3.0]]).seen_ is None  # tells nothing apart
+
+
+def test_times_are_read_under_the_parameters_that_read_them():
+    assert not EASE().reads_times() and EASE(recency=0.5).reads_times()
+    assert not make_ranker("als").reads_times()
+    windows = CFKOMD(windows="5-10")  # what it fits, and not how it scores
+    assert not windows.reads_times() and windows.wanted() == {"times"}
+    assert EASE().wanted() == frozenset() and EASE(recency=0.5).wanted() == {"times"}
+    assert make_ranker("fm").wanted() == {"item_features", "user_features"}
+
+
+def test_a_blend_reads_times_as_its_parts_do_and_takes_them_until_it_has_some(liked):
+    still, moving = Blend([EASE(), MSDw()]), Blend([EASE(recency=1.0), MSDw()])
+    for blend in (still, moving, make_ranker("auto")):
+        assert blend.reads_times() and blend.wanted() == {"times"}
+    assert not still.fit(liked, False).reads_times() and moving.fit(liked, False).reads_times()
+    assert still.wanted() == {"times"}  # a refit may have other parts
 
 
 def test_every_ranker_class_can_be_imported_from_the_top():

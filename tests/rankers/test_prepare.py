@@ -42,6 +42,16 @@ def test_titles_and_names_are_no_features(data):
     assert SideInformation(data).of(make_ranker("als")) == {} == SideInformation(data).of(object())
 
 
+def test_times_are_for_parameters_that_make_something_of_them(data):
+    known = SideInformation(data)
+    for name in ("ease", "slim", "msdw", "ecf-omd"):
+        assert known.of(make_ranker(name)) == {}
+        assert list(known.of(make_ranker(name, recency=0.5))) == ["times"]
+    assert known.of(make_ranker("ecf-omd", recency=0.5, regularization=0.0)) == {}
+    for name, params in (("cf-komd", {"windows": "5-10"}), ("slist", {}), ("auto", {}), ("blend", {})):
+        assert list(known.of(make_ranker(name, **params))) == ["times"]
+
+
 def test_times_are_themselves_and_the_oldest_unknown(data):
     T = time_matrix(data)
     assert T.nnz == len(data.users)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from recsys import EASE, Blend, InputError, MSDw, list_rankers, load_ranker, make_ranker
-from recsys.rankers._recency import aligned, elapsed, newer, recency_weights
+from recsys.utils.recency import aligned, elapsed, newer, recency_weights
 from tests.rankers.test_slist import histories
 from tests.reference import sequence
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from recsys import CFKOMD, InputError, load_ranker, make_ranker
 from recsys.kernels import make_kernel
-from recsys.rankers._recency import aligned
 from recsys.rankers._windows import window_rows
+from recsys.utils.recency import aligned
 from recsys.utils.spec import parse_spec
 from tests.reference import rankers as reference
 from tests.strategies import liked_matrices
