@@ -14,9 +14,13 @@ from recsys.kernels.gram.structured import StructuredGram, add_row, correction, 
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import MAX_STEPS, solve_one
 from recsys.utils.memory import check_memory
-from recsys.utils.topn import offer, put_in_order, unfilled
+from recsys.utils.topn import offer, put_in_order
 
 BLOCKS = 256  # of places beyond the head, whose best candidate is bounded at once
+# What is known of a place while one user's list is made.
+SEEN = 1  # a rarer liked item adds to it
+BANNED = 2
+OFFERED = 4
 
 
 class Bounds(NamedTuple):
@@ -125,7 +129,7 @@ class StructuredView:
         wide = best if best.dtype == self.gram.dtype else best.astype(self.gram.dtype)
         shared = (
             self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr, self.gram.place[rows.indices],
-            weights, scale, skip_liked, mask, ids, wide,
+            weights, scale, skip_liked, not mask.all(), mask, ids, wide,
         )  # fmt: skip
         if rows.shape[0] <= 1:
             _top(0, 1, *shared)
@@ -308,18 +312,44 @@ def _scores_parallel(threads, G, order, indptr, places, weights, offset, scale, 
         _scores(t, threads, G, order, indptr, places, weights, offset, scale, out)
 
 
+@jit
+def _peaks_part(first, stride, G, edges, part, peak):
+    popular, blocks = peak.shape
+    for i in range(first, popular, stride):
+        p, end = G.split[i], G.indptr[i + 1]
+        for k in range(blocks):
+            part[i, k] = p
+            while p < end and G.indices[p] < edges[k + 1]:
+                peak[i, k] = max(peak[i, k], correction(G, i, G.indices[p], G.together[p]))
+                p += 1
+        part[i, blocks] = p
+
+
 @jit(parallel=True)
 def _peaks(threads, G, edges, part, peak):
-    popular, blocks = peak.shape
     for t in numba.prange(threads):
-        for i in range(t, popular, threads):
-            p, end = G.split[i], G.indptr[i + 1]
-            for k in range(blocks):
-                part[i, k] = p
-                while p < end and G.indices[p] < edges[k + 1]:
-                    peak[i, k] = max(peak[i, k], correction(G, i, G.indices[p], G.together[p]))
-                    p += 1
-            part[i, blocks] = p
+        _peaks_part(t, threads, G, edges, part, peak)
+
+
+@jit
+def _floor(s, size):
+    """Return what a score must be at least to enter the heap s, rounding to its precision allowed for."""
+    if size < len(s):
+        return -np.inf
+    worst = np.float64(s[0])
+    return worst - 1.2e-7 * abs(worst) - 1e-45 if s.itemsize == 4 else worst
+
+
+@jit
+def _scan(acc, low, high, barred, mark, restricted, mask, order, s, top, size):
+    """Offer the places low…high that are not marked with any of the bits barred."""
+    floor = _floor(s, size)
+    for j in range(low, high):
+        if acc[j] < floor or mark[j] & barred or (restricted and mask[order[j]] == 0):
+            continue
+        size = offer(s, top, size, acc[j], order[j])
+        floor = _floor(s, size)
+    return size
 
 
 @jit
@@ -332,30 +362,63 @@ def _exact(G, j, begin, end, places, weights, start):
 
 
 @jit
+def _score_block(G, B, k, begin, end, places, weights, level, scale, acc):
+    """Score all places of a block, as `_scores` does."""
+    popular = len(G.head)
+    low, high = B.edges[k], B.edges[k + 1]
+    for j in range(low, high):
+        acc[j] = level[G.classes[j]] - scale * B.offset[j]
+    for p in range(begin, end):
+        i, w = places[p], weights[p]
+        if i < popular:
+            add_row(G, i, w, B.part[i, k], B.part[i, k + 1], acc)
+        else:
+            last = G.indptr[i + 1]
+            at = search(G, G.indptr[i], last, low)
+            add_row(G, i, w, at, search(G, at, last, high), acc)
+            if low <= i < high:
+                acc[i] += w * G.diagonal[G.classes[i]]
+
+
+@jit
+def _touch(G, i, start, last, mark, touched, partial, count):
+    """Note the places that a row beyond the head has entries at, and start their sums."""
+    for e in range(start, last):
+        j = G.indices[e]
+        if mark[j] & SEEN == 0:
+            mark[j] |= SEEN
+            partial[j] = 0.0
+            touched[count] = j
+            count += 1
+    if mark[i] & SEEN == 0:
+        mark[i] |= SEEN
+        partial[i] = 0.0
+        touched[count] = i
+        count += 1
+    return count
+
+
+@jit
 def _top(
-    first, stride, G, B, order, indptr, places, weights, scale, skip_liked, mask, ids, best
+    first, stride, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids, best
 ):  # fmt: skip
     m, popular, blocks = len(G.classes), len(G.head), len(B.edges) - 1
-    acc, level = np.empty(m), np.empty(len(G.sizes))
-    partial, seen = np.zeros(m), np.full(m, -1, dtype=np.int32)
-    touched = np.empty(m, dtype=np.int32)
-    banned, offered = np.full(m, -1, dtype=np.int32), np.full(m, -1, dtype=np.int32)
-    rest, bound, done = np.empty(blocks), np.empty(blocks), np.empty(blocks, dtype=np.bool_)
+    acc, partial, level = np.empty(m), np.empty(m), np.empty(len(G.sizes))
+    mark, touched = np.zeros(m, dtype=np.uint8), np.empty(m, dtype=np.int32)
+    rest, bound = np.empty(blocks), np.empty(blocks)
     for u in range(first, len(ids), stride):
         begin, end = indptr[u], indptr[u + 1]
-        s, top = best[u], ids[u]
-        size = 0
+        s, top, c = best[u], ids[u], scale[u]
+        rounding = 2.3e-16 * (end - begin + 8)
         if skip_liked:
             for p in range(begin, end):
-                banned[places[p]] = u
+                mark[places[p]] |= BANNED
         _levels(G, begin, end, places, weights, level)
         for j in range(popular):
-            acc[j] = level[G.classes[j]] - scale[u] * B.offset[j]
+            acc[j] = level[G.classes[j]] - c * B.offset[j]
         _add_head(G, begin, end, places, weights, acc)
-        for j in range(popular):
-            if banned[j] != u and mask[order[j]] == 1:
-                size = offer(s, top, size, acc[j], order[j])
-        # What the rarer liked items add beyond the head is added up; what the popular ones add is bounded.
+        size = _scan(acc, 0, popular, BANNED, mark, restricted, mask, order, s, top, 0)
+        # Beyond the head, what rarer liked items add is summed, and what popular ones add is bounded.
         count = 0
         rest[:] = 0.0
         for p in range(begin, end):
@@ -364,75 +427,63 @@ def _top(
                 for k in range(blocks):
                     rest[k] += w * B.peak[i, k]
                 continue
-            last = G.indptr[i + 1]
-            start = search(G, G.indptr[i], last, popular)
-            for e in range(start, last):
-                j = G.indices[e]
-                if seen[j] != u:
-                    seen[j], partial[j] = u, 0.0
-                    touched[count] = j
-                    count += 1
-            add_row(G, i, w, start, last, partial)
-            if seen[i] != u:
-                seen[i], partial[i] = u, 0.0
-                touched[count] = i
-                count += 1
+            start = search(G, G.indptr[i], G.indptr[i + 1], popular)
+            count = _touch(G, i, start, G.indptr[i + 1], mark, touched, partial, count)
+            add_row(G, i, w, start, G.indptr[i + 1], partial)
             partial[i] += w * G.diagonal[G.classes[i]]
+        floor = _floor(s, size)
         for e in range(count):
             j = touched[e]
-            if banned[j] == u or mask[order[j]] == 0:
+            if mark[j] & BANNED or (restricted and mask[order[j]] == 0):
                 continue
-            k = B.block[j]
-            start = level[G.classes[j]] - scale[u] * B.offset[j]
-            most = start + partial[j] + rest[k]
-            if size == len(s) and unfilled(s, most):
+            k, own, taken = B.block[j], level[G.classes[j]], c * B.offset[j]
+            room = rounding * (abs(own) + abs(taken) + partial[j] + 2.0 * rest[k])
+            most = own - taken + partial[j] + rest[k] + room
+            if most < floor:
                 continue
-            # Before it is scored, what bounds it is replaced by what it has, largest part first or last.
-            for p in range(begin, end):
+            for p in range(begin, end):  # what bounds it is replaced by what it has, one by one
                 i = places[p]
                 if i < popular:
                     most += weights[p] * (entry(G, i, j) - B.peak[i, k])
-                    if size == len(s) and unfilled(s, most):
+                    if most < floor:
                         break
             else:
-                size = offer(s, top, size, _exact(G, j, begin, end, places, weights, start), order[j])
-                offered[j] = u
+                score = _exact(G, j, begin, end, places, weights, own - taken)
+                size = offer(s, top, size, score, order[j])
+                floor = _floor(s, size)
+                mark[j] |= OFFERED
         for k in range(blocks):
-            done[k] = False
-            high = -np.inf
+            high, width = -np.inf, 0.0
             for e in range(B.group_ptr[k], B.group_ptr[k + 1]):
-                high = max(high, level[B.group_class[e]] - scale[u] * B.group_least[e])
-            bound[k] = high + rest[k]
+                own, taken = level[B.group_class[e]], c * B.group_least[e]
+                high, width = max(high, own - taken), max(width, abs(own) + abs(taken))
+            bound[k] = high + rest[k] + rounding * (width + rest[k])
         while True:
             k = -1
             for b in range(blocks):
-                if not done[b] and (k < 0 or bound[b] > bound[k]):
+                if bound[b] > -np.inf and (k < 0 or bound[b] > bound[k]):
                     k = b
-            if k < 0 or (size == len(s) and unfilled(s, bound[k])):
+            if k < 0 or bound[k] < _floor(s, size):
                 break
-            done[k] = True
-            low, high_place = B.edges[k], B.edges[k + 1]
-            for j in range(low, high_place):
-                acc[j] = level[G.classes[j]] - scale[u] * B.offset[j]
-            for p in range(begin, end):
-                i, w = places[p], weights[p]
-                if i < popular:
-                    add_row(G, i, w, B.part[i, k], B.part[i, k + 1], acc)
-                else:
-                    last = G.indptr[i + 1]
-                    start_at = search(G, G.indptr[i], last, low)
-                    add_row(G, i, w, start_at, search(G, start_at, last, high_place), acc)
-                    if low <= i < high_place:
-                        acc[i] += w * G.diagonal[G.classes[i]]
-            for j in range(low, high_place):
-                if banned[j] != u and offered[j] != u and mask[order[j]] == 1:
-                    size = offer(s, top, size, acc[j], order[j])
+            bound[k] = -np.inf
+            _score_block(G, B, k, begin, end, places, weights, level, c, acc)
+            size = _scan(
+                acc, B.edges[k], B.edges[k + 1], BANNED | OFFERED, mark, restricted, mask, order, s, top,
+                size,
+            )  # fmt: skip
         put_in_order(s, top, size)
+        for e in range(count):
+            mark[touched[e]] = 0
+        for p in range(begin, end):
+            mark[places[p]] = 0
 
 
 @jit(parallel=True)
 def _top_parallel(
-    threads, G, B, order, indptr, places, weights, scale, skip_liked, mask, ids, best
+    threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids, best
 ):  # fmt: skip
     for t in numba.prange(threads):
-        _top(t, threads, G, B, order, indptr, places, weights, scale, skip_liked, mask, ids, best)
+        _top(
+            t, threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
+            best,
+        )  # fmt: skip

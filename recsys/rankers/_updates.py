@@ -10,11 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.rankers.base import expect
-from recsys.utils.sparse import binary
 from recsys.utils.validation import check_ids, clean_matrix
-
-# Beyond so many users of one item a float32 cosine no longer gives its count back.
-MOST = 2**22
 
 
 def row_digests(rows: sp.csr_matrix) -> NDArray[np.int64]:
@@ -57,7 +53,7 @@ class CountUpdates:
         self._check_fitted()  # type: ignore[attr-defined]
         rows = clean_matrix(user_items, n_items=self.n_items_)
         when = self._times_of_rows(None, rows, times)  # type: ignore[attr-defined]
-        self._count(rows, 1)
+        self._add_rows(rows, 1)
         if when is not None or self.times_ is not None:
             old = (
                 self.times_ if self.times_ is not None else sp.csr_matrix((self.n_users_, self.n_items_))
@@ -89,7 +85,7 @@ class CountUpdates:
             raise InputError(
                 f"the row of {row.nnz} likes is not the one user {user} was fitted with: pass that row"
             )
-        self._count(row, -1)
+        self._add_rows(row, -1)
         self.row_digests_ = self.row_digests_.copy()
         self.row_digests_[user] = 0
         if self.times_ is not None:
@@ -101,7 +97,7 @@ class CountUpdates:
 
     def _remember(self, liked: sp.csr_matrix) -> None:
         vars(self).pop("row_digests_", None)
-        if self._counted() and hasattr(self, "gram_"):
+        if self._counted():
             self.row_digests_ = row_digests(liked)
 
     def _counted(self) -> bool:
@@ -109,48 +105,22 @@ class CountUpdates:
         return True
 
     def _check_updates(self) -> None:
-        if not self._counted() or not hasattr(self, "gram_"):
-            raise InputError(
-                f"{self.name} updates the dense linear kernel without votes or windows only: "
-                "fit again instead"
-            )
+        if not self._counted():
+            raise InputError(f"{self.name} with votes or windows is not updated: fit again instead")
         if not hasattr(self, "row_digests_"):
             raise InputError("this file was written before rows were told apart: fit again instead")
 
-    def _count(self, rows: sp.csr_matrix, sign: int) -> None:
+    def _add_rows(self, rows: sp.csr_matrix, sign: int) -> None:
         """Change co-occurrence counts by these rows, and the kernel with them."""
         self._check_updates()
-        new = self.popularity_.astype(np.float64)
-        np.add.at(new, rows.indices, float(sign))
-        if max(new.max(), self.popularity_.max()) > MOST:
-            raise InputError(
-                f"an item has more than {MOST:,} users, whose counts are lost: fit again instead"
-            )
-        self._keep(counted_again(self.gram_, self.popularity_, rows, sign))  # type: ignore[attr-defined]
+        nothing = sp.csr_matrix(rows.shape, dtype=np.float32)
+        counts = self.counts  # type: ignore[attr-defined]
+        taken, added = (nothing, rows) if sign > 0 else (rows, nothing)
+        vectors = counts.vectors + (rows.shape[0] if sign > 0 else 0)
+        self._keep(counts.changed(taken, added, vectors))  # type: ignore[attr-defined]
+        self.popularity_ = self.sizes_.astype(np.float32)  # type: ignore[attr-defined]
 
     def _check_state(self) -> None:
         super()._check_state()  # type: ignore[misc]
         if hasattr(self, "row_digests_"):
             expect("row_digests_", self.row_digests_, (self.n_users_,), np.int64)
-
-
-def counted_again(
-    gram: NDArray[np.float32], popularity: NDArray[np.float32], rows: sp.csr_matrix, sign: int
-) -> NDArray[np.float32]:
-    """Return the normalised co-occurrence matrix with rows added (1) or taken out (−1).
-
-    Its counts are whole numbers, which the normalised entries give back exactly; `popularity` changes
-    in place.
-    """
-    old = np.sqrt(popularity.astype(np.float64))
-    counts = np.rint(gram * old[:, None] * old)
-    np.fill_diagonal(counts, popularity)
-    ones = binary(rows)
-    together = sp.coo_matrix(ones.T @ ones)
-    counts[together.row, together.col] += sign * together.data
-    own = counts.diagonal().copy()
-    scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
-    counts *= scale[:, None] * scale
-    np.fill_diagonal(counts, 1.0)
-    popularity[:] = own
-    return counts.astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from recsys.kernels.gram.structured import cooccurrence
+from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights

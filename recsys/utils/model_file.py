@@ -142,7 +142,7 @@ def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
         fine = (
             data.ndim == indices.ndim == indptr.ndim == 1
             and len(indptr) == rows + 1
-            and data.dtype.kind == "f"
+            and data.dtype.kind in "fu"
             and indices.dtype.kind == indptr.dtype.kind == "i"
             and indptr[0] == 0
             and indptr[-1] == len(indices) == len(data)

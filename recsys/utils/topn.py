@@ -140,15 +140,6 @@ def offer(s, i, size, score, item):
 
 
 @jit
-def unfilled(s, bound):
-    """Return whether no score up to the bound can enter the full heap s, rounding allowed for."""
-    least = np.float64(s[0])
-    room = bound + 1e-12 * abs(bound) + 1e-300
-    # A score a little above rounds to at most twice the precision of s above.
-    return room + 2e-7 * abs(least) < least if s.itemsize == 4 else room < least
-
-
-@jit
 def put_in_order(s, i, size):
     """Order the kept ones, best first."""
     if size < len(s):

@@ -127,6 +127,45 @@ class ItemCounts:
         return replace(self, together=together, sizes=sizes, order=order)
 
 
+def check_counts(counts: ItemCounts, items: int) -> None:
+    """Refuse counts that no rows have: a file may hold anything, and kernels look up tables by counts.
+
+    Raises
+    ------
+    ValueError
+    """
+    t, sizes = counts.together, counts.sizes
+    data = t if counts.dense else t.data
+    weighed = data.dtype == np.float32
+    kinds = (np.float64,) if weighed else (np.int64,)
+    if sizes.shape != (items,) or sizes.dtype not in kinds or t.shape != (items, items):
+        raise ValueError("together_ and sizes_ do not fit the items")
+    if not weighed and data.dtype not in (np.uint8, np.uint16, np.uint32):
+        raise ValueError("together_ should be unsigned whole numbers, or float32")
+    if sizes.min() < 0 or (not weighed and sizes.max() > counts.vectors):
+        raise ValueError("sizes_ should be from 0 to vectors_")
+    if not counts.dense:
+        order = counts.order
+        fits = isinstance(order, np.ndarray) and order.shape == (items,) and order.dtype == np.int32
+        if not fits or (np.bincount(np.clip(order, 0, items - 1), minlength=items) != 1).any():
+            raise ValueError("order_ should name every item once")
+        if order.min() < 0 or order.max() >= items:
+            raise ValueError("order_ should name every item once")
+        sizes = sizes[order]
+    if weighed:
+        if not (data >= 0).all():
+            raise ValueError("together_ holds values below 0")
+        return
+    good = np.ones(items, dtype=np.bool_)
+    with parallel() as threads:
+        if counts.dense:
+            _possible_dense(threads, t, sizes, counts.vectors, good)
+        else:
+            _possible(threads, t.indptr, t.indices, t.data, sizes, counts.vectors, good)
+    if not good.all():
+        raise ValueError("together_ holds counts that items of these sizes cannot have")
+
+
 def count_type(sizes: NDArray[Any]) -> type:
     """Return the smallest unsigned type that holds every co-occurrence of items of these sizes."""
     if len(sizes) < 2:
@@ -324,6 +363,39 @@ def _count_dense(indptr, indices, item_ptr, item_users, position, out, threads):
             for j in range(i + 1, m):
                 out[i, j] = count[j]
             count[i + 1 :] = 0
+
+
+@jit
+def _possible_rows(first, stride, together, sizes, n, good):
+    for i in range(first, len(sizes), stride):
+        fine = together[i, i] == 0
+        for j in range(len(sizes)):
+            s = np.int64(together[i, j])
+            fine &= s <= min(sizes[i], sizes[j]) and together[j, i] == together[i, j]
+            fine &= i == j or sizes[i] + sizes[j] - s <= n
+        good[i] = fine
+
+
+@jit(parallel=True)
+def _possible_dense(threads, together, sizes, n, good):
+    for t in numba.prange(threads):
+        _possible_rows(t, threads, together, sizes, n, good)
+
+
+@jit
+def _possible_entries(first, stride, indptr, indices, data, sizes, n, good):
+    for i in range(first, len(sizes), stride):
+        fine = True
+        for p in range(indptr[i], indptr[i + 1]):
+            j, s = indices[p], np.int64(data[p])
+            fine &= j != i and 1 <= s <= min(sizes[i], sizes[j]) and sizes[i] + sizes[j] - s <= n
+        good[i] = fine
+
+
+@jit(parallel=True)
+def _possible(threads, indptr, indices, data, sizes, n, good):
+    for t in numba.prange(threads):
+        _possible_entries(t, threads, indptr, indices, data, sizes, n, good)
 
 
 @jit(parallel=True)

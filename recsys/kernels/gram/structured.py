@@ -146,7 +146,7 @@ class StructuredGram:
         t = counts.together
         popular = min(HEAD, m)
         self.arrays = Arrays(
-            t.indptr, t.indices, t.data, classes.astype(np.int32), w[classes], sizes, w, short, missed,
+            t.indptr.astype(np.int64, copy=False), t.indices.astype(np.int32, copy=False), t.data, classes.astype(np.int32), w[classes], sizes, w, short, missed,
             table, np.zeros((1, 1, 1), dtype), diagonal, np.zeros((popular, popular), dtype),
             np.zeros(popular, np.int64), plan.code, plan.logarithmic, dtype is np.float32, plan.par,
             plan.table,
@@ -365,65 +365,84 @@ def _base(G, i, j):
     return G.table[G.classes[i], G.classes[j]] if len(G.table) == len(G.sizes) else 0.0
 
 
+@jit
+def _lookup_part(first, stride, G, n, out):
+    classes, depth = out.shape[0], out.shape[1]
+    for i in range(first, classes, stride):
+        a = np.int64(G.sizes[i])
+        for s in range(1, depth):
+            for j in range(classes):
+                b = np.int64(G.sizes[j])
+                if s <= min(a, b) and a + b - s <= n:
+                    out[i, s, j] = _computed(G, i, j, s)
+
+
 @jit(parallel=True)
 def _lookup(threads, G, n, out):
-    classes, depth = out.shape[0], out.shape[1]
     for t in numba.prange(threads):
-        for i in range(t, classes, threads):
-            a = np.int64(G.sizes[i])
-            for s in range(1, depth):
-                for j in range(classes):
-                    b = np.int64(G.sizes[j])
-                    if s <= min(a, b) and a + b - s <= n:
-                        out[i, s, j] = _computed(G, i, j, s)
+        _lookup_part(t, threads, G, n, out)
+
+
+@jit
+def _head_part(first, stride, G):
+    popular = len(G.head)
+    for i in range(first, popular, stride):
+        begin, end = G.indptr[i], G.indptr[i + 1]
+        G.split[i] = search(G, begin, end, popular)
+        for p in range(begin, G.split[i]):
+            j = G.indices[p]
+            G.head[i, j] = correction(G, i, j, G.together[p])
+        G.head[i, i] = G.diagonal[G.classes[i]]
 
 
 @jit(parallel=True)
 def _head(threads, G):
-    popular = len(G.head)
     for t in numba.prange(threads):
-        for i in range(t, popular, threads):
-            begin, end = G.indptr[i], G.indptr[i + 1]
-            G.split[i] = search(G, begin, end, popular)
-            for p in range(begin, G.split[i]):
-                j = G.indices[p]
-                G.head[i, j] = correction(G, i, j, G.together[p])
-            G.head[i, i] = G.diagonal[G.classes[i]]
+        _head_part(t, threads, G)
+
+
+@jit
+def _row_sums_part(first, stride, G, out, good):
+    m, popular = len(out), len(G.head)
+    for i in range(first, m, stride):
+        total = np.float64(G.diagonal[G.classes[i]])
+        begin = G.indptr[i]
+        if i < popular:
+            begin = G.split[i]
+            total = 0.0
+            for j in range(popular):
+                total += G.head[i, j]
+        for p in range(begin, G.indptr[i + 1]):
+            total += correction(G, i, G.indices[p], G.together[p])
+        out[i] = total
+        if not np.isfinite(total):
+            good[first] = False
 
 
 @jit(parallel=True)
 def _row_sums(threads, G, out, good):
-    m, popular = len(out), len(G.head)
     for t in numba.prange(threads):
-        one = np.zeros(1)
-        for i in range(t, m, threads):
-            total = np.float64(G.diagonal[G.classes[i]])
-            begin = G.indptr[i]
-            if i < popular:
-                begin = G.split[i]
-                total = 0.0
-                for j in range(popular):
-                    total += G.head[i, j]
-            for p in range(begin, G.indptr[i + 1]):
-                total += correction(G, i, G.indices[p], G.together[p])
-            out[i] = total
-            if not np.isfinite(total):
-                good[t] = False
+        _row_sums_part(t, threads, G, out, good)
+
+
+@jit
+def _rows_part(first, stride, G, at, order, out):
+    m = out.shape[1]
+    acc = np.zeros(m)
+    for k in range(first, len(at), stride):
+        i = at[k]
+        for j in range(m):
+            acc[j] = _base(G, i, j)
+        add_row(G, i, 1.0, G.indptr[i], G.indptr[i + 1], acc)
+        acc[i] += G.diagonal[G.classes[i]]
+        for j in range(m):
+            out[k, order[j]] = acc[j]
 
 
 @jit(parallel=True)
 def _rows(threads, G, at, order, out):
-    m = out.shape[1]
     for t in numba.prange(threads):
-        acc = np.zeros(m)
-        for k in range(t, len(at), threads):
-            i = at[k]
-            for j in range(m):
-                acc[j] = _base(G, i, j)
-            add_row(G, i, 1.0, G.indptr[i], G.indptr[i + 1], acc)
-            acc[i] += G.diagonal[G.classes[i]]
-            for j in range(m):
-                out[k, order[j]] = acc[j]
+        _rows_part(t, threads, G, at, order, out)
 
 
 @jit
@@ -433,30 +452,41 @@ def _sub(G, rows, cols, out):
             out[k, q] = _base(G, rows[k], cols[q]) + entry(G, rows[k], cols[q])
 
 
+@jit
+def _multiply_part(first, stride, G, B, out):
+    m, width = B.shape
+    for i in range(first, m, stride):
+        own = np.float64(G.diagonal[G.classes[i]])
+        for c in range(width):
+            out[i, c] = own * B[i, c]
+        for p in range(G.indptr[i], G.indptr[i + 1]):
+            j = G.indices[p]
+            v = correction(G, i, j, G.together[p])
+            for c in range(width):
+                out[i, c] += v * B[j, c]
+
+
 @jit(parallel=True)
 def _multiply(threads, G, B, out):
-    m, width = B.shape
     for t in numba.prange(threads):
-        for i in range(t, m, threads):
-            own = np.float64(G.diagonal[G.classes[i]])
-            for c in range(width):
-                out[i, c] = own * B[i, c]
-            for p in range(G.indptr[i], G.indptr[i + 1]):
-                j = G.indices[p]
-                v = correction(G, i, j, G.together[p])
-                for c in range(width):
-                    out[i, c] += v * B[j, c]
+        _multiply_part(t, threads, G, B, out)
+
+
+@jit
+def _squares_part(first, stride, G, out):
+    """Per row, Σ_j K² less the table's share."""
+    for i in range(first, len(out), stride):
+        v = np.float64(G.diagonal[G.classes[i]])
+        total = v * (v + 2.0 * _base(G, i, i))
+        for p in range(G.indptr[i], G.indptr[i + 1]):
+            j = G.indices[p]
+            v = correction(G, i, j, G.together[p])
+            total += v * (v + 2.0 * _base(G, i, j))
+        out[i] = total
+
 
 
 @jit(parallel=True)
 def _squares(threads, G, out):
-    """Per row, Σ_j K² less the table's share."""
     for t in numba.prange(threads):
-        for i in range(t, len(out), threads):
-            v = np.float64(G.diagonal[G.classes[i]])
-            total = v * (v + 2.0 * _base(G, i, i))
-            for p in range(G.indptr[i], G.indptr[i + 1]):
-                j = G.indices[p]
-                v = correction(G, i, j, G.together[p])
-                total += v * (v + 2.0 * _base(G, i, j))
-            out[i] = total
+        _squares_part(t, threads, G, out)
