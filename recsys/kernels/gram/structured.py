@@ -134,6 +134,7 @@ class StructuredGram:
             short[classes], missed[classes] = around.short[self.order], around.missed[self.order]
             self.offsets = 0.5 - around.short
         m, few = len(classes), len(sizes)
+        sizes = sizes.astype(np.int64)  # of weighed vectors nothing below reads them
         numbers = (plan.code, plan.logarithmic, w, short, missed, plan.par, plan.table)
         table = np.zeros((1, 1))
         if around is not None or not plan.zero_at_zero:
@@ -270,7 +271,7 @@ def _diagonal(sizes, normalize, code, logarithmic, w, short, missed, par, number
             else:
                 own = 2.0 * short[c] if len(short) else 1.0
         else:
-            own = scaled(code, logarithmic, np.int64(sizes[c]), sizes[c], sizes[c], w[c], w[c], par, numbers)
+            own = scaled(code, logarithmic, sizes[c], sizes[c], sizes[c], w[c], w[c], par, numbers)
         out[c] = own - (table[c, c] if len(table) > c and len(table) == len(sizes) else 0.0)
 
 
@@ -288,7 +289,7 @@ def _pair(code, logarithmic, s, a, b, i, j, w, short, missed, par, numbers):
 def _computed(G, ci, cj, s):
     """Return the correction of two vectors of these classes, which share s ≥ 1."""
     v = _pair(
-        G.code, G.logarithmic, np.int64(s), np.int64(G.sizes[ci]), np.int64(G.sizes[cj]), ci, cj, G.w,
+        G.code, G.logarithmic, np.int64(s), G.sizes[ci], G.sizes[cj], ci, cj, G.w,
         G.short, G.missed, G.par, G.numbers,
     )  # fmt: skip
     if len(G.table) == len(G.sizes):
@@ -369,10 +370,10 @@ def _base(G, i, j):
 def _lookup_part(first, stride, G, n, out):
     classes, depth = out.shape[0], out.shape[1]
     for i in range(first, classes, stride):
-        a = np.int64(G.sizes[i])
+        a = G.sizes[i]
         for s in range(1, depth):
             for j in range(classes):
-                b = np.int64(G.sizes[j])
+                b = G.sizes[j]
                 if s <= min(a, b) and a + b - s <= n:
                     out[i, s, j] = _computed(G, i, j, s)
 
