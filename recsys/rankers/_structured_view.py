@@ -10,17 +10,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
-from recsys.kernels.gram.structured import StructuredGram, add_row, correction, entry, search
+from recsys.kernels.gram.structured import StructuredGram, add_row, computed, row_values, search
+from recsys.kernels.plans import LINEAR
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import MAX_STEPS, solve_one
 from recsys.utils.memory import check_memory
 from recsys.utils.topn import offer, put_in_order
 
 BLOCKS = 256  # of places beyond the head, whose best candidate is bounded at once
+BOUNDED = 1024  # most popular items, whose long rows are bounded rather than walked
+NEAR = 0.3  # of the score to beat: blocks that may come this near are scored whole
 # What is known of a place while one user's list is made.
-SEEN = 1  # a rarer liked item adds to it
+SEEN = 1  # it is listed
 BANNED = 2
-OFFERED = 4
 
 
 class Bounds(NamedTuple):
@@ -32,9 +34,9 @@ class Bounds(NamedTuple):
         First place of each block.
     block : (items,) int32
         Block of each place beyond the head.
-    part : (popular, blocks + 1) int64
-        Where each block begins in the row of an item of the head.
-    peak : (popular, blocks) float64
+    part : (bounded, blocks + 1) int64
+        Where each block begins in the row of one of the most popular items.
+    peak : (bounded, blocks) float64
         Largest correction of each such row in each block, at least 0.
     group_ptr, group_class, group_least
         The classes of items in each block, and the least offset among them.
@@ -149,7 +151,8 @@ class StructuredView:
         blocks = len(edges) - 1
         block = np.zeros(m, dtype=np.int32)
         block[popular:] = np.repeat(np.arange(blocks), np.diff(edges))
-        part, peak = np.empty((popular, blocks + 1), np.int64), np.zeros((popular, blocks))
+        bounded = min(BOUNDED, popular)
+        part, peak = np.empty((bounded, blocks + 1), np.int64), np.zeros((bounded, blocks))
         with parallel() as threads:
             _peaks(threads, a, edges, part, peak)
         key = block[popular:] * np.int64(len(a.sizes)) + a.classes[popular:]
@@ -167,51 +170,60 @@ class StructuredView:
 @jit
 def _gather(G, items, n, place_of, K):
     """Fill the symmetric (n, n) block of the liked items, by their places."""
-    popular = len(G.head)
-    filled = len(G.table) == len(G.sizes)
+    indptr, indices, together, head, classes = G.indptr, G.indices, G.together, G.head, G.classes
+    table, diagonal, own, lookup = G.table, G.diagonal, G.own, G.lookup
+    popular, depth, linear, single = len(head), lookup.shape[1], G.code == LINEAR, G.single
+    filled = len(table) == len(diagonal)
     for a in range(n):
-        i = items[a]
-        K[a, a] = G.diagonal[G.classes[i]] + (G.table[G.classes[i], G.classes[i]] if filled else 0.0)
-        place_of[i] = a
+        place_of[items[a]] = a
+        ci = classes[items[a]]
+        for b in range(a + 1):
+            K[a, b] = table[ci, classes[items[b]]] if filled else 0.0
+        K[a, a] += diagonal[ci]
     for a in range(n):
         i = items[a]
         if i < popular:
+            row = head[i]
             for b in range(a):
-                j = items[b]
-                if j < popular:
-                    v = np.float64(G.head[i, j])
-                    v += G.table[G.classes[i], G.classes[j]] if filled else 0.0
-                    K[a, b] = v
-                    K[b, a] = v
+                if items[b] < popular:
+                    K[a, b] += row[items[b]]
             continue
-        for b in range(n):  # each pair is looked for in the row of its rarer item
-            j = items[b]
-            if j < i:
-                v = G.table[G.classes[i], G.classes[j]] if filled else 0.0
-                K[a, b] = v
-                K[b, a] = v
-        begin, end = G.indptr[i], G.indptr[i + 1]
-        if end - begin <= 10 * n:
-            for p in range(begin, end):
-                j = G.indices[p]
-                if j >= i:
-                    break
+        # Each pair with a rarer item is looked for in its row, by walking or by searching it.
+        begin, end = indptr[i], indptr[i + 1]
+        walk = end - begin <= 10 * n
+        for k in range(end - begin if walk else n):
+            if walk:
+                p = begin + k
+                j = indices[p]
                 b = place_of[j]
-                if b >= 0:
-                    v = K[a, b] + correction(G, i, j, G.together[p])
-                    K[a, b] = v
-                    K[b, a] = v
-        else:
-            for b in range(n):
+                if j > i:
+                    break
+                if b < 0:
+                    continue
+            else:
+                b = k
                 j = items[b]
-                if j < i:
-                    p = search(G, begin, end, j)
-                    if p < end and G.indices[p] == j:
-                        v = K[a, b] + correction(G, i, j, G.together[p])
-                        K[a, b] = v
-                        K[b, a] = v
+                if j >= i:
+                    continue
+                p = search(indices, begin, end, j)
+                if p == end or indices[p] != j:
+                    continue
+            s = together[p]
+            if linear:
+                v = s * (own[i] * own[j])
+                v = np.float64(np.float32(v)) if single else v
+            elif s < depth:
+                v = np.float64(lookup[classes[i], np.int64(s), classes[j]])
+            else:
+                v = computed(G, classes[i], classes[j], s)
+            if b < a:
+                K[a, b] += v
+            else:
+                K[b, a] += v
     for a in range(n):
         place_of[items[a]] = -1
+        for b in range(a):
+            K[b, a] = K[a, b]
 
 
 @jit
@@ -258,12 +270,12 @@ def _programs_parallel(
 
 
 @jit
-def _levels(G, begin, end, places, weights, level):
+def _levels(begin, end, places, weights, classes, table, level):
     """What each class of items has from the table: Σ weights·table."""
     level[:] = 0.0
-    if len(G.table) == len(G.sizes):
+    if len(table) == len(level):
         for p in range(begin, end):
-            row, w = G.table[G.classes[places[p]]], weights[p]
+            row, w = table[classes[places[p]]], weights[p]
             for c in range(len(level)):
                 level[c] += w * row[c]
 
@@ -271,37 +283,39 @@ def _levels(G, begin, end, places, weights, level):
 @jit
 def _add_head(G, begin, end, places, weights, acc):
     """Add the corrections of the items of the head."""
-    popular = len(G.head)
+    head, indptr, indices = G.head, G.indptr, G.indices
+    popular = len(head)
     for p in range(begin, end):
         i, w = places[p], weights[p]
         if i < popular:
-            row = G.head[i]
+            row = head[i]
             for j in range(popular):
                 acc[j] += w * row[j]
         else:
-            first = G.indptr[i]
-            add_row(G, i, w, first, search(G, first, G.indptr[i + 1], popular), acc)
+            first = indptr[i]
+            add_row(G, i, w, first, search(indices, first, indptr[i + 1], popular), acc)
 
 
 @jit
 def _scores(first, stride, G, order, indptr, places, weights, offset, scale, out):
     users, m = out.shape
-    popular = len(G.head)
-    acc, level = np.empty(m), np.empty(len(G.sizes))
+    classes, table, diagonal, split = G.classes, G.table, G.diagonal, G.split
+    rows, indices, popular = G.indptr, G.indices, len(split)
+    acc, level = np.empty(m), np.empty(len(diagonal))
     for u in range(first, users, stride):
         begin, end = indptr[u], indptr[u + 1]
-        _levels(G, begin, end, places, weights, level)
+        _levels(begin, end, places, weights, classes, table, level)
         for j in range(m):
-            acc[j] = level[G.classes[j]] - scale[u] * offset[j]
+            acc[j] = level[classes[j]] - scale[u] * offset[j]
         _add_head(G, begin, end, places, weights, acc)
         for p in range(begin, end):
             i, w = places[p], weights[p]
-            last = G.indptr[i + 1]
+            last = rows[i + 1]
             if i < popular:
-                add_row(G, i, w, G.split[i], last, acc)
+                add_row(G, i, w, split[i], last, acc)
             else:
-                add_row(G, i, w, search(G, G.indptr[i], last, popular), last, acc)
-                acc[i] += w * G.diagonal[G.classes[i]]
+                add_row(G, i, w, search(indices, rows[i], last, popular), last, acc)
+                acc[i] += w * diagonal[classes[i]]
         for j in range(m):
             out[u, order[j]] = acc[j]
 
@@ -314,13 +328,15 @@ def _scores_parallel(threads, G, order, indptr, places, weights, offset, scale, 
 
 @jit
 def _peaks_part(first, stride, G, edges, part, peak):
-    popular, blocks = peak.shape
-    for i in range(first, popular, stride):
-        p, end = G.split[i], G.indptr[i + 1]
+    bounded, blocks = peak.shape
+    indptr, indices, split, values = G.indptr, G.indices, G.split, np.empty(len(G.classes))
+    for i in range(first, bounded, stride):
+        p, begin, end = split[i], split[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
         for k in range(blocks):
             part[i, k] = p
-            while p < end and G.indices[p] < edges[k + 1]:
-                peak[i, k] = max(peak[i, k], correction(G, i, G.indices[p], G.together[p]))
+            while p < end and indices[p] < edges[k + 1]:
+                peak[i, k] = max(peak[i, k], values[p - begin])
                 p += 1
         part[i, blocks] = p
 
@@ -353,127 +369,196 @@ def _scan(acc, low, high, barred, mark, restricted, mask, order, s, top, size):
 
 
 @jit
-def _exact(G, j, begin, end, places, weights, start):
-    """Return the score of one place, added up in the order of the liked items."""
-    total = start
-    for p in range(begin, end):
-        total += weights[p] * entry(G, places[p], j)
-    return total
-
-
-@jit
 def _score_block(G, B, k, begin, end, places, weights, level, scale, acc):
     """Score all places of a block, as `_scores` does."""
-    popular = len(G.head)
+    classes, diagonal, offset, part = G.classes, G.diagonal, B.offset, B.part
+    rows, indices, bounded = G.indptr, G.indices, len(part)
     low, high = B.edges[k], B.edges[k + 1]
     for j in range(low, high):
-        acc[j] = level[G.classes[j]] - scale * B.offset[j]
+        acc[j] = level[classes[j]] - scale * offset[j]
     for p in range(begin, end):
         i, w = places[p], weights[p]
-        if i < popular:
-            add_row(G, i, w, B.part[i, k], B.part[i, k + 1], acc)
-        else:
-            last = G.indptr[i + 1]
-            at = search(G, G.indptr[i], last, low)
-            add_row(G, i, w, at, search(G, at, last, high), acc)
-            if low <= i < high:
-                acc[i] += w * G.diagonal[G.classes[i]]
+        if i < bounded:
+            if part[i, k] < part[i, k + 1]:
+                add_row(G, i, w, part[i, k], part[i, k + 1], acc)
+            continue
+        last = rows[i + 1]
+        at = search(indices, rows[i], last, low)
+        if at < last and indices[at] < high:
+            add_row(G, i, w, at, search(indices, at, last, high), acc)
+        if low <= i < high:
+            acc[i] += w * diagonal[classes[i]]
 
 
 @jit
-def _touch(G, i, start, last, mark, touched, partial, count):
-    """Note the places that a row beyond the head has entries at, and start their sums."""
-    for e in range(start, last):
-        j = G.indices[e]
-        if mark[j] & SEEN == 0:
+def _collect(G, i, weight, begin, end, cut, partial, mark, found, count):
+    """Add weight·correction[i, j] to partial[j] over entries of row i; list what comes to the cut."""
+    indices, together, own, classes, lookup = G.indices, G.together, G.own, G.classes, G.lookup
+    linear, single, ci, depth = G.code == LINEAR, G.single, classes[i], lookup.shape[1]
+    wi = own[i]
+    for p in range(begin, end):
+        j, s = indices[p], together[p]
+        if linear:
+            v = s * (wi * own[j])
+            v = np.float64(np.float32(v)) if single else v
+        elif s < depth:
+            v = np.float64(lookup[ci, np.int64(s), classes[j]])
+        else:
+            v = computed(G, ci, classes[j], s)
+        total = partial[j] + weight * v
+        partial[j] = total
+        if total >= cut and mark[j] & SEEN == 0:
             mark[j] |= SEEN
-            partial[j] = 0.0
-            touched[count] = j
+            found[count] = j
             count += 1
-    if mark[i] & SEEN == 0:
-        mark[i] |= SEEN
-        partial[i] = 0.0
-        touched[count] = i
-        count += 1
     return count
+
+
+@jit
+def _value_at(G, i, j):
+    """Return correction[i, j], j beyond the head: searched for in the row of the rarer of the two."""
+    classes = G.classes
+    if i == j:
+        return np.float64(G.diagonal[classes[j]])
+    indptr, indices = G.indptr, G.indices
+    late, early = max(i, j), min(i, j)
+    end = indptr[late + 1]
+    p = search(indices, indptr[late], end, early)
+    if p == end or indices[p] != early:
+        return 0.0
+    s = G.together[p]
+    if G.code == LINEAR:
+        v = s * (G.own[i] * G.own[j])
+        return np.float64(np.float32(v)) if G.single else v
+    ci, cj = classes[i], classes[j]
+    return np.float64(G.lookup[ci, np.int64(s), cj]) if s < G.lookup.shape[1] else computed(G, ci, cj, s)
+
+
+@jit
+def _offer_found(
+    G, B, begin, end, places, weights, level, scale, rest, scored, found, count, partial, mark,
+    restricted, mask, order, s, top, size,
+):  # fmt: skip
+    """Offer what the rarer liked items bring near the best, but what the popular ones cannot carry there."""
+    classes, block, offset, peak = G.classes, B.block, B.offset, B.peak
+    bounded = len(peak)
+    rounding = 2.3e-16 * (end - begin + 8)
+    floor = _floor(s, size)
+    for e in range(count):
+        j = found[e]
+        k = block[j]
+        if scored[k] or mark[j] & BANNED or (restricted and mask[order[j]] == 0):
+            continue
+        own, taken = level[classes[j]], scale * offset[j]
+        room = rounding * (abs(own) + abs(taken) + partial[j] + 2.0 * rest[k])
+        most = own - taken + partial[j] + rest[k] + room
+        # What bounds it is replaced by what it has, one popular item after the other.
+        for p in range(begin, end):
+            if most < floor:
+                break
+            if places[p] < bounded:
+                most += weights[p] * (_value_at(G, places[p], j) - peak[places[p], k])
+        if most < floor:
+            continue
+        score = own - taken  # in the order and with the roundings of a pass over all items
+        for p in range(begin, end):
+            score += weights[p] * _value_at(G, places[p], j)
+        size = offer(s, top, size, score, order[j])
+        floor = _floor(s, size)
+    return size
 
 
 @jit
 def _top(
     first, stride, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids, best
 ):  # fmt: skip
-    m, popular, blocks = len(G.classes), len(G.head), len(B.edges) - 1
-    acc, partial, level = np.empty(m), np.empty(m), np.empty(len(G.sizes))
-    mark, touched = np.zeros(m, dtype=np.uint8), np.empty(m, dtype=np.int32)
-    rest, bound = np.empty(blocks), np.empty(blocks)
+    classes, table, diagonal, rows, indices = G.classes, G.table, G.diagonal, G.indptr, G.indices
+    offset, edges, peak, split = B.offset, B.edges, B.peak, G.split
+    group_ptr, group_class, group_least = B.group_ptr, B.group_class, B.group_least
+    m, popular, bounded, blocks = len(classes), len(split), len(peak), len(edges) - 1
+    acc, partial, level = np.empty(m), np.zeros(m), np.empty(len(diagonal))
+    mark, found = np.zeros(m, dtype=np.uint8), np.empty(m, dtype=np.int32)
+    rest, bound, scored = np.empty(blocks), np.empty(blocks), np.empty(blocks, dtype=np.bool_)
     for u in range(first, len(ids), stride):
         begin, end = indptr[u], indptr[u + 1]
         s, top, c = best[u], ids[u], scale[u]
-        rounding = 2.3e-16 * (end - begin + 8)
         if skip_liked:
             for p in range(begin, end):
                 mark[places[p]] |= BANNED
-        _levels(G, begin, end, places, weights, level)
+        _levels(begin, end, places, weights, classes, table, level)
         for j in range(popular):
-            acc[j] = level[G.classes[j]] - c * B.offset[j]
+            acc[j] = level[classes[j]] - c * offset[j]
         _add_head(G, begin, end, places, weights, acc)
         size = _scan(acc, 0, popular, BANNED, mark, restricted, mask, order, s, top, 0)
-        # Beyond the head, what rarer liked items add is summed, and what popular ones add is bounded.
-        count = 0
+        # Beyond the head: what the most popular liked items add to a block of places is bounded.
         rest[:] = 0.0
         for p in range(begin, end):
-            i, w = places[p], weights[p]
-            if i < popular:
+            if places[p] < bounded:
+                w, row = weights[p], peak[places[p]]
                 for k in range(blocks):
-                    rest[k] += w * B.peak[i, k]
-                continue
-            start = search(G, G.indptr[i], G.indptr[i + 1], popular)
-            count = _touch(G, i, start, G.indptr[i + 1], mark, touched, partial, count)
-            add_row(G, i, w, start, G.indptr[i + 1], partial)
-            partial[i] += w * G.diagonal[G.classes[i]]
-        floor = _floor(s, size)
-        for e in range(count):
-            j = touched[e]
-            if mark[j] & BANNED or (restricted and mask[order[j]] == 0):
-                continue
-            k, own, taken = B.block[j], level[G.classes[j]], c * B.offset[j]
-            room = rounding * (abs(own) + abs(taken) + partial[j] + 2.0 * rest[k])
-            most = own - taken + partial[j] + rest[k] + room
-            if most < floor:
-                continue
-            for p in range(begin, end):  # what bounds it is replaced by what it has, one by one
-                i = places[p]
-                if i < popular:
-                    most += weights[p] * (entry(G, i, j) - B.peak[i, k])
-                    if most < floor:
-                        break
-            else:
-                score = _exact(G, j, begin, end, places, weights, own - taken)
-                size = offer(s, top, size, score, order[j])
-                floor = _floor(s, size)
-                mark[j] |= OFFERED
+                    rest[k] += w * row[k]
+        rounding = 2.3e-16 * (end - begin + 8)
         for k in range(blocks):
             high, width = -np.inf, 0.0
-            for e in range(B.group_ptr[k], B.group_ptr[k + 1]):
-                own, taken = level[B.group_class[e]], c * B.group_least[e]
+            for e in range(group_ptr[k], group_ptr[k + 1]):
+                own, taken = level[group_class[e]], c * group_least[e]
                 high, width = max(high, own - taken), max(width, abs(own) + abs(taken))
             bound[k] = high + rest[k] + rounding * (width + rest[k])
+            scored[k] = False
+        # Blocks that they alone may bring among the best, or near, are scored whole.
+        most = -np.inf
         while True:
             k = -1
             for b in range(blocks):
-                if bound[b] > -np.inf and (k < 0 or bound[b] > bound[k]):
+                if not scored[b] and (k < 0 or bound[b] > bound[k]):
                     k = b
-            if k < 0 or bound[k] < _floor(s, size):
+            if k < 0:
+                most = -np.inf
                 break
-            bound[k] = -np.inf
+            floor = _floor(s, size)
+            most = bound[k]
+            if most < floor - NEAR * abs(floor):
+                break
+            scored[k] = True
             _score_block(G, B, k, begin, end, places, weights, level, c, acc)
             size = _scan(
-                acc, B.edges[k], B.edges[k + 1], BANNED | OFFERED, mark, restricted, mask, order, s, top,
-                size,
+                acc, edges[k], edges[k + 1], BANNED, mark, restricted, mask, order, s, top, size
+            )
+        # In the others only those places matter that the rarer liked items lift by what is missing.
+        if most > -np.inf:
+            cut = _floor(s, size) - most
+            count = entries = 0
+            for p in range(begin, end):
+                i, w = places[p], weights[p]
+                if i < bounded:
+                    continue
+                last = rows[i + 1]
+                start = split[i] if i < popular else search(indices, rows[i], last, popular)
+                entries += last - start
+                count = _collect(G, i, w, start, last, cut, partial, mark, found, count)
+                if i >= popular:
+                    partial[i] += w * diagonal[classes[i]]
+                    if partial[i] >= cut and mark[i] & SEEN == 0:
+                        mark[i] |= SEEN
+                        found[count] = i
+                        count += 1
+            size = _offer_found(
+                G, B, begin, end, places, weights, level, c, rest, scored, found, count, partial, mark,
+                restricted, mask, order, s, top, size,
             )  # fmt: skip
+            for e in range(count):
+                mark[found[e]] = 0
+            if entries > m // 4:
+                partial[:] = 0.0
+            else:
+                for p in range(begin, end):
+                    i = places[p]
+                    if i >= bounded:
+                        start = split[i] if i < popular else rows[i]
+                        for e in range(start, rows[i + 1]):
+                            partial[indices[e]] = 0.0
+                        partial[i] = 0.0
         put_in_order(s, top, size)
-        for e in range(count):
-            mark[touched[e]] = 0
         for p in range(begin, end):
             mark[places[p]] = 0
 

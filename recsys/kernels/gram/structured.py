@@ -21,7 +21,7 @@ from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts
 from recsys.kernels.plans import LINEAR, centre, centred, scaled, weights
 
-HEAD = 4096  # items whose pairs are kept dense: 64 MB, and most of what profiles hold
+HEAD = 2048  # items whose pairs are kept dense: 16 MB, and most of what profiles hold
 LOOKUP = 16_000_000  # entries at most of the look-up table of small counts
 
 
@@ -160,7 +160,7 @@ class StructuredGram:
                 _lookup(threads, self.arrays, counts.vectors, lookup)
                 self.arrays = self.arrays._replace(lookup=lookup)
             good = np.ones(threads, dtype=np.bool_)
-            _head(threads, self.arrays)
+            _head(threads, self.arrays, self.arrays.head, self.arrays.split)
             self._sums = np.zeros(m)
             _row_sums(threads, self.arrays, self._sums, good)
         if not (good.all() and np.isfinite(table).all() and np.isfinite(diagonal).all()):
@@ -286,59 +286,71 @@ def _pair(code, logarithmic, s, a, b, i, j, w, short, missed, par, numbers):
 
 
 @jit
-def _computed(G, ci, cj, s):
+def computed(G, ci, cj, s):
     """Return the correction of two vectors of these classes, which share s ≥ 1."""
     v = _pair(
-        G.code, G.logarithmic, np.int64(s), G.sizes[ci], G.sizes[cj], ci, cj, G.w,
-        G.short, G.missed, G.par, G.numbers,
+        G.code, G.logarithmic, np.int64(s), G.sizes[ci], G.sizes[cj], ci, cj, G.w, G.short, G.missed,
+        G.par, G.numbers,
     )  # fmt: skip
     if len(G.table) == len(G.sizes):
         v -= G.table[ci, cj]
     return np.float64(np.float32(v)) if G.single else v
 
 
+# The functions below take the arrays out of G once, before their loops: each access of a field counts
+# references, atomically. For the same reason nothing that is called per entry is passed G, but where a
+# count is too large for the look-up table. What runs in parallel is a function of a thread's share: numba
+# loses what is written to arrays in a tuple in the body of a parallel loop itself.
+
+
 @jit
-def correction(G, i, j, s):
-    """Return K[i, j] less the table's value, for the items of two places that share s ≥ 1."""
+def row_values(G, i, begin, end, out):
+    """Write the corrections of the stored entries begin…end of row i to the front of out."""
+    indices, together, own, single = G.indices, G.together, G.own, G.single
     if G.code == LINEAR:
-        v = s * (G.own[i] * G.own[j])
-        return np.float64(np.float32(v)) if G.single else v
-    ci, cj = G.classes[i], G.classes[j]
-    if s < G.lookup.shape[1]:
-        return np.float64(G.lookup[ci, np.int64(s), cj])
-    return _computed(G, ci, cj, s)
+        wi = own[i]
+        for p in range(begin, end):
+            v = together[p] * (wi * own[indices[p]])
+            out[p - begin] = np.float64(np.float32(v)) if single else v
+        return
+    classes, lookup = G.classes, G.lookup
+    ci, depth = classes[i], lookup.shape[1]
+    for p in range(begin, end):
+        cj, s = classes[indices[p]], together[p]
+        out[p - begin] = lookup[ci, np.int64(s), cj] if s < depth else computed(G, ci, cj, s)
 
 
 @jit
 def add_row(G, i, weight, begin, end, acc):
     """Add weight·correction[i, j] to acc[j] over the stored entries begin…end of row i."""
+    indices, together, own = G.indices, G.together, G.own
     if G.code == LINEAR:
-        wi = G.own[i]
+        wi = own[i]
         if G.single:
             for p in range(begin, end):
-                j = G.indices[p]
-                acc[j] += weight * np.float64(np.float32(G.together[p] * (wi * G.own[j])))
+                j = indices[p]
+                acc[j] += weight * np.float64(np.float32(together[p] * (wi * own[j])))
         else:
             for p in range(begin, end):
-                j = G.indices[p]
-                acc[j] += weight * (G.together[p] * (wi * G.own[j]))
+                j = indices[p]
+                acc[j] += weight * (together[p] * (wi * own[j]))
         return
-    ci = G.classes[i]
-    row, depth = G.lookup[ci], G.lookup.shape[1]
+    classes, lookup = G.classes, G.lookup
+    ci, depth = classes[i], lookup.shape[1]
     for p in range(begin, end):
-        j, s = G.indices[p], G.together[p]
+        j, s = indices[p], together[p]
         if s < depth:
-            acc[j] += weight * row[np.int64(s), G.classes[j]]
+            acc[j] += weight * lookup[ci, np.int64(s), classes[j]]
         else:
-            acc[j] += weight * _computed(G, ci, G.classes[j], s)
+            acc[j] += weight * computed(G, ci, classes[j], s)
 
 
 @jit
-def search(G, begin, end, j):
+def search(indices, begin, end, j):
     """Return the first of the entries begin…end of a row whose place is j or beyond."""
     while begin < end:
         middle = (begin + end) >> 1
-        if G.indices[middle] < j:
+        if indices[middle] < j:
             begin = middle + 1
         else:
             end = middle
@@ -346,36 +358,16 @@ def search(G, begin, end, j):
 
 
 @jit
-def entry(G, i, j):
-    """Return correction[i, j] of any two places; searched for in the row of the rarer item."""
-    popular = len(G.head)
-    if i < popular and j < popular:
-        return np.float64(G.head[i, j])
-    if i == j:
-        return np.float64(G.diagonal[G.classes[i]])
-    late, early = max(i, j), min(i, j)
-    end = G.indptr[late + 1]
-    p = search(G, G.indptr[late], end, early)
-    if p < end and G.indices[p] == early:
-        return correction(G, i, j, G.together[p])
-    return 0.0
-
-
-@jit
-def _base(G, i, j):
-    return G.table[G.classes[i], G.classes[j]] if len(G.table) == len(G.sizes) else 0.0
-
-
-@jit
 def _lookup_part(first, stride, G, n, out):
     classes, depth = out.shape[0], out.shape[1]
+    sizes = G.sizes
     for i in range(first, classes, stride):
-        a = G.sizes[i]
+        a = sizes[i]
         for s in range(1, depth):
             for j in range(classes):
-                b = G.sizes[j]
+                b = sizes[j]
                 if s <= min(a, b) and a + b - s <= n:
-                    out[i, s, j] = _computed(G, i, j, s)
+                    out[i, s, j] = computed(G, i, j, s)
 
 
 @jit(parallel=True)
@@ -385,36 +377,36 @@ def _lookup(threads, G, n, out):
 
 
 @jit
-def _head_part(first, stride, G):
-    popular = len(G.head)
+def _head_part(first, stride, G, head, split):
+    popular = len(head)
+    indptr, indices, classes, diagonal = G.indptr, G.indices, G.classes, G.diagonal
+    values = np.empty(popular)
     for i in range(first, popular, stride):
-        begin, end = G.indptr[i], G.indptr[i + 1]
-        G.split[i] = search(G, begin, end, popular)
-        for p in range(begin, G.split[i]):
-            j = G.indices[p]
-            G.head[i, j] = correction(G, i, j, G.together[p])
-        G.head[i, i] = G.diagonal[G.classes[i]]
+        begin = indptr[i]
+        split[i] = search(indices, begin, indptr[i + 1], popular)
+        row_values(G, i, begin, split[i], values)
+        row = head[i]
+        for p in range(begin, split[i]):
+            row[indices[p]] = values[p - begin]
+        row[i] = diagonal[classes[i]]
 
 
 @jit(parallel=True)
-def _head(threads, G):
+def _head(threads, G, head, split):
     for t in numba.prange(threads):
-        _head_part(t, threads, G)
+        _head_part(t, threads, G, head, split)
 
 
 @jit
 def _row_sums_part(first, stride, G, out, good):
-    m, popular = len(out), len(G.head)
+    m = len(out)
+    indptr, classes, diagonal, values = G.indptr, G.classes, G.diagonal, np.empty(m)
     for i in range(first, m, stride):
-        total = np.float64(G.diagonal[G.classes[i]])
-        begin = G.indptr[i]
-        if i < popular:
-            begin = G.split[i]
-            total = 0.0
-            for j in range(popular):
-                total += G.head[i, j]
-        for p in range(begin, G.indptr[i + 1]):
-            total += correction(G, i, G.indices[p], G.together[p])
+        begin, end = indptr[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
+        total = np.float64(diagonal[classes[i]])
+        for k in range(end - begin):
+            total += values[k]
         out[i] = total
         if not np.isfinite(total):
             good[first] = False
@@ -429,13 +421,15 @@ def _row_sums(threads, G, out, good):
 @jit
 def _rows_part(first, stride, G, at, order, out):
     m = out.shape[1]
+    classes, table, diagonal = G.classes, G.table, G.diagonal
+    filled = len(table) == len(diagonal)
     acc = np.zeros(m)
     for k in range(first, len(at), stride):
         i = at[k]
         for j in range(m):
-            acc[j] = _base(G, i, j)
+            acc[j] = table[classes[i], classes[j]] if filled else 0.0
         add_row(G, i, 1.0, G.indptr[i], G.indptr[i + 1], acc)
-        acc[i] += G.diagonal[G.classes[i]]
+        acc[i] += diagonal[classes[i]]
         for j in range(m):
             out[k, order[j]] = acc[j]
 
@@ -448,23 +442,40 @@ def _rows(threads, G, at, order, out):
 
 @jit
 def _sub(G, rows, cols, out):
+    """Entries one by one; those of weighed vectors, which are no counts, by whole rows."""
+    indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
+    filled = len(table) == len(diagonal)
+    one = np.empty(1)
     for k in range(len(rows)):
         for q in range(len(cols)):
-            out[k, q] = _base(G, rows[k], cols[q]) + entry(G, rows[k], cols[q])
+            i, j = rows[k], cols[q]
+            out[k, q] = table[classes[i], classes[j]] if filled else 0.0
+            if i == j:
+                out[k, q] += diagonal[classes[i]]
+                continue
+            late, early = max(i, j), min(i, j)
+            end = indptr[late + 1]
+            p = search(indices, indptr[late], end, early)
+            if p < end and indices[p] == early:
+                row_values(G, late, p, p + 1, one)
+                out[k, q] += one[0]
 
 
 @jit
 def _multiply_part(first, stride, G, B, out):
     m, width = B.shape
+    indptr, indices, classes, diagonal, values = (
+        G.indptr, G.indices, G.classes, G.diagonal, np.empty(m)
+    )  # fmt: skip
     for i in range(first, m, stride):
-        own = np.float64(G.diagonal[G.classes[i]])
+        begin, end = indptr[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
+        own = np.float64(diagonal[classes[i]])
         for c in range(width):
             out[i, c] = own * B[i, c]
-        for p in range(G.indptr[i], G.indptr[i + 1]):
-            j = G.indices[p]
-            v = correction(G, i, j, G.together[p])
+        for p in range(begin, end):
             for c in range(width):
-                out[i, c] += v * B[j, c]
+                out[i, c] += values[p - begin] * B[indices[p], c]
 
 
 @jit(parallel=True)
@@ -476,15 +487,19 @@ def _multiply(threads, G, B, out):
 @jit
 def _squares_part(first, stride, G, out):
     """Per row, Σ_j K² less the table's share."""
+    indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
+    filled = len(table) == len(diagonal)
+    values = np.empty(len(out))
     for i in range(first, len(out), stride):
-        v = np.float64(G.diagonal[G.classes[i]])
-        total = v * (v + 2.0 * _base(G, i, i))
-        for p in range(G.indptr[i], G.indptr[i + 1]):
-            j = G.indices[p]
-            v = correction(G, i, j, G.together[p])
-            total += v * (v + 2.0 * _base(G, i, j))
+        begin, end = indptr[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
+        ci = classes[i]
+        v = np.float64(diagonal[ci])
+        total = v * (v + 2.0 * (table[ci, ci] if filled else 0.0))
+        for p in range(begin, end):
+            v = values[p - begin]
+            total += v * (v + 2.0 * (table[ci, classes[indices[p]]] if filled else 0.0))
         out[i] = total
-
 
 
 @jit(parallel=True)
