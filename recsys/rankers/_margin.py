@@ -132,7 +132,9 @@ class KernelRanker(Ranker):
         if counts.dense:
             gram, offsets = centred_gram(counts, self._kernel())
             return DenseView(gram), gram.sum(axis=1, dtype=np.float64), offsets
-        structured = StructuredGram(counts, self._kernel(), centring=True)
+        structured = StructuredGram(
+            counts, self._kernel(), centring=True, budget=parse_memory(self.memory)
+        )
         return StructuredView(structured), structured.row_sums(), structured.offsets
 
     def __getstate__(self) -> dict[str, Any]:

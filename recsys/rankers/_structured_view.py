@@ -18,8 +18,8 @@ from recsys.utils.memory import check_memory
 from recsys.utils.topn import offer, put_in_order
 
 BLOCKS = 256  # of places beyond the head, whose best candidate is bounded at once
-BOUNDED = 1024  # most popular items, whose long rows are bounded rather than walked
-NEAR = 0.3  # of the score to beat: blocks that may come this near are scored whole
+BOUNDED = 2048  # most popular items, whose long rows may be bounded rather than walked
+FAR = 0.6  # of the score to beat is what bounded rows may add up to
 # What is known of a place while one user's list is made.
 SEEN = 1  # it is listed
 BANNED = 2
@@ -36,8 +36,9 @@ class Bounds(NamedTuple):
         Block of each place beyond the head.
     part : (bounded, blocks + 1) int64
         Where each block begins in the row of one of the most popular items.
-    peak : (bounded, blocks) float64
-        Largest correction of each such row in each block, at least 0.
+    peak, least : (bounded, blocks), (bounded,) float64
+        Largest correction of each such row in each block, at least 0; least of all beyond the head, at
+        most 0.
     group_ptr, group_class, group_least
         The classes of items in each block, and the least offset among them.
     offset : (items,) float64
@@ -48,6 +49,7 @@ class Bounds(NamedTuple):
     block: Any
     part: Any
     peak: Any
+    least: Any
     group_ptr: Any
     group_class: Any
     group_least: Any
@@ -130,7 +132,7 @@ class StructuredView:
             self._bounds = offset, self._bounded(offset)
         wide = best if best.dtype == self.gram.dtype else best.astype(self.gram.dtype)
         shared = (
-            self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr, self.gram.place[rows.indices],
+            int(np.diff(rows.indptr).max(initial=1)), self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr, self.gram.place[rows.indices],
             weights, scale, skip_liked, not mask.all(), mask, ids, wide,
         )  # fmt: skip
         if rows.shape[0] <= 1:
@@ -153,15 +155,16 @@ class StructuredView:
         block[popular:] = np.repeat(np.arange(blocks), np.diff(edges))
         bounded = min(BOUNDED, popular)
         part, peak = np.empty((bounded, blocks + 1), np.int64), np.zeros((bounded, blocks))
+        low = np.zeros(bounded)
         with parallel() as threads:
-            _peaks(threads, a, edges, part, peak)
+            _peaks(threads, a, edges, part, peak, low)
         key = block[popular:] * np.int64(len(a.sizes)) + a.classes[popular:]
         found, inverse = np.unique(key, return_inverse=True)
         by_place = offset[self.gram.order]
         least = np.full(len(found), np.inf)
         np.minimum.at(least, inverse, by_place[popular:])
         ptr = np.searchsorted(found // len(a.sizes), np.arange(blocks + 1))
-        return Bounds(edges, block, part, peak, ptr, found % len(a.sizes), least, by_place)
+        return Bounds(edges, block, part, peak, low, ptr, found % len(a.sizes), least, by_place)
 
 
 # ---- kernels
@@ -327,7 +330,7 @@ def _scores_parallel(threads, G, order, indptr, places, weights, offset, scale, 
 
 
 @jit
-def _peaks_part(first, stride, G, edges, part, peak):
+def _peaks_part(first, stride, G, edges, part, peak, low):
     bounded, blocks = peak.shape
     indptr, indices, split, values = G.indptr, G.indices, G.split, np.empty(len(G.classes))
     for i in range(first, bounded, stride):
@@ -337,14 +340,15 @@ def _peaks_part(first, stride, G, edges, part, peak):
             part[i, k] = p
             while p < end and indices[p] < edges[k + 1]:
                 peak[i, k] = max(peak[i, k], values[p - begin])
+                low[i] = min(low[i], values[p - begin])
                 p += 1
         part[i, blocks] = p
 
 
 @jit(parallel=True)
-def _peaks(threads, G, edges, part, peak):
+def _peaks(threads, G, edges, part, peak, low):
     for t in numba.prange(threads):
-        _peaks_part(t, threads, G, edges, part, peak)
+        _peaks_part(t, threads, G, edges, part, peak, low)
 
 
 @jit
@@ -393,19 +397,30 @@ def _score_block(G, B, k, begin, end, places, weights, level, scale, acc):
 @jit
 def _collect(G, i, weight, begin, end, cut, partial, mark, found, count):
     """Add weight·correction[i, j] to partial[j] over entries of row i; list what comes to the cut."""
-    indices, together, own, classes, lookup = G.indices, G.together, G.own, G.classes, G.lookup
-    linear, single, ci, depth = G.code == LINEAR, G.single, classes[i], lookup.shape[1]
+    indices, together, values = G.indices, G.together, G.values
+    if len(values):
+        w = np.float32(weight)
+        for p in range(begin, end):
+            j = indices[p]
+            total = partial[j] + w * np.float32(values[p])
+            partial[j] = total
+            if total >= cut and mark[j] & SEEN == 0:
+                mark[j] |= SEEN
+                found[count] = j
+                count += 1
+        return count
+    own, classes, lookup = G.own, G.classes, G.lookup
+    linear, ci, depth = G.code == LINEAR, classes[i], lookup.shape[1]
     wi = own[i]
     for p in range(begin, end):
         j, s = indices[p], together[p]
         if linear:
             v = s * (wi * own[j])
-            v = np.float64(np.float32(v)) if single else v
         elif s < depth:
             v = np.float64(lookup[ci, np.int64(s), classes[j]])
         else:
             v = computed(G, ci, classes[j], s)
-        total = partial[j] + weight * v
+        total = np.float32(partial[j] + weight * v)
         partial[j] = total
         if total >= cut and mark[j] & SEEN == 0:
             mark[j] |= SEEN
@@ -415,70 +430,127 @@ def _collect(G, i, weight, begin, end, cut, partial, mark, found, count):
 
 
 @jit
-def _value_at(G, i, j):
+def _bound_rows(begin, end, places, weights, peak, high, goal, rest, chosen):
+    """Choose liked items whose rows need not be walked, the most popular first; return how many.
+
+    What their largest entries add up to, block by block, is `rest`: with `high`, the most that places
+    have of themselves, it stays below the goal.
+    """
+    bounded, count = len(peak), 0
+    rest[:] = 0.0
+    for p in range(begin, end):
+        if places[p] < bounded:  # insertion by place
+            k = count
+            while k > 0 and places[chosen[k - 1]] > places[p]:
+                chosen[k] = chosen[k - 1]
+                k -= 1
+            chosen[k] = p
+            count += 1
+    kept = 0
+    for e in range(count):
+        p = chosen[e]
+        w, row = weights[p], peak[places[p]]
+        top = -np.inf
+        for k in range(len(rest)):
+            top = max(top, high[k] + rest[k] + w * row[k])
+        if top <= goal:
+            for k in range(len(rest)):
+                rest[k] += w * row[k]
+            chosen[kept] = p
+            kept += 1
+    return kept
+
+
+@jit
+def _value_at(
+    G, i, j, indptr, indices, together, values, classes, own, lookup, diagonal, linear, single
+):
     """Return correction[i, j], j beyond the head: searched for in the row of the rarer of the two."""
-    classes = G.classes
     if i == j:
-        return np.float64(G.diagonal[classes[j]])
-    indptr, indices = G.indptr, G.indices
+        return np.float64(diagonal[classes[j]])
     late, early = max(i, j), min(i, j)
     end = indptr[late + 1]
     p = search(indices, indptr[late], end, early)
     if p == end or indices[p] != early:
         return 0.0
-    s = G.together[p]
-    if G.code == LINEAR:
-        v = s * (G.own[i] * G.own[j])
-        return np.float64(np.float32(v)) if G.single else v
+    s = together[p]
+    if len(values) and late == i:  # to the bit: a value is that of its own row
+        return np.float64(values[p])
+    if linear:
+        v = s * (own[i] * own[j])
+        return np.float64(np.float32(v)) if single else v
     ci, cj = classes[i], classes[j]
-    return np.float64(G.lookup[ci, np.int64(s), cj]) if s < G.lookup.shape[1] else computed(G, ci, cj, s)
+    return np.float64(lookup[ci, np.int64(s), cj]) if s < lookup.shape[1] else computed(G, ci, cj, s)
 
 
 @jit
 def _offer_found(
-    G, B, begin, end, places, weights, level, scale, rest, scored, found, count, partial, mark,
-    restricted, mask, order, s, top, size,
+    G, B, begin, end, places, weights, level, scale, rest, chosen, kept, scored, found, count, partial,
+    mark, restricted, mask, order, spare, lower, lowest, s, top, size,
 ):  # fmt: skip
-    """Offer what the rarer liked items bring near the best, but what the popular ones cannot carry there."""
-    classes, block, offset, peak = G.classes, B.block, B.offset, B.peak
-    bounded = len(peak)
-    rounding = 2.3e-16 * (end - begin + 8)
-    floor = _floor(s, size)
+    """Offer what the rows walked bring near the best, but what the bounded ones cannot carry there."""
+    indptr, indices, together, values, classes = G.indptr, G.indices, G.together, G.values, G.classes
+    own, lookup, diagonal = G.own, G.lookup, G.diagonal
+    linear, single = G.code == LINEAR, G.single
+    block, offset, peak = B.block, B.offset, B.peak
+    rounding = 1.2e-7 * (end - begin + 8)  # of sums in float32
+    # Corrections not walked are at least `low` each: the worst of the best sums so far is a floor, too.
+    known = 0
+    for e in range(count):
+        j = found[e]
+        if scored[block[j]] or mark[j] & BANNED or (restricted and mask[order[j]] == 0):
+            continue
+        reached = level[classes[j]] - scale * offset[j] + partial[j]
+        reached += spare - rounding * (abs(level[classes[j]]) + scale * abs(offset[j]) + partial[j])
+        known = offer(lower, lowest, known, reached, j)
+    floor = max(_floor(s, size), _floor(lower, known))
     for e in range(count):
         j = found[e]
         k = block[j]
         if scored[k] or mark[j] & BANNED or (restricted and mask[order[j]] == 0):
             continue
-        own, taken = level[classes[j]], scale * offset[j]
-        room = rounding * (abs(own) + abs(taken) + partial[j] + 2.0 * rest[k])
-        most = own - taken + partial[j] + rest[k] + room
-        # What bounds it is replaced by what it has, one popular item after the other.
-        for p in range(begin, end):
+        mine, taken = level[classes[j]], scale * offset[j]
+        room = rounding * (partial[j] + rest[k]) + 1e-9 * rounding * (abs(mine) + abs(taken))
+        most = mine - taken + partial[j] + rest[k] + room
+        # What bounds it is replaced by what it has, the rarest item first: its part is the largest.
+        for q in range(kept - 1, -1, -1):
             if most < floor:
                 break
-            if places[p] < bounded:
-                most += weights[p] * (_value_at(G, places[p], j) - peak[places[p], k])
+            p = chosen[q]
+            v = _value_at(
+                G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
+                single,
+            )  # fmt: skip
+            most += weights[p] * (v - peak[places[p], k])
         if most < floor:
             continue
-        score = own - taken  # in the order and with the roundings of a pass over all items
+        score = mine - taken  # in the order and with the roundings of a pass over all items
         for p in range(begin, end):
-            score += weights[p] * _value_at(G, places[p], j)
+            v = _value_at(
+                G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
+                single,
+            )  # fmt: skip
+            score += weights[p] * v
         size = offer(s, top, size, score, order[j])
-        floor = _floor(s, size)
+        floor = max(floor, _floor(s, size))
     return size
 
 
 @jit
 def _top(
-    first, stride, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids, best
+    first, stride, longest, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask,
+    ids, best,
 ):  # fmt: skip
     classes, table, diagonal, rows, indices = G.classes, G.table, G.diagonal, G.indptr, G.indices
     offset, edges, peak, split = B.offset, B.edges, B.peak, G.split
     group_ptr, group_class, group_least = B.group_ptr, B.group_class, B.group_least
-    m, popular, bounded, blocks = len(classes), len(split), len(peak), len(edges) - 1
-    acc, partial, level = np.empty(m), np.zeros(m), np.empty(len(diagonal))
+    m, popular, blocks = len(classes), len(split), len(edges) - 1
+    acc, level = np.empty(m), np.empty(len(diagonal))
+    partial = np.zeros(m, dtype=np.float32)
     mark, found = np.zeros(m, dtype=np.uint8), np.empty(m, dtype=np.int32)
-    rest, bound, scored = np.empty(blocks), np.empty(blocks), np.empty(blocks, dtype=np.bool_)
+    high, rest, scored = np.empty(blocks), np.empty(blocks), np.empty(blocks, dtype=np.bool_)
+    chosen, walked = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.bool_)
+    lower, lowest = np.empty(ids.shape[1]), np.empty(ids.shape[1], dtype=np.int32)
     for u in range(first, len(ids), stride):
         begin, end = indptr[u], indptr[u + 1]
         s, top, c = best[u], ids[u], scale[u]
@@ -490,72 +562,70 @@ def _top(
             acc[j] = level[classes[j]] - c * offset[j]
         _add_head(G, begin, end, places, weights, acc)
         size = _scan(acc, 0, popular, BANNED, mark, restricted, mask, order, s, top, 0)
-        # Beyond the head: what the most popular liked items add to a block of places is bounded.
-        rest[:] = 0.0
-        for p in range(begin, end):
-            if places[p] < bounded:
-                w, row = weights[p], peak[places[p]]
-                for k in range(blocks):
-                    rest[k] += w * row[k]
-        rounding = 2.3e-16 * (end - begin + 8)
+        # Beyond the head: what the places of a block have at most without any row.
         for k in range(blocks):
-            high, width = -np.inf, 0.0
+            high[k], width = -np.inf, 0.0
             for e in range(group_ptr[k], group_ptr[k + 1]):
                 own, taken = level[group_class[e]], c * group_least[e]
-                high, width = max(high, own - taken), max(width, abs(own) + abs(taken))
-            bound[k] = high + rest[k] + rounding * (width + rest[k])
+                high[k], width = max(high[k], own - taken), max(width, abs(own) + abs(taken))
+            high[k] += 2.3e-16 * (end - begin + 8) * width
             scored[k] = False
-        # Blocks that they alone may bring among the best, or near, are scored whole.
-        most = -np.inf
+        floor = _floor(s, size)
+        goal = FAR * floor if floor > 0.0 else -np.inf
+        kept = _bound_rows(begin, end, places, weights, peak, high, goal, rest, chosen)
+        # Blocks that this alone may bring among the best are scored whole.
         while True:
             k = -1
             for b in range(blocks):
-                if not scored[b] and (k < 0 or bound[b] > bound[k]):
+                if not scored[b] and (k < 0 or high[b] + rest[b] > high[k] + rest[k]):
                     k = b
             if k < 0:
-                most = -np.inf
                 break
-            floor = _floor(s, size)
-            most = bound[k]
-            if most < floor - NEAR * abs(floor):
+            most = high[k] + rest[k] * (1.0 + 2.3e-16 * (end - begin + 8))
+            if most < _floor(s, size):
                 break
             scored[k] = True
             _score_block(G, B, k, begin, end, places, weights, level, c, acc)
             size = _scan(
                 acc, edges[k], edges[k + 1], BANNED, mark, restricted, mask, order, s, top, size
             )
-        # In the others only those places matter that the rarer liked items lift by what is missing.
-        if most > -np.inf:
-            cut = _floor(s, size) - most
+        # In the others only those places matter that the other rows lift by what is missing.
+        if k >= 0:
+            for p in range(begin, end):
+                walked[p - begin] = True
+            spare = 0.0
+            for q in range(kept):
+                walked[chosen[q] - begin] = False
+                spare += weights[chosen[q]] * B.least[places[chosen[q]]]
+            lower[:] = -np.inf
+            cut = np.float32((_floor(s, size) - most) * (1.0 - 1.2e-7 * (end - begin + 8)))
             count = entries = 0
             for p in range(begin, end):
-                i, w = places[p], weights[p]
-                if i < bounded:
-                    continue
-                last = rows[i + 1]
-                start = split[i] if i < popular else search(indices, rows[i], last, popular)
-                entries += last - start
-                count = _collect(G, i, w, start, last, cut, partial, mark, found, count)
-                if i >= popular:
-                    partial[i] += w * diagonal[classes[i]]
-                    if partial[i] >= cut and mark[i] & SEEN == 0:
-                        mark[i] |= SEEN
-                        found[count] = i
-                        count += 1
+                if walked[p - begin]:
+                    i, w = places[p], weights[p]
+                    last = rows[i + 1]
+                    start = split[i] if i < popular else search(indices, rows[i], last, popular)
+                    entries += last - start
+                    count = _collect(G, i, w, start, last, cut, partial, mark, found, count)
+                    if i >= popular:
+                        partial[i] += np.float32(w * diagonal[classes[i]])
+                        if partial[i] >= cut and mark[i] & SEEN == 0:
+                            mark[i] |= SEEN
+                            found[count] = i
+                            count += 1
             size = _offer_found(
-                G, B, begin, end, places, weights, level, c, rest, scored, found, count, partial, mark,
-                restricted, mask, order, s, top, size,
+                G, B, begin, end, places, weights, level, c, rest, chosen, kept, scored, found, count,
+                partial, mark, restricted, mask, order, spare, lower, lowest, s, top, size,
             )  # fmt: skip
             for e in range(count):
                 mark[found[e]] = 0
-            if entries > m // 4:
+            if entries > m // 16:
                 partial[:] = 0.0
             else:
                 for p in range(begin, end):
                     i = places[p]
-                    if i >= bounded:
-                        start = split[i] if i < popular else rows[i]
-                        for e in range(start, rows[i + 1]):
+                    if walked[p - begin]:
+                        for e in range(split[i] if i < popular else rows[i], rows[i + 1]):
                             partial[indices[e]] = 0.0
                         partial[i] = 0.0
         put_in_order(s, top, size)
@@ -565,10 +635,11 @@ def _top(
 
 @jit(parallel=True)
 def _top_parallel(
-    threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids, best
+    threads, longest, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
+    best,
 ):  # fmt: skip
     for t in numba.prange(threads):
         _top(
-            t, threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
+            t, threads, longest, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
             best,
         )  # fmt: skip

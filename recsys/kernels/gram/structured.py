@@ -20,9 +20,11 @@ from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts
 from recsys.kernels.plans import LINEAR, centre, centred, scaled, weights
+from recsys.utils.memory import free_memory
 
 HEAD = 2048  # items whose pairs are kept dense: 16 MB, and most of what profiles hold
 LOOKUP = 16_000_000  # entries at most of the look-up table of small counts
+KEPT = 1_000_000_000  # bytes up to which the corrections of all entries are kept beside the counts
 
 
 class Arrays(NamedTuple):
@@ -32,6 +34,8 @@ class Arrays(NamedTuple):
     ----------
     indptr, indices, together
         Co-occurrences as CSR over places, the diagonal apart.
+    values : (entries,) float32 or float64
+        Corrections of all entries, where memory is plentiful; else empty, and they are looked up.
     classes : (items,) int32
         Items of one size share a class.
     own : (items,) float64
@@ -55,6 +59,7 @@ class Arrays(NamedTuple):
     indptr: Any
     indices: Any
     together: Any
+    values: Any
     classes: Any
     own: Any
     sizes: Any
@@ -88,6 +93,8 @@ class StructuredGram:
     centring : bool
         Centre a normalised kernel whose values tend to 1 on these items, and widen the dtype where it
         must be, as in `recsys.kernels.gram.dense.centred_gram`.
+    budget : int, optional
+        Bytes that counts and this view may take; what is free when not given.
 
     Attributes
     ----------
@@ -111,6 +118,7 @@ class StructuredGram:
         normalize: bool = True,
         dtype: type = np.float32,
         centring: bool = False,
+        budget: int | None = None,
     ) -> None:
         assert counts.order is not None
         plan = kernel.plan(counts.vectors)
@@ -147,7 +155,8 @@ class StructuredGram:
         t = counts.together
         popular = min(HEAD, m)
         self.arrays = Arrays(
-            t.indptr.astype(np.int64, copy=False), t.indices.astype(np.int32, copy=False), t.data, classes.astype(np.int32), w[classes], sizes, w, short, missed,
+            t.indptr.astype(np.int64, copy=False), t.indices.astype(np.int32, copy=False), t.data,
+            np.zeros(0, dtype), classes.astype(np.int32), w[classes], sizes, w, short, missed,
             table, np.zeros((1, 1, 1), dtype), diagonal, np.zeros((popular, popular), dtype),
             np.zeros(popular, np.int64), plan.code, plan.logarithmic, dtype is np.float32, plan.par,
             plan.table,
@@ -159,6 +168,10 @@ class StructuredGram:
                 lookup = np.zeros((few, max(depth, 1), few), dtype)
                 _lookup(threads, self.arrays, counts.vectors, lookup)
                 self.arrays = self.arrays._replace(lookup=lookup)
+            if self._keeps(budget):
+                values = np.empty(len(t.data), dtype)
+                _all_values(threads, self.arrays, values)
+                self.arrays = self.arrays._replace(values=values)
             good = np.ones(threads, dtype=np.bool_)
             _head(threads, self.arrays, self.arrays.head, self.arrays.split)
             self._sums = np.zeros(m)
@@ -168,6 +181,12 @@ class StructuredGram:
         per_class = np.bincount(classes, minlength=few)
         if len(table) == few:
             self._sums += (table @ per_class)[classes]
+
+    def _keeps(self, budget: int | None) -> bool:
+        """Return whether the corrections of all entries are kept: a quarter of the memory, at most."""
+        entries, size = len(self.arrays.together), self.dtype.itemsize
+        left = free_memory() if budget is None else budget - entries * (4 + self.arrays.together.itemsize)
+        return entries * size <= min(KEPT, left // 4 if budget is None else left)
 
     @property
     def dtype(self) -> Any:
@@ -183,7 +202,7 @@ class StructuredGram:
     def nbytes(self) -> int:
         """Bytes of the view, without the counts."""
         a = self.arrays
-        return int(sum(x.nbytes for x in (a.classes, a.own, a.table, a.lookup, a.head, self._sums)))
+        return int(sum(x.nbytes for x in (a.values, a.classes, a.own, a.table, a.lookup, a.head, self._sums)))
 
     def rows(self, ids: ArrayLike) -> NDArray[Any]:
         """Return the rows of these items, (ids, items), in the dtype of the corrections."""
@@ -306,7 +325,11 @@ def computed(G, ci, cj, s):
 @jit
 def row_values(G, i, begin, end, out):
     """Write the corrections of the stored entries begin…end of row i to the front of out."""
-    indices, together, own, single = G.indices, G.together, G.own, G.single
+    indices, together, own, single, values = G.indices, G.together, G.own, G.single, G.values
+    if len(values):
+        for p in range(begin, end):
+            out[p - begin] = values[p]
+        return
     if G.code == LINEAR:
         wi = own[i]
         for p in range(begin, end):
@@ -323,7 +346,11 @@ def row_values(G, i, begin, end, out):
 @jit
 def add_row(G, i, weight, begin, end, acc):
     """Add weight·correction[i, j] to acc[j] over the stored entries begin…end of row i."""
-    indices, together, own = G.indices, G.together, G.own
+    indices, together, own, values = G.indices, G.together, G.own, G.values
+    if len(values):
+        for p in range(begin, end):
+            acc[indices[p]] += weight * values[p]
+        return
     if G.code == LINEAR:
         wi = own[i]
         if G.single:
@@ -374,6 +401,19 @@ def _lookup_part(first, stride, G, n, out):
 def _lookup(threads, G, n, out):
     for t in numba.prange(threads):
         _lookup_part(t, threads, G, n, out)
+
+
+@jit
+def _values_part(first, stride, G, out):
+    indptr = G.indptr
+    for i in range(first, len(indptr) - 1, stride):
+        row_values(G, i, indptr[i], indptr[i + 1], out[indptr[i] :])
+
+
+@jit(parallel=True)
+def _all_values(threads, G, out):
+    for t in numba.prange(threads):
+        _values_part(t, threads, G, out)
 
 
 @jit
