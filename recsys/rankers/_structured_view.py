@@ -18,7 +18,7 @@ from recsys.utils.memory import check_memory
 from recsys.utils.topn import offer, put_in_order
 
 BLOCKS = 256  # of places beyond the head, whose best candidate is bounded at once
-BOUNDED = 2048  # most popular items, whose long rows may be bounded rather than walked
+BOUNDED = 4096  # most popular items, whose long rows may be bounded rather than walked
 FAR = 0.6  # of the score to beat is what bounded rows may add up to
 # What is known of a place while one user's list is made.
 SEEN = 1  # it is listed
@@ -43,6 +43,8 @@ class Bounds(NamedTuple):
         The classes of items in each block, and the least offset among them.
     offset : (items,) float64
         By place.
+    offset_most : float
+        Its largest magnitude.
     """
 
     edges: Any
@@ -54,6 +56,7 @@ class Bounds(NamedTuple):
     group_class: Any
     group_least: Any
     offset: Any
+    offset_most: float
 
 
 class StructuredView:
@@ -132,7 +135,7 @@ class StructuredView:
             self._bounds = offset, self._bounded(offset)
         wide = best if best.dtype == self.gram.dtype else best.astype(self.gram.dtype)
         shared = (
-            int(np.diff(rows.indptr).max(initial=1)), self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr, self.gram.place[rows.indices],
+            self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr, self.gram.place[rows.indices],
             weights, scale, skip_liked, not mask.all(), mask, ids, wide,
         )  # fmt: skip
         if rows.shape[0] <= 1:
@@ -153,7 +156,7 @@ class StructuredView:
         blocks = len(edges) - 1
         block = np.zeros(m, dtype=np.int32)
         block[popular:] = np.repeat(np.arange(blocks), np.diff(edges))
-        bounded = min(BOUNDED, popular)
+        bounded = min(BOUNDED, m)
         part, peak = np.empty((bounded, blocks + 1), np.int64), np.zeros((bounded, blocks))
         low = np.zeros(bounded)
         with parallel() as threads:
@@ -164,7 +167,10 @@ class StructuredView:
         least = np.full(len(found), np.inf)
         np.minimum.at(least, inverse, by_place[popular:])
         ptr = np.searchsorted(found // len(a.sizes), np.arange(blocks + 1))
-        return Bounds(edges, block, part, peak, low, ptr, found % len(a.sizes), least, by_place)
+        return Bounds(
+            edges, block, part, peak, low, ptr, found % len(a.sizes), least, by_place,
+            float(np.abs(by_place).max()),
+        )  # fmt: skip
 
 
 # ---- kernels
@@ -286,7 +292,7 @@ def _levels(begin, end, places, weights, classes, table, level):
 @jit
 def _add_head(G, begin, end, places, weights, acc):
     """Add the corrections of the items of the head."""
-    head, indptr, indices = G.head, G.indptr, G.indices
+    head, indptr, split = G.head, G.indptr, G.split
     popular = len(head)
     for p in range(begin, end):
         i, w = places[p], weights[p]
@@ -295,15 +301,14 @@ def _add_head(G, begin, end, places, weights, acc):
             for j in range(popular):
                 acc[j] += w * row[j]
         else:
-            first = indptr[i]
-            add_row(G, i, w, first, search(indices, first, indptr[i + 1], popular), acc)
+            add_row(G, i, w, indptr[i], split[i], acc)
 
 
 @jit
 def _scores(first, stride, G, order, indptr, places, weights, offset, scale, out):
     users, m = out.shape
     classes, table, diagonal, split = G.classes, G.table, G.diagonal, G.split
-    rows, indices, popular = G.indptr, G.indices, len(split)
+    rows, popular = G.indptr, len(G.head)
     acc, level = np.empty(m), np.empty(len(diagonal))
     for u in range(first, users, stride):
         begin, end = indptr[u], indptr[u + 1]
@@ -313,11 +318,8 @@ def _scores(first, stride, G, order, indptr, places, weights, offset, scale, out
         _add_head(G, begin, end, places, weights, acc)
         for p in range(begin, end):
             i, w = places[p], weights[p]
-            last = rows[i + 1]
-            if i < popular:
-                add_row(G, i, w, split[i], last, acc)
-            else:
-                add_row(G, i, w, search(indices, rows[i], last, popular), last, acc)
+            add_row(G, i, w, split[i], rows[i + 1], acc)
+            if i >= popular:
                 acc[i] += w * diagonal[classes[i]]
         for j in range(m):
             out[u, order[j]] = acc[j]
@@ -395,60 +397,60 @@ def _score_block(G, B, k, begin, end, places, weights, level, scale, acc):
 
 
 @jit
-def _collect(G, i, weight, begin, end, cut, partial, mark, found, count):
-    """Add weight·correction[i, j] to partial[j] over entries of row i; list what comes to the cut."""
-    indices, together, values = G.indices, G.together, G.values
-    if len(values):
-        w = np.float32(weight)
-        for p in range(begin, end):
-            j = indices[p]
-            total = partial[j] + w * np.float32(values[p])
-            partial[j] = total
-            if total >= cut and mark[j] & SEEN == 0:
-                mark[j] |= SEEN
-                found[count] = j
-                count += 1
-        return count
-    own, classes, lookup = G.own, G.classes, G.lookup
+def _collect(
+    G, i, weight, begin, end, cut, far, most, least, any_scored, block, scored, partial, mark,
+    restricted, mask, order, found, count, lower, lowest, known,
+):  # fmt: skip
+    """Add weight·correction[i, j] to partial[j] over entries of row i; list what comes to the cut.
+
+    What is listed has at least what it came to and `least`: the worst of the best of these is a floor, and
+    the cut, which is what a floor exceeds `most` and its own share `far` by, rises with it.
+    """
+    indices, together, values, classes = G.indices, G.together, G.values, G.classes
+    own, lookup, kept = G.own, G.lookup, len(G.values) > 0
     linear, ci, depth = G.code == LINEAR, classes[i], lookup.shape[1]
-    wi = own[i]
+    wi, w = own[i], np.float32(weight)
     for p in range(begin, end):
-        j, s = indices[p], together[p]
-        if linear:
-            v = s * (wi * own[j])
-        elif s < depth:
-            v = np.float64(lookup[ci, np.int64(s), classes[j]])
+        j = indices[p]
+        if kept:
+            v = np.float32(values[p])
+        elif linear:
+            v = np.float32(together[p] * (wi * own[j]))
+        elif together[p] < depth:
+            v = np.float32(lookup[ci, np.int64(together[p]), classes[j]])
         else:
-            v = computed(G, ci, classes[j], s)
-        total = np.float32(partial[j] + weight * v)
+            v = np.float32(computed(G, ci, classes[j], together[p]))
+        total = partial[j] + w * v
         partial[j] = total
-        if total >= cut and mark[j] & SEEN == 0:
-            mark[j] |= SEEN
+        if total >= cut and mark[j] == 0:
+            mark[j] = SEEN
+            if (any_scored and scored[block[j]]) or (restricted and mask[order[j]] == 0):
+                continue
             found[count] = j
             count += 1
-    return count
+            if known == len(lower) and total + least <= lower[0]:
+                continue
+            known = offer(lower, lowest, known, total * (1.0 - 1e-4) + least, j)
+            floor = _floor(lower, known)
+            if floor > -np.inf:
+                cut = max(cut, np.float32((floor - max(far * floor, most)) * (1.0 - 1e-4)))
+    return count, known, cut
 
 
 @jit
-def _bound_rows(begin, end, places, weights, peak, high, goal, rest, chosen):
+def _bound_rows(begin, places, weights, by_place, peak, high, goal, rest):
     """Choose liked items whose rows need not be walked, the most popular first; return how many.
 
     What their largest entries add up to, block by block, is `rest`: with `high`, the most that places
-    have of themselves, it stays below the goal.
+    have of themselves, it stays below the goal. They come to the front of `by_place`, the others behind
+    them in order.
     """
-    bounded, count = len(peak), 0
+    bounded, kept = len(peak), 0
     rest[:] = 0.0
-    for p in range(begin, end):
-        if places[p] < bounded:  # insertion by place
-            k = count
-            while k > 0 and places[chosen[k - 1]] > places[p]:
-                chosen[k] = chosen[k - 1]
-                k -= 1
-            chosen[k] = p
-            count += 1
-    kept = 0
-    for e in range(count):
-        p = chosen[e]
+    for e in range(len(by_place)):
+        p = begin + by_place[e]
+        if places[p] >= bounded:
+            break
         w, row = weights[p], peak[places[p]]
         top = -np.inf
         for k in range(len(rest)):
@@ -456,7 +458,9 @@ def _bound_rows(begin, end, places, weights, peak, high, goal, rest, chosen):
         if top <= goal:
             for k in range(len(rest)):
                 rest[k] += w * row[k]
-            chosen[kept] = p
+            for q in range(e, kept, -1):
+                by_place[q] = by_place[q - 1]
+            by_place[kept] = p - begin
             kept += 1
     return kept
 
@@ -485,8 +489,8 @@ def _value_at(
 
 @jit
 def _offer_found(
-    G, B, begin, end, places, weights, level, scale, rest, chosen, kept, scored, found, count, partial,
-    mark, restricted, mask, order, spare, lower, lowest, s, top, size,
+    G, B, begin, end, places, weights, level, scale, rest, by_place, kept, scored, found, count, partial, cut,
+    order, spare, lower, lowest, s, top, size,
 ):  # fmt: skip
     """Offer what the rows walked bring near the best, but what the bounded ones cannot carry there."""
     indptr, indices, together, values, classes = G.indptr, G.indices, G.together, G.values, G.classes
@@ -494,37 +498,47 @@ def _offer_found(
     linear, single = G.code == LINEAR, G.single
     block, offset, peak = B.block, B.offset, B.peak
     rounding = 1.2e-7 * (end - begin + 8)  # of sums in float32
-    # Corrections not walked are at least `low` each: the worst of the best sums so far is a floor, too.
-    known = 0
+    # First what all of them came to, then what they have of the bounded rows, one by one: the rarest
+    # item's first, whose part is the largest. Both times the best known ones make a floor.
+    floor = _floor(s, size)
+    for again in range(2):
+        known = size
+        lower[:size], lowest[:size] = s[:size], top[:size]
+        left = 0
+        for e in range(count):
+            j = found[e]
+            if partial[j] < cut:  # which has risen since
+                continue
+            k = block[j]
+            if scored[k]:
+                continue
+            mine, taken = level[classes[j]], scale * offset[j]
+            room = rounding * (abs(partial[j]) + rest[k]) + 1e-9 * rounding * (abs(mine) + abs(taken))
+            reached, more = mine - taken + partial[j] - room, rest[k] + 2.0 * room
+            if again == 0:
+                known = offer(lower, lowest, known, reached + spare, j)
+            elif reached + more >= floor:
+                for q in range(kept - 1, -1, -1):
+                    p = begin + by_place[q]
+                    v = _value_at(
+                        G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
+                        single,
+                    )  # fmt: skip
+                    reached += weights[p] * v
+                    more -= weights[p] * peak[places[p], k]
+                    if reached + more < floor:
+                        break
+                if reached + more >= floor:
+                    known = offer(lower, lowest, known, reached, j)
+                    floor = max(floor, _floor(lower, known))
+            if reached + more >= floor:
+                found[left] = j
+                left += 1
+        count = left
+        floor = max(floor, _floor(lower, known))
     for e in range(count):
         j = found[e]
-        if scored[block[j]] or mark[j] & BANNED or (restricted and mask[order[j]] == 0):
-            continue
-        reached = level[classes[j]] - scale * offset[j] + partial[j]
-        reached += spare - rounding * (abs(level[classes[j]]) + scale * abs(offset[j]) + partial[j])
-        known = offer(lower, lowest, known, reached, j)
-    floor = max(_floor(s, size), _floor(lower, known))
-    for e in range(count):
-        j = found[e]
-        k = block[j]
-        if scored[k] or mark[j] & BANNED or (restricted and mask[order[j]] == 0):
-            continue
-        mine, taken = level[classes[j]], scale * offset[j]
-        room = rounding * (partial[j] + rest[k]) + 1e-9 * rounding * (abs(mine) + abs(taken))
-        most = mine - taken + partial[j] + rest[k] + room
-        # What bounds it is replaced by what it has, the rarest item first: its part is the largest.
-        for q in range(kept - 1, -1, -1):
-            if most < floor:
-                break
-            p = chosen[q]
-            v = _value_at(
-                G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
-                single,
-            )  # fmt: skip
-            most += weights[p] * (v - peak[places[p], k])
-        if most < floor:
-            continue
-        score = mine - taken  # in the order and with the roundings of a pass over all items
+        score = level[classes[j]] - scale * offset[j]  # as a pass over all items adds it up
         for p in range(begin, end):
             v = _value_at(
                 G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
@@ -532,27 +546,27 @@ def _offer_found(
             )  # fmt: skip
             score += weights[p] * v
         size = offer(s, top, size, score, order[j])
-        floor = max(floor, _floor(s, size))
     return size
 
 
 @jit
 def _top(
-    first, stride, longest, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask,
+    first, stride, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask,
     ids, best,
 ):  # fmt: skip
     classes, table, diagonal, rows, indices = G.classes, G.table, G.diagonal, G.indptr, G.indices
     offset, edges, peak, split = B.offset, B.edges, B.peak, G.split
     group_ptr, group_class, group_least = B.group_ptr, B.group_class, B.group_least
-    m, popular, blocks = len(classes), len(split), len(edges) - 1
+    m, popular, blocks = len(classes), len(G.head), len(edges) - 1
     acc, level = np.empty(m), np.empty(len(diagonal))
     partial = np.zeros(m, dtype=np.float32)
     mark, found = np.zeros(m, dtype=np.uint8), np.empty(m, dtype=np.int32)
     high, rest, scored = np.empty(blocks), np.empty(blocks), np.empty(blocks, dtype=np.bool_)
-    chosen, walked = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.bool_)
     lower, lowest = np.empty(ids.shape[1]), np.empty(ids.shape[1], dtype=np.int32)
     for u in range(first, len(ids), stride):
         begin, end = indptr[u], indptr[u + 1]
+        if begin == end:  # whose list is another matter
+            continue
         s, top, c = best[u], ids[u], scale[u]
         if skip_liked:
             for p in range(begin, end):
@@ -563,6 +577,7 @@ def _top(
         _add_head(G, begin, end, places, weights, acc)
         size = _scan(acc, 0, popular, BANNED, mark, restricted, mask, order, s, top, 0)
         # Beyond the head: what the places of a block have at most without any row.
+        rest[:] = 0.0
         for k in range(blocks):
             high[k], width = -np.inf, 0.0
             for e in range(group_ptr[k], group_ptr[k + 1]):
@@ -570,64 +585,80 @@ def _top(
                 high[k], width = max(high[k], own - taken), max(width, abs(own) + abs(taken))
             high[k] += 2.3e-16 * (end - begin + 8) * width
             scored[k] = False
-        floor = _floor(s, size)
-        goal = FAR * floor if floor > 0.0 else -np.inf
-        kept = _bound_rows(begin, end, places, weights, peak, high, goal, rest, chosen)
-        # Blocks that this alone may bring among the best are scored whole.
-        while True:
-            k = -1
-            for b in range(blocks):
-                if not scored[b] and (k < 0 or high[b] + rest[b] > high[k] + rest[k]):
-                    k = b
-            if k < 0:
-                break
-            most = high[k] + rest[k] * (1.0 + 2.3e-16 * (end - begin + 8))
-            if most < _floor(s, size):
-                break
-            scored[k] = True
-            _score_block(G, B, k, begin, end, places, weights, level, c, acc)
-            size = _scan(
-                acc, edges[k], edges[k + 1], BANNED, mark, restricted, mask, order, s, top, size
-            )
-        # In the others only those places matter that the other rows lift by what is missing.
-        if k >= 0:
-            for p in range(begin, end):
-                walked[p - begin] = True
-            spare = 0.0
-            for q in range(kept):
-                walked[chosen[q] - begin] = False
-                spare += weights[chosen[q]] * B.least[places[chosen[q]]]
-            lower[:] = -np.inf
-            cut = np.float32((_floor(s, size) - most) * (1.0 - 1.2e-7 * (end - begin + 8)))
-            count = entries = 0
-            for p in range(begin, end):
-                if walked[p - begin]:
-                    i, w = places[p], weights[p]
-                    last = rows[i + 1]
-                    start = split[i] if i < popular else search(indices, rows[i], last, popular)
-                    entries += last - start
-                    count = _collect(G, i, w, start, last, cut, partial, mark, found, count)
-                    if i >= popular:
-                        partial[i] += np.float32(w * diagonal[classes[i]])
-                        if partial[i] >= cut and mark[i] & SEEN == 0:
-                            mark[i] |= SEEN
+        # Beyond it, first the rows of rarer items are walked: what they come to makes a floor. The higher
+        # that is, the more rows of popular items need not be walked, but are bounded.
+        by_place = np.argsort(places[begin:end])
+        first_rare, spare = 0, 0.0
+        while first_rare < end - begin and places[begin + by_place[first_rare]] < len(peak):
+            p = begin + by_place[first_rare]
+            spare += weights[p] * B.least[places[p]]
+            first_rare += 1
+        lower[:size], lowest[:size] = s[:size], top[:size]
+        floor, most, least = _floor(s, size), -np.inf, np.inf
+        for k in range(blocks):
+            most = max(most, high[k])
+        for k in range(len(level)):
+            least = min(least, level[k])
+        least += spare - c * B.offset_most - 1e-9 * (abs(least) + c * B.offset_most)
+        known, count, entries, kept, last = size, 0, 0, first_rare, end - begin
+        cut = np.float32((floor - max(FAR * floor, most)) * (1.0 - 1e-4)) if size else np.float32(-np.inf)
+        for far in (FAR, 0.0):
+            if far == 0.0:
+                last = first_rare
+                floor = max(_floor(s, size), _floor(lower, known))
+                goal = FAR * floor if floor > 0.0 else -np.inf
+                kept = _bound_rows(begin, places, weights, by_place[:last], peak, high, goal, rest)
+                # Blocks that bounded rows alone may bring among the best are scored whole.
+                while True:
+                    k = -1
+                    for b in range(blocks):
+                        if not scored[b] and (k < 0 or high[b] + rest[b] > high[k] + rest[k]):
+                            k = b
+                    if k < 0:
+                        break
+                    most = high[k] + rest[k] * (1.0 + 2.3e-16 * (end - begin + 8))
+                    if most < max(_floor(s, size), _floor(lower, known)):
+                        break
+                    scored[k] = True
+                    _score_block(G, B, k, begin, end, places, weights, level, c, acc)
+                    size = _scan(
+                        acc, edges[k], edges[k + 1], BANNED, mark, restricted, mask, order, s, top, size
+                    )
+                if k < 0:
+                    break
+                floor = max(_floor(s, size), _floor(lower, known))
+                cut = max(cut, np.float32((floor - most) * (1.0 - 1e-4)))
+            for q in range(last - 1, kept - 1, -1):  # the rarest first: it lifts most
+                i, w = places[begin + by_place[q]], weights[begin + by_place[q]]
+                entries += rows[i + 1] - split[i]
+                if i >= popular:
+                    partial[i] += np.float32(w * diagonal[classes[i]])
+                    if mark[i] == 0:
+                        mark[i] = SEEN
+                        if not restricted or mask[order[i]] == 1:
                             found[count] = i
                             count += 1
-            size = _offer_found(
-                G, B, begin, end, places, weights, level, c, rest, chosen, kept, scored, found, count,
-                partial, mark, restricted, mask, order, spare, lower, lowest, s, top, size,
-            )  # fmt: skip
-            for e in range(count):
-                mark[found[e]] = 0
-            if entries > m // 16:
-                partial[:] = 0.0
-            else:
-                for p in range(begin, end):
-                    i = places[p]
-                    if walked[p - begin]:
-                        for e in range(split[i] if i < popular else rows[i], rows[i + 1]):
-                            partial[indices[e]] = 0.0
-                        partial[i] = 0.0
+                count, known, cut = _collect(
+                    G, i, w, split[i], rows[i + 1], cut, far, most, least, k >= 0, B.block,
+                    scored, partial, mark, restricted, mask, order, found, count, lower, lowest, known,
+                )  # fmt: skip
+        listed = found[:count].copy()
+        size = _offer_found(
+            G, B, begin, end, places, weights, level, c, rest, by_place, kept, scored, listed, count,
+            partial, cut, order, spare, lower, lowest, s, top, size,
+        )  # fmt: skip
+        for e in range(count):
+            mark[found[e]] = 0
+        if entries > m // 4:
+            partial[:] = 0.0
+            mark[:] = 0
+        else:
+            for q in range(end - begin - 1, kept - 1, -1):
+                i = places[begin + by_place[q]]
+                for e in range(split[i], rows[i + 1]):
+                    partial[indices[e]] = 0.0
+                    mark[indices[e]] = 0
+                partial[i] = 0.0
         put_in_order(s, top, size)
         for p in range(begin, end):
             mark[places[p]] = 0
@@ -635,11 +666,11 @@ def _top(
 
 @jit(parallel=True)
 def _top_parallel(
-    threads, longest, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
+    threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
     best,
 ):  # fmt: skip
     for t in numba.prange(threads):
         _top(
-            t, threads, longest, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
+            t, threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
             best,
         )  # fmt: skip

@@ -50,8 +50,8 @@ class Arrays(NamedTuple):
         Correction of an item with itself.
     head : (popular, popular)
         Corrections between the items of the first places, diagonal included.
-    split : (popular,) int64
-        Where the entries of places beyond those begin in each such row.
+    split : (items,) int64
+        Where the entries of places beyond those begin in each row.
     code, logarithmic, single, par, numbers
         The kernel's plan; whether corrections are float32.
     """
@@ -158,7 +158,7 @@ class StructuredGram:
             t.indptr.astype(np.int64, copy=False), t.indices.astype(np.int32, copy=False), t.data,
             np.zeros(0, dtype), classes.astype(np.int32), w[classes], sizes, w, short, missed,
             table, np.zeros((1, 1, 1), dtype), diagonal, np.zeros((popular, popular), dtype),
-            np.zeros(popular, np.int64), plan.code, plan.logarithmic, dtype is np.float32, plan.par,
+            np.zeros(m, np.int64), plan.code, plan.logarithmic, dtype is np.float32, plan.par,
             plan.table,
         )  # fmt: skip
         with parallel() as threads:
@@ -421,9 +421,11 @@ def _head_part(first, stride, G, head, split):
     popular = len(head)
     indptr, indices, classes, diagonal = G.indptr, G.indices, G.classes, G.diagonal
     values = np.empty(popular)
-    for i in range(first, popular, stride):
+    for i in range(first, len(split), stride):
         begin = indptr[i]
         split[i] = search(indices, begin, indptr[i + 1], popular)
+        if i >= popular:
+            continue
         row_values(G, i, begin, split[i], values)
         row = head[i]
         for p in range(begin, split[i]):
