@@ -1,8 +1,8 @@
 """Scores from a dense item × item matrix: weighted sums of its rows, in a fixed order.
 
-Each score is summed over the user's liked items in index order in float64, whatever the
-block, so that a user gets the same bits alone, in a batch, or on any number of threads.
-BLAS promises none of that.
+Each score is summed over the user's liked items in index order, 32 of them at a time in the matrix'
+precision and those sums in float64, whatever the block, so that a user gets the same bits alone, in a
+batch, or on any number of threads. BLAS promises none of that.
 """
 
 from __future__ import annotations
