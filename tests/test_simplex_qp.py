@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.optim.simplex_qp import TOLERANCE, solve_simplex
+from recsys.optim.simplex_qp import TOLERANCE, gather, multiply, solve_simplex
 from tests.reference import qp as reference
 
 
@@ -82,6 +82,24 @@ def test_ill_conditioned_kernels_are_solved_or_reported():
     weights, residual, _ = solve_simplex(K, q)
     assert residual == pytest.approx(reference.violation(K, q, one, 0 * one, weights), abs=1e-9)
     assert residual <= TOLERANCE
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 3, 4, 7, 8, 37])
+def test_products_read_the_lower_triangle_only(n, precision):
+    rng = np.random.default_rng(n)
+    source = rng.random((50, 50)).astype(np.float32)
+    source += source.T
+    ids = rng.permutation(50)[:n].astype(np.uint32)
+    expected = source[np.ix_(ids, ids)]
+    block, out = np.full((n, n), np.nan, dtype=np.float32), np.empty(n, dtype=precision)
+    gather(source, ids, n, block)
+    assert (np.tril(block) == np.tril(expected)).all()
+    block[np.triu_indices(n, 1)] = np.nan
+    v = rng.normal(size=n).astype(precision)
+    multiply(block, n, v, out)
+    rounding = n * np.finfo(precision).eps
+    np.testing.assert_allclose(out, expected.astype(np.float64) @ v, rtol=0, atol=8 * rounding)
 
 
 def test_ridges_may_differ():

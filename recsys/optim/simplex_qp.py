@@ -13,6 +13,9 @@ diagonal: ridges over many decades would take many steps. Pairwise steps with ex
 then finish from that feasible point and certify it: the reported residual is the largest
 violation of the optimality conditions, max{gᵢ : aᵢ > 0} − min{gᵢ} over a group, g the gradient.
 The duality gap is at most the residual times the number of groups.
+
+Only the lower triangle of K is read, and each entry serves its row and its column at once. On the way
+products are taken in K's own precision; what is reported is computed afresh in float64.
 """
 
 from __future__ import annotations
@@ -29,6 +32,12 @@ TOLERANCE = 5e-7
 # Beyond so many faces the bounds are many, and pairwise steps are the better tool.
 MAX_FACES = 30
 MAX_CG_STEPS = 200
+# Faces whose gradients are taken in K's own precision; where they do not do, the digits may be why.
+ROUGH_FACES = 3
+# By how much the first and the further faces lower the gradient before variables are dropped.
+FIRST_GOAL, NEXT_GOAL = 0.15, 0.1
+# Sums may be taken in any order, which lets them vectorise; NaN and infinity stay what they are.
+SUMS = {"reassoc", "contract", "nsz"}
 
 
 class Solution(NamedTuple):
@@ -104,46 +113,99 @@ def solve_simplex(
 
 
 @jit
-def multiply(K, n, rows, count, sign, ridge, v, out):
-    """Out = (S K S + diag(ridge)) v, where v is 0 outside the given rows.
+def gather(source, ids, n, out):
+    """Fill the lower triangle of out (n, n) with the entries of a symmetric source between n rows.
 
-    Whole rows of the symmetric K are added up, so that the loop vectorises.
+    Four rows at a time, for which an index is read once: what that fills beyond the diagonal is not to
+    be read. A source that is known by its lower triangle takes ascending ids.
+    """
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = source[ids[i]], source[ids[i + 1]], source[ids[i + 2]], source[ids[i + 3]]
+        e, f, g, h = out[i], out[i + 1], out[i + 2], out[i + 3]
+        for j in range(i + 4):
+            k = ids[j]
+            e[j] = a[k]
+            f[j] = b[k]
+            g[j] = c[k]
+            h[j] = d[k]
+        i += 4
+    while i < n:
+        a, e = source[ids[i]], out[i]
+        for j in range(i + 1):
+            e[j] = a[ids[j]]
+        i += 1
+
+
+@jit(fastmath=SUMS)
+def multiply(K, n, v, out):
+    """Out = K v from K's lower triangle, in the precision of v.
+
+    An entry is read once and used twice, for its row's sum and in its column's. The rows are
+    slices: written K[i, j] the loop does not vectorise.
     """
     out[:n] = 0.0
-    k = 0
-    while k + 4 <= count:
-        i0, i1, i2, i3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
-        c0, c1 = sign[i0] * v[i0], sign[i1] * v[i1]
-        c2, c3 = sign[i2] * v[i2], sign[i3] * v[i3]
-        for j in range(n):
-            out[j] += c0 * K[i0, j] + c1 * K[i1, j] + c2 * K[i2, j] + c3 * K[i3, j]
-        k += 4
-    while k < count:
-        i = rows[k]
-        c0 = sign[i] * v[i]
-        for j in range(n):
-            out[j] += c0 * K[i, j]
-        k += 1
-    for j in range(n):
-        out[j] = sign[j] * out[j] + ridge[j] * v[j]
+    i = 0
+    while i + 4 <= n:
+        a, b, c, d = K[i, :i], K[i + 1, :i], K[i + 2, :i], K[i + 3, :i]
+        x, y = v[:i], out[:i]
+        v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
+        k10, k20, k30 = K[i + 1, i], K[i + 2, i], K[i + 3, i]
+        k21, k31, k32 = K[i + 2, i + 1], K[i + 3, i + 1], K[i + 3, i + 2]
+        s0 = K[i, i] * v0 + k10 * v1 + k20 * v2 + k30 * v3
+        s1 = k10 * v0 + K[i + 1, i + 1] * v1 + k21 * v2 + k31 * v3
+        s2 = k20 * v0 + k21 * v1 + K[i + 2, i + 2] * v2 + k32 * v3
+        s3 = k30 * v0 + k31 * v1 + k32 * v2 + K[i + 3, i + 3] * v3
+        for j in range(i):
+            s0 += a[j] * x[j]
+            s1 += b[j] * x[j]
+            s2 += c[j] * x[j]
+            s3 += d[j] * x[j]
+            y[j] += (v0 * a[j] + v1 * b[j]) + (v2 * c[j] + v3 * d[j])
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+        i += 4
+    while i < n:
+        a, x, y = K[i, :i], v[:i], out[:i]
+        v0 = v[i]
+        s0 = K[i, i] * v0
+        for j in range(i):
+            s0 += a[j] * x[j]
+            y[j] += v0 * a[j]
+        out[i] = s0
+        i += 1
 
 
 @jit
+def _gradient(K, n, q, sign, ridge, a, v, Kv, g):
+    """G = (S K S + diag(ridge)) a − q; the product has the precision of the buffers v and Kv."""
+    for i in range(n):
+        v[i] = sign[i] * a[i]
+    multiply(K, n, v, Kv)
+    for i in range(n):
+        g[i] = sign[i] * Kv[i] + ridge[i] * a[i] - q[i]
+
+
+@jit(fastmath=SUMS)
 def _project(v, n, sign, scale):
-    """Make scale·v sum to 0 over each group, by a shift of v, and return v's largest magnitude."""
+    """Make scale·v sum to 0 over each group, by a shift of v."""
     total_p = total_n = weight_p = weight_n = 0.0
     for i in range(n):
-        if sign[i] > 0:
-            total_p += scale[i] * v[i]
-            weight_p += scale[i]
-        else:
-            total_n += scale[i] * v[i]
-            weight_n += scale[i]
+        up = sign[i] > 0
+        weighed = scale[i] * v[i]
+        total_p += weighed if up else 0.0
+        total_n += 0.0 if up else weighed
+        weight_p += scale[i] if up else 0.0
+        weight_n += 0.0 if up else scale[i]
     mean_p = total_p / weight_p if weight_p > 0.0 else 0.0
     mean_n = total_n / weight_n if weight_n > 0.0 else 0.0
-    top = 0.0
     for i in range(n):
         v[i] -= mean_p if sign[i] > 0 else mean_n
+
+
+@jit
+def _largest(v, n):
+    top = 0.0
+    for i in range(n):
         top = max(top, abs(v[i]))
     return top
 
@@ -196,43 +258,26 @@ def _residual(a, g, n, sign):
     return worst
 
 
-@jit
-def _narrow_multiply(K, n, v, out):
-    """Out = K v in K's own precision: twice the speed where that is float32."""
-    out[:n] = 0
-    i = 0
-    while i + 4 <= n:
-        c0, c1, c2, c3 = v[i], v[i + 1], v[i + 2], v[i + 3]
-        for j in range(n):
-            out[j] += (c0 * K[i, j] + c1 * K[i + 1, j]) + (c2 * K[i + 2, j] + c3 * K[i + 3, j])
-        i += 4
-    while i < n:
-        c0 = v[i]
-        for j in range(n):
-            out[j] += c0 * K[i, j]
-        i += 1
-
-
-@jit
+@jit(fastmath=SUMS)
 def _conjugate_gradients(K, n, sign, ridge, scale, a, r, p, v, Kv, goal):
     """Minimise over n variables with the groups' sums kept; r holds −gradient, projected.
 
     Directions are scale·r, which sums to 0: the gradient preconditioned by the diagonal 1/scale.
 
-    Products are taken in K's precision; every face starts again from an exact gradient, so
+    Products are taken in K's precision; every face starts again from a gradient computed afresh, so
     that this costs steps, not accuracy.
     """
-    top = rr = 0.0
+    rr = 0.0
+    above = 0  # counted, since a maximum does not vectorise
     for i in range(n):
         p[i] = scale[i] * r[i]
+        v[i] = sign[i] * p[i]
         rr += r[i] * p[i]
-        top = max(top, abs(r[i]))
+        above += not abs(r[i]) <= goal
     for step in range(MAX_CG_STEPS):
-        if top <= goal:
+        if above == 0:
             return step
-        for i in range(n):
-            v[i] = sign[i] * p[i]
-        _narrow_multiply(K, n, v, Kv)
+        multiply(K, n, v, Kv)
         curvature = 0.0
         for i in range(n):
             curvature += p[i] * (sign[i] * Kv[i] + ridge[i] * p[i])
@@ -242,14 +287,17 @@ def _conjugate_gradients(K, n, sign, ridge, scale, a, r, p, v, Kv, goal):
         for i in range(n):
             a[i] += alpha * p[i]
             r[i] -= alpha * (sign[i] * Kv[i] + ridge[i] * p[i])
-        top = _project(r, n, sign, scale)
+        _project(r, n, sign, scale)
         before = rr
         rr = 0.0
+        above = 0
         for i in range(n):
             rr += scale[i] * r[i] * r[i]
+            above += not abs(r[i]) <= goal
         beta = rr / before
         for i in range(n):
             p[i] = scale[i] * r[i] + beta * p[i]
+            v[i] = sign[i] * p[i]
     return MAX_CG_STEPS
 
 
@@ -295,53 +343,49 @@ def _pairwise(K, n, sign, ridge, a, g, tol, max_steps):
 
 
 @jit
-def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol):
-    """Solve over the f variables listed in face, dropping those that turn negative.
+def _on_face(K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, rough, tol):
+    """Solve over the f variables listed in face, ascending, dropping those that turn negative.
 
-    K's rows and columns of the face are copied together, and the copy shrinks as variables
-    are dropped. a and g are full vectors; a's entries on the face are replaced by weights
-    of at least 0, those that remain being listed first in face. Returns how many remain and
-    the steps taken.
+    K's rows and columns of the face are copied together. a and g are full vectors; a's entries on the
+    face are replaced by weights of at least 0, those that remain being listed first in face. Returns
+    how many remain and the steps taken.
     """
     b, r, p, s, ridge_f, q_f, scale = (
         work[0], work[1], work[2], work[3], work[4], work[5], work[6]
     )  # fmt: skip
-    everything = np.arange(f).astype(np.uint32)
-    small = K if f == len(K) else buffer[: f * f].reshape(f, f)
+    small = K
+    if f < n:
+        small = buffer[: f * f].reshape(f, f)
+        gather(K, face, f, small)
     for i in range(f):
         row = face[i]
         b[i], r[i], s[i], ridge_f[i], q_f[i] = a[row], -g[row], sign[row], ridge[row], q[row]
         a[row] = 0.0
-        if f < len(K):
-            for j in range(f):
-                small[i, j] = K[row, face[j]]
     steps = 0
     while True:
         _precondition(small, f, s, ridge_f, scale)
-        top = _project(r, f, s, scale)
-        goal = max(0.3 * tol, (0.3 if first else 0.1) * top)
+        _project(r, f, s, scale)
+        goal = max(0.3 * tol, (FIRST_GOAL if first else NEXT_GOAL) * _largest(r, f))
         steps += _conjugate_gradients(small, f, s, ridge_f, scale, b, r, p, narrow[0], narrow[1], goal)
         first = False
         kept = 0
         for i in range(f):
             if b[i] > 0.0:
-                everything[kept] = i
+                b[kept], s[kept], face[kept] = b[i], s[i], face[i]
+                ridge_f[kept], q_f[kept] = ridge_f[i], q_f[i]
                 kept += 1
         if kept == f:
             break
-        smaller = buffer[: kept * kept].reshape(kept, kept)
-        for i in range(kept):  # forwards and to the front: nothing is overwritten unread
-            k = everything[i]
-            b[i], s[i], ridge_f[i], q_f[i], face[i] = b[k], s[k], ridge_f[k], q_f[k], face[k]
-            for j in range(kept):
-                smaller[i, j] = small[k, everything[j]]
-        f, small = kept, smaller
+        f = kept
+        small = buffer[: f * f].reshape(f, f)
+        gather(K, face, f, small)
         _normalise(b, f, s)
+        if rough:
+            _gradient(small, f, q_f, s, ridge_f, b, narrow[0], narrow[1], r)
+        else:
+            _gradient(small, f, q_f, s, ridge_f, b, p, scale, r)
         for i in range(f):
-            everything[i] = i
-        multiply(small, f, everything, f, s, ridge_f, b, r)
-        for i in range(f):
-            r[i] = q_f[i] - r[i]
+            r[i] = -r[i]
     for i in range(f):
         a[face[i]] = b[i]
     return f, steps
@@ -351,9 +395,9 @@ def _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, tol)
 def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_steps):
     """Solve for one C-ordered matrix K (n, n); a (n) receives the weights, g (n) the gradient.
 
-    On entry a holds weights of each group, above 0 and of sum 1, and g the vector S K S a.
-    face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a vector of n²
-    or more like K, work float64 (7, n), narrow (2, n) like K. Returns the residual and the
+    On entry a holds weights of each group, above 0 and of sum 1, and g the vector S K S a. Of K the
+    lower triangle is read. face is uint32 (n; unsigned, so that indexing has no sign to test), buffer a
+    vector of n² or more like K, work float64 (7, n), narrow (2, n) like K. Returns the residual and the
     number of steps.
     """
     for i in range(n):
@@ -361,25 +405,28 @@ def solve_face(K, n, q, sign, ridge, a, g, face, buffer, work, narrow, tol, max_
         g[i] += ridge[i] * a[i] - q[i]
     steps, f = 0, n
     for attempt in range(MAX_FACES):
-        f, taken = _on_face(K, buffer, f, face, q, sign, ridge, a, g, work, narrow, attempt == 0, tol)
+        rough = attempt < ROUGH_FACES
+        f, taken = _on_face(
+            K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, attempt == 0, rough, tol
+        )
         steps += taken
         _normalise(a, n, sign)
-        multiply(K, n, face, f, sign, ridge, a, g)
-        for i in range(n):
-            g[i] -= q[i]
-        if _residual(a, g, n, sign) <= tol:
-            return _residual(a, g, n, sign), steps
+        if rough:
+            _gradient(K, n, q, sign, ridge, a, narrow[0], narrow[1], g)
+        if not rough or _residual(a, g, n, sign) <= tol:
+            _gradient(K, n, q, sign, ridge, a, work[0], work[1], g)
+            residual = _residual(a, g, n, sign)
+            if residual <= tol:
+                return residual, steps
         f = _release(a, g, n, sign, face, tol)
-    steps += _pairwise(K, n, sign, ridge, a, g, tol, max_steps)
+    whole = buffer[: n * n].reshape(n, n)
+    for i in range(n):
+        for j in range(i + 1):
+            whole[i, j] = whole[j, i] = K[i, j]
+    _gradient(K, n, q, sign, ridge, a, work[0], work[1], g)
+    steps += _pairwise(whole, n, sign, ridge, a, g, tol, max_steps)
     # The pairwise steps update the gradient; what is reported is computed afresh.
-    f = 0
-    for i in range(n):
-        if a[i] > 0.0:
-            face[f] = i
-            f += 1
-    multiply(K, n, face, f, sign, ridge, a, g)
-    for i in range(n):
-        g[i] -= q[i]
+    _gradient(K, n, q, sign, ridge, a, work[0], work[1], g)
     return _residual(a, g, n, sign), steps
 
 

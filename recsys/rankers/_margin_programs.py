@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from recsys._jit import jit
-from recsys.optim.simplex_qp import multiply, solve_face
+from recsys.optim.simplex_qp import gather, multiply, solve_face
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
 MAX_STEPS = 200_000
@@ -20,7 +20,9 @@ def solve_one(
     K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega, ridge, a, q, g, face, small, work,
     narrow, tol, max_steps,
 ):  # fmt: skip
-    """Solve one user's program from the block K and its column sums g; returns the residual.
+    """Solve one user's program from the lower triangle of the block K and its column sums g.
+
+    Returns the residual.
 
     The ridge of like i is ridge_p/omega[i]. The larger it is, the nearer the solution to omega/Σ omega,
     where it starts. `lone` is q for a user who likes everything: 0, less what centring took from the
@@ -41,10 +43,7 @@ def solve_one(
         if alike:
             g[i] /= n
     if not alike:
-        g[:n] = 0.0
-        for i in range(n):
-            for j in range(n):
-                g[j] += a[i] * K[i, j]
+        multiply(K, n, a, g)
     residual, _ = solve_face(K, n, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps)
     return residual
 
@@ -82,13 +81,9 @@ def programs(
         if n == 0:
             continue
         K = block[: n * n].reshape(n, n)
-        g[:n] = 0.0
-        for i in range(n):
-            row = gram[items[i]]
-            for j in range(n):
-                K[i, j] = row[items[j]]
-            for j in range(n):  # column sums, which are the row sums: this order vectorises
-                g[j] += K[i, j]
+        gather(gram, items, n, K)
+        work[0, :n] = 1.0
+        multiply(K, n, work[0], g)
         residuals[u] = solve_one(
             K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
             ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
@@ -141,7 +136,6 @@ def full_programs(
     m = len(gram)
     small, work = np.empty(m * m, dtype=np.float32), np.empty((7, m))
     sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)
-    everything, nothing = np.arange(m).astype(np.uint32), np.zeros(m)
     g, face = np.empty(m), np.empty(m, dtype=np.uint32)
     narrow = np.empty((2, m), dtype=np.float32)
     for u in range(first, len(signed), stride):
@@ -159,7 +153,11 @@ def full_programs(
         a[:] = 1.0 / max(1, m - liked)
         for p in range(indptr[u], indptr[u + 1]):
             a[indices[p]] = omega[p] / total
-        multiply(gram, m, everything, m, sign, nothing, a, g)
+        for i in range(m):
+            work[0, i] = sign[i] * a[i]
+        multiply(gram, m, work[0], g)
+        for i in range(m):
+            g[i] *= sign[i]
         residuals[u], _ = solve_face(
             gram, m, q, sign, ridge, a, g, face, small, work, narrow, tol, max_steps
         )

@@ -222,8 +222,8 @@ MUTANTS = [
     Mutant(
         "the programs forget their ridge",
         "optim/simplex_qp.py",
-        "out[j] = sign[j] * out[j] + ridge[j] * v[j]",
-        "out[j] = sign[j] * out[j]",
+        "g[i] = sign[i] * Kv[i] + ridge[i] * a[i] - q[i]",
+        "g[i] = sign[i] * Kv[i] - q[i]",
         PROGRAMS,
     ),
     Mutant(
