@@ -257,8 +257,8 @@ MUTANTS = [
     Mutant(
         "a forgotten user's times stay",
         "rankers/_updates.py",
-        "kept[user] = 0.0",
-        "kept[user] = 1.0",
+        "with_rows(old, users, sp.csr",
+        "with_rows(old, users[:0], sp.csr",
         (f"{RECENT}::test_updates_keep_times",),
     ),
     Mutant(
