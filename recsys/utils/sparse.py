@@ -1,4 +1,4 @@
-"""Rows of sparse matrices: binary copies, other values or rows, a row of given items, owners, unit length."""
+"""Rows of sparse matrices: ones, other values or rows, a row of given items, owners, unit length."""
 
 from __future__ import annotations
 
