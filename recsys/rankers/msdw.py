@@ -202,9 +202,8 @@ class MSDw(Updatable, ItemWeights):
 def _smallest(counts: sp.csr_matrix) -> sp.csr_matrix:
     """Return counts in the smallest unsigned type that holds them."""
     kind = np.min_scalar_type(int(counts.data.max(initial=0)))
-    out = sp.csr_matrix(counts.astype(kind))
-    out.indices, out.indptr = out.indices.astype(np.int32, copy=False), out.indptr.astype(np.int64)
-    return out
+    # Made anew, so that index types are those that a file gives back.
+    return sp.csr_matrix((counts.data.astype(kind), counts.indices, counts.indptr), counts.shape)
 
 
 def _symmetric(above: sp.csr_matrix, own: NDArray[np.int64]) -> sp.csr_matrix:

@@ -278,9 +278,9 @@ def test_an_update_that_would_cost_accuracy_is_refused(liked):
 
 
 def test_more_rows_than_a_fit_is_worth_are_refused():
-    many = sp.csr_matrix(np.ones((301, 400)))
+    many = sp.csr_matrix(np.ones((101, 400)))
     with pytest.raises(
-        InputError, match="301 rows come and go at once, of 400 items: to fit again is cheaper"
+        InputError, match="101 rows come and go at once, of 400 items: to fit again is cheaper"
     ):
         _ease_update.changed_inverse(np.eye(400), many[:0], many)
 
