@@ -60,6 +60,9 @@ def test_ages_are_counted_one_by_one(likes, kind, back):
 def test_likes_that_left_the_profile_make_no_other_older():
     times = sp.csr_matrix([[3.0, 1.0, 2.0, 0.0]])
     assert ages(row_of([1, 2], 4), times)[1].newer == 1
+    backwards = sp.csr_matrix(([2.0, 1.0], [2, 1], [0, 2]), (1, 4))  # in whichever order they are stored
+    assert ages(backwards, backwards) == ages(row_of([1, 2], 4), times)
+    assert backwards.indices.tolist() == [2, 1]
     with pytest.raises(InputError, match=r"times are of shape \(2, 4\) for a row of shape \(1, 4\)"):
         ages(row_of([1], 4), sp.vstack([times, times]))
 
