@@ -302,8 +302,9 @@ def test_a_database_that_fails_is_503_and_nothing_is_acknowledged(tmp_path, monk
 # ---- the database and what events leave
 
 
-def test_batches_are_kept_whole_or_not_at_all(tmp_path):
-    with EventDatabase(tmp_path / "e.db") as database:
+@pytest.mark.parametrize("where", ["{}/e.db", "sqlite:///{}/e.db"])
+def test_batches_are_kept_whole_or_not_at_all(where, tmp_path):
+    with EventDatabase(where.format(tmp_path)) as database:
         good = [Event("ada", "tea", 1.0), Event("ada", None, 2.0, "forget")]
         assert database.append("good", good) == 2
         with pytest.raises(DatabaseError, match="could not be written: NOT NULL constraint failed"):
