@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys._jit import jit
 from recsys.errors import CapabilityError, InputError
 from recsys.kernels.gram.structured import check_budget, cooccurrence, structured_bytes
 from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
@@ -127,7 +128,7 @@ class MSDw(Updatable, ItemWeights):
         for name in ("counts_", "row_digests_"):
             vars(self).pop(name, None)
         if self._counted() and users.max() <= MOST:  # beyond, float32 lost some
-            self.counts_ = _smallest(sp.triu(counts, 1, format="csr"))
+            self.counts_ = _smallest(_above(counts))
             self._remember(liked)
         self.weights_ = self._weighed(counts, users, liked)
 
@@ -164,6 +165,7 @@ class MSDw(Updatable, ItemWeights):
         plus, minus = binary(added, np.int64), binary(taken, np.int64)
         change = sp.triu(plus.T @ plus - minus.T @ minus, 1, format="csr")
         above = sp.csr_matrix(self.counts_.astype(np.int64) + change)
+        above.sort_indices()
         above.eliminate_zeros()
         if above.nnz and above.data.min() < 0:
             raise InputError("a row to be taken out holds pairs that nobody has: fit again instead")
@@ -206,15 +208,62 @@ def _smallest(counts: sp.csr_matrix) -> sp.csr_matrix:
     return sp.csr_matrix((counts.data.astype(kind), counts.indices, counts.indptr), counts.shape)
 
 
+def _above(counts: sp.csr_matrix) -> sp.csr_matrix:
+    """Return what is above the diagonal of counts with sorted indices; scipy's would copy all first."""
+    indptr = np.zeros(counts.shape[0] + 1, dtype=np.int64)
+    _count_above(counts.indptr, counts.indices, indptr)
+    np.cumsum(indptr, out=indptr)
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], counts.data.dtype)
+    _fill_above(counts.indptr, counts.indices, counts.data, indptr, indices, data)
+    return sp.csr_matrix((data, indices, indptr), counts.shape)
+
+
 def _symmetric(above: sp.csr_matrix, own: NDArray[np.int64]) -> sp.csr_matrix:
     """Return all counts as float32 CSR of one triangle and the diagonal, which is stored throughout."""
-    i, j, every = owners(above), above.indices, np.arange(len(own))
-    data = np.concatenate([above.data, above.data, own]).astype(np.float32)
-    where = (np.concatenate([i, j, every]), np.concatenate([j, i, every]))
-    return sp.csr_matrix((data, where), above.shape)
+    below = above.T.tocsr()
+    indptr = above.indptr.astype(np.int64) + below.indptr + np.arange(len(own) + 1)
+    indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    _fill_symmetric(
+        below.indptr, below.indices, below.data, above.indptr, above.indices, above.data, own,
+        indptr, indices, data,
+    )  # fmt: skip
+    return sp.csr_matrix((data, indices, indptr), above.shape)
 
 
 def _enlarged(counts: sp.csr_matrix, items: int) -> sp.csr_matrix:
     """Return counts of more items, of which the last occur with none."""
     indptr = np.pad(counts.indptr, (0, items - counts.shape[0]), "edge")
     return sp.csr_matrix((counts.data, counts.indices, indptr), (items, items))
+
+
+# ---- kernels
+
+
+@jit
+def _count_above(indptr, indices, out):
+    for i in range(len(indptr) - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            out[i + 1] += indices[p] > i
+
+
+@jit
+def _fill_above(indptr, indices, data, out_ptr, out_indices, out_data):
+    for i in range(len(indptr) - 1):
+        begin, end = indptr[i + 1] - (out_ptr[i + 1] - out_ptr[i]), indptr[i + 1]
+        for p in range(begin, end):
+            out_indices[out_ptr[i] + p - begin] = indices[p]
+            out_data[out_ptr[i] + p - begin] = data[p]
+
+
+@jit
+def _fill_symmetric(b_ptr, b_indices, b_data, a_ptr, a_indices, a_data, own, indptr, indices, data):
+    for i in range(len(own)):
+        at = indptr[i]
+        for p in range(b_ptr[i], b_ptr[i + 1]):
+            indices[at], data[at] = b_indices[p], b_data[p]
+            at += 1
+        indices[at], data[at] = i, own[i]
+        at += 1
+        for p in range(a_ptr[i], a_ptr[i + 1]):
+            indices[at], data[at] = a_indices[p], a_data[p]
+            at += 1
