@@ -91,6 +91,8 @@ class EASE(Updatable, ItemWeights):
             raise InputError(f"keep_inverse must be True or False, not {self.keep_inverse!r}")
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        for name in ("inverse_", "probes_", "row_digests_"):
+            vars(self).pop(name, None)
         items = liked.shape[1]
         check_memory(16 * items * items, f"EASE on {items:,} items")
         gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)
@@ -103,8 +105,6 @@ class EASE(Updatable, ItemWeights):
                 f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})"
             )
         self.weights_ = _weights(inverse)
-        for name in ("inverse_", "probes_", "row_digests_"):
-            vars(self).pop(name, None)
         if self.keep_inverse:
             mirror(inverse)
             self.inverse_, self.probes_ = inverse, probed(liked)

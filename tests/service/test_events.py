@@ -1,5 +1,6 @@
 """Events over HTTP: kept first, applied to a copy, the same after a restart and after a refit."""
 
+import json
 import threading
 import time
 
@@ -9,6 +10,8 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx2")
 pytest.importorskip("sqlalchemy")
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from recsys import CapabilityError, InputError, cli, make_ranker
@@ -255,6 +258,39 @@ def test_bad_batches_are_refused_whole(taking, body, text):
     assert taking.get("/health").json()["events"]["kept"] == 0
 
 
+ID = st.sampled_from(["u1", "i1", "", "\0", "🎬", "x" * 201]) | st.text(max_size=4)
+ODD = st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | ID | st.lists(ID, max_size=2)
+ONE = st.fixed_dictionaries(
+    {"user": ID, "time": ODD},
+    optional={"item": ID | ODD, "action": st.sampled_from(["like", "unlike", "forget", "eat"]) | ODD},
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    body=st.fixed_dictionaries(
+        {"events": st.lists(ONE | ODD, max_size=3) | ODD}, optional={"batch": ODD}
+    )
+)
+def test_batches_of_any_shape_are_kept_or_refused(body, fuzzed):
+    answer = fuzzed.post(
+        "/events", content=json.dumps(body), headers={"content-type": "application/json"}
+    )
+    assert answer.status_code in (200, 422) and "Traceback" not in answer.text
+    if answer.status_code == 422:
+        assert "\n" not in answer.json()["detail"]
+    health = fuzzed.get("/health").json()
+    assert health["error"] is None, health
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fuzzed")
+    with client_of(written(folder)[1], folder / "e.db") as client:
+        yield client
+        assert settled(client)["error"] is None
+
+
 def test_surrogates_are_no_text(taking):
     body = b'{"events": [{"user": "\\ud800", "item": "i1"}]}'
     answer = taking.post("/events", content=body, headers={"content-type": "application/json"})
@@ -334,6 +370,12 @@ def test_without_sqlalchemy_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
     with pytest.raises(InputError, match=r"events need sqlalchemy: pip install 'recsys\[events\]'"):
         EventDatabase(tmp_path / "e.db")
+
+
+def test_serve_refuses_a_database_that_is_none(path, capfd):
+    assert cli.call(["serve", "--ranker", str(path), "--events", "nowhere://x"]) == 2
+    told = capfd.readouterr().err.strip()
+    assert told.count("\n") == 0 and "no such kind of database" in told
 
 
 def test_fit_names_a_database_that_is_not_there(tmp_path, capfd):
