@@ -25,7 +25,7 @@ from recsys import InputError, make_ranker
 from recsys.datasets.synthetic import long_tail, planted_catalogue
 from recsys.evaluation import metrics as M
 from recsys.kernels import item_gram, make_kernel
-from recsys.kernels.gram.structured import cooccurrence, pair_lengths
+from recsys.kernels.gram.counts import cooccurrence, pair_lengths
 
 SIZES = (  # users, items, interactions
     (4_000, 10_000, 60_000), (8_000, 20_000, 120_000), (20_000, 50_000, 300_000),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from recsys._jit import jit, parallel
-from recsys.kernels.gram.structured import cooccurrence
+from recsys.kernels.gram.counts import cooccurrence
 from recsys.utils.sparse import binary, owners
 
 POWERS = 1000  # at most

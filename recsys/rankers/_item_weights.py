@@ -8,9 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.kernels.gram.structured import StructuredGram
-from recsys.rankers._gram_view import weighted_structured
 from recsys.rankers._scoring import weighted_rows
+from recsys.rankers._sparse_scoring import fill_best, sparse_sums
 from recsys.rankers.base import Ranker, expect
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
@@ -34,8 +33,7 @@ def weighted_sums(
     """
     if not sp.issparse(weights):
         return weighted_rows(rows, votes, weights)
-    one_class = np.zeros(weights.shape[0], dtype=np.int32)
-    return weighted_structured(rows, votes, StructuredGram(weights, one_class, np.zeros((1, 1))))
+    return sparse_sums(rows, votes, weights)
 
 
 class ItemWeights(Ranker):
@@ -58,6 +56,23 @@ class ItemWeights(Ranker):
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
     ) -> NDArray[np.float32]:
         return weighted_sums(rows, recency_weights(rows, times, self.recency), self.weights_)
+
+    def _prunes(self) -> bool:
+        return sp.issparse(self.weights_)
+
+    def _fill_best(
+        self,
+        userids: NDArray[np.int64] | None,
+        rows: sp.csr_matrix,
+        times: NDArray[np.float64] | None,
+        skip_liked: bool,
+        mask: NDArray[np.uint8],
+        ids: NDArray[np.int32],
+        best: NDArray[np.float32],
+    ) -> bool:
+        votes = recency_weights(rows, times, self.recency)
+        fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best)
+        return True
 
     def _explain(
         self,

@@ -5,19 +5,21 @@ Sources: Polato's thesis, 10.2 (CF-KOMD) and 10.1 (ECF-OMD).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.errors import FitError
+from recsys.errors import FitError, InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.gram.dense import centred_item_gram
-from recsys.kernels.gram.structured import StructuredGram, structured_gram
+from recsys.kernels.gram.counts import ItemCounts, check_counts, dense_counts, sparse_counts
+from recsys.kernels.gram.dense import centred_gram
+from recsys.kernels.gram.structured import StructuredGram
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._gram_view import DenseView, GramView, StructuredView, prefers_dense
-from recsys.rankers.base import Ranker, expect
+from recsys.rankers._gram_view import DenseView, GramView, prefers_dense
+from recsys.rankers._structured_view import StructuredView
+from recsys.rankers.base import Ranker
 from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real, clean_matrix
@@ -27,23 +29,24 @@ LEAST_WEIGHT = 1e-12
 
 
 class KernelRanker(Ranker):
-    """What the rankers over an item kernel share: the Gram matrix, in either form, and its row sums.
+    """What the rankers over an item kernel share: co-occurrence counts, and the kernel as a view of them.
 
-    Dense it is `gram_`; structured it is `correction_`, `classes_` and `table_`. Where the kernel's
-    values tend to 1 the matrix is centred (`recsys.kernels.gram.dense.centred_item_gram`), and
-    `offsets_` is what was taken from it.
+    The counts are `together_` and `sizes_` over `vectors_` rows (`recsys.kernels.gram.counts`); in CSR
+    `order_` says which item has each place. Nothing else is kept in a file: the Gram matrix is made when
+    it is first asked for, so that `set_params` may change kernel and degree of a fitted ranker.
+    Where the kernel's values tend to 1 the matrix is centred (`recsys.kernels.gram.dense.centred_gram`),
+    and `offsets_` is what was taken from it.
     """
 
-    gram_: NDArray[np.floating]
-    correction_: sp.csr_matrix
-    classes_: NDArray[np.int32]
-    table_: NDArray[np.float64]
-    offsets_: NDArray[np.float64]
-    dtype_: str
-    row_sums_: NDArray[np.float64]
+    together_: Any
+    sizes_: NDArray[Any]
+    vectors_: int
+    order_: NDArray[np.int32]
+    counting_: str
     memory: Any = None
     regularization: float
     recency: float = 0.0
+    _derived: tuple[Any, GramView, NDArray[np.float64], NDArray[np.float64] | None] | None = None
 
     def _kernel(self) -> Kernel:
         return make_kernel("linear")
@@ -62,39 +65,102 @@ class KernelRanker(Ranker):
         return np.maximum(recency_weights(rows, times, float(self.recency)), LEAST_WEIGHT)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        budget = parse_memory(self.memory)
-        dense = prefers_dense(liked, budget)
-        kernel = self._kernel()
-        if dense:
-            self._keep(*centred_item_gram(liked, kernel))
-        else:
-            structured = structured_gram(liked, kernel, budget=budget, centring=True)
-            self._keep(structured, structured.offsets)
+        self._keep(self._count(liked))
+        self.prepare()
 
-    def _keep(
-        self,
-        gram: NDArray[np.floating] | StructuredGram,
-        offsets: NDArray[np.float64] | None = None,
-    ) -> None:
-        """Keep a Gram matrix of either form, and nothing of an earlier fit."""
-        for name in ("gram_", "correction_", "classes_", "table_", "offsets_", "dtype_"):
-            vars(self).pop(name, None)
-        if offsets is not None:
-            self.offsets_ = offsets
-            kept = gram.correction if isinstance(gram, StructuredGram) else gram
-            self.dtype_ = str(kept.dtype)
-        if isinstance(gram, StructuredGram):
-            self.correction_, self.classes_, self.table_ = gram.correction, gram.classes, gram.table
-            self.row_sums_ = gram.row_sums()
-        else:
-            self.gram_ = gram
-            self.row_sums_ = gram.sum(axis=1, dtype=np.float64)
+    def _count(self, rows: sp.csr_matrix) -> ItemCounts:
+        """Return the counts of these rows, in whichever form is smaller."""
+        budget = parse_memory(self.memory)
+        return dense_counts(rows) if prefers_dense(rows, budget) else sparse_counts(rows, None, budget)
+
+    def _counting(self) -> str:
+        """Return the parameters that counts depend on, as text; empty for none."""
+        return ""
+
+    def _keep(self, counts: ItemCounts) -> None:
+        """Keep counts of either form, and nothing of earlier ones."""
+        vars(self).pop("order_", None)
+        self.together_, self.sizes_, self.vectors_ = counts.together, counts.sizes, counts.vectors
+        if counts.order is not None:
+            self.order_ = counts.order
+        self.counting_ = self._counting()
+        self._derived = None
+
+    @property
+    def counts(self) -> ItemCounts:
+        """The co-occurrences of all pairs of items.
+
+        Raises
+        ------
+        NotFittedError
+        """
+        if not hasattr(self, "together_"):
+            self._check_fitted()
+        return ItemCounts(self.together_, self.sizes_, self.vectors_, getattr(self, "order_", None))
+
+    def prepare(self) -> Self:
+        """Make the Gram matrix of the present kernel now, which the first call would wait for.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, the matrix does not fit the memory, or counts were made with
+            other parameters that they depend on.
+        """
+        self._view()
+        return self
+
+    def _key(self) -> Any:
+        """Return what the view depends on beside the counts."""
+        return self._kernel()
+
+    def _view(self) -> tuple[Any, GramView, NDArray[np.float64], NDArray[np.float64] | None]:
+        key, kept = self._key(), self._derived
+        if kept is None or kept[0] != key:
+            if self._counting() != self.counting_:
+                raise InputError(
+                    f"this {self.name} counted pairs with {self.counting_}, not {self._counting()}: "
+                    "fit again"
+                )
+            kept = self._derived = (key, *self._derive(self.counts))
+        return kept
+
+    def _derive(
+        self, counts: ItemCounts
+    ) -> tuple[GramView, NDArray[np.float64], NDArray[np.float64] | None]:
+        """Return the view of the counts, its row sums, and what centring took."""
+        if counts.dense:
+            gram, offsets = centred_gram(counts, self._kernel())
+            return DenseView(gram), gram.sum(axis=1, dtype=np.float64), offsets
+        structured = StructuredGram(counts, self._kernel(), centring=True)
+        return StructuredView(structured), structured.row_sums(), structured.offsets
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without the view, which is made again."""
+        return {key: value for key, value in vars(self).items() if key != "_derived"}
 
     @property
     def _gram(self) -> GramView:
-        if hasattr(self, "gram_"):
-            return DenseView(self.gram_)
-        return StructuredView(StructuredGram(self.correction_, self.classes_, self.table_))
+        return self._view()[1]
+
+    @property
+    def gram_(self) -> NDArray[np.floating]:
+        """The dense Gram matrix, (items, items) float32 or float64, of the present kernel.
+
+        Raises
+        ------
+        AttributeError
+            Where it is not dense.
+        """
+        view = self._gram if "together_" in vars(self) else None
+        if not isinstance(view, DenseView):
+            raise AttributeError("the Gram matrix is not dense")
+        return view.gram
+
+    @property
+    def row_sums_(self) -> NDArray[np.float64]:
+        """Sums of the Gram matrix' rows, (items,) float64."""
+        return self._view()[2]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
         rows = self._gram.rows(ids)
@@ -104,7 +170,7 @@ class KernelRanker(Ranker):
 
     def _offsets(self) -> NDArray[np.float64] | None:
         """Return t where the matrix kept is K − tᵢ − tⱼ; None where it is K."""
-        return getattr(self, "offsets_", None)
+        return self._view()[3]
 
     def _certified(
         self, alpha: NDArray[np.float64], residuals: NDArray[np.float64]
@@ -118,22 +184,12 @@ class KernelRanker(Ranker):
         return alpha, residuals
 
     def _check_state(self) -> None:
-        m = self.n_items_
-        expect("row_sums_", self.row_sums_, (m,), np.float64)
-        kind: type = np.float32
-        if hasattr(self, "offsets_"):
-            expect("offsets_", self.offsets_, (m,), np.float64)
-            kind = {"float32": np.float32, "float64": np.float64}[self.dtype_]
-        if hasattr(self, "gram_"):
-            expect("gram_", self.gram_, (m, m), kind)
-            return
-        size = len(self.table_)
-        expect("table_", self.table_, (size, size), np.float64)
-        expect("classes_", self.classes_, (m,), np.int32)
-        if self.classes_.min() < 0 or self.classes_.max() >= size:
-            raise ValueError("classes_ leaves its table")
-        if self.correction_.shape != (m, m) or self.correction_.dtype != kind:
-            raise ValueError("correction_ does not fit the items")
+        self._derived = None
+        if "gram_" in vars(self) or "correction_" in vars(self):
+            raise ValueError("it was written before counts were kept: fit again")
+        if type(self.vectors_) is not int or self.vectors_ < 1 or not isinstance(self.counting_, str):
+            raise ValueError("vectors_ should be a whole number above 0, counting_ text")
+        check_counts(self.counts, self.n_items_)
 
 
 class MarginRanker(KernelRanker):
@@ -188,12 +244,7 @@ class MarginRanker(KernelRanker):
     def _fold_in_scores(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
     ) -> NDArray[np.floating]:
-        alpha, _ = self._solve(rows, times)
-        lengths = np.diff(rows.indptr)
-        # q needs the kernel rows that the weights need: one pass serves both.
-        share = self._share(lengths)
-        if self.q == "exact":
-            alpha = alpha + np.repeat(share, lengths)
+        alpha, share = self._sums(rows, times)
         out = self._gram.weighted(rows, alpha, self.row_sums_, share)
         offsets = self._offsets()
         if offsets is not None and (share == 0).any():  # who likes everything has no q to centre with
@@ -202,6 +253,43 @@ class MarginRanker(KernelRanker):
         if self.unrated == "mean" and not known.all():
             out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
         return out
+
+    def _sums(
+        self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how often the liked items' rows count in each score, and the sums of all rows.
+
+        q needs the kernel rows that the weights need: one pass serves both.
+        """
+        alpha, _ = self._solve(rows, times)
+        lengths = np.diff(rows.indptr)
+        share = self._share(lengths)
+        if self.q == "exact":
+            alpha = alpha + np.repeat(share, lengths)
+        return alpha, share
+
+    def _prunes(self) -> bool:
+        # What unknown items get under "mean" needs all scores.
+        whole = self.unrated == "mean" and (self.popularity_ == 0).any()
+        return isinstance(self._gram, StructuredView) and not whole
+
+    def _fill_best(
+        self,
+        userids: NDArray[np.int64] | None,
+        rows: sp.csr_matrix,
+        times: NDArray[np.float64] | None,
+        skip_liked: bool,
+        mask: NDArray[np.uint8],
+        ids: NDArray[np.int32],
+        best: NDArray[np.float32],
+    ) -> bool:
+        view = self._gram
+        assert isinstance(view, StructuredView)
+        alpha, share = self._sums(rows, times)
+        if self._offsets() is not None and (share == 0).any():
+            return False  # who likes everything has no q to centre with
+        view.top(rows, alpha, self.row_sums_, share, skip_liked, mask, ids, best)
+        return True
 
     def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return one over the number of items that q averages; 0 where there is none."""

@@ -16,7 +16,6 @@ from recsys.utils.validation import MOST as MOST_ITEMS
 from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
 
 MOST = 2**24  # users of one item that `popularity_`, float32, tells apart
-MOST_LINEAR = 2**22  # beyond, a float32 cosine no longer gives its count back
 
 
 def row_digests(rows: sp.csr_matrix) -> NDArray[np.int64]:
@@ -285,54 +284,18 @@ class Updatable(Ranker):
 
 
 class CountUpdates(Updatable):
-    """Updates of the dense linear kernel, whose entries give their counts back."""
-
-    gram_: NDArray[np.float32]
+    """Updates of rankers whose model is the counts of the CF-KOMD family."""
 
     def _counted(self) -> bool:
-        """Return whether the Gram matrix is the normalised co-occurrence."""
+        """Return whether every row counts once, whatever else is in it."""
         return True
 
     def _check_updates(self) -> None:
-        if not self._counted() or not hasattr(self, "gram_"):
-            raise CapabilityError(
-                f"{self.name} updates the dense linear kernel without votes or windows only: "
-                "fit again instead"
-            )
+        if not self._counted():
+            raise CapabilityError(f"{self.name} with votes or windows is not updated: fit again instead")
 
     def _change_rows(self, taken: sp.csr_matrix, added: sp.csr_matrix, users: int) -> None:
-        most = self.popularity_.astype(np.float64) + np.bincount(added.indices, minlength=self.n_items_)
-        if most.max() > MOST_LINEAR:
-            raise InputError(
-                f"an item has more than {MOST_LINEAR:,} users, whose counts are lost: fit again instead"
-            )
-        self._keep(counted_again(self.gram_, self.popularity_, taken, added))  # type: ignore[attr-defined]
+        self._keep(self.counts.changed(taken, added, users))  # type: ignore[attr-defined]
 
     def _extend(self, items: int) -> None:
-        gram = np.eye(items, dtype=np.float32)
-        gram[: self.n_items_, : self.n_items_] = self.gram_
-        self._keep(gram)  # type: ignore[attr-defined]
-
-
-def counted_again(
-    gram: NDArray[np.float32],
-    popularity: NDArray[np.float32],
-    taken: sp.csr_matrix,
-    added: sp.csr_matrix,
-) -> NDArray[np.float32]:
-    """Return the normalised co-occurrence matrix with rows taken out and others added.
-
-    Its counts are whole numbers, which the normalised entries give back exactly.
-    """
-    old = np.sqrt(popularity.astype(np.float64))
-    counts = np.rint(gram * old[:, None] * old)
-    np.fill_diagonal(counts, popularity)
-    for rows, sign in ((added, 1.0), (taken, -1.0)):
-        ones = binary(rows)
-        together = sp.coo_matrix(ones.T @ ones)
-        counts[together.row, together.col] += sign * together.data
-    own = counts.diagonal().copy()
-    scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
-    counts *= scale[:, None] * scale
-    np.fill_diagonal(counts, 1.0)
-    return counts.astype(np.float32)
+        self._keep(self.counts.extended(items))  # type: ignore[attr-defined]

@@ -25,6 +25,7 @@ from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 BLOCK_BYTES = 64_000_000
+LIST_BLOCK = 8_192  # users at a time where not all items are scored
 DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
 
 Callback = Callable[..., Any]
@@ -383,17 +384,17 @@ class Ranker:
         width = min(N, self.n_items_ if allowed.size == 0 else allowed.size)
         ids = np.full((len(userids), width), -1, dtype=np.int32)
         best = np.full((len(userids), width), LOWEST, dtype=np.float32)
-        block = max(1, BLOCK_BYTES // (4 * self.n_items_))
+        users = None if recalculate_user else userids
+        block = max(1, BLOCK_BYTES // (4 * self.n_items_), LIST_BLOCK if self._prunes() else 0)
         for start in range(0, len(userids), block):
             part = slice(start, start + block)
             some, then = rows, when
             if len(userids) > block:  # slicing costs a call 0.05 ms
                 some = rows[part]
                 then = None if when is None else when[rows.indptr[start] :][: some.nnz]
-            scores = self._score_rows(None if recalculate_user else userids[part], some, then)
-            top_n(
-                scores, some, filter_already_liked_items, allowed.mask, ids[part], best[part],
-                liked_last=allowed.listed,
+            self._fill_lists(
+                None if users is None else users[part], some, then, filter_already_liked_items, allowed,
+                ids[part], best[part],
             )  # fmt: skip
         empty = self._without(None if recalculate_user else userids, rows)
         if single:
@@ -686,6 +687,26 @@ class Ranker:
         """Return the same of rows alone, whoever's they are."""
         raise NotImplementedError
 
+    def _prunes(self) -> bool:
+        """Return whether lists are made without scoring every item: by `_fill_best`."""
+        return False
+
+    def _fill_best(
+        self,
+        userids: NDArray[np.int64] | None,
+        rows: sp.csr_matrix,
+        times: NDArray[np.float64] | None,
+        skip_liked: bool,
+        mask: NDArray[np.uint8],
+        ids: NDArray[np.int32],
+        best: NDArray[np.float32],
+    ) -> bool:
+        """Fill ids and best as `top_n` would from the scores, to the bit; or return False, nothing done.
+
+        Rows without a like may be filled with anything.
+        """
+        return False
+
     def _without(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return for which rows there is nothing to personalise with; users are None for new ones."""
         return np.diff(rows.indptr) == 0
@@ -723,6 +744,47 @@ class Ranker:
         if userids is None or self.times_ is None:
             return None
         return aligned(rows, self.times_, userids)
+
+    def _fill_lists(
+        self,
+        userids: NDArray[np.int64] | None,
+        rows: sp.csr_matrix,
+        when: NDArray[np.float64] | None,
+        skip_liked: bool,
+        allowed: Candidates,
+        ids: NDArray[np.int32],
+        best: NDArray[np.float32],
+    ) -> None:
+        """Fill ids and best, given as −1 and `LOWEST`, with each row's best candidates."""
+        timed = when if self._scores_in_time else None
+        if self._prunes() and not allowed.listed:
+            if self._fill_best(userids, rows, timed, skip_liked, allowed.mask, ids, best):
+                empty = np.flatnonzero(self._without(userids, rows))
+                if len(empty):
+                    ids[empty], best[empty] = self._most_popular(allowed, ids.shape[1])
+                return
+        # In blocks of their own: the rows of a call that prunes may be many.
+        block = max(1, BLOCK_BYTES // (4 * self.n_items_))
+        for start in range(0, rows.shape[0], block):
+            part = slice(start, start + block)
+            some, then = rows, when
+            if rows.shape[0] > block:
+                some = rows[part]
+                then = None if when is None else when[rows.indptr[start] :][: some.nnz]
+            scores = self._score_rows(None if userids is None else userids[part], some, then)
+            top_n(
+                scores, some, skip_liked, allowed.mask, ids[part], best[part], liked_last=allowed.listed
+            )
+
+    def _most_popular(
+        self, allowed: Candidates, N: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the list of rows without a like."""
+        ids = np.full((1, N), -1, dtype=np.int32)
+        best = np.full((1, N), LOWEST, dtype=np.float32)
+        nothing = sp.csr_matrix((1, self.n_items_), dtype=np.float32)
+        top_n(self.popularity_[None], nothing, False, allowed.mask, ids, best)
+        return ids[0], best[0]
 
     def _score_rows(
         self,

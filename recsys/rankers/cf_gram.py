@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
-from recsys.kernels.gram.dense import centred_item_gram
+from recsys.kernels.gram.counts import ItemCounts, dense_counts
+from recsys.kernels.gram.dense import centred_gram
 from recsys.optim.simplex_qp import solve_simplex
+from recsys.rankers._gram_view import DenseView, GramView
 from recsys.rankers._margin import MarginRanker
+from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
 from recsys.utils.spec import parse_spec
@@ -108,19 +111,50 @@ class CFGRAM(MarginRanker):
         *,
         times: sp.csr_matrix | None = None,
     ) -> None:
-        kernels, m = self._list(), liked.shape[1]
-        check_memory(4 * (len(kernels) + 1) * m * m, f"{len(kernels)} kernels of {m:,} items")
-        # Radius and margin, like programs, do not change by centring.
-        found = [centred_item_gram(liked, kernel) for kernel in kernels]
+        counts = dense_counts(liked)
+        found = self._grams(counts)
         grams = [gram for gram, _ in found]
         ridges = float(self.regularization) / self._omega(liked, None if times is None else times.data)
         self.kernel_weights_ = self._learn(grams, liked, ridges)
-        total = np.zeros((m, m), dtype=np.result_type(*grams))
+        self._keep(counts)
+        self._derived = (self._key(), *self._combined(found))
+
+    def _grams(
+        self, counts: ItemCounts
+    ) -> list[tuple[NDArray[np.floating], NDArray[np.float64] | None]]:
+        """Return the kernels' matrices; radius and margin, like programs, do not change by centring."""
+        kernels, m = self._list(), len(counts.sizes)
+        check_memory(4 * (len(kernels) + 1) * m * m, f"{len(kernels)} kernels of {m:,} items")
+        return [centred_gram(counts, kernel) for kernel in kernels]
+
+    def _combined(
+        self, found: list[tuple[NDArray[np.floating], NDArray[np.float64] | None]]
+    ) -> tuple[GramView, NDArray[np.float64], NDArray[np.float64] | None]:
+        m = len(found[0][0])
+        total = np.zeros((m, m), dtype=np.result_type(*[gram for gram, _ in found]))
         offsets = np.zeros(m)
         for weight, (gram, taken) in zip(self.kernel_weights_, found, strict=True):
             total += total.dtype.type(weight) * gram
             offsets += 0.0 if taken is None else weight * taken
-        self._keep(total, offsets if any(taken is not None for _, taken in found) else None)
+        centred = any(taken is not None for _, taken in found)
+        return DenseView(total), total.sum(axis=1, dtype=np.float64), offsets if centred else None
+
+    def _key(self) -> Any:
+        return self._list()
+
+    def _counting(self) -> str:  # weights are learned for these kernels
+        return f"kernels={self.kernels}"
+
+    def _derive(
+        self, counts: ItemCounts
+    ) -> tuple[GramView, NDArray[np.float64], NDArray[np.float64] | None]:
+        return self._combined(self._grams(counts))
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        expect("kernel_weights_", self.kernel_weights_, (len(self._list()),), np.float64)
+        if not self.counts.dense:
+            raise ValueError("together_ should be dense")
 
     def _learn(
         self, grams: list[NDArray[np.floating]], liked: sp.csr_matrix, ridges: NDArray[np.float64]

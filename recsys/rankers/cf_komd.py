@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.base import KERNELS
-from recsys.kernels.gram.structured import StructuredGram, cooccurrence
+from recsys.kernels.gram.counts import ItemCounts, cooccurrence, sparse_counts
 from recsys.rankers._gram_view import prefers_dense
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers._updates import CountUpdates
@@ -24,7 +24,6 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.registry import check_parameters
 from recsys.utils.memory import parse_memory
-from recsys.utils.sparse import owners
 from recsys.utils.validation import check_choice, check_real
 
 
@@ -161,21 +160,24 @@ class CFKOMD(CountUpdates, MarginRanker):
         times: sp.csr_matrix | None = None,
     ) -> None:
         rows = window_rows(liked, None if times is None else times.data, parse_windows(self.windows))
+        super()._fit(rows, show_progress, callback)
+        self._remember(liked)
+
+    def _count(self, rows: sp.csr_matrix) -> ItemCounts:
         if not self.votes:
-            super()._fit(rows, show_progress, callback)
-            self._remember(liked)
-            return
+            return super()._count(rows)
         budget = parse_memory(self.memory)
-        lengths = np.maximum(np.diff(rows.indptr), 1).astype(np.float64)
-        counts = cooccurrence(rows, lengths**-self.votes, budget)
-        own = counts.diagonal().astype(np.float64)
-        scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
-        owner = owners(counts)
-        counts.data = (counts.data * scale[owner] * scale[counts.indices]).astype(np.float32)
-        counts.setdiag(1.0)
-        one_class = np.zeros(len(own), dtype=np.int32)
-        structured = StructuredGram(counts, one_class, np.zeros((1, 1)))
-        self._keep(counts.toarray() if prefers_dense(rows, budget) else structured)
+        votes = np.maximum(np.diff(rows.indptr), 1).astype(np.float64) ** -self.votes
+        if not prefers_dense(rows, budget):
+            return sparse_counts(rows, votes, budget)
+        together = cooccurrence(rows, votes, budget).toarray()
+        own = together.diagonal().astype(np.float64)
+        np.fill_diagonal(together, 0.0)
+        return ItemCounts(together, own, rows.shape[0])
+
+    def _counting(self) -> str:
+        windows = "-".join(map(str, parse_windows(self.windows))) or "none"
+        return f"votes={float(self.votes):g}, windows={windows}"
 
     def _counted(self) -> bool:
-        return self.kernel in ("linear", "ml") and not self.votes and self.windows is None
+        return not self.votes and self.windows is None

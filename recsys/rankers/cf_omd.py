@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
-from recsys.kernels import item_gram
+from recsys.kernels.gram.counts import dense_counts
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin import KernelRanker
 from recsys.rankers._margin_programs import MAX_STEPS, full_parallel, full_programs
@@ -61,7 +61,8 @@ class CFOMD(KernelRanker):
     }
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        self._keep(item_gram(liked, self._kernel()))
+        self._keep(dense_counts(liked))
+        self.prepare()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import CapabilityError, InputError
-from recsys.kernels.gram.structured import check_budget, cooccurrence, structured_bytes
+from recsys.kernels.gram.counts import check_budget, cooccurrence, sparse_bytes
 from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._graph_filter import sharpen
@@ -173,7 +173,7 @@ class MSDw(Updatable, ItemWeights):
         own += np.bincount(added.indices, minlength=self.n_items_)
         own -= np.bincount(taken.indices, minlength=self.n_items_)
         entries = 2 * above.nnz + self.n_items_
-        check_budget(structured_bytes(entries, self.n_items_), self.n_items_, parse_memory(self.memory))
+        check_budget(sparse_bytes(entries, self.n_items_), self.n_items_, parse_memory(self.memory))
         weights = self._weighed(_symmetric(above, own), own)
         self.counts_, self.weights_ = _smallest(above), weights
 

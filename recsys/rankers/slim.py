@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from recsys._jit import jit, parallel
 from recsys.kernels import item_gram, make_kernel
-from recsys.kernels.gram.structured import cooccurrence
+from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS

@@ -115,6 +115,43 @@ def _sift(s, i, start, size):
 
 
 @jit
+def offer(s, i, size, score, item):
+    """Keep the item if it is among the best len(s) so far; return how many are kept.
+
+    s and i hold scores and items of a heap whose root is the worst; equal scores go by index, the
+    lowest first. The score is rounded to the precision of s before it is compared.
+    """
+    width = len(s)
+    if size < width:
+        s[size], i[size] = score, item
+        size += 1
+        if size == width:
+            for k in range(width // 2 - 1, -1, -1):
+                _sift(s, i, k, width)
+        return size
+    last_score, last_item = s[0], i[0]
+    s[0] = score
+    if _worse(s[0], item, last_score, last_item):
+        s[0] = last_score
+        return size
+    i[0] = item
+    _sift(s, i, 0, width)
+    return size
+
+
+@jit
+def put_in_order(s, i, size):
+    """Order the kept ones, best first."""
+    if size < len(s):
+        for k in range(size // 2 - 1, -1, -1):
+            _sift(s, i, k, size)
+    for end in range(size - 1, 0, -1):  # worst to the end
+        s[0], s[end] = s[end], s[0]
+        i[0], i[end] = i[end], i[0]
+        _sift(s, i, 0, end)
+
+
+@jit
 def _top_rows(first, stride, scores, indptr, indices, skip_liked, liked_last, mask, ids, best):
     rows, m = scores.shape
     width = ids.shape[1]
@@ -129,22 +166,8 @@ def _top_rows(first, stride, scores, indptr, indices, skip_liked, liked_last, ma
             v = scores[r, j]
             if (size == width and v <= s[0]) or mask[j] == 0 or banned[j] == 1:
                 continue
-            if size < width:
-                s[size], i[size] = v, j
-                size += 1
-                if size == width:
-                    for k in range(width // 2 - 1, -1, -1):
-                        _sift(s, i, k, width)
-            else:
-                s[0], i[0] = v, j
-                _sift(s, i, 0, width)
-        if size < width:
-            for k in range(size // 2 - 1, -1, -1):
-                _sift(s, i, k, size)
-        for end in range(size - 1, 0, -1):  # worst to the end
-            s[0], s[end] = s[end], s[0]
-            i[0], i[end] = i[end], i[0]
-            _sift(s, i, 0, end)
+            size = offer(s, i, size, v, j)
+        put_in_order(s, i, size)
         if skip_liked:
             for p in range(indptr[r], indptr[r + 1]):  # sorted by index
                 j = indices[p]

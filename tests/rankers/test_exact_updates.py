@@ -14,7 +14,15 @@ from recsys.rankers import _ease_update
 CASES = {
     "msdw": [{}, {"locality": 2.0, "top_k": 3, "diagonal": False, "alpha": 0.6}, {"recency": 1.0}],
     "ease": [{"keep_inverse": True, "regularization": 2.0}, {"keep_inverse": True, "recency": 0.5}],
-    "cf-komd": [{}, {"recency": 1.0, "regularization": 0.5}],
+    "cf-komd": [
+        {},
+        {"recency": 1.0, "regularization": 0.5},
+        {"kernel": "md", "degree": 3},
+        {"kernel": "mc", "degree": 2},
+        {"memory": 3000},
+        {"kernel": "md", "degree": 6, "memory": 3000},
+        {"kernel": "tanimoto"},
+    ],
 }
 UPDATED = [
     (name, params)
@@ -35,7 +43,8 @@ def case(request):
 
 def state(ranker):
     parts = [f"{ranker.n_users_} {ranker.n_items_}".encode()]
-    for key, value in sorted(vars(ranker).items()):
+    learned = {key: value for key, value in vars(ranker).items() if key.endswith("_")}
+    for key, value in sorted(learned.items()):
         arrays = (value.data, value.indices, value.indptr) if sp.issparse(value) else (value,)
         parts += [a.tobytes() for a in arrays if isinstance(a, np.ndarray)] + [key.encode()]
     return hashlib.sha256(b"|".join(parts)).hexdigest()

@@ -1,8 +1,6 @@
-"""The dense item Gram matrix of a user × item matrix, built from its co-occurrences.
+"""The dense item Gram matrix of a user × item matrix: a view of its co-occurrence counts.
 
-Row i counts, over the users who like item i, the items after i that they like too: one
-triangle of R.T @ R in a row that stays in the first-level cache, turned into kernel values
-before it leaves it. The triangle is mirrored at the end.
+One triangle of counts is turned into kernel values, row by row, and mirrored.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
+from recsys.kernels.gram.counts import ItemCounts, dense_counts, mirror
 from recsys.kernels.plans import CONJUNCTION, LINEAR, Centre, Plan, centre, centred, scaled, weights
 from recsys.utils.memory import check_memory
 
@@ -54,15 +53,14 @@ def item_gram(
            [1., 2., 1.],
            [0., 1., 1.]], dtype=float32)
     """
-    plan = kernel.plan(user_items.shape[0])
-    out = _build(user_items, plan, normalize, None)
+    out = _derived(dense_counts(user_items), kernel.plan(user_items.shape[0]), normalize, None)
     if not np.isfinite(out).all():
         raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
     return out
 
 
-def centred_item_gram(
-    user_items: sp.csr_matrix, kernel: Kernel
+def centred_gram(
+    counts: ItemCounts, kernel: Kernel
 ) -> tuple[NDArray[np.floating], NDArray[np.float64] | None]:
     """Return the normalised item matrix in the form that keeps its digits, and how to undo that.
 
@@ -73,8 +71,8 @@ def centred_item_gram(
 
     Parameters
     ----------
-    user_items : (users, items) CSR
-        As in `item_gram`.
+    counts : ItemCounts
+        In dense form.
     kernel : Kernel
 
     Returns
@@ -89,47 +87,37 @@ def centred_item_gram(
     InputError
         As `item_gram`.
     """
-    plan = kernel.plan(user_items.shape[0])
-    sizes = np.bincount(user_items.indices, minlength=user_items.shape[1]).astype(np.int64)
-    around = centre(plan, sizes)
-    gram = _build(user_items, plan, True, around)
+    plan = kernel.plan(counts.vectors)
+    if counts.sizes.dtype.kind == "f":  # weighed vectors: the linear kernel, by their norms
+        own = np.where(counts.sizes > 0, counts.sizes, 1.0)
+        scale = np.where(counts.sizes > 0, 1.0 / np.sqrt(own), 0.0)
+        gram = np.zeros(counts.together.shape, dtype=np.float32)
+        np.multiply(counts.together, scale[:, None] * scale, out=gram, casting="unsafe")
+        np.fill_diagonal(gram, 1.0)
+        return gram, None
+    around = centre(plan, counts.sizes)
+    gram = _derived(counts, plan, True, around)
     return gram, None if around is None else 0.5 - around.short
 
 
-def _build(
-    user_items: sp.csr_matrix, plan: Plan, normalize: bool, around: Centre | None
+def _derived(
+    counts: ItemCounts, plan: Plan, normalize: bool, around: Centre | None
 ) -> NDArray[np.floating]:
-    users, items = user_items.shape
+    items, sizes = len(counts.sizes), counts.sizes
     dtype = np.float32 if around is None else around.dtype
     check_memory(np.dtype(dtype).itemsize * items * items, f"the item × item matrix of {items:,} items")
-    csc = columns(user_items)
-    sizes = np.diff(csc.indptr).astype(np.int64)
     w = weights(plan, sizes, normalize)
     if not normalize and not plan.logarithmic:
         w = np.full(items, np.exp(0.5 * plan.log_scale))
-    out = np.zeros((items, items), dtype=dtype)
+    out = np.empty((items, items), dtype=dtype)
     short = np.zeros(0) if around is None else around.short
     missed = np.zeros(0) if around is None else around.missed
     with parallel() as threads:
         _fill(
-            user_items.indptr,
-            user_items.indices,
-            csc.indptr,
-            csc.indices,
-            csc.data,
-            sizes,
-            plan.code,
-            plan.logarithmic,
-            plan.zero_at_zero,
-            w,
-            short,
-            missed,
-            plan.par,
-            plan.table,
-            out,
-            threads,
-        )
-        _mirror(out)
+            counts.together, sizes, plan.code, plan.logarithmic, plan.zero_at_zero, w, short, missed,
+            plan.par, plan.table, out, threads,
+        )  # fmt: skip
+        mirror(out)
     unseen = np.flatnonzero(sizes == 0)
     if around is not None:  # K' of two vectors of which one is null is the other's 1 − K(·, r)
         np.fill_diagonal(out, 2.0 * short)
@@ -142,56 +130,31 @@ def _build(
     return out
 
 
-def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
-    """Return the transpose's layout with, as data, each entry's position in the CSR arrays."""
-    positions = np.arange(user_items.nnz, dtype=np.int64)
-    return sp.csr_matrix((positions, user_items.indices, user_items.indptr), user_items.shape).tocsc()
-
-
 # ---- kernels
 
 
 @jit(parallel=True)
 def _fill(
-    indptr,
-    indices,
-    item_ptr,
-    item_users,
-    position,
-    sizes,
-    code,
-    logarithmic,
-    zero_at_zero,
-    w,
-    short,
-    missed,
-    par,
-    table,
-    out,
-    threads,
+    together, sizes, code, logarithmic, zero_at_zero, w, short, missed, par, table, out, threads
 ):
     m = len(sizes)
     for t in numba.prange(threads):
-        count = np.zeros(m, dtype=np.int32)
-        for i in range(t, m, threads):  # interleaved: popular items spread over the threads
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                for p in range(position[k] + 1, indptr[item_users[k] + 1]):
-                    count[indices[p]] += 1
+        for i in range(t, m, threads):  # interleaved: rows of a triangle differ in length
+            count = together[i]
             if len(short):
                 a, wi, ei, mi = sizes[i], w[i], short[i], missed[i]
                 for j in range(i + 1, m):
                     out[i, j] = centred(
-                        code, logarithmic, count[j], a, sizes[j], wi, w[j], ei, short[j], mi, missed[j],
-                        par, table,
+                        code, logarithmic, np.int64(count[j]), a, sizes[j], wi, w[j], ei, short[j], mi,
+                        missed[j], par, table,
                     )  # fmt: skip
-                count[i + 1 :] = 0
             else:
                 _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out)
 
 
 @jit
 def _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out):
-    """Turn the counts of row i into kernel values from the diagonal on, and clear them."""
+    """Turn the counts of row i into kernel values from the diagonal on."""
     a, wi = sizes[i], w[i]
     out[i, i] = scaled(code, logarithmic, a, a, a, wi, wi, par, table)
     if code == LINEAR:  # a loop that vectorises
@@ -199,28 +162,17 @@ def _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out
             out[i, j] = count[j] * (wi * w[j])
     elif code == CONJUNCTION and zero_at_zero:  # the logarithm of a table: no call per entry
         for j in range(i + 1, m):
+            out[i, j] = 0.0
             if count[j] > 0:
                 shift = table[count[j]] - wi - w[j]
                 out[i, j] = np.exp(shift) if shift > -np.inf else 0.0
     elif zero_at_zero:
         for j in range(i + 1, m):
+            out[i, j] = 0.0
             if count[j] > 0:
-                out[i, j] = scaled(code, logarithmic, count[j], a, sizes[j], wi, w[j], par, table)
+                out[i, j] = scaled(
+                    code, logarithmic, np.int64(count[j]), a, sizes[j], wi, w[j], par, table
+                )
     else:
         for j in range(i + 1, m):
-            out[i, j] = scaled(code, logarithmic, count[j], a, sizes[j], wi, w[j], par, table)
-    count[i + 1 :] = 0
-
-
-@jit(parallel=True)
-def _mirror(out):
-    """Copy the upper triangle to the lower one, tile by tile."""
-    m = len(out)
-    tile = 64
-    tiles = (m + tile - 1) // tile
-    for t in numba.prange(tiles):
-        # Thread-private rows: tile t of the lower triangle reads the upper one only.
-        for s in range(t + 1):
-            for i in range(t * tile, min((t + 1) * tile, m)):
-                for j in range(s * tile, min((s + 1) * tile, i)):
-                    out[i, j] = out[j, i]
+            out[i, j] = scaled(code, logarithmic, np.int64(count[j]), a, sizes[j], wi, w[j], par, table)

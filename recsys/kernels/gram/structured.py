@@ -1,383 +1,508 @@
-"""The item Gram matrix of a large catalogue: a table over popularities and a sparse correction.
+"""The item Gram matrix of a large catalogue: a view of sparse co-occurrence counts.
 
 Every kernel here is a function of ⟨x,z⟩, |x|, |z| and n. For two items without a common user the
 first is 0, so that the value depends on the two popularities alone, of which there are few:
-K = table[class, class] + correction, exactly, with a correction on the non-zeros of R.T @ R.
+K = table[class, class] + correction, exactly, with a correction where counts are above 0. Corrections
+are made of the counts where they are read: small counts from a look-up table over classes, and those
+between the most popular items, which nearly every row asks for, from a dense block.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.gram.dense import columns
-from recsys.kernels.plans import centre, centred, scaled, weights
-from recsys.utils.memory import check_memory
-from recsys.utils.sparse import owners
+from recsys.kernels.gram.counts import ItemCounts
+from recsys.kernels.plans import LINEAR, centre, centred, scaled, weights
+
+HEAD = 2048  # items whose pairs are kept dense: 16 MB, and most of what profiles hold
+LOOKUP = 16_000_000  # entries at most of the look-up table of small counts
 
 
-@dataclass(frozen=True)
-class StructuredGram:
-    """A symmetric (items, items) matrix: K[i, j] = table[classes[i], classes[j]] + correction[i, j].
+class Arrays(NamedTuple):
+    """What compiled code reads of a structured matrix; items by place, popular ones first.
 
     Attributes
     ----------
-    correction : (items, items) CSR, float32 or float64
-        Indices sorted; the diagonal is always stored.
+    indptr, indices, together
+        Co-occurrences as CSR over places, the diagonal apart.
     classes : (items,) int32
-        Popularity class of each item.
+        Items of one size share a class.
+    own : (items,) float64
+        Weight of each item; all that the linear kernel needs.
+    sizes, w, short, missed : (classes,)
+        As in `recsys.kernels.plans`.
     table : (classes, classes) float64
-    offsets : (items,) float64, optional
-        Where the matrix is a centred kernel K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ: t.
+        Values without a common user; (1, 1) of 0 where they are 0.
+    lookup : (classes, counts, classes) float32 or float64
+        Corrections of small counts.
+    diagonal : (classes,)
+        Correction of an item with itself.
+    head : (popular, popular)
+        Corrections between the items of the first places, diagonal included.
+    split : (popular,) int64
+        Where the entries of places beyond those begin in each such row.
+    code, logarithmic, single, par, numbers
+        The kernel's plan; whether corrections are float32.
     """
 
-    correction: sp.csr_matrix
-    classes: NDArray[np.int32]
-    table: NDArray[np.float64]
-    offsets: NDArray[np.float64] | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        c = self.correction
-        parts = (c.data, c.indices, c.indptr, self.classes, self.table)
-        return int(sum(part.nbytes for part in parts))
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Items of each class."""
-        return np.bincount(self.classes, minlength=len(self.table))
-
-    def rows(self, ids: ArrayLike) -> NDArray[Any]:
-        """Return the rows of these items, (ids, items), in the correction's dtype."""
-        at = np.asarray(ids)
-        out = self.table[self.classes[at]][:, self.classes]
-        return (out + self.correction[at].toarray()).astype(self.correction.dtype)
-
-    def sub(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
-        """Return the entries of some rows and columns, (rows, cols)."""
-        i, j = np.asarray(rows), np.asarray(cols)
-        part = self.correction[i][:, j].toarray().astype(np.float64)
-        return part + self.table[np.ix_(self.classes[i], self.classes[j])]
-
-    def diagonal(self) -> NDArray[np.float64]:
-        """Return the diagonal."""
-        own = self.table[self.classes, self.classes]
-        return own + self.correction.diagonal().astype(np.float64)
-
-    def row_sums(self) -> NDArray[np.float64]:
-        """Return Σ_j K[i, j], summed in float64."""
-        indptr = self.correction.indptr
-        totals = np.zeros(len(self.classes))
-        filled = np.diff(indptr) > 0
-        if filled.any():
-            starts = indptr[:-1][filled]
-            totals[filled] = np.add.reduceat(self.correction.data, starts, dtype=np.float64)
-        return totals + (self.table @ self.counts)[self.classes]
-
-    def multiply(self, B: ArrayLike) -> NDArray[np.float64]:
-        """Return K @ B for a vector (items,) or a block (items, columns), in float64."""
-        block = np.asarray(B, dtype=np.float64)
-        if len(block) != len(self.classes):
-            raise InputError(f"a factor of {len(self.classes)} rows is needed, not of {len(block)}")
-        sums = np.zeros((len(self.table), *block.shape[1:]))
-        np.add.at(sums, self.classes, block)
-        return (self.table @ sums)[self.classes] + self.correction.astype(np.float64) @ block
-
-    def dense(self) -> NDArray[Any]:
-        """Return the whole matrix, in the correction's dtype."""
-        return self.rows(np.arange(len(self.classes)))
-
-    def sparsify(self) -> StructuredGram:
-        """Return the matrix minus the smallest value of the table: its zero-degree term.
-
-        CF-KOMD's weights and ranking do not change by a constant, and where all pairs without a
-        common user have one value, as under a dot-product kernel, nothing but the sparse
-        correction is left.
-
-        Notes
-        -----
-        Source: Polato's thesis, 10.3.
-        """
-        least = float(self.table.min())
-        if not np.allclose(self.table, least, rtol=0, atol=1e-12):
-            return replace(self, table=self.table - least)
-        return replace(self, classes=np.zeros_like(self.classes), table=np.zeros((1, 1)))
-
-    def spectral_ratio(self, standardized: bool = False) -> float:
-        """Return trace over Frobenius norm, as `recsys.kernels.spectral_ratio` of the matrix."""
-        n = len(self.classes)
-        square = float(self.counts @ (self.table**2) @ self.counts)
-        data = self.correction.data.astype(np.float64)
-        owner = owners(self.correction)
-        base = self.table[self.classes[owner], self.classes[self.correction.indices]]
-        square += float((data * (data + 2.0 * base)).sum())
-        ratio = float(self.diagonal().sum() / np.sqrt(square)) if square > 0 else 1.0
-        if not standardized:
-            return ratio
-        return (ratio - 1.0) / (np.sqrt(n) - 1.0) if n > 1 else 0.0
+    indptr: Any
+    indices: Any
+    together: Any
+    classes: Any
+    own: Any
+    sizes: Any
+    w: Any
+    short: Any
+    missed: Any
+    table: Any
+    lookup: Any
+    diagonal: Any
+    head: Any
+    split: Any
+    code: int
+    logarithmic: bool
+    single: bool
+    par: Any
+    numbers: Any
 
 
-def structured_gram(
-    user_items: sp.csr_matrix,
-    kernel: Kernel,
-    *,
-    normalize: bool = True,
-    dtype: type = np.float32,
-    budget: int | None = None,
-    centring: bool = False,
-) -> StructuredGram:
-    """Return the Gram matrix of the columns of `user_items` in structured form.
+class StructuredGram:
+    """A symmetric (items, items) matrix: K[i, j] = table[classes[i], classes[j]] + correction[i, j].
 
     Parameters
     ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
+    counts : ItemCounts
+        In sparse form.
     kernel : Kernel
     normalize : bool
-        As in `item_gram`, also for items nobody has.
+        As in `recsys.kernels.item_gram`, also for items nobody has.
     dtype : float32 or float64
-        Of the correction.
-    budget : int, optional
-        Bytes it may take; what is free when not given.
+        Of corrections.
     centring : bool
         Centre a normalised kernel whose values tend to 1 on these items, and widen the dtype where it
-        must be, as in `recsys.kernels.gram.dense.centred_item_gram`.
+        must be, as in `recsys.kernels.gram.dense.centred_gram`.
+
+    Attributes
+    ----------
+    arrays : Arrays
+    place : (items,) int32
+        Where each item stands in them.
+    offsets : (items,) float64 or None
+        Where the matrix is a centred kernel K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ: t.
 
     Raises
     ------
     InputError
-        If it would take more, with the bytes needed; or values leave the range of the dtype.
+        If values leave the range of the dtype.
     """
-    users, m = user_items.shape
-    plan = kernel.plan(users)
-    around = None
-    if centring and normalize:
-        of_items = np.bincount(user_items.indices, minlength=m).astype(np.int64)
-        around = centre(plan, of_items)
-        dtype = dtype if around is None else np.promote_types(dtype, around.dtype).type
-    layout = columns(user_items)
-    lengths = pair_lengths(user_items, layout)
-    check_budget(structured_bytes(int(lengths.sum()) + m, m, dtype), m, budget)
-    sizes = np.diff(layout.indptr).astype(np.int64)
-    popularity, inverse = np.unique(sizes, return_inverse=True)
-    classes = inverse.astype(np.int32)
-    w = weights(plan, popularity, normalize)
-    if not normalize and not plan.logarithmic:
-        w = np.full(len(popularity), np.exp(0.5 * plan.log_scale))
-    short = missed = np.zeros(0)
-    if around is not None:
-        short, missed = np.empty(len(popularity)), np.empty(len(popularity))
-        short[classes], missed[classes] = around.short, around.missed
-    args = (plan.code, plan.logarithmic, w, short, missed, plan.par, plan.table)
-    table = np.zeros((len(popularity), len(popularity)))
-    if around is not None or not plan.zero_at_zero:
-        _class_table(popularity, users, *args, table)
-    if normalize and popularity[0] == 0:  # an item nobody has resembles nothing
-        table[0, :] = table[:, 0] = 0.0 if around is None else short
-    indptr = np.zeros(m + 1, dtype=np.int64)
-    np.cumsum(np.maximum(lengths, 1), out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=dtype)
-    with parallel() as threads:
-        _fill(
-            threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, sizes,
-            classes, *args, table, normalize, indptr, indices, data,
+
+    def __init__(
+        self,
+        counts: ItemCounts,
+        kernel: Kernel,
+        *,
+        normalize: bool = True,
+        dtype: type = np.float32,
+        centring: bool = False,
+    ) -> None:
+        assert counts.order is not None
+        plan = kernel.plan(counts.vectors)
+        self.order, self.place = counts.order, counts.place
+        self.offsets: NDArray[np.float64] | None = None
+        sizes, classes = np.unique(counts.sizes[counts.order], return_inverse=True)
+        around = None
+        if centring and normalize and counts.sizes.dtype.kind == "i":
+            around = centre(plan, counts.sizes)
+            dtype = dtype if around is None else np.promote_types(dtype, around.dtype).type
+        if counts.sizes.dtype.kind == "f":  # weighed vectors: the linear kernel, by their norms
+            root = np.sqrt(np.where(sizes > 0, sizes, 1.0))
+            w = np.where(sizes > 0, 1.0 / root, 0.0) if normalize else np.ones(len(sizes))
+        else:
+            w = weights(plan, sizes, normalize)
+            if not normalize and not plan.logarithmic:
+                w = np.full(len(sizes), np.exp(0.5 * plan.log_scale))
+        short = missed = np.zeros(0)
+        if around is not None:
+            short, missed = np.empty(len(sizes)), np.empty(len(sizes))
+            short[classes], missed[classes] = around.short[self.order], around.missed[self.order]
+            self.offsets = 0.5 - around.short
+        m, few = len(classes), len(sizes)
+        sizes = sizes.astype(np.int64)  # of weighed vectors nothing below reads them
+        numbers = (plan.code, plan.logarithmic, w, short, missed, plan.par, plan.table)
+        table = np.zeros((1, 1))
+        if around is not None or not plan.zero_at_zero:
+            table = np.zeros((few, few))
+            _class_table(sizes, counts.vectors, *numbers, table)
+            if normalize and sizes[0] == 0:  # an item nobody has resembles nothing
+                table[0, :] = table[:, 0] = 0.0 if around is None else short
+        diagonal = np.empty(few, dtype=dtype)
+        _diagonal(sizes, normalize, *numbers, table, diagonal)
+        t = counts.together
+        popular = min(HEAD, m)
+        self.arrays = Arrays(
+            t.indptr.astype(np.int64, copy=False), t.indices.astype(np.int32, copy=False), t.data, classes.astype(np.int32), w[classes], sizes, w, short, missed,
+            table, np.zeros((1, 1, 1), dtype), diagonal, np.zeros((popular, popular), dtype),
+            np.zeros(popular, np.int64), plan.code, plan.logarithmic, dtype is np.float32, plan.par,
+            plan.table,
         )  # fmt: skip
-    if not (np.isfinite(data).all() and np.isfinite(table).all()):
-        raise InputError(f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it")
-    correction = sp.csr_matrix((data, indices, indptr), (m, m))
-    return StructuredGram(correction, classes, table, None if around is None else 0.5 - around.short)
+        with parallel() as threads:
+            if plan.code != LINEAR and len(t.data):
+                # More counts than there are entries to read need no table.
+                depth = min(LOOKUP // few**2, 2 + len(t.data) // (2 * few**2), int(t.data.max()) + 1)
+                lookup = np.zeros((few, max(depth, 1), few), dtype)
+                _lookup(threads, self.arrays, counts.vectors, lookup)
+                self.arrays = self.arrays._replace(lookup=lookup)
+            good = np.ones(threads, dtype=np.bool_)
+            _head(threads, self.arrays, self.arrays.head, self.arrays.split)
+            self._sums = np.zeros(m)
+            _row_sums(threads, self.arrays, self._sums, good)
+        if not (good.all() and np.isfinite(table).all() and np.isfinite(diagonal).all()):
+            raise InputError(f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it")
+        per_class = np.bincount(classes, minlength=few)
+        if len(table) == few:
+            self._sums += (table @ per_class)[classes]
 
+    @property
+    def dtype(self) -> Any:
+        """Of the corrections."""
+        return self.arrays.head.dtype
 
-def cooccurrence(
-    user_items: sp.csr_matrix, votes: NDArray[np.float64] | None = None, budget: int | None = None
-) -> sp.csr_matrix:
-    """Return R.T @ diag(votes) @ R as float32 CSR, summed in float64, the diagonal stored.
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(items, items)."""
+        return len(self.place), len(self.place)
 
-    Parameters
-    ----------
-    user_items : (users, items) CSR
-        Binary, canonical.
-    votes : (users,) float64, optional
-        Weight of each user; 1 when not given.
-    budget : int, optional
-        As in `structured_gram`.
-    """
-    m = user_items.shape[1]
-    layout = columns(user_items)
-    lengths = pair_lengths(user_items, layout)
-    check_budget(structured_bytes(int(lengths.sum()) + m, m), m, budget)
-    indptr = np.zeros(m + 1, dtype=np.int64)
-    np.cumsum(np.maximum(lengths, 1), out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=np.int32)
-    data = np.empty(indptr[-1], dtype=np.float32)
-    votes = np.ones(user_items.shape[0]) if votes is None else votes
-    with parallel() as threads:
-        _fill_votes(
-            threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, votes,
-            indptr, indices, data,
-        )  # fmt: skip
-    return sp.csr_matrix((data, indices, indptr), (m, m))
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the view, without the counts."""
+        a = self.arrays
+        return int(sum(x.nbytes for x in (a.classes, a.own, a.table, a.lookup, a.head, self._sums)))
 
+    def rows(self, ids: ArrayLike) -> NDArray[Any]:
+        """Return the rows of these items, (ids, items), in the dtype of the corrections."""
+        at = self.place[np.asarray(ids)]
+        out = np.empty((len(at), len(self.place)), dtype=self.dtype)
+        with parallel() as threads:
+            _rows(threads, self.arrays, at, self.order, out)
+        return out
 
-def pair_lengths(user_items: sp.csr_matrix, layout: sp.csc_matrix | None = None) -> NDArray[np.int64]:
-    """Return how many items each item shares a user with, itself among them: a row of R.T @ R."""
-    layout = columns(user_items) if layout is None else layout
-    out = np.zeros(user_items.shape[1], dtype=np.int64)
-    with parallel() as threads:
-        _lengths(threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, out)
-    return out
+    def sub(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
+        """Return the entries of some rows and columns, (rows, cols)."""
+        i, j = self.place[np.asarray(rows)], self.place[np.asarray(cols)]
+        out = np.empty((len(i), len(j)))
+        _sub(self.arrays, i, j, out)
+        return out
 
+    def diagonal(self) -> NDArray[np.float64]:
+        """Return the diagonal."""
+        a = self.arrays
+        own = a.diagonal.astype(np.float64)
+        if len(a.table) == len(own):
+            own += np.diag(a.table)
+        return own[a.classes][self.place]
 
-def structured_bytes(entries: int, items: int, dtype: type = np.float32) -> int:
-    """Return the bytes of a correction of so many entries."""
-    return entries * (4 + np.dtype(dtype).itemsize) + 24 * items
+    def row_sums(self) -> NDArray[np.float64]:
+        """Return Σ_j K[i, j], summed in float64."""
+        return self._sums[self.place]
 
+    def multiply(self, B: ArrayLike) -> NDArray[np.float64]:
+        """Return K @ B for a vector (items,) or a block (items, columns), in float64."""
+        given = np.asarray(B, dtype=np.float64)
+        m = len(self.place)
+        if len(given) != m:
+            raise InputError(f"a factor of {m} rows is needed, not of {len(given)}")
+        block = np.ascontiguousarray(given.reshape(m, -1)[self.order])
+        out = np.empty_like(block)
+        with parallel() as threads:
+            _multiply(threads, self.arrays, block, out)
+        a = self.arrays
+        if len(a.table) == len(a.sizes):
+            sums = np.zeros((len(a.sizes), block.shape[1]))
+            np.add.at(sums, a.classes, block)
+            out += (a.table @ sums)[a.classes]
+        return out[self.place].reshape(given.shape)
 
-def check_budget(need: int, items: int, budget: int | None) -> None:
-    """Refuse what exceeds the budget, or what is free."""
-    if budget is None:
-        check_memory(need, f"the sparse item × item matrix of {items:,} items")
-    elif need > budget:
-        raise InputError(
-            f"the sparse item × item matrix of {items:,} items needs {need / 1e9:.2f} GB, the budget is "
-            f"{budget / 1e9:.2f} GB: pass memory={need / 1e9 + 0.01:.2f}GB, or keep fewer items"
-        )
+    def dense(self) -> NDArray[Any]:
+        """Return the whole matrix, in the dtype of the corrections."""
+        return self.rows(np.arange(len(self.place)))
+
+    def spectral_ratio(self, standardized: bool = False) -> float:
+        """Return trace over Frobenius norm, as `recsys.kernels.spectral_ratio` of the matrix."""
+        n, a = len(self.place), self.arrays
+        square = np.zeros(n)
+        with parallel() as threads:
+            _squares(threads, a, square)
+        total = float(square.sum())
+        if len(a.table) == len(a.sizes):
+            per_class = np.bincount(a.classes, minlength=len(a.sizes))
+            total += float(per_class @ (a.table**2) @ per_class)
+        ratio = float(self.diagonal().sum() / np.sqrt(total)) if total > 0 else 1.0
+        if not standardized:
+            return ratio
+        return (ratio - 1.0) / (np.sqrt(n) - 1.0) if n > 1 else 0.0
 
 
 # ---- kernels
 
 
 @jit
-def _class_table(sizes, n, code, logarithmic, w, short, missed, par, table, out):
+def _class_table(sizes, n, code, logarithmic, w, short, missed, par, numbers, out):
     for i in range(len(sizes)):
         for j in range(len(sizes)):
             if sizes[i] + sizes[j] <= n:  # beyond, two items always share a user
                 out[i, j] = _pair(
-                    code, logarithmic, 0, sizes[i], sizes[j], i, j, w, short, missed, par, table
+                    code, logarithmic, 0, sizes[i], sizes[j], i, j, w, short, missed, par, numbers
                 )
 
 
 @jit
-def _pair(code, logarithmic, s, a, b, i, j, w, short, missed, par, table):
-    """Return the value for two vectors of classes i and j, centred if `short` is given."""
-    if len(short) == 0:
-        return scaled(code, logarithmic, s, a, b, w[i], w[j], par, table)
-    return centred(
-        code, logarithmic, s, a, b, w[i], w[j], short[i], short[j], missed[i], missed[j], par, table
-    )
-
-
-@jit(parallel=True)
-def _lengths(threads, indptr, indices, item_ptr, item_users, out):
-    m = len(out)
-    for t in numba.prange(threads):
-        seen = np.full(m, -1, dtype=np.int32)
-        for i in range(t, m, threads):
-            count = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if seen[j] != i:
-                        seen[j] = i
-                        count += 1
-            out[i] = count
+def _diagonal(sizes, normalize, code, logarithmic, w, short, missed, par, numbers, table, out):
+    for c in range(len(sizes)):
+        if normalize:
+            if sizes[c] == 0:
+                own = 2.0 if len(short) else 1.0
+            else:
+                own = 2.0 * short[c] if len(short) else 1.0
+        else:
+            own = scaled(code, logarithmic, sizes[c], sizes[c], sizes[c], w[c], w[c], par, numbers)
+        out[c] = own - (table[c, c] if len(table) > c and len(table) == len(sizes) else 0.0)
 
 
 @jit
-def _order(touched, count, flags):
-    """Sort the first `count` of touched: by scanning all items where that is cheaper."""
-    if count * 16 > len(flags):
-        for k in range(count):
-            flags[touched[k]] = 1
-        k = 0
-        for j in range(len(flags)):
-            if flags[j] == 1:
-                touched[k] = j
-                flags[j] = 0
-                k += 1
-    else:
-        touched[:count] = np.sort(touched[:count])
+def _pair(code, logarithmic, s, a, b, i, j, w, short, missed, par, numbers):
+    """Return the value for two vectors of classes i and j, centred if `short` is given."""
+    if len(short) == 0:
+        return scaled(code, logarithmic, s, a, b, w[i], w[j], par, numbers)
+    return centred(
+        code, logarithmic, s, a, b, w[i], w[j], short[i], short[j], missed[i], missed[j], par, numbers
+    )
+
+
+@jit
+def computed(G, ci, cj, s):
+    """Return the correction of two vectors of these classes, which share s ≥ 1."""
+    v = _pair(
+        G.code, G.logarithmic, np.int64(s), G.sizes[ci], G.sizes[cj], ci, cj, G.w, G.short, G.missed,
+        G.par, G.numbers,
+    )  # fmt: skip
+    if len(G.table) == len(G.sizes):
+        v -= G.table[ci, cj]
+    return np.float64(np.float32(v)) if G.single else v
+
+
+# The functions below take the arrays out of G once, before their loops: each access of a field counts
+# references, atomically. For the same reason nothing that is called per entry is passed G, but where a
+# count is too large for the look-up table. What runs in parallel is a function of a thread's share: numba
+# loses what is written to arrays in a tuple in the body of a parallel loop itself.
+
+
+@jit
+def row_values(G, i, begin, end, out):
+    """Write the corrections of the stored entries begin…end of row i to the front of out."""
+    indices, together, own, single = G.indices, G.together, G.own, G.single
+    if G.code == LINEAR:
+        wi = own[i]
+        for p in range(begin, end):
+            v = together[p] * (wi * own[indices[p]])
+            out[p - begin] = np.float64(np.float32(v)) if single else v
+        return
+    classes, lookup = G.classes, G.lookup
+    ci, depth = classes[i], lookup.shape[1]
+    for p in range(begin, end):
+        cj, s = classes[indices[p]], together[p]
+        out[p - begin] = lookup[ci, np.int64(s), cj] if s < depth else computed(G, ci, cj, s)
+
+
+@jit
+def add_row(G, i, weight, begin, end, acc):
+    """Add weight·correction[i, j] to acc[j] over the stored entries begin…end of row i."""
+    indices, together, own = G.indices, G.together, G.own
+    if G.code == LINEAR:
+        wi = own[i]
+        if G.single:
+            for p in range(begin, end):
+                j = indices[p]
+                acc[j] += weight * np.float64(np.float32(together[p] * (wi * own[j])))
+        else:
+            for p in range(begin, end):
+                j = indices[p]
+                acc[j] += weight * (together[p] * (wi * own[j]))
+        return
+    classes, lookup = G.classes, G.lookup
+    ci, depth = classes[i], lookup.shape[1]
+    for p in range(begin, end):
+        j, s = indices[p], together[p]
+        if s < depth:
+            acc[j] += weight * lookup[ci, np.int64(s), classes[j]]
+        else:
+            acc[j] += weight * computed(G, ci, classes[j], s)
+
+
+@jit
+def search(indices, begin, end, j):
+    """Return the first of the entries begin…end of a row whose place is j or beyond."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if indices[middle] < j:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@jit
+def _lookup_part(first, stride, G, n, out):
+    classes, depth = out.shape[0], out.shape[1]
+    sizes = G.sizes
+    for i in range(first, classes, stride):
+        a = sizes[i]
+        for s in range(1, depth):
+            for j in range(classes):
+                b = sizes[j]
+                if s <= min(a, b) and a + b - s <= n:
+                    out[i, s, j] = computed(G, i, j, s)
 
 
 @jit(parallel=True)
-def _fill(
-    threads, indptr, indices, item_ptr, item_users, sizes, classes, code, logarithmic, w, short, missed,
-    par, table, base, normalize, out_ptr, out_indices, out_data,
-):  # fmt: skip
-    m = len(sizes)
+def _lookup(threads, G, n, out):
     for t in numba.prange(threads):
-        count = np.zeros(m, dtype=np.int32)
-        flags = np.zeros(m, dtype=np.uint8)
-        touched = np.empty(m, dtype=np.int32)
-        for i in range(t, m, threads):
-            size = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if count[j] == 0:
-                        touched[size] = j
-                        size += 1
-                    count[j] += 1
-            ci = classes[i]
-            if size == 0:  # nobody has it
-                out_indices[out_ptr[i]] = i
-                own = 1.0 if normalize else scaled(code, logarithmic, 0, 0, 0, w[ci], w[ci], par, table)
-                own += 1.0 if len(short) else 0.0
-                out_data[out_ptr[i]] = own - base[ci, ci]
-                continue
-            _order(touched, size, flags)
-            for k in range(size):
-                j = touched[k]
-                cj = classes[j]
-                if normalize and i == j:
-                    v = 2.0 * short[ci] if len(short) else 1.0
-                else:
-                    v = _pair(
-                        code, logarithmic, count[j], sizes[i], sizes[j], ci, cj, w, short, missed, par,
-                        table,
-                    )  # fmt: skip
-                out_indices[out_ptr[i] + k] = j
-                out_data[out_ptr[i] + k] = v - base[ci, cj]
-                count[j] = 0
+        _lookup_part(t, threads, G, n, out)
+
+
+@jit
+def _head_part(first, stride, G, head, split):
+    popular = len(head)
+    indptr, indices, classes, diagonal = G.indptr, G.indices, G.classes, G.diagonal
+    values = np.empty(popular)
+    for i in range(first, popular, stride):
+        begin = indptr[i]
+        split[i] = search(indices, begin, indptr[i + 1], popular)
+        row_values(G, i, begin, split[i], values)
+        row = head[i]
+        for p in range(begin, split[i]):
+            row[indices[p]] = values[p - begin]
+        row[i] = diagonal[classes[i]]
 
 
 @jit(parallel=True)
-def _fill_votes(threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data):
-    m = len(out_ptr) - 1
+def _head(threads, G, head, split):
     for t in numba.prange(threads):
-        total = np.zeros(m)
-        seen = np.full(m, -1, dtype=np.int32)
-        flags = np.zeros(m, dtype=np.uint8)
-        touched = np.empty(m, dtype=np.int32)
-        for i in range(t, m, threads):
-            size = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if seen[j] != i:
-                        seen[j] = i
-                        touched[size] = j
-                        size += 1
-                    total[j] += votes[u]
-            if size == 0:
-                out_indices[out_ptr[i]], out_data[out_ptr[i]] = i, 0.0
+        _head_part(t, threads, G, head, split)
+
+
+@jit
+def _row_sums_part(first, stride, G, out, good):
+    m = len(out)
+    indptr, classes, diagonal, values = G.indptr, G.classes, G.diagonal, np.empty(m)
+    for i in range(first, m, stride):
+        begin, end = indptr[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
+        total = np.float64(diagonal[classes[i]])
+        for k in range(end - begin):
+            total += values[k]
+        out[i] = total
+        if not np.isfinite(total):
+            good[first] = False
+
+
+@jit(parallel=True)
+def _row_sums(threads, G, out, good):
+    for t in numba.prange(threads):
+        _row_sums_part(t, threads, G, out, good)
+
+
+@jit
+def _rows_part(first, stride, G, at, order, out):
+    m = out.shape[1]
+    classes, table, diagonal = G.classes, G.table, G.diagonal
+    filled = len(table) == len(diagonal)
+    acc = np.zeros(m)
+    for k in range(first, len(at), stride):
+        i = at[k]
+        for j in range(m):
+            acc[j] = table[classes[i], classes[j]] if filled else 0.0
+        add_row(G, i, 1.0, G.indptr[i], G.indptr[i + 1], acc)
+        acc[i] += diagonal[classes[i]]
+        for j in range(m):
+            out[k, order[j]] = acc[j]
+
+
+@jit(parallel=True)
+def _rows(threads, G, at, order, out):
+    for t in numba.prange(threads):
+        _rows_part(t, threads, G, at, order, out)
+
+
+@jit
+def _sub(G, rows, cols, out):
+    """Entries one by one; those of weighed vectors, which are no counts, by whole rows."""
+    indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
+    filled = len(table) == len(diagonal)
+    one = np.empty(1)
+    for k in range(len(rows)):
+        for q in range(len(cols)):
+            i, j = rows[k], cols[q]
+            out[k, q] = table[classes[i], classes[j]] if filled else 0.0
+            if i == j:
+                out[k, q] += diagonal[classes[i]]
                 continue
-            _order(touched, size, flags)
-            for k in range(size):
-                j = touched[k]
-                out_indices[out_ptr[i] + k] = j
-                out_data[out_ptr[i] + k] = total[j]
-                total[j] = 0.0
+            late, early = max(i, j), min(i, j)
+            end = indptr[late + 1]
+            p = search(indices, indptr[late], end, early)
+            if p < end and indices[p] == early:
+                row_values(G, late, p, p + 1, one)
+                out[k, q] += one[0]
+
+
+@jit
+def _multiply_part(first, stride, G, B, out):
+    m, width = B.shape
+    indptr, indices, classes, diagonal, values = (
+        G.indptr, G.indices, G.classes, G.diagonal, np.empty(m)
+    )  # fmt: skip
+    for i in range(first, m, stride):
+        begin, end = indptr[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
+        own = np.float64(diagonal[classes[i]])
+        for c in range(width):
+            out[i, c] = own * B[i, c]
+        for p in range(begin, end):
+            for c in range(width):
+                out[i, c] += values[p - begin] * B[indices[p], c]
+
+
+@jit(parallel=True)
+def _multiply(threads, G, B, out):
+    for t in numba.prange(threads):
+        _multiply_part(t, threads, G, B, out)
+
+
+@jit
+def _squares_part(first, stride, G, out):
+    """Per row, Σ_j K² less the table's share."""
+    indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
+    filled = len(table) == len(diagonal)
+    values = np.empty(len(out))
+    for i in range(first, len(out), stride):
+        begin, end = indptr[i], indptr[i + 1]
+        row_values(G, i, begin, end, values)
+        ci = classes[i]
+        v = np.float64(diagonal[ci])
+        total = v * (v + 2.0 * (table[ci, ci] if filled else 0.0))
+        for p in range(begin, end):
+            v = values[p - begin]
+            total += v * (v + 2.0 * (table[ci, classes[indices[p]]] if filled else 0.0))
+        out[i] = total
+
+
+@jit(parallel=True)
+def _squares(threads, G, out):
+    for t in numba.prange(threads):
+        _squares_part(t, threads, G, out)

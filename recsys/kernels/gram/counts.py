@@ -1,0 +1,586 @@
+"""Who is liked together, how often: all that a kernel over items reads of a user × item matrix.
+
+Every kernel here is a function of ⟨x,z⟩, |x|, |z| and n. So a model keeps these numbers, as integers of
+the smallest type that holds them, and makes kernel values where they are used: one set of counts serves
+every kernel and degree, and rows that come, go or change are added and taken out exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.errors import InputError
+from recsys.utils.memory import check_memory
+from recsys.utils.sparse import binary
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """Co-occurrences of items as vectors over users, their sizes, and the dimension.
+
+    Attributes
+    ----------
+    together : (items, items) array, or CSR
+        In how many vectors two different items are both; symmetric, its diagonal empty. Dense it is in
+        the order of items; CSR is in the order of places, with sorted indices and no zero stored.
+        Unsigned integers of the smallest type, or float32 where the vectors weigh differently.
+    sizes : (items,) int64
+        In how many vectors each item is; float64 where they weigh differently.
+    vectors : int
+        n: how many were counted, empty ones included.
+    order : (items,) int32, optional
+        Which item has each place, where `together` is CSR: popular ones first when it was counted.
+    """
+
+    together: Any
+    sizes: NDArray[Any]
+    vectors: int
+    order: NDArray[np.int32] | None = None
+
+    @property
+    def dense(self) -> bool:
+        """Whether the co-occurrences are an array."""
+        return not sp.issparse(self.together)
+
+    @property
+    def place(self) -> NDArray[np.int32]:
+        """The place of each item."""
+        assert self.order is not None
+        out = np.empty_like(self.order)
+        out[self.order] = np.arange(len(out), dtype=np.int32)
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        parts = [self.together, self.sizes]
+        if not self.dense:
+            t = self.together
+            parts = [t.data, t.indices, t.indptr, self.sizes, self.order]
+        return int(sum(part.nbytes for part in parts))
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the co-occurrences of all pairs in the order of items, sizes on the diagonal."""
+        out = self.together.copy() if self.dense else self.together.toarray()
+        if not self.dense:
+            place = self.place
+            out = out[np.ix_(place, place)]
+        out = out.astype(self.sizes.dtype)
+        np.fill_diagonal(out, self.sizes)
+        return out
+
+    def changed(self, taken: sp.csr_matrix, added: sp.csr_matrix, vectors: int) -> ItemCounts:
+        """Return the counts with some rows taken out and others added.
+
+        Parameters
+        ----------
+        taken, added : (rows, items) CSR
+            Binary, canonical.
+        vectors : int
+            The dimension afterwards.
+
+        Raises
+        ------
+        InputError
+            If a row is taken out that cannot have been in.
+        """
+        sizes = self.sizes + np.bincount(added.indices, minlength=len(self.sizes))
+        sizes -= np.bincount(taken.indices, minlength=len(self.sizes))
+        kind = count_type(sizes)
+        if not self.dense:
+            place = self.place
+            taken, added = renumbered(taken, place), renumbered(added, place)
+        plus, minus = binary(added, np.int64), binary(taken, np.int64)
+        change = sp.csr_matrix(plus.T @ plus - minus.T @ minus)
+        change.setdiag(0)
+        change.eliminate_zeros()
+        change.sort_indices()
+        together: Any
+        if self.dense:
+            together = self.together.astype(kind)  # a copy
+            least = _add_dense(together, change.indptr, change.indices, change.data)
+        else:
+            least, together = _merged(self.together, change, kind)
+        if least < 0 or sizes.min(initial=0) < 0:
+            raise InputError("a row to be taken out holds items that were never counted together")
+        return replace(self, together=together, sizes=sizes, vectors=vectors)
+
+    def extended(self, items: int) -> ItemCounts:
+        """Return the counts with items that nobody has yet behind the others, so many in all."""
+        old = len(self.sizes)
+        sizes = np.concatenate([self.sizes, np.zeros(items - old, self.sizes.dtype)])
+        if self.dense:
+            together = np.zeros((items, items), dtype=self.together.dtype)
+            together[:old, :old] = self.together
+            return replace(self, together=together, sizes=sizes)
+        t = self.together
+        indptr = np.concatenate([t.indptr, np.full(items - old, t.indptr[-1])])
+        together = sp.csr_matrix((t.data, t.indices, indptr), (items, items))
+        order = np.concatenate([self.order, np.arange(old, items, dtype=np.int32)])
+        return replace(self, together=together, sizes=sizes, order=order)
+
+
+def check_counts(counts: ItemCounts, items: int) -> None:
+    """Refuse counts that no rows have: a file may hold anything, and kernels look up tables by counts.
+
+    Raises
+    ------
+    ValueError
+    """
+    t, sizes = counts.together, counts.sizes
+    data = t if counts.dense else t.data
+    weighed = data.dtype == np.float32
+    kinds = (np.float64,) if weighed else (np.int64,)
+    if sizes.shape != (items,) or sizes.dtype not in kinds or t.shape != (items, items):
+        raise ValueError("together_ and sizes_ do not fit the items")
+    if not weighed and data.dtype not in (np.uint8, np.uint16, np.uint32):
+        raise ValueError("together_ should be unsigned whole numbers, or float32")
+    if sizes.min() < 0 or (not weighed and sizes.max() > counts.vectors):
+        raise ValueError("sizes_ should be from 0 to vectors_")
+    if not counts.dense:
+        order = counts.order
+        fits = isinstance(order, np.ndarray) and order.shape == (items,) and order.dtype == np.int32
+        if not fits or (np.bincount(np.clip(order, 0, items - 1), minlength=items) != 1).any():
+            raise ValueError("order_ should name every item once")
+        if order.min() < 0 or order.max() >= items:
+            raise ValueError("order_ should name every item once")
+        sizes = sizes[order]
+    if weighed:
+        if not (data >= 0).all():
+            raise ValueError("together_ holds values below 0")
+        return
+    good = np.ones(items, dtype=np.bool_)
+    with parallel() as threads:
+        if counts.dense:
+            _possible_dense(threads, t, sizes, counts.vectors, good)
+        else:
+            _possible(threads, t.indptr, t.indices, t.data, sizes, counts.vectors, good)
+    if not good.all():
+        raise ValueError("together_ holds counts that items of these sizes cannot have")
+
+
+def count_type(sizes: NDArray[Any]) -> type:
+    """Return the smallest unsigned type that holds every co-occurrence of items of these sizes."""
+    if len(sizes) < 2:
+        return np.uint8
+    second = int(np.partition(sizes, -2)[-2])  # no pair occurs more often than its rarer item
+    return next(t for t in (np.uint8, np.uint16, np.uint32) if second <= np.iinfo(t).max)
+
+
+def dense_counts(user_items: sp.csr_matrix) -> ItemCounts:
+    """Count all pairs of items as an array.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        Binary: every stored entry counts as 1. Indices sorted, no duplicates.
+
+    Raises
+    ------
+    InputError
+        If it does not fit the memory that is free.
+    """
+    items = user_items.shape[1]
+    layout = columns(user_items)
+    sizes = np.diff(layout.indptr).astype(np.int64)
+    kind = count_type(sizes)
+    check_memory(np.dtype(kind).itemsize * items * items, f"the item × item matrix of {items:,} items")
+    together = np.zeros((items, items), dtype=kind)
+    with parallel() as threads:
+        _count_dense(
+            user_items.indptr, user_items.indices, layout.indptr, layout.indices, layout.data, together,
+            threads,
+        )  # fmt: skip
+        mirror(together)
+    return ItemCounts(together, sizes, user_items.shape[0])
+
+
+def sparse_counts(
+    user_items: sp.csr_matrix, votes: NDArray[np.float64] | None = None, budget: int | None = None
+) -> ItemCounts:
+    """Count the pairs of items that occur, as CSR over places, popular items first.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        Binary, canonical.
+    votes : (users,) float64, optional
+        Weight of each row: co-occurrences are then sums of weights, float32, added in float64.
+    budget : int, optional
+        Bytes it may take; what is free when not given.
+
+    Raises
+    ------
+    InputError
+        If it would take more, with the bytes needed.
+    """
+    m = user_items.shape[1]
+    popularity = np.bincount(user_items.indices, minlength=m).astype(np.int64)
+    order = np.argsort(-popularity, kind="stable").astype(np.int32)
+    place = np.empty_like(order)
+    place[order] = np.arange(m, dtype=np.int32)
+    rows = renumbered(user_items, place)
+    layout = columns(rows)
+    lengths = pair_lengths(rows, layout)
+    lengths -= popularity[order] > 0  # themselves
+    kind = np.float32 if votes is not None else count_type(popularity)
+    check_budget(sparse_bytes(int(lengths.sum()), m, kind), m, budget)
+    indptr = np.zeros(m + 1, dtype=np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    data = np.empty(indptr[-1], dtype=kind)
+    own: NDArray[Any] = popularity
+    with parallel() as threads:
+        if votes is None:
+            _count_sparse(
+                threads, rows.indptr, rows.indices, layout.indptr, layout.indices, indptr, indices, data
+            )
+        else:
+            own = np.zeros(m)
+            _sum_sparse(
+                threads, rows.indptr, rows.indices, layout.indptr, layout.indices, votes, indptr,
+                indices, data, own,
+            )  # fmt: skip
+            own = own[place]
+    together = _csr(data, indices, indptr, m)
+    return ItemCounts(together, own, user_items.shape[0], order)
+
+
+def cooccurrence(
+    user_items: sp.csr_matrix, votes: NDArray[np.float64] | None = None, budget: int | None = None
+) -> sp.csr_matrix:
+    """Return R.T @ diag(votes) @ R as float32 CSR, summed in float64, the diagonal stored.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        Binary, canonical.
+    votes : (users,) float64, optional
+        Weight of each user; 1 when not given.
+    budget : int, optional
+        Bytes it may take; what is free when not given.
+    """
+    m = user_items.shape[1]
+    layout = columns(user_items)
+    lengths = np.maximum(pair_lengths(user_items, layout), 1)
+    check_budget(sparse_bytes(int(lengths.sum()), m, np.float32), m, budget)
+    indptr = np.zeros(m + 1, dtype=np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    data = np.empty(indptr[-1], dtype=np.float32)
+    votes = np.ones(user_items.shape[0]) if votes is None else votes
+    with parallel() as threads:
+        _fill_votes(
+            threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, votes,
+            indptr, indices, data,
+        )  # fmt: skip
+    return _csr(data, indices, indptr, m)
+
+
+def pair_lengths(user_items: sp.csr_matrix, layout: sp.csc_matrix | None = None) -> NDArray[np.int64]:
+    """Return how many items each item shares a user with, itself among them: a row of R.T @ R."""
+    layout = columns(user_items) if layout is None else layout
+    out = np.zeros(user_items.shape[1], dtype=np.int64)
+    with parallel() as threads:
+        _lengths(threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, out)
+    return out
+
+
+def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
+    """Return the transpose's layout with, as data, each entry's position in the CSR arrays."""
+    positions = np.arange(user_items.nnz, dtype=np.int64)
+    return sp.csr_matrix((positions, user_items.indices, user_items.indptr), user_items.shape).tocsc()
+
+
+def renumbered(rows: sp.csr_matrix, place: NDArray[np.int32]) -> sp.csr_matrix:
+    """Return rows whose columns have the given places, indices sorted."""
+    out = sp.csr_matrix((rows.data, place[rows.indices], rows.indptr), rows.shape)
+    out.has_sorted_indices = False
+    out.sort_indices()
+    return out
+
+
+def sparse_bytes(entries: int, items: int, dtype: type = np.float32) -> int:
+    """Return the bytes of so many entries as CSR."""
+    return entries * (4 + np.dtype(dtype).itemsize) + 24 * items
+
+
+def check_budget(need: int, items: int, budget: int | None) -> None:
+    """Refuse what exceeds the budget, or what is free."""
+    if budget is None:
+        check_memory(need, f"the sparse item × item matrix of {items:,} items")
+    elif need > budget:
+        raise InputError(
+            f"the sparse item × item matrix of {items:,} items needs {need / 1e9:.2f} GB, the budget is "
+            f"{budget / 1e9:.2f} GB: pass memory={need / 1e9 + 0.01:.2f}GB, or keep fewer items"
+        )
+
+
+def _csr(data: Any, indices: Any, indptr: Any, m: int) -> sp.csr_matrix:
+    """Return a CSR matrix on these arrays themselves: the constructor would copy and check them."""
+    out = sp.csr_matrix((m, m), dtype=data.dtype)
+    out.data, out.indices, out.indptr = data, indices, indptr
+    out.has_sorted_indices = out.has_canonical_format = True
+    return out
+
+
+def _merged(old: sp.csr_matrix, change: sp.csr_matrix, kind: type) -> tuple[int, sp.csr_matrix]:
+    """Return the least entry of old + change, and the sum without its zeros."""
+    m = old.shape[0]
+    arrays = (old.indptr, old.indices, old.data, change.indptr, change.indices, change.data)
+    lengths = np.zeros(m, dtype=np.int64)
+    least = np.zeros(m, dtype=np.int64)
+    with parallel() as threads:
+        _merge_lengths(threads, *arrays, lengths, least)
+        indptr = np.zeros(m + 1, dtype=np.int64)
+        np.cumsum(lengths, out=indptr[1:])
+        indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], kind)
+        if least.min(initial=0) >= 0:
+            _merge(threads, *arrays, indptr, indices, data)
+    return int(least.min(initial=0)), _csr(data, indices, indptr, m)
+
+
+# ---- kernels
+
+
+@jit(parallel=True)
+def _count_dense(indptr, indices, item_ptr, item_users, position, out, threads):
+    """Count, over the users of item i, the items after i: one triangle, in a row that stays in cache."""
+    m = len(item_ptr) - 1
+    for t in numba.prange(threads):
+        count = np.zeros(m, dtype=np.int32)
+        for i in range(t, m, threads):  # interleaved: popular items spread over the threads
+            for k in range(item_ptr[i], item_ptr[i + 1]):
+                for p in range(position[k] + 1, indptr[item_users[k] + 1]):
+                    count[indices[p]] += 1
+            for j in range(i + 1, m):
+                out[i, j] = count[j]
+            count[i + 1 :] = 0
+
+
+@jit
+def _possible_rows(first, stride, together, sizes, n, good):
+    for i in range(first, len(sizes), stride):
+        fine = together[i, i] == 0
+        for j in range(len(sizes)):
+            s = np.int64(together[i, j])
+            fine &= s <= min(sizes[i], sizes[j]) and together[j, i] == together[i, j]
+            fine &= i == j or sizes[i] + sizes[j] - s <= n
+        good[i] = fine
+
+
+@jit(parallel=True)
+def _possible_dense(threads, together, sizes, n, good):
+    for t in numba.prange(threads):
+        _possible_rows(t, threads, together, sizes, n, good)
+
+
+@jit
+def _possible_entries(first, stride, indptr, indices, data, sizes, n, good):
+    for i in range(first, len(sizes), stride):
+        fine = True
+        for p in range(indptr[i], indptr[i + 1]):
+            j, s = indices[p], np.int64(data[p])
+            fine &= j != i and 1 <= s <= min(sizes[i], sizes[j]) and sizes[i] + sizes[j] - s <= n
+        good[i] = fine
+
+
+@jit(parallel=True)
+def _possible(threads, indptr, indices, data, sizes, n, good):
+    for t in numba.prange(threads):
+        _possible_entries(t, threads, indptr, indices, data, sizes, n, good)
+
+
+@jit(parallel=True)
+def mirror(out):
+    """Copy the upper triangle to the lower one, tile by tile."""
+    m = len(out)
+    tile = 64
+    tiles = (m + tile - 1) // tile
+    for t in numba.prange(tiles):
+        # Thread-private rows: tile t of the lower triangle reads the upper one only.
+        for s in range(t + 1):
+            for i in range(t * tile, min((t + 1) * tile, m)):
+                for j in range(s * tile, min((s + 1) * tile, i)):
+                    out[i, j] = out[j, i]
+
+
+@jit
+def _add_dense(out, indptr, indices, data):
+    """Add a sparse change to the counts and return the least of what came out."""
+    least = 0
+    for i in range(len(out)):
+        for p in range(indptr[i], indptr[i + 1]):
+            value = np.int64(out[i, indices[p]]) + data[p]
+            least = min(least, value)
+            out[i, indices[p]] = max(value, 0)
+    return least
+
+
+@jit(parallel=True)
+def _lengths(threads, indptr, indices, item_ptr, item_users, out):
+    m = len(out)
+    for t in numba.prange(threads):
+        seen = np.full(m, -1, dtype=np.int32)
+        for i in range(t, m, threads):
+            count = 0
+            for k in range(item_ptr[i], item_ptr[i + 1]):
+                u = item_users[k]
+                for p in range(indptr[u], indptr[u + 1]):
+                    j = indices[p]
+                    if seen[j] != i:
+                        seen[j] = i
+                        count += 1
+            out[i] = count
+
+
+@jit
+def _order(touched, count, flags):
+    """Sort the first `count` of touched: by scanning all items where that is cheaper."""
+    if count * 16 > len(flags):
+        for k in range(count):
+            flags[touched[k]] = 1
+        k = 0
+        for j in range(len(flags)):
+            if flags[j] == 1:
+                touched[k] = j
+                flags[j] = 0
+                k += 1
+    else:
+        touched[:count] = np.sort(touched[:count])
+
+
+@jit(parallel=True)
+def _count_sparse(threads, indptr, indices, item_ptr, item_users, out_ptr, out_indices, out_data):
+    m = len(out_ptr) - 1
+    for t in numba.prange(threads):
+        count = np.zeros(m, dtype=np.int32)
+        flags = np.zeros(m, dtype=np.uint8)
+        touched = np.empty(m, dtype=np.int32)
+        for i in range(t, m, threads):
+            size = 0
+            for k in range(item_ptr[i], item_ptr[i + 1]):
+                u = item_users[k]
+                for p in range(indptr[u], indptr[u + 1]):
+                    j = indices[p]
+                    if count[j] == 0 and j != i:
+                        touched[size] = j
+                        size += 1
+                    count[j] += 1
+            count[i] = 0
+            _order(touched, size, flags)
+            for k in range(size):
+                j = touched[k]
+                out_indices[out_ptr[i] + k] = j
+                out_data[out_ptr[i] + k] = count[j]
+                count[j] = 0
+
+
+@jit(parallel=True)
+def _sum_sparse(
+    threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data, own
+):
+    m = len(out_ptr) - 1
+    for t in numba.prange(threads):
+        total = np.zeros(m)
+        seen = np.full(m, -1, dtype=np.int32)
+        flags = np.zeros(m, dtype=np.uint8)
+        touched = np.empty(m, dtype=np.int32)
+        for i in range(t, m, threads):
+            size = 0
+            for k in range(item_ptr[i], item_ptr[i + 1]):
+                u = item_users[k]
+                for p in range(indptr[u], indptr[u + 1]):
+                    j = indices[p]
+                    if seen[j] != i and j != i:
+                        seen[j] = i
+                        touched[size] = j
+                        size += 1
+                    total[j] += votes[u]
+            own[i] = total[i]
+            total[i] = 0.0
+            _order(touched, size, flags)
+            for k in range(size):
+                j = touched[k]
+                out_indices[out_ptr[i] + k] = j
+                out_data[out_ptr[i] + k] = total[j]
+                total[j] = 0.0
+
+
+@jit(parallel=True)
+def _fill_votes(threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data):
+    m = len(out_ptr) - 1
+    for t in numba.prange(threads):
+        total = np.zeros(m)
+        seen = np.full(m, -1, dtype=np.int32)
+        flags = np.zeros(m, dtype=np.uint8)
+        touched = np.empty(m, dtype=np.int32)
+        for i in range(t, m, threads):
+            size = 0
+            for k in range(item_ptr[i], item_ptr[i + 1]):
+                u = item_users[k]
+                for p in range(indptr[u], indptr[u + 1]):
+                    j = indices[p]
+                    if seen[j] != i:
+                        seen[j] = i
+                        touched[size] = j
+                        size += 1
+                    total[j] += votes[u]
+            if size == 0:
+                out_indices[out_ptr[i]], out_data[out_ptr[i]] = i, 0.0
+                continue
+            _order(touched, size, flags)
+            for k in range(size):
+                j = touched[k]
+                out_indices[out_ptr[i] + k] = j
+                out_data[out_ptr[i] + k] = total[j]
+                total[j] = 0.0
+
+
+@jit(parallel=True)
+def _merge_lengths(threads, ptr, idx, dat, cptr, cidx, cdat, lengths, least):
+    for t in numba.prange(threads):
+        for i in range(t, len(lengths), threads):
+            p, end = ptr[i], ptr[i + 1]
+            size = end - p
+            for c in range(cptr[i], cptr[i + 1]):
+                while p < end and idx[p] < cidx[c]:
+                    p += 1
+                if p < end and idx[p] == cidx[c]:
+                    value = np.int64(dat[p]) + cdat[c]
+                    size -= 1 if value == 0 else 0
+                else:
+                    value = cdat[c]
+                    size += 1
+                least[i] = min(least[i], value)
+            lengths[i] = size
+
+
+@jit(parallel=True)
+def _merge(threads, ptr, idx, dat, cptr, cidx, cdat, out_ptr, out_idx, out_dat):
+    for t in numba.prange(threads):
+        for i in range(t, len(out_ptr) - 1, threads):
+            k, p, end = out_ptr[i], ptr[i], ptr[i + 1]
+            for c in range(cptr[i], cptr[i + 1]):
+                while p < end and idx[p] < cidx[c]:
+                    out_idx[k], out_dat[k] = idx[p], dat[p]
+                    k += 1
+                    p += 1
+                value = np.int64(cdat[c])
+                if p < end and idx[p] == cidx[c]:
+                    value += np.int64(dat[p])
+                    p += 1
+                if value != 0:
+                    out_idx[k], out_dat[k] = cidx[c], value
+                    k += 1
+            while p < end:
+                out_idx[k], out_dat[k] = idx[p], dat[p]
+                k += 1
+                p += 1

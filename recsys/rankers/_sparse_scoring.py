@@ -1,0 +1,128 @@
+"""Scores and lists from a sparse item × item matrix: weighted sums of its rows, in a fixed order."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import jit, parallel
+from recsys.utils.topn import offer, put_in_order
+
+
+def sparse_sums(
+    rows: sp.csr_matrix, votes: NDArray[np.float64], weights: sp.csr_matrix
+) -> NDArray[np.float32]:
+    """Return Σ_i votes[u, i]·weights[i, :] for each row u, summed in float64 in index order.
+
+    Parameters
+    ----------
+    rows : (users, n) CSR
+    votes : (nnz,) float64
+        Aligned with rows.indices.
+    weights : (n, items) float32 CSR
+
+    Returns
+    -------
+    (users, items) float32
+    """
+    out = np.empty((rows.shape[0], weights.shape[1]), dtype=np.float32)
+    arrays = (rows.indptr, rows.indices, votes, weights.indptr, weights.indices, weights.data, out)
+    if rows.shape[0] <= 1:
+        _sums(0, 1, *arrays)
+    else:
+        with parallel() as threads:
+            _sums_parallel(threads, *arrays)
+    return out
+
+
+def fill_best(
+    rows: sp.csr_matrix,
+    votes: NDArray[np.float64],
+    weights: sp.csr_matrix,
+    skip_liked: bool,
+    mask: NDArray[np.uint8],
+    ids: NDArray[np.int32],
+    best: NDArray[np.float32],
+) -> None:
+    """Fill ids and best as `recsys.utils.topn.top_n` would from `sparse_sums`, to the bit.
+
+    Items that no liked one has a weight for tie at 0, and go by index: they are not scored.
+    """
+    arrays = (
+        rows.indptr, rows.indices, votes, weights.indptr, weights.indices, weights.data, skip_liked,
+        mask, ids, best,
+    )  # fmt: skip
+    if rows.shape[0] <= 1:
+        _best(0, 1, *arrays)
+    else:
+        with parallel() as threads:
+            _best_parallel(threads, *arrays)
+
+
+# ---- kernels
+
+
+@jit
+def _sums(first, stride, indptr, indices, votes, wptr, wind, wdata, out):
+    users, m = out.shape
+    acc = np.empty(m)
+    for u in range(first, users, stride):
+        acc[:] = 0.0
+        for p in range(indptr[u], indptr[u + 1]):
+            w = votes[p]
+            for k in range(wptr[indices[p]], wptr[indices[p] + 1]):
+                acc[wind[k]] += w * wdata[k]
+        for j in range(m):
+            out[u, j] = acc[j]
+
+
+@jit(parallel=True)
+def _sums_parallel(threads, indptr, indices, votes, wptr, wind, wdata, out):
+    for t in numba.prange(threads):
+        _sums(t, threads, indptr, indices, votes, wptr, wind, wdata, out)
+
+
+@jit
+def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best):
+    m = len(mask)
+    acc, touched = np.empty(m), np.empty(m, dtype=np.int32)
+    seen, banned = np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8)
+    for u in range(first, len(ids), stride):
+        s, i = best[u], ids[u]
+        begin, end = indptr[u], indptr[u + 1]
+        count = size = 0
+        for p in range(begin, end):
+            if skip_liked:
+                banned[indices[p]] = 1
+            w = votes[p]
+            for k in range(wptr[indices[p]], wptr[indices[p] + 1]):
+                j = wind[k]
+                if seen[j] == 0:
+                    seen[j], acc[j] = 1, 0.0
+                    touched[count] = j
+                    count += 1
+                acc[j] += w * wdata[k]
+        for k in range(count):
+            j = touched[k]
+            if banned[j] == 0 and mask[j] == 1:
+                size = offer(s, i, size, acc[j], j)
+        for j in range(m):  # the others, at 0
+            if size == len(s) and (s[0] > 0.0 or (s[0] == 0.0 and i[0] < j)):
+                break
+            if seen[j] == 0 and banned[j] == 0 and mask[j] == 1:
+                size = offer(s, i, size, 0.0, j)
+        put_in_order(s, i, size)
+        for k in range(count):
+            seen[touched[k]] = 0
+        for p in range(begin, end):
+            banned[indices[p]] = 0
+
+
+@jit(parallel=True)
+def _best_parallel(
+    threads, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best
+):  # fmt: skip
+    for t in numba.prange(threads):
+        _best(t, threads, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best)
