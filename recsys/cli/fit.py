@@ -12,6 +12,8 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
 from recsys.cli.options import Quiet, Threads, use_threads
+from recsys.data.event_database import EventDatabase
+from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.rankers import fit_bundle, make_ranker
 from recsys.utils.spec import parse_spec
@@ -22,6 +24,13 @@ def fit(
     out: Annotated[Path, typer.Option("--out", help="The ranker file to write.")],
     data: DataOptions,
     model: Annotated[str, typer.Option("--model", help="NAME[:key=value,…]")] = "cf-komd",
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "--events",
+            help="Likes that `recsys serve --events` kept, applied to the data: a file or a URL.",
+        ),
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -32,6 +41,9 @@ def fit(
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: the folder {out.parent} does not exist")
     found = data.load(quiet)
+    if events is not None:
+        with EventDatabase(events, create=False) as database:
+            found = with_events(found, fold(event for _, event in database.after(0)))
     start = time.perf_counter()
     fit_bundle(ranker, found, show_progress=not quiet and sys.stderr.isatty()).save(out)
     if not quiet:

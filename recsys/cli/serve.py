@@ -24,6 +24,12 @@ def serve(
     rate: Annotated[
         float | None, typer.Option("--rate", help="Requests a second from one address, then 429.")
     ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            "--events", help="Where POST /events keeps likes: a file of SQLite, or a database URL."
+        ),
+    ] = None,
 ) -> None:
     """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
     needed = ("fastapi", "uvicorn", "prometheus_client")
@@ -39,7 +45,7 @@ def serve(
     from recsys.service import create_app
 
     application = create_app(
-        ranker, token=os.environ.get("RECSYS_TOKEN") or None, at_once=at_once, rate=rate
+        ranker, token=os.environ.get("RECSYS_TOKEN") or None, at_once=at_once, rate=rate, events=events
     )
     if threading.current_thread() is threading.main_thread():
         leave_to_the_server()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from recsys.errors import InputError
-from recsys.kernels.gram.dense import columns
+from recsys.kernels.gram.counts import columns
 from recsys.utils.validation import check_integer, clean_matrix
 
 CONFIDENCE = 0.95

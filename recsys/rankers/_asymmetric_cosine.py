@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from recsys.rankers._graph_filter import sharpen
 from recsys.utils.sparse import owners
 
 
 def asymmetric_cosine(
-    counts: sp.csr_matrix, liked: sp.csr_matrix, row: float, column: float, locality: float,
-    sharpening: float,
-) -> None:  # fmt: skip
-    """Make c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, then sharpened, in place.
+    counts: sp.csr_matrix, users: NDArray[Any], row: float, column: float, locality: float
+) -> None:
+    """Make c_ij into (c_ij / (|U_i|^row · |U_j|^column))^locality, in place.
 
     Parameters
     ----------
     counts : (items, items) float32 CSR
-    liked : (users, items) CSR
-        U_i are the users who like i.
+    users : (items,) int
+        |U_i|, how many users like i.
     row, column : float ≥ 0
     locality : float > 0
-    sharpening : float ≥ 0
 
     Notes
     -----
     Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
     """
-    size = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1).astype(np.float64)
+    size = np.maximum(users, 1).astype(np.float64)
     counts.data *= np.repeat((size**-row).astype(np.float32), np.diff(counts.indptr))
     counts.data *= (size**-column).astype(np.float32)[counts.indices]
     if locality != 1.0:
         np.power(counts.data, np.float32(locality), out=counts.data)
-    if sharpening:
-        sharpen(counts, liked, sharpening)
 
 
 def strongest(weights: sp.csr_matrix, k: int) -> sp.csr_matrix:

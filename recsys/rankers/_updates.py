@@ -1,16 +1,21 @@
-"""Users that come and go without a refit: the linear kernel's matrix gives its counts back."""
+"""Users and items that come, change and go without a refit: checked here, counted by each ranker."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import InputError
-from recsys.rankers.base import expect
-from recsys.utils.validation import check_ids, clean_matrix
+from recsys.errors import CapabilityError, InputError, counted
+from recsys.rankers.base import Ranker, checked_times, expect
+from recsys.utils.recency import aligned
+from recsys.utils.sparse import binary, with_rows
+from recsys.utils.validation import MOST as MOST_ITEMS
+from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
+
+MOST = 2**24  # users of one item that `popularity_`, float32, tells apart
 
 
 def row_digests(rows: sp.csr_matrix) -> NDArray[np.int64]:
@@ -18,109 +23,279 @@ def row_digests(rows: sp.csr_matrix) -> NDArray[np.int64]:
 
     The sum, modulo 2⁶⁴, of a mixing of each item (SplitMix64): the order of items is of no account.
     """
-    z = (rows.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    total = np.concatenate(([np.uint64(0)], np.cumsum(z ^ (z >> np.uint64(31)), dtype=np.uint64)))
+    total = np.concatenate(([np.uint64(0)], np.cumsum(mixed(rows.indices), dtype=np.uint64)))
     return (total[rows.indptr[1:]] - total[rows.indptr[:-1]]).view(np.int64)
 
 
-class CountUpdates:
-    """`partial_fit` and `forget` of rankers whose Gram matrix is the dense normalised co-occurrence.
+def mixed(items: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return 64 bits for each index that look as if drawn by lot, the same every time (SplitMix64)."""
+    z = (items.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(z ^ (z >> np.uint64(31)))
 
-    `row_digests_` tells each user's row from any other, so that what was never added is not taken out.
+
+class Updatable(Ranker):
+    """A ranker that takes new, changed and forgotten rows as if it were fitted again with them.
+
+    Who subclasses it calls `_remember(liked)` in `_fit` and writes `_change_rows` and `_extend`, and
+    `_check_updates` if not all of its settings can be updated. These compute before they change the
+    ranker, so that an error leaves it as it was, and put new arrays in the place of old ones instead of
+    writing into them, so that a shallow copy made before goes on as it was: a service answers from it.
+
+    Attributes
+    ----------
+    row_digests_ : (users,) int64
+        Tell each user's row from any other, so that what was never added is not taken out.
     """
 
-    name: ClassVar[str]
-    n_users_: int
-    n_items_: int
-    popularity_: NDArray[np.float32]
     row_digests_: NDArray[np.int64]
-    times_: sp.csr_matrix | None
 
-    def partial_fit(self, user_items: Any, *, times: Any = None) -> Any:
-        """Add users, (new users, items): the result is that of a refit with them, without the old rows.
+    def partial_fit(self, user_items: Any, *, times: Any = None) -> Self:
+        """Add users behind those there are: the result is that of a refit with them.
 
-        For the linear kernel in the dense form, whose counts its entries give back exactly. `times`, of
-        the same shape, are kept for the new users where the ranker reads any (`recency`); without them
-        their likes are equally recent.
+        Parameters
+        ----------
+        user_items : (new users, items) sparse matrix or array
+        times : the same shape, optional
+            When each like happened, where the ranker reads any; without them their likes are equally
+            recent.
 
         Raises
         ------
-        InputError, NotFittedError
-            For another kernel or form, or an item that more than four million users like: fit again.
+        InputError, CapabilityError, NotFittedError
+            The ranker is then as it was.
         """
-        self._check_fitted()  # type: ignore[attr-defined]
+        self.check_updates()
         rows = clean_matrix(user_items, n_items=self.n_items_)
-        when = self._times_of_rows(None, rows, times)  # type: ignore[attr-defined]
-        self._add_rows(rows, 1)
-        if when is not None or self.times_ is not None:
-            old = (
-                self.times_ if self.times_ is not None else sp.csr_matrix((self.n_users_, self.n_items_))
-            )
-            new = np.zeros(rows.nnz) if when is None else when
-            added = sp.csr_matrix((new, rows.indices, rows.indptr), rows.shape)
-            self.times_ = sp.csr_matrix(sp.vstack([old, added]))
-        self.row_digests_ = np.concatenate([self.row_digests_, row_digests(rows)])
-        self.n_users_ += rows.shape[0]
+        when = self._times_of_rows(None, rows, times)
+        users = np.arange(self.n_users_, self.n_users_ + rows.shape[0])
+        self._change(users, sp.csr_matrix(rows.shape, dtype=np.float32), rows, when)
         return self
 
-    def forget(self, userid: int, user_items: Any) -> Any:
+    def update_rows(self, userids: ArrayLike, before: Any, after: Any, *, times: Any = None) -> Self:
+        """Change rows of known users: the result is that of a refit with the new rows.
+
+        Parameters
+        ----------
+        userids : int or (users,) int array
+            No user twice.
+        before, after : (users, items) sparse matrix or array
+            What they liked until now, checked against the digests that the ranker keeps, and what they
+            like from now on.
+        times : the same shape, optional
+            When each like of `after` happened. Without them likes that stay keep their times, and new
+            ones have none: they count as oldest.
+
+        Raises
+        ------
+        InputError, CapabilityError, NotFittedError
+            Also for a row that is not the user's. The ranker is then as it was.
+        """
+        self.check_updates()
+        users = check_ids("userids", userids, self.n_users_)
+        unique, counts = np.unique(users, return_counts=True)
+        if len(unique) < len(users):
+            raise InputError(
+                f"userids hold user {unique[counts > 1][0]} twice: pass the last row of each user once"
+            )
+        old = clean_matrix(before, n_items=self.n_items_, n_rows=len(users), name="before")
+        new = clean_matrix(after, n_items=self.n_items_, n_rows=len(users), name="after")
+        self._check_rows(users, old)
+        self._change(users, old, new, self._times_of_rows(users, new, times))
+        return self
+
+    def forget(self, userid: int, user_items: Any) -> Self:
         """Take a user's row, (1, items), out: the result is that of a refit with the row empty.
 
         Raises
         ------
-        InputError, NotFittedError
-            As for `partial_fit`; for a row that is not the user's, or was taken out before.
+        InputError, CapabilityError, NotFittedError
+            As for `update_rows`; for a user without likes, such as one forgotten before.
         """
-        self._check_fitted()  # type: ignore[attr-defined]
-        user = int(check_ids("userid", userid, self.n_users_)[0])
+        self.check_updates()
+        users = check_ids("userid", userid, self.n_users_)
+        if len(users) != 1:
+            raise InputError(f"forget takes one user at a time, not {len(users)}: call it for each")
         row = clean_matrix(user_items, n_items=self.n_items_, n_rows=1)
-        self._check_updates()
-        if not self.row_digests_[user]:
+        if not self.row_digests_[users[0]]:
             raise InputError(
-                f"user {user} has no likes in this ranker: forgotten before, or never had any"
+                f"user {users[0]} has no likes in this ranker: forgotten before, or never had any"
             )
-        if row_digests(row)[0] != self.row_digests_[user]:
-            raise InputError(
-                f"the row of {row.nnz} likes is not the one user {user} was fitted with: pass that row"
-            )
-        self._add_rows(row, -1)
-        self.row_digests_ = self.row_digests_.copy()
-        self.row_digests_[user] = 0
-        if self.times_ is not None:
-            kept = np.ones(self.n_users_)
-            kept[user] = 0.0
-            self.times_ = sp.csr_matrix(sp.diags(kept) @ self.times_)
-            self.times_.eliminate_zeros()
+        self._check_rows(users, row)
+        self._change(users, row, sp.csr_matrix(row.shape, dtype=np.float32), None)
         return self
 
+    def add_items(self, count: int) -> Self:
+        """Let the catalogue grow by so many items, behind the others, that nobody has yet.
+
+        Raises
+        ------
+        InputError, CapabilityError, NotFittedError
+        """
+        self.check_updates()
+        items = self.n_items_ + check_integer("count", count, 1, MOST_ITEMS - self.n_items_)
+        popularity = np.concatenate([self.popularity_, np.zeros(items - self.n_items_, np.float32)])
+        times = self.times_
+        if times is not None:
+            times = sp.csr_matrix((times.data, times.indices, times.indptr), (self.n_users_, items))
+        self._extend(items)
+        self.n_items_, self.popularity_ = items, popularity
+        if times is not None:
+            self.times_ = times
+        return self
+
+    def forget_before(self, time: float, user_items: Any, times: Any) -> Self:
+        """Take all likes older than `time` out of all rows, as a sliding window does.
+
+        Parameters
+        ----------
+        time : float ≥ 0
+            In the unit of the times.
+        user_items, times : (users, items) sparse matrix
+            All that the ranker knows, and when it was liked; 0, or none, is unknown: the oldest.
+
+        Raises
+        ------
+        InputError, CapabilityError, NotFittedError
+            As for `update_rows`.
+        """
+        self.check_updates()
+        time = check_real("time", time, 0.0)
+        rows = clean_matrix(user_items, n_items=self.n_items_, n_rows=self.n_users_)
+        known = checked_times(times, rows.shape)
+        if known is None:
+            raise InputError("forget_before needs times: when each like of user_items happened")
+        given = aligned(rows, known)
+        everybody = np.arange(self.n_users_)
+        self._check_rows(everybody, rows)
+        kept = given >= time
+        indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr].astype(rows.indptr.dtype)
+        left = sp.csr_matrix((rows.data[kept], rows.indices[kept], indptr), rows.shape)
+        changed = np.flatnonzero(np.diff(left.indptr) < np.diff(rows.indptr))
+        after = left[changed]
+        when = sp.csr_matrix((given[kept], left.indices, left.indptr), left.shape)[changed].data
+        self._change(changed, rows[changed], after, when if self.times_ is not None else None)
+        return self
+
+    def check_updates(self) -> None:
+        """Refuse what this ranker, as it was fitted, has no exact updates for.
+
+        Raises
+        ------
+        CapabilityError, NotFittedError
+        """
+        self._check_fitted()
+        self._check_updates()
+        if not hasattr(self, "row_digests_"):
+            raise CapabilityError(
+                f"this {self.name} was written before rows were told apart: fit again instead"
+            )
+
+    # What a ranker writes
+
+    def _change_rows(self, taken: sp.csr_matrix, added: sp.csr_matrix, users: int) -> None:
+        """Take rows out and add others.
+
+        Parameters
+        ----------
+        taken, added : (changed users, items) CSR
+            float32 ones, canonical: the whole row of each before and after; empty before for new users.
+        users : int
+            `n_users_` afterwards; it and `popularity_` are still the old ones.
+        """
+        raise NotImplementedError
+
+    def _extend(self, items: int) -> None:
+        """Let the catalogue have so many items; `n_items_` is still the old number."""
+        raise NotImplementedError
+
+    def _check_updates(self) -> None:
+        """Refuse settings that cannot be updated, by a CapabilityError that says so."""
+
+    # Shared
+
     def _remember(self, liked: sp.csr_matrix) -> None:
-        vars(self).pop("row_digests_", None)
-        if self._counted():
-            self.row_digests_ = row_digests(liked)
+        self.row_digests_ = row_digests(liked)
+
+    def _check_rows(self, users: NDArray[np.int64], rows: sp.csr_matrix) -> None:
+        wrong = np.flatnonzero(row_digests(rows) != self.row_digests_[users])
+        if len(wrong):
+            first = wrong[0]
+            likes = counted(int(rows.indptr[first + 1] - rows.indptr[first]), "like")
+            raise InputError(
+                f"the row of {likes} is not the one user {users[first]} was fitted with: pass that row"
+            )
+
+    def _change(
+        self,
+        users: NDArray[np.int64],
+        before: sp.csr_matrix,
+        after: sp.csr_matrix,
+        when: NDArray[np.float64] | None,
+    ) -> None:
+        """Commit rows that passed every check: all of it, or nothing."""
+        n_users = max(self.n_users_, int(users.max(initial=-1)) + 1)
+        popularity = self.popularity_.astype(np.float64)
+        popularity += np.bincount(after.indices, minlength=self.n_items_)
+        popularity -= np.bincount(before.indices, minlength=self.n_items_)
+        if popularity.max() > MOST:
+            raise InputError(
+                f"an item would have more than {MOST:,} users, which are not told apart: drop some"
+            )
+        if popularity.min() < 0:
+            raise InputError("a row to be taken out holds items that nobody has: fit again instead")
+        digests = np.zeros(n_users, dtype=np.int64)
+        digests[: self.n_users_] = self.row_digests_
+        digests[users] = row_digests(after)
+        times = self._changed_times(users, after, when, n_users)
+        moved = np.flatnonzero(digests[users] != row_digests(before))
+        taken, added = binary(before[moved], np.float32), binary(after[moved], np.float32)
+        self._change_rows(taken, added, n_users)
+        self.n_users_, self.popularity_ = n_users, popularity.astype(np.float32)
+        self.row_digests_ = digests
+        if times is not None:
+            self.times_ = times
+
+    def _changed_times(
+        self,
+        users: NDArray[np.int64],
+        after: sp.csr_matrix,
+        when: NDArray[np.float64] | None,
+        n_users: int,
+    ) -> sp.csr_matrix | None:
+        """Return when all likes happened, with those of some rows changed; None where nobody knows."""
+        if when is None and self.times_ is None:
+            return None
+        old = self.times_
+        if old is None:
+            old = sp.csr_matrix((self.n_users_, self.n_items_))
+        old = sp.csr_matrix(
+            (old.data, old.indices, np.pad(old.indptr, (0, n_users - self.n_users_), "edge")),
+            (n_users, self.n_items_),
+        )
+        new = np.zeros(after.nnz) if when is None else when
+        return with_rows(old, users, sp.csr_matrix((new, after.indices, after.indptr), after.shape))
+
+    def _check_state(self) -> None:
+        super()._check_state()
+        if hasattr(self, "row_digests_"):
+            expect("row_digests_", self.row_digests_, (self.n_users_,), np.int64)
+
+
+class CountUpdates(Updatable):
+    """Updates of rankers whose model is the counts of the CF-KOMD family."""
 
     def _counted(self) -> bool:
-        """Return whether the Gram matrix is the normalised co-occurrence."""
+        """Return whether every row counts once, whatever else is in it."""
         return True
 
     def _check_updates(self) -> None:
         if not self._counted():
-            raise InputError(f"{self.name} with votes or windows is not updated: fit again instead")
-        if not hasattr(self, "row_digests_"):
-            raise InputError("this file was written before rows were told apart: fit again instead")
+            raise CapabilityError(f"{self.name} with votes or windows is not updated: fit again instead")
 
-    def _add_rows(self, rows: sp.csr_matrix, sign: int) -> None:
-        """Change co-occurrence counts by these rows, and the kernel with them."""
-        self._check_updates()
-        nothing = sp.csr_matrix(rows.shape, dtype=np.float32)
-        counts = self.counts  # type: ignore[attr-defined]
-        taken, added = (nothing, rows) if sign > 0 else (rows, nothing)
-        vectors = counts.vectors + (rows.shape[0] if sign > 0 else 0)
-        self._keep(counts.changed(taken, added, vectors))  # type: ignore[attr-defined]
-        self.popularity_ = self.sizes_.astype(np.float32)  # type: ignore[attr-defined]
+    def _change_rows(self, taken: sp.csr_matrix, added: sp.csr_matrix, users: int) -> None:
+        self._keep(self.counts.changed(taken, added, users))  # type: ignore[attr-defined]
 
-    def _check_state(self) -> None:
-        super()._check_state()  # type: ignore[misc]
-        if hasattr(self, "row_digests_"):
-            expect("row_digests_", self.row_digests_, (self.n_users_,), np.int64)
+    def _extend(self, items: int) -> None:
+        self._keep(self.counts.extended(items))  # type: ignore[attr-defined]

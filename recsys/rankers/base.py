@@ -39,6 +39,7 @@ ABILITIES = {
     "cold-items": "_item_vectors",
     "cold-users": "_row_vectors",
     "embeddings": "item_embeddings",
+    "updates": "_change_rows",
 }
 SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
 
@@ -174,8 +175,9 @@ class Ranker:
     ----------
     capabilities : frozenset of str
         Among "fold-in" (ranks rows of users never seen), "explain", "similar-items", "similar-users",
-        "cold-items" and "cold-users" (ranks those without likes by their features), "embeddings":
-        of the methods that the class has; "times" if it can tell an older like from a newer one.
+        "cold-items" and "cold-users" (ranks those without likes by their features), "embeddings",
+        "updates" (exact ones, without a refit): of the methods that the class has; "times" if it can
+        tell an older like from a newer one.
     uses : frozenset of str
         Which side information it can read, when it is fitted or when it scores: among "item_features",
         "user_features", "times".
@@ -314,7 +316,7 @@ class Ranker:
         side = {
             "item_features": _features("item_features", item_features, items, "items"),
             "user_features": _features("user_features", user_features, users, "users"),
-            "times": _fitted_times(liked, _times(times, liked.shape)),
+            "times": _fitted_times(liked, checked_times(times, liked.shape)),
         }
         vars(self).pop("times_", None)
         self._fit(liked, show_progress, callback, **{key: side[key] for key in self._fitted_on})
@@ -734,7 +736,7 @@ class Ranker:
         self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
     ) -> NDArray[np.float64] | None:
         """Return when each like of the rows happened; None where nothing tells, or nothing asks."""
-        given = _times(times, rows.shape)
+        given = checked_times(times, rows.shape)
         if not self.reads_times():
             return None
         if given is not None:
@@ -873,7 +875,7 @@ def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | No
     return F
 
 
-def _times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
+def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     """Return times as float64 CSR of the likes' shape, indices sorted; None stays None."""
     if given is None:
         return None

@@ -6,6 +6,7 @@ service speak in ids, so their files hold both.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +19,15 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
+from recsys.data.events import Changes
 from recsys.data.side_information import SideInformation
 from recsys.errors import CapabilityError, InputError, ModelFileError
+from recsys.rankers._updates import Updatable
 from recsys.rankers.base import Ranker
 from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import FIRST, date_text, dated, moment, number_of
-from recsys.utils.sparse import entries_of, row_of
+from recsys.utils.sparse import entries_of, row_of, with_rows
 
 TEXTS = ("user_ids", "item_ids", "titles")
 
@@ -322,7 +325,29 @@ class Bundle:
                 f"{shown}: {self.ranker.name} ranks users by all that it was fitted on; fit a ranker "
                 "that folds in"
             )
-        found = moment("as of", given)
+        return self._in_unit(shown, moment("as of", given), given)
+
+    def time_of_event(self, given: float | str | None) -> float | None:
+        """Return when an event happened in the unit of the times; None, for now, where it does not say.
+
+        Raises
+        ------
+        InputError
+            If it cannot be in their unit, or they are no dates and it does not say.
+        """
+        if given is None:
+            if self.times is not None and not self.dated:
+                low, high = self._span
+                raise InputError(
+                    "an event has no time, and the times of these data are no dates, but numbers from "
+                    f"{low:g} to {high:g}; give each event one"
+                )
+            return None
+        found = moment("time", given)
+        return found if self.times is None else self._in_unit(f"time {str(given)[:40]!r}", found, given)
+
+    def _in_unit(self, shown: str, found: float, given: float | str) -> float:
+        """Return a point in time, refused where it cannot be in the unit of the times."""
         low, high = self._span
         if self.dated and found < FIRST:
             raise InputError(
@@ -335,6 +360,65 @@ class Bundle:
                 "give a number"
             )
         return found
+
+    def check_events(self) -> None:
+        """Refuse events where the ranker has no exact updates.
+
+        Raises
+        ------
+        CapabilityError
+        """
+        if not isinstance(self.ranker, Updatable):
+            raise CapabilityError(
+                f"{self.ranker.name} has no exact updates and takes no events: serve a ranker that has, "
+                "or fit it again with `recsys fit --events`"
+            )
+        self.ranker.check_updates()
+
+    def updated(self, changes: Changes) -> Bundle:
+        """Return a bundle with what events left applied to a copy of the ranker and its histories.
+
+        This one stays as it is, and may answer meanwhile; the two share what did not change. Where an
+        exact update would cost more, or be less exact, than a fit, the copy is fitted again.
+
+        Raises
+        ------
+        CapabilityError
+            As `check_events`.
+        InputError
+            If nothing is left to fit on.
+        """
+        self.check_events()
+        users = [name for name in changes.users if name not in self.user_index]
+        items = [name for name in changes.items if name not in self.item_index]
+        user_index, item_index = _longer(self.user_index, users), _longer(self.item_index, items)
+        shape = (len(user_index), len(item_index))
+        rows = _reshaped(self.user_items, shape)
+        times = None if self.times is None else _reshaped(self.times, shape)
+        touched = [name for name in changes.likes if name in user_index]
+        numbers = np.array([user_index[name] for name in touched], dtype=np.int64)
+        before = rows[numbers]
+        old = entries_of(before, np.zeros(before.nnz)) if times is None else times[numbers]
+        after, when = _changed_rows(before, old, touched, changes, item_index)
+        rows = with_rows(rows, numbers, after)
+        times = None if times is None else with_rows(times, numbers, when)
+        ranker = copy.copy(self.ranker)
+        assert isinstance(ranker, Updatable)
+        try:
+            if items:
+                ranker.add_items(len(items))
+            if users:
+                ranker.partial_fit(sp.csr_matrix((len(users), shape[1]), dtype=np.float32))
+            ranker.update_rows(numbers, before, after, times=None if times is None else when)
+        except InputError:
+            ranker = copy.copy(self.ranker)
+            ranker.fit(rows, show_progress=False, times=times)
+        made = Bundle(
+            ranker, _appended(self.user_ids, users), _appended(self.item_ids, items),
+            _appended(self.titles, items), rows, times,
+        )  # fmt: skip
+        vars(made).update(user_index=user_index, item_index=item_index)  # as if asked for before
+        return made
 
 
 def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
@@ -356,6 +440,55 @@ def times_of(data: Interactions) -> sp.csr_matrix | None:
     if found is not None:
         found.sort_indices()
     return found
+
+
+def _longer(index: dict[str, int], new: list[str]) -> dict[str, int]:
+    """Return an index with new ids behind the others; itself where there are none."""
+    return index | {name: len(index) + k for k, name in enumerate(new)} if new else index
+
+
+def _appended(ids: NDArray[np.object_], new: list[str]) -> NDArray[np.object_]:
+    return np.concatenate([ids, np.array(new, dtype=object)]) if new else ids
+
+
+def _reshaped(matrix: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
+    """Return a matrix with empty rows and columns behind its own."""
+    indptr = np.pad(matrix.indptr, (0, shape[0] - matrix.shape[0]), "edge")
+    return sp.csr_matrix((matrix.data, matrix.indices, indptr), shape)
+
+
+def _changed_rows(
+    before: sp.csr_matrix,
+    old: sp.csr_matrix,
+    users: list[str],
+    changes: Changes,
+    item_index: dict[str, int],
+) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Return histories after some changes, float32, and when each like happened, on one pattern."""
+    indices: list[int] = []
+    values: list[float] = []
+    when: list[float] = []
+    indptr = [0]
+    for k, user in enumerate(users):
+        mine: dict[int, tuple[float, float]] = {}
+        if user not in changes.emptied:
+            own = slice(before.indptr[k], before.indptr[k + 1])
+            pairs = zip(before.data[own].tolist(), old.data[own].tolist(), strict=True)
+            mine = dict(zip(before.indices[own].tolist(), pairs, strict=True))
+        for name, time_of_like in changes.likes[user].items():
+            if time_of_like is not None:
+                mine[item_index[name]] = (1.0, time_of_like)
+            elif name in item_index:
+                mine.pop(item_index[name], None)
+        for item in sorted(mine):
+            indices.append(item)
+            values.append(mine[item][0])
+            when.append(mine[item][1])
+        indptr.append(len(indices))
+    shape = (len(users), before.shape[1])
+    layout = np.array(indices, dtype=np.int32), np.array(indptr, dtype=before.indptr.dtype)
+    after = sp.csr_matrix((np.array(values, dtype=np.float32), *layout), shape)
+    return after, sp.csr_matrix((np.array(when, dtype=np.float64), *layout), shape)
 
 
 def _earlier(

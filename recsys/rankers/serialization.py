@@ -59,7 +59,7 @@ def _described(ranker: Ranker) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     entry: dict[str, Any] = {
         "ranker": ranker.name,
         "params": ranker._saved_params(),
-        "state": state.scalars,
+        "state": dict(sorted(state.scalars.items())),  # whatever was set first
     }
     arrays = dict(state.arrays)
     if state.parts:

@@ -14,6 +14,7 @@ from recsys.errors import FitError, InputError
 from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
 from recsys.rankers._directed_cosine import followed
+from recsys.rankers._graph_filter import sharpen
 from recsys.rankers._item_weights import weighted_sums
 from recsys.rankers._sequences import before_after, sequences
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
@@ -190,7 +191,10 @@ class SLIST(Ranker):
         if self._chosen_form(items, len(laws)) == "cosine":
             rates, (law,) = sums_of_exponentials(laws[-1:], longest)
             W = followed(found, votes, items, rates, law, self.backward, self.time_scale)
-            asymmetric_cosine(W, liked, self.beta, self.alpha, self.locality, self.sharpening)
+            users = np.bincount(liked.indices, minlength=items)
+            asymmetric_cosine(W, users, self.beta, self.alpha, self.locality)
+            if self.sharpening:
+                sharpen(W, liked, self.sharpening)
             self.weights_ = W if self.top_k is None else strongest(W, self.top_k)
             self._follow_trend(liked, times)
             return

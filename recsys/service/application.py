@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from recsys import __version__
+from recsys.data.event_database import EventDatabase
 from recsys.errors import InputError
 from recsys.service.limits import RequestLimits
 from recsys.service.model_store import ModelStore
@@ -27,6 +28,7 @@ def create_app(
     at_once: int = 64,
     rate: float | None = None,
     reload_seconds: float = 1.0,
+    events: str | Path | None = None,
 ) -> FastAPI:
     """Return the ASGI application over one model file.
 
@@ -42,11 +44,17 @@ def create_app(
         Requests a second from one address beyond which it gets 429.
     reload_seconds : float > 0
         How often the file is looked at.
+    events : str or path, optional
+        Where `POST /events` keeps what users like from now on: a file of SQLite or an SQLAlchemy URL.
+        What is there already is applied to the model before it is served. No other process may write
+        there at the same time.
 
     Raises
     ------
     ModelFileError, InputError
-        If the file cannot be read.
+        If the file, or the database of events, cannot be read.
+    DatabaseError
+        If the database does not answer.
 
     Examples
     --------
@@ -62,8 +70,16 @@ def create_app(
     'recsys'
     """
     app = FastAPI(title="recsys", version=__version__, lifespan=_lifespan)
-    app.state.models = ModelStore(Path(path), reload_seconds)
+    database = None if events is None else EventDatabase(events)
+    try:
+        app.state.models = models = ModelStore(Path(path), reload_seconds, database)
+    except BaseException:
+        if database is not None:
+            database.close()
+        raise
     app.state.monitoring = Monitoring()
+    if database is not None:
+        app.state.monitoring.waiting(lambda: models.kept - models.current.applied)
     app.add_middleware(
         RequestLimits, monitoring=app.state.monitoring, token=token, at_once=at_once, rate=rate
     )

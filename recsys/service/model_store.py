@@ -1,15 +1,19 @@
-"""The model a service answers from, and its replacement by a newer file without a pause."""
+"""The model a service answers from, and its replacement by a newer one without a pause."""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import scipy.sparse as sp
 
-from recsys.errors import InputError
+from recsys.data.event_database import EventDatabase
+from recsys.data.events import Event, fold
+from recsys.errors import CapabilityError, InputError, RecsysError
 from recsys.rankers import Bundle, load_bundle
 
 
@@ -38,7 +42,7 @@ def file_state(path: Path) -> FileState:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A bundle and what requests need of it. Never changed: a reload puts another in its place.
+    """A bundle and what requests need of it. Never changed: a newer one is put in its place.
 
     Attributes
     ----------
@@ -47,11 +51,14 @@ class LoadedModel:
         The histories by item.
     state : FileState
         Of the file it was read from.
+    applied : int
+        Position of the last event that is in it; 0 for what the file alone holds.
     """
 
     bundle: Bundle
     item_users: sp.csc_matrix
     state: FileState
+    applied: int = 0
 
 
 def load(path: Path) -> LoadedModel:
@@ -62,9 +69,12 @@ def load(path: Path) -> LoadedModel:
     ModelFileError
     """
     before = file_state(path)
-    bundle = load_bundle(path)
-    loaded = LoadedModel(bundle, bundle.user_items.tocsc(), before)
-    # What a request runs is compiled, and what it looks ids up in is made, before the first.
+    return prepared(load_bundle(path), before)
+
+
+def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
+    """Return a bundle as it is served: what a request runs is compiled, and what it reads is made."""
+    loaded = LoadedModel(bundle, bundle.user_items.tocsc(), state, applied)
     first = bundle.profile(user=str(bundle.user_ids[0]))
     bundle.ranker.recommend(first.userid, first.row, N=1)
     if "fold-in" in bundle.ranker.capabilities:
@@ -77,29 +87,45 @@ def load(path: Path) -> LoadedModel:
 class ModelStore:
     """The current model, looked after by a thread that loads a newer file when there is one.
 
+    With a database of events another thread applies those that the model does not have yet, to a copy
+    that takes its place. What a run of events leaves does not depend on how much of it was applied
+    before, so a file, old or new, catches up from the first event on.
+
     Attributes
     ----------
     path : Path
     every : float
         Seconds between two looks at the file.
+    events : EventDatabase, optional
     current : LoadedModel
-    error : str or None
-        Why the newest file was refused.
     reloads : int
         Newer files taken.
+    kept : int
+        Position of the last event in the database.
     """
 
     path: Path
     every: float = 1.0
-    error: str | None = None
+    events: EventDatabase | None = None
     reloads: int = 0
+    kept: int = 0
     current: LoadedModel = field(init=False)
+    _refused: str | None = None
+    _waiting: str | None = None
+    _counting: threading.Lock = field(default_factory=threading.Lock)
     _stop: threading.Event = field(default_factory=threading.Event)
+    _arrived: threading.Event = field(default_factory=threading.Event)
+    _replacing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.current = load(self.path)
-        self._seen = self.current.state
+        loaded = load(self.path)
+        self._seen = loaded.state
+        if self.events is not None:
+            self.kept = self.events.last()
+        self._take(loaded)
         threading.Thread(target=self._watch, daemon=True).start()
+        if self.events is not None:
+            threading.Thread(target=self._follow, daemon=True).start()
 
     def check(self) -> None:
         """Load the file anew if it has changed; a broken one leaves the old model in place."""
@@ -108,15 +134,95 @@ class ModelStore:
             if now == self._seen:
                 return
             self._seen = now
-            self.current = load(self.path)
-            self.error, self.reloads = None, self.reloads + 1
-        except (InputError, OSError, MemoryError) as error:
-            self.error = f"the new model was refused: {error}"[:300]
+            loaded = load(self.path)
+            self._take(loaded)
+            self._refused, self.reloads = None, self.reloads + 1
+        except (RecsysError, OSError, MemoryError) as error:
+            self._refused = f"the new model was refused: {error}"[:300]
+
+    @property
+    def error(self) -> str | None:
+        """Why the newest file was refused, or events could not be applied; None where all is well."""
+        return self._refused or self._waiting
+
+    def keep(self, key: str, events: Sequence[Event]) -> bool:
+        """Keep a batch of events in the database; return whether it is new. Applied a little later.
+
+        Raises
+        ------
+        InputError, DatabaseError
+            As `EventDatabase.append`.
+        """
+        assert self.events is not None
+        position = self.events.append(key, events)
+        if position is None:
+            return False
+        with self._counting:
+            self.kept = max(self.kept, position)
+        self._arrived.set()
+        return True
+
+    def catch_up(self) -> None:
+        """Apply the events that the current model does not have."""
+        with self._replacing:
+            self.current = self._with_events(self.current)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop looking; what is being applied is finished."""
         self._stop.set()
+        self._arrived.set()
+        if self.events is not None:
+            with self._replacing:
+                self.events.close()
+
+    def _take(self, loaded: LoadedModel) -> None:
+        """Serve a file with all events; without them, and say so, where its ranker takes none."""
+        with self._replacing:
+            self._waiting = None
+            try:
+                loaded = self._with_events(loaded)
+            except CapabilityError as error:
+                self._waiting = _not_applied(error)
+            self.current = loaded
+
+    def _with_events(self, model: LoadedModel) -> LoadedModel:
+        if self.events is None:
+            return model
+        position = model.applied
+
+        def following(found: Iterator[tuple[int, Event]]) -> Iterator[Event]:
+            nonlocal position
+            for place, event in found:
+                position = place
+                yield event
+
+        changes = fold(following(self.events.after(model.applied)))
+        if position == model.applied:
+            return model
+        return prepared(model.bundle.updated(changes), model.state, position)
 
     def _watch(self) -> None:
         while not self._stop.wait(self.every):
             self.check()
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            self._arrived.wait()
+            self._arrived.clear()
+            if self._stop.is_set():
+                return
+            start = time.monotonic()
+            try:
+                self.catch_up()
+                self._waiting = None
+            except (RecsysError, OSError, MemoryError) as error:
+                self._waiting = _not_applied(error)
+                if isinstance(error, OSError):  # the database may be back soon
+                    self._stop.wait(self.every)
+                    self._arrived.set()
+            # Requests have the processors at least half of the time, however fast events come.
+            self._stop.wait(time.monotonic() - start)
+
+
+def _not_applied(error: BaseException) -> str:
+    return f"events are kept, but not applied: {error}"[:300]

@@ -30,10 +30,20 @@ class Monitoring:
             "recsys_request_seconds", "Seconds a request took.", ("route",), buckets=BUCKETS,
             registry=self.registry,
         )  # fmt: skip
+        self._events = Counter("recsys_events", "Events kept.", registry=self.registry)
         self._counters: dict[tuple[str, int], Any] = {}
         self._timers: dict[str, Any] = {}
         gauge = Gauge("recsys_in_flight", "Requests being answered.", registry=self.registry)
         gauge.set_function(lambda: self.in_flight)
+
+    def kept(self, events: int) -> None:
+        """Count events that are in the database."""
+        self._events.inc(events)
+
+    def waiting(self, count: Any) -> None:
+        """Show how many events are kept, but not applied yet."""
+        gauge = Gauge("recsys_events_waiting", "Events not applied yet.", registry=self.registry)
+        gauge.set_function(count)
 
     def seen(self, route: str, status: int, seconds: float) -> None:
         """Count one request."""

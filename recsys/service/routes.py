@@ -1,22 +1,28 @@
-"""The routes: recommend, similar, explain, health, metrics."""
+"""The routes: recommend, similar, explain, events, health, metrics."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse
 from numpy.typing import ArrayLike
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
+from recsys.data.events import Event
+from recsys.errors import CapabilityError, DatabaseError
 from recsys.explain import reasons
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
 from recsys.reranking import similar as similar_items
 from recsys.service.model_store import LoadedModel, ModelStore
 from recsys.service.schemas import (
+    EventsRequest,
+    EventsResponse,
     ExplainRequest,
     ExplainResponse,
     HealthResponse,
@@ -34,6 +40,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     404: {"model": Refusal, "description": "An id that the model does not have."},
     422: {"model": Refusal, "description": "A request that is wrong."},
 }
+KEEPING: dict[int | str, dict[str, Any]] = {
+    422: {"model": Refusal, "description": "Events that are wrong, or a model that takes none."},
+    503: {"model": Refusal, "description": "The database does not answer: nothing was kept."},
+}
 router = APIRouter()
 
 
@@ -50,6 +60,9 @@ async def health(request: Request) -> dict[str, Any]:
     return {
         "status": "ok", "model": bundle.ranker.name, "users": len(bundle.user_ids),
         "items": len(bundle.item_ids), "reloads": models.reloads, "error": models.error,
+        "events": None
+        if models.events is None
+        else {"kept": models.kept, "applied": models.current.applied},
     }  # fmt: skip
 
 
@@ -121,6 +134,25 @@ async def explain(asked: ExplainRequest, request: Request) -> JSONResponse:
         )
     body = {"kind": found.kind, "score": found.score, "bias": found.bias}
     return JSONResponse(body | {"unknown": list(profile.unknown), "items": items})
+
+
+@router.post("/events", response_model=EventsResponse, responses=KEEPING)
+async def events(asked: EventsRequest, request: Request) -> JSONResponse:
+    """Keep a batch of likes; the answer comes when they are in the database."""
+    models: ModelStore = request.app.state.models
+    if models.events is None:
+        raise CapabilityError("this service keeps no events: start it with `recsys serve --events FILE`")
+    bundle = models.current.bundle
+    bundle.check_events()
+    batch = asked.batch or uuid.uuid4().hex
+    given = [Event(e.user, e.item, bundle.time_of_event(e.time), e.action) for e in asked.events]
+    try:
+        new = await run_in_threadpool(models.keep, batch, given)
+    except DatabaseError as error:
+        raise HTTPException(503, str(error)[:500], {"retry-after": "1"}) from None
+    if new:
+        request.app.state.monitoring.kept(len(given))
+    return JSONResponse({"batch": batch, "events": len(given), "repeated": not new})
 
 
 def profile_of(model: LoadedModel, asked: ProfileRequest) -> Profile:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -131,6 +132,57 @@ class ExplainRequest(ProfileRequest):
     n: Count = Field(10, description="How many liked items to list.")
 
 
+def _storable(given: str) -> str:
+    """Refuse what databases do not take as text."""
+    if "\0" in given or any("\ud800" <= letter <= "\udfff" for letter in given):
+        raise ValueError("an id holds a character that no text has")
+    return given
+
+
+Text = Annotated[Id, AfterValidator(_storable)]
+
+
+class EventItem(Request):
+    """What a user did."""
+
+    user: Text = Field(description="Id of the user; a new one is added with the first like.")
+    item: Text | None = Field(
+        None, description="Id of the item; a new one is added with the first like. None of forget."
+    )
+    time: Time | None = Field(
+        None, description="When; now if it does not say, where the times of the data are dates."
+    )
+    action: Literal["like", "unlike", "forget"] = Field(
+        "like", description="unlike takes a like back, forget all that the user ever liked."
+    )
+
+    @model_validator(mode="after")
+    def _item_or_not(self) -> Any:
+        if (self.item is None) != (self.action == "forget"):
+            wanted = "no item" if self.action == "forget" else "an item"
+            raise ValueError(f"an event of action {self.action} needs {wanted}")
+        return self
+
+
+class EventsRequest(Request):
+    """A batch of events, in order."""
+
+    batch: Text | None = Field(
+        None,
+        description="An id of the client's own, a new one for each batch. The same batch sent again, "
+        "since its answer was lost, is kept once.",
+    )
+    events: list[EventItem] = Field(min_length=1, max_length=10_000)
+
+
+class EventsResponse(BaseModel):
+    """The batch is in the database; recommendations follow it a little later."""
+
+    batch: str
+    events: int = Field(description="How many the batch holds.")
+    repeated: bool = Field(description="Whether it was there before, so that nothing was added.")
+
+
 class ScoredItem(BaseModel):
     """An item with its title and a number: a score, a similarity or a share."""
 
@@ -179,6 +231,13 @@ class ExplainResponse(BaseModel):
     items: list[LikedItem] = Field(description="Liked items; score is the share or the similarity.")
 
 
+class EventsState(BaseModel):
+    """How far events have come."""
+
+    kept: int = Field(description="Position of the last event in the database.")
+    applied: int = Field(description="Position of the last event in the model that is served.")
+
+
 class HealthResponse(BaseModel):
     """Which model is served, and whether a newer file was refused."""
 
@@ -187,7 +246,10 @@ class HealthResponse(BaseModel):
     users: int
     items: int
     reloads: int = Field(description="Newer files taken since the start.")
-    error: str | None = Field(description="Why the newest file was refused.")
+    error: str | None = Field(
+        description="Why the newest file was refused, or events could not be applied."
+    )
+    events: EventsState | None = Field(description="Null without a database of events.")
 
 
 class Refusal(BaseModel):

@@ -26,7 +26,10 @@ from recsys.utils.files import STRETCH, replacing
 FORMAT = 1
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
-DTYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8}
+DTYPES = {
+    "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8,
+    "U16": np.uint16, "U32": np.uint32,
+}  # fmt: skip
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
 Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open

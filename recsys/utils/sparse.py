@@ -1,4 +1,4 @@
-"""Rows of sparse matrices: binary copies, other values, a row of given items, owners, unit length."""
+"""Rows of sparse matrices: ones, other values or rows, a row of given items, owners, unit length."""
 
 from __future__ import annotations
 
@@ -82,6 +82,29 @@ def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
     array([0, 0, 1])
     """
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+
+
+def with_rows(X: sp.csr_matrix, numbers: NDArray[np.integer], rows: sp.csr_matrix) -> sp.csr_matrix:
+    """Return a copy of X with some of its rows replaced by others; stored zeros stay stored.
+
+    Parameters
+    ----------
+    X : (n, m) CSR
+    numbers : (k,) int
+        Which rows, none twice.
+    rows : (k, m) CSR
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> X, row = sp.csr_matrix([[1, 0], [2, 3]]), sp.csr_matrix([[0, 5]])
+    >>> with_rows(X, np.array([0]), row).toarray()
+    array([[0, 5],
+           [2, 3]])
+    """
+    places = np.arange(X.shape[0])
+    places[numbers] = X.shape[0] + np.arange(len(numbers))
+    return sp.csr_matrix(sp.vstack([X, rows], format="csr")[places])
 
 
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:

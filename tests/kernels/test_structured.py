@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
 from recsys.kernels import list_kernels, make_kernel, spectral_ratio
-from recsys.kernels.gram.counts import cooccurrence, pair_lengths, sparse_counts
-from recsys.kernels.gram.structured import StructuredGram
+from recsys.kernels.gram.counts import cooccurrence, pair_lengths
 from recsys.rankers import _gram_view
 from recsys.utils.memory import parse_memory
 

@@ -30,6 +30,7 @@ PENALTIES = ("tests/fm/test_penalties.py",)
 FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
 PROGRAMS = ("tests/test_simplex_qp.py",)
 RECENT = "tests/rankers/test_recent_margin.py"
+UPDATES, EVENTS = "tests/rankers/test_exact_updates.py", "tests/service/test_events.py"
 REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
 STATISTICS = ("tests/data/test_statistics.py",)
 TIES = ("tests/contract/test_rankers.py", "-k", "equal_scores and popularity")
@@ -257,9 +258,37 @@ MUTANTS = [
     Mutant(
         "a forgotten user's times stay",
         "rankers/_updates.py",
-        "kept[user] = 0.0",
-        "kept[user] = 1.0",
+        "with_rows(old, users, sp.csr",
+        "with_rows(old, users[:0], sp.csr",
         (f"{RECENT}::test_updates_keep_times",),
+    ),
+    Mutant(
+        "a row that is not the user's is taken out",
+        "rankers/_updates.py",
+        "if len(wrong):",
+        "if len(wrong) > 99:",
+        (f"{UPDATES}::test_what_is_refused_leaves_it_as_it_was",),
+    ),
+    Mutant(
+        "nobody looks how far EASE's inverse has drifted",
+        "rankers/ease.py",
+        "if not error <= RESIDUAL:",
+        "if error < 0:",
+        (f"{UPDATES}::test_an_update_that_would_cost_accuracy_is_refused",),
+    ),
+    Mutant(
+        "events are applied to the model that is answering",
+        "rankers/catalogue.py",
+        "ranker = copy.copy(self.ranker)\n        assert",
+        "ranker = self.ranker\n        assert",
+        (f"{EVENTS}::test_requests_are_answered_while_events_are_applied",),
+    ),
+    Mutant(
+        "a batch sent again is kept again",
+        "data/event_database.py",
+        "before = self._digest_of(key)",
+        'key, before = f"{key} {now}", None',
+        (f"{EVENTS}::test_a_batch_sent_again_counts_once",),
     ),
     Mutant(
         "equal scores go by falling index",

@@ -14,6 +14,8 @@ from tests.contract.test_rankers import CASES, identifier
 EXTRA = [
     ("cf-komd", {"kernel": "md", "degree": 3, "memory": 5000}),
     ("cf-komd", {"votes": 1.0}),
+    ("ease", {"keep_inverse": True}),
+    ("msdw", {"votes": 1.0}),
     ("blend", {"models": "ease+als:factors=4"}),
 ]
 
