@@ -42,7 +42,7 @@ def test_the_file_is_plain_safetensors(saved):
     header = json.loads(content[8 : 8 + length])
     manifest = json.loads(header["__metadata__"]["recsys"])
     assert manifest["ranker"] == "cf-komd" and manifest["params"]["kernel"] == "md"
-    assert header["gram_"]["dtype"] == "F32"
+    assert header["together_"]["dtype"] == "U8"
 
 
 KILLED = """
@@ -216,16 +216,24 @@ def forge(path, change):
     model_file.write(path, manifest, arrays)
 
 
-def nan(manifest, arrays):
-    arrays["gram_"][0, 0] = np.nan
+def impossible(manifest, arrays):  # more users of both than of either
+    arrays["together_"][0, 1] = arrays["together_"][1, 0] = arrays["sizes_"].max() + 1
+
+
+def lopsided(manifest, arrays):
+    arrays["together_"][0, 1] = 0
+
+
+def oversized(manifest, arrays):  # more users of an item than there are
+    arrays["sizes_"][0] = 10**6
 
 
 def narrow(manifest, arrays):
-    arrays["gram_"] = arrays["gram_"][:, :-1]
+    arrays["together_"] = arrays["together_"][:, :-1]
 
 
 def dtype(manifest, arrays):
-    arrays["gram_"] = arrays["gram_"].astype(np.float64)
+    arrays["together_"] = arrays["together_"].astype(np.float64)
 
 
 def short(manifest, arrays):
@@ -233,7 +241,7 @@ def short(manifest, arrays):
 
 
 def absent(manifest, arrays):
-    del arrays["row_sums_"]
+    del arrays["sizes_"]
 
 
 def other_kernel(manifest, arrays):
@@ -267,7 +275,9 @@ def bad_degree(manifest, arrays):
 @pytest.mark.parametrize(
     "change",
     [
-        nan,
+        impossible,
+        lopsided,
+        oversized,
         narrow,
         dtype,
         short,

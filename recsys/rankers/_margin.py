@@ -29,7 +29,7 @@ LEAST_WEIGHT = 1e-12
 
 
 class KernelRanker(Ranker):
-    """What the rankers over an item kernel share: co-occurrence counts, and the kernel as a view of them.
+    """What the rankers over an item kernel share: counts of pairs, and the kernel as a view of them.
 
     The counts are `together_` and `sizes_` over `vectors_` rows (`recsys.kernels.gram.counts`); in CSR
     `order_` says which item has each place. Nothing else is kept in a file: the Gram matrix is made when
@@ -163,6 +163,20 @@ class KernelRanker(Ranker):
     def row_sums_(self) -> NDArray[np.float64]:
         """Sums of the Gram matrix' rows, (items,) float64."""
         return self._view()[2]
+
+    @property
+    def offsets_(self) -> NDArray[np.float64]:
+        """What centring took, (items,) float64: the Gram matrix is K − tᵢ − tⱼ.
+
+        Raises
+        ------
+        AttributeError
+            Where it is K itself.
+        """
+        offsets = self._offsets() if "together_" in vars(self) else None
+        if offsets is None:
+            raise AttributeError("the Gram matrix is not centred")
+        return offsets
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[Any]:
         rows = self._gram.rows(ids)

@@ -103,9 +103,9 @@ class StructuredView:
         check_memory(8 * longest**2, f"the program of a user with {longest:,} items")
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         shared = (
-            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, self.gram.place[rows.indices],
-            self.gram.arrays, row_sums, lone, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest, alpha,
-            residuals,
+            np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices,
+            self.gram.place[rows.indices], self.gram.arrays, row_sums, lone, exact, ridge, omega,
+            TOLERANCE, MAX_STEPS, longest, alpha, residuals,
         )  # fmt: skip
         if rows.shape[0] <= 1:
             _programs(0, 1, *shared)
@@ -135,8 +135,8 @@ class StructuredView:
             self._bounds = offset, self._bounded(offset)
         wide = best if best.dtype == self.gram.dtype else best.astype(self.gram.dtype)
         shared = (
-            self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr, self.gram.place[rows.indices],
-            weights, scale, skip_liked, not mask.all(), mask, ids, wide,
+            self.gram.arrays, self._bounds[1], self.gram.order, rows.indptr,
+            self.gram.place[rows.indices], weights, scale, skip_liked, not mask.all(), mask, ids, wide,
         )  # fmt: skip
         if rows.shape[0] <= 1:
             _top(0, 1, *shared)
@@ -280,7 +280,7 @@ def _programs_parallel(
 
 @jit
 def _levels(begin, end, places, weights, classes, table, level):
-    """What each class of items has from the table: Σ weights·table."""
+    """Sum what each class of items has from the table: Σ weights·table."""
     level[:] = 0.0
     if len(table) == len(level):
         for p in range(begin, end):
@@ -355,7 +355,7 @@ def _peaks(threads, G, edges, part, peak, low):
 
 @jit
 def _floor(s, size):
-    """Return what a score must be at least to enter the heap s, rounding to its precision allowed for."""
+    """Return what a score must be at least to enter the heap s, its rounding allowed for."""
     if size < len(s):
         return -np.inf
     worst = np.float64(s[0])
@@ -403,8 +403,8 @@ def _collect(
 ):  # fmt: skip
     """Add weight·correction[i, j] to partial[j] over entries of row i; list what comes to the cut.
 
-    What is listed has at least what it came to and `least`: the worst of the best of these is a floor, and
-    the cut, which is what a floor exceeds `most` and its own share `far` by, rises with it.
+    What is listed has at least what it came to and `least`: the worst of the best of these is a floor,
+    and the cut, which is what a floor exceeds `most` and its own share `far` by, rises with it.
     """
     indices, together, values, classes = G.indices, G.together, G.values, G.classes
     own, lookup, kept = G.own, G.lookup, len(G.values) > 0
@@ -489,8 +489,8 @@ def _value_at(
 
 @jit
 def _offer_found(
-    G, B, begin, end, places, weights, level, scale, rest, by_place, kept, scored, found, count, partial, cut,
-    order, spare, lower, lowest, s, top, size,
+    G, B, begin, end, places, weights, level, scale, rest, by_place, kept, scored, found, count, partial,
+    cut, order, spare, lower, lowest, s, top, size,
 ):  # fmt: skip
     """Offer what the rows walked bring near the best, but what the bounded ones cannot carry there."""
     indptr, indices, together, values, classes = G.indptr, G.indices, G.together, G.values, G.classes
@@ -521,8 +521,8 @@ def _offer_found(
                 for q in range(kept - 1, -1, -1):
                     p = begin + by_place[q]
                     v = _value_at(
-                        G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
-                        single,
+                        G, places[p], j, indptr, indices, together, values, classes, own, lookup,
+                        diagonal, linear, single,
                     )  # fmt: skip
                     reached += weights[p] * v
                     more -= weights[p] * peak[places[p], k]
@@ -541,8 +541,8 @@ def _offer_found(
         score = level[classes[j]] - scale * offset[j]  # as a pass over all items adds it up
         for p in range(begin, end):
             v = _value_at(
-                G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal, linear,
-                single,
+                G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal,
+                linear, single,
             )  # fmt: skip
             score += weights[p] * v
         size = offer(s, top, size, score, order[j])
@@ -585,8 +585,8 @@ def _top(
                 high[k], width = max(high[k], own - taken), max(width, abs(own) + abs(taken))
             high[k] += 2.3e-16 * (end - begin + 8) * width
             scored[k] = False
-        # Beyond it, first the rows of rarer items are walked: what they come to makes a floor. The higher
-        # that is, the more rows of popular items need not be walked, but are bounded.
+        # Beyond it, first the rows of rarer items are walked: what they come to makes a floor. The
+        # higher that is, the more rows of popular items need not be walked, but are bounded.
         by_place = np.argsort(places[begin:end])
         first_rare, spare = 0, 0.0
         while first_rare < end - begin and places[begin + by_place[first_rare]] < len(peak):
@@ -601,7 +601,9 @@ def _top(
             least = min(least, level[k])
         least += spare - c * B.offset_most - 1e-9 * (abs(least) + c * B.offset_most)
         known, count, entries, kept, last = size, 0, 0, first_rare, end - begin
-        cut = np.float32((floor - max(FAR * floor, most)) * (1.0 - 1e-4)) if size else np.float32(-np.inf)
+        cut = (
+            np.float32((floor - max(FAR * floor, most)) * (1.0 - 1e-4)) if size else np.float32(-np.inf)
+        )
         for far in (FAR, 0.0):
             if far == 0.0:
                 last = first_rare

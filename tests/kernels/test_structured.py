@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
 from recsys.kernels import list_kernels, make_kernel, spectral_ratio
-from recsys.kernels.gram.counts import cooccurrence, pair_lengths
+from recsys.kernels.gram.counts import cooccurrence, pair_lengths, sparse_counts
+from recsys.kernels.gram.structured import StructuredGram
 from recsys.rankers import _gram_view
 from recsys.utils.memory import parse_memory
 
@@ -30,14 +31,14 @@ def data(seed, users=12, items=9, density=0.25):
 def test_structured_equals_dense_for_every_kernel(name, seed):
     R = data(seed)
     kernel = make_kernel(name, **PARAMS.get(name, {}))
-    gram = structured_gram(R, kernel, dtype=np.float64)
+    gram = StructuredGram(sparse_counts(R), kernel, dtype=np.float64)
     direct = kernel(R.T.tocsr(), normalize=True)
     unseen = np.asarray(R.sum(axis=0)).ravel() == 0
     direct[unseen] = direct[:, unseen] = 0.0
     np.fill_diagonal(direct, 1.0)
     np.testing.assert_allclose(gram.dense(), direct, atol=1e-10)
-    single = structured_gram(R, kernel)
-    assert single.correction.dtype == np.float32
+    single = StructuredGram(sparse_counts(R), kernel)
+    assert single.dtype == np.float32
     np.testing.assert_allclose(single.dense(), direct, atol=1e-4)
     np.testing.assert_allclose(gram.row_sums(), direct.sum(axis=1), atol=1e-10)
     np.testing.assert_allclose(single.row_sums(), direct.sum(axis=1), atol=1e-4)
@@ -59,13 +60,13 @@ def test_structured_equals_dense_without_normalisation(name):
         R = data(seed)
         kernel = make_kernel(name)
         expected = kernel(R.T.tocsr())
-        gram = structured_gram(R, kernel, normalize=False, dtype=np.float64)
+        gram = StructuredGram(sparse_counts(R), kernel, normalize=False, dtype=np.float64)
         np.testing.assert_allclose(gram.dense(), expected, rtol=1e-10, atol=1e-9)
 
 
 def test_pairs_that_always_meet_have_no_class_value():
     R = sp.csr_matrix(np.ones((4, 3), dtype=np.float32))
-    gram = structured_gram(R, make_kernel("md", degree=2), dtype=np.float64)
+    gram = StructuredGram(sparse_counts(R), make_kernel("md", degree=2), dtype=np.float64)
     np.testing.assert_allclose(gram.dense(), 1.0)
 
 
@@ -86,15 +87,13 @@ def test_rows_are_sorted_whichever_way_they_are_ordered():
     for density in (0.02, 0.6):
         R = sp.random(60, 500, density, format="csr", random_state=0, dtype=np.float32)
         R.data[:] = 1
-        assert (
-            cooccurrence(R).has_sorted_indices
-            and structured_gram(R, make_kernel("md")).correction.has_sorted_indices
-        )
+        assert cooccurrence(R).has_sorted_indices and sparse_counts(R).together.has_sorted_indices
 
 
 @pytest.fixture
 def always_structured(monkeypatch):
-    monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
+    for module in ("_margin", "cf_komd"):
+        monkeypatch.setattr(f"recsys.rankers.{module}.prefers_dense", lambda liked, budget: False)
 
 
 SPECS = [
@@ -133,10 +132,10 @@ def test_a_refit_may_change_form(monkeypatch):
     assert hasattr(model, "gram_")
     monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
     model.fit(R)
-    assert not hasattr(model, "gram_") and hasattr(model, "correction_")
+    assert not hasattr(model, "gram_") and hasattr(model, "order_")
     monkeypatch.undo()
     model.fit(R)
-    assert hasattr(model, "gram_") and not hasattr(model, "correction_")
+    assert hasattr(model, "gram_") and not hasattr(model, "order_")
 
 
 def test_dense_is_chosen_when_it_is_smaller(monkeypatch):
@@ -205,22 +204,9 @@ def test_msdw_keeps_the_largest_of_each_candidate():
     assert (np.diag(bare) == 0).all()
 
 
-def test_dropping_the_zero_degree_term_changes_no_ranking(always_structured):
-    R = data(7, users=60, items=40, density=0.4)
-    for kernel in ("polynomial", "rbf", "md"):
-        model = make_ranker("cf-komd", kernel=kernel).fit(R)
-        before = model.scores(range(60), R)
-        less = model._gram.gram.sparsify()
-        model.correction_, model.classes_, model.table_ = less.correction, less.classes, less.table
-        model.row_sums_ = less.row_sums()
-        np.testing.assert_allclose(model.scores(range(60), R), before, atol=1e-5)
-    flat = structured_gram(R, make_kernel("linear"))
-    assert flat.sparsify().table.shape == (1, 1)
-
-
 def test_the_mean_over_all_items_is_off_by_at_most_twice_the_liked_share():
     R = data(7, users=60, items=40, density=0.4)
-    K = structured_gram(R, make_kernel("md", degree=2), dtype=np.float64).dense()
+    K = StructuredGram(sparse_counts(R), make_kernel("md", degree=2), dtype=np.float64).dense()
     for u in range(60):
         liked = R[u].indices
         others = np.setdiff1d(np.arange(40), liked)

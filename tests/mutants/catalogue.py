@@ -243,7 +243,7 @@ MUTANTS = [
     ),
     Mutant(
         "in the structured form every user has the ages of the first one's likes",
-        "rankers/_gram_view.py",
+        "rankers/_structured_view.py",
         "ridge_p, omega[indptr[u] : indptr[u + 1]],",
         "ridge_p, omega[:n],",
         (f"{RECENT}::test_both_forms_of_the_kernel_have_the_same_weights",),

@@ -175,8 +175,9 @@ def test_a_constant_added_to_the_kernel_changes_nothing(movielens):
     R = movielens.matrix
     plain = make_ranker("cf-komd").fit(R)
     shifted = make_ranker("cf-komd").fit(R)
-    shifted.gram_ = shifted.gram_ + np.float32(1.0)
-    shifted.row_sums_ = shifted.gram_.sum(axis=1, dtype=np.float64)
+    key, view, _, offsets = shifted._view()
+    gram = view.gram + np.float32(1.0)
+    shifted._derived = key, type(view)(gram), gram.sum(axis=1, dtype=np.float64), offsets
     np.testing.assert_allclose(shifted.weights(R)[0].data, plain.weights(R)[0].data, atol=1e-4)
     ours, other = plain.scores(np.arange(943), R), shifted.scores(np.arange(943), R)
     np.testing.assert_allclose(other, ours, atol=1e-4 * np.abs(ours).max())

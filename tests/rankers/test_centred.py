@@ -7,8 +7,9 @@ from hypothesis import given, settings
 
 from recsys import load_ranker, make_ranker
 from recsys.kernels import make_kernel
-from recsys.kernels.gram.dense import centred_item_gram
-from recsys.kernels.gram.structured import structured_gram
+from recsys.kernels.gram.counts import dense_counts, sparse_counts
+from recsys.kernels.gram.dense import centred_gram
+from recsys.kernels.gram.structured import StructuredGram
 from recsys.kernels.plans import AT_FULL, centre
 from tests.reference import exact
 from tests.strategies import liked_matrices
@@ -41,9 +42,9 @@ def test_centred_values_equal_whole_numbers_in_their_own_size(name, params):
     K = exact.matrix(name, params, n, common)
     kernel = make_kernel(name, **params)
     around = centre(kernel.plan(n), np.diag(common).astype(np.int64))
-    gram, offsets = centred_item_gram(R, kernel)
+    gram, offsets = centred_gram(dense_counts(R), kernel)
     assert around is not None, "this kernel should be centred on these data"
-    with_table = structured_gram(R, kernel, centring=True)
+    with_table = StructuredGram(sparse_counts(R), kernel, centring=True)
     np.testing.assert_array_equal(with_table.offsets, offsets)
     full = kernel.plan(n).crowding == AT_FULL
     short = [exact.short(name, params, n, int(common[i, i]), full) for i in range(m)]
@@ -54,7 +55,8 @@ def test_centred_values_equal_whole_numbers_in_their_own_size(name, params):
             expected = exact.centred(K, i, j, short)
             size = max(min(around.short[i], around.short[j]), abs(float(expected)))
             # the structured form adds a float32 correction to a float64 table
-            correction = abs(with_table.correction[i, j])
+            a, b = with_table.arrays.classes[with_table.place[[i, j]]]
+            correction = abs(with_table.sub([i], [j])[0, 0] - with_table.arrays.table[a, b])
             for found, of in (
                 (gram[i, j], size),
                 (with_table.sub([i], [j])[0, 0], max(size, correction)),

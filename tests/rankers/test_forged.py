@@ -90,7 +90,7 @@ def test_no_forged_state_is_used(case, liked, tmp_path):
     if "memory" in params:  # thinned, so that the sparse form is the smaller one
         liked = liked.multiply(np.random.default_rng(1).random(liked.shape) < 0.15).tocsr()
     model = make_ranker(name, **params).fit(liked, show_progress=False)
-    assert ("memory" in params) == hasattr(model, "correction_")
+    assert ("memory" in params) == hasattr(model, "order_")
     model.save(tmp_path / "good")
     manifest, arrays = model_file.read(tmp_path / "good")
     for key in ("sha256", "format", "written_by"):

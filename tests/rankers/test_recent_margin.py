@@ -103,7 +103,7 @@ def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel, windows)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("recsys.rankers._margin.prefers_dense", lambda *_: False)
         structured = CFKOMD(**params).fit(R, False, times=times)
-    assert hasattr(dense, "gram_") and hasattr(structured, "correction_")
+    assert hasattr(dense, "gram_") and hasattr(structured, "order_")
     (a, ra), (b, rb) = dense.weights(R, times), structured.weights(R, times)
     np.testing.assert_allclose(a.data, b.data, atol=2e-5)
     assert max(ra.max(), rb.max()) <= 1e-6
@@ -275,7 +275,7 @@ def test_windows_are_whole_numbers(wrong, liked):
 
 def test_a_kernel_of_windows_is_not_updated(liked):
     ranker = CFKOMD(windows="10").fit(liked, times=times_of(liked))
-    with pytest.raises(InputError, match="without votes or windows"):
+    with pytest.raises(InputError, match="with votes or windows is not updated"):
         ranker.partial_fit(liked[:2])
 
 

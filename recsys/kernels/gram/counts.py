@@ -146,8 +146,9 @@ def check_counts(counts: ItemCounts, items: int) -> None:
         raise ValueError("sizes_ should be from 0 to vectors_")
     if not counts.dense:
         order = counts.order
-        fits = isinstance(order, np.ndarray) and order.shape == (items,) and order.dtype == np.int32
-        if not fits or (np.bincount(np.clip(order, 0, items - 1), minlength=items) != 1).any():
+        if order is None or order.shape != (items,) or order.dtype != np.int32:
+            raise ValueError("order_ should name every item once")
+        if (np.bincount(np.clip(order, 0, items - 1), minlength=items) != 1).any():
             raise ValueError("order_ should name every item once")
         if order.min() < 0 or order.max() >= items:
             raise ValueError("order_ should name every item once")

@@ -109,7 +109,7 @@ def _derived(
     w = weights(plan, sizes, normalize)
     if not normalize and not plan.logarithmic:
         w = np.full(items, np.exp(0.5 * plan.log_scale))
-    out = np.empty((items, items), dtype=dtype)
+    out: NDArray[np.floating] = np.empty((items, items), dtype=dtype)
     short = np.zeros(0) if around is None else around.short
     missed = np.zeros(0) if around is None else around.missed
     with parallel() as threads:
@@ -134,9 +134,7 @@ def _derived(
 
 
 @jit(parallel=True)
-def _fill(
-    together, sizes, code, logarithmic, zero_at_zero, w, short, missed, par, table, out, threads
-):
+def _fill(together, sizes, code, logarithmic, zero_at_zero, w, short, missed, par, table, out, threads):
     m = len(sizes)
     for t in numba.prange(threads):
         for i in range(t, m, threads):  # interleaved: rows of a triangle differ in length

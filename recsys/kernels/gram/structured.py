@@ -150,7 +150,7 @@ class StructuredGram:
             _class_table(sizes, counts.vectors, *numbers, table)
             if normalize and sizes[0] == 0:  # an item nobody has resembles nothing
                 table[0, :] = table[:, 0] = 0.0 if around is None else short
-        diagonal = np.empty(few, dtype=dtype)
+        diagonal: NDArray[Any] = np.empty(few, dtype=dtype)
         _diagonal(sizes, normalize, *numbers, table, diagonal)
         t = counts.together
         popular = min(HEAD, m)
@@ -165,11 +165,11 @@ class StructuredGram:
             if plan.code != LINEAR and len(t.data):
                 # More counts than there are entries to read need no table.
                 depth = min(LOOKUP // few**2, 2 + len(t.data) // (2 * few**2), int(t.data.max()) + 1)
-                lookup = np.zeros((few, max(depth, 1), few), dtype)
+                lookup: NDArray[Any] = np.zeros((few, max(depth, 1), few), dtype)
                 _lookup(threads, self.arrays, counts.vectors, lookup)
                 self.arrays = self.arrays._replace(lookup=lookup)
             if self._keeps(budget):
-                values = np.empty(len(t.data), dtype)
+                values: NDArray[Any] = np.empty(len(t.data), dtype)
                 _all_values(threads, self.arrays, values)
                 self.arrays = self.arrays._replace(values=values)
             good = np.ones(threads, dtype=np.bool_)
@@ -177,7 +177,9 @@ class StructuredGram:
             self._sums = np.zeros(m)
             _row_sums(threads, self.arrays, self._sums, good)
         if not (good.all() and np.isfinite(table).all() and np.isfinite(diagonal).all()):
-            raise InputError(f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it")
+            raise InputError(
+                f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it"
+            )
         per_class = np.bincount(classes, minlength=few)
         if len(table) == few:
             self._sums += (table @ per_class)[classes]
@@ -185,7 +187,9 @@ class StructuredGram:
     def _keeps(self, budget: int | None) -> bool:
         """Return whether the corrections of all entries are kept: a quarter of the memory, at most."""
         entries, size = len(self.arrays.together), self.dtype.itemsize
-        left = free_memory() if budget is None else budget - entries * (4 + self.arrays.together.itemsize)
+        left = (
+            free_memory() if budget is None else budget - entries * (4 + self.arrays.together.itemsize)
+        )
         return entries * size <= min(KEPT, left // 4 if budget is None else left)
 
     @property
@@ -202,7 +206,9 @@ class StructuredGram:
     def nbytes(self) -> int:
         """Bytes of the view, without the counts."""
         a = self.arrays
-        return int(sum(x.nbytes for x in (a.values, a.classes, a.own, a.table, a.lookup, a.head, self._sums)))
+        return int(
+            sum(x.nbytes for x in (a.values, a.classes, a.own, a.table, a.lookup, a.head, self._sums))
+        )
 
     def rows(self, ids: ArrayLike) -> NDArray[Any]:
         """Return the rows of these items, (ids, items), in the dtype of the corrections."""
@@ -318,8 +324,8 @@ def computed(G, ci, cj, s):
 
 # The functions below take the arrays out of G once, before their loops: each access of a field counts
 # references, atomically. For the same reason nothing that is called per entry is passed G, but where a
-# count is too large for the look-up table. What runs in parallel is a function of a thread's share: numba
-# loses what is written to arrays in a tuple in the body of a parallel loop itself.
+# count is too large for the look-up table. What runs in parallel is a function of a thread's share:
+# numba loses what is written to arrays in a tuple in the body of a parallel loop itself.
 
 
 @jit

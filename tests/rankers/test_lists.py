@@ -1,0 +1,155 @@
+"""Lists made without a pass over the catalogue: those of the pass, to the bit."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys import load_ranker, make_ranker
+from recsys.datasets.synthetic import long_tail
+from recsys.kernels.gram import structured
+from recsys.rankers import _structured_view
+from recsys.utils.topn import LOWEST
+
+KERNELS = [
+    {}, {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"},
+    {"kernel": "md", "degree": 30}, {"kernel": "rbf"}, {"kernel": "negation"}, {"votes": 1.0},
+    {"q": "mean"}, {"kernel": "md", "degree": 5, "unrated": "mean"},
+]  # fmt: skip
+# head, blocks, bounded rows, bytes of values kept, entries of the look-up table
+SIZES = [
+    (2048, 256, 4096, 10**9, 16_000_000),
+    (5, 4, 2, 0, 16_000_000),
+    (1, 40, 30, 10**9, 0),
+    (8, 3, 8, 0, 0),
+]
+
+
+def data(seed, users=60, items=40):
+    rng = np.random.default_rng(seed)
+    share = 0.6 * rng.random(items) ** rng.integers(1, 5)
+    R = sp.csr_matrix(rng.random((users, items)) < share, dtype=np.float32)
+    R = R.tolil()
+    R[7] = 0  # who likes nothing, and who likes everything
+    R[8] = 1
+    return sp.csr_matrix(R)
+
+
+def sparse_form(**params):
+    """Return a CF-KOMD that keeps its matrix sparse, however small."""
+    return make_ranker("cf-komd", **params)
+
+
+@pytest.fixture(autouse=True)
+def always_structured(monkeypatch):
+    for module in ("_margin", "cf_komd"):
+        monkeypatch.setattr(f"recsys.rankers.{module}.prefers_dense", lambda liked, budget: False)
+
+
+def full(scores, R, popularity, N, skip, mask=None):
+    """Return lists by sorting all scores, stably: best first, equal ones by index."""
+    scores = np.where((np.diff(R.indptr) == 0)[:, None], popularity, scores).astype(scores.dtype)
+    allowed = np.ones(R.shape[1], bool) if mask is None else mask
+    ids = np.full((len(scores), min(N, R.shape[1])), -1)
+    best = np.full(ids.shape, LOWEST, np.float32)
+    for u, row in enumerate(scores):
+        free = allowed.copy()
+        if skip:
+            free[R[u].indices] = False
+        order = np.argsort(-row, kind="stable")
+        chosen = order[free[order]][:N]
+        ids[u, : len(chosen)], best[u, : len(chosen)] = chosen, row[chosen]
+    return ids, best
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("params", KERNELS, ids=str)
+def test_lists_equal_a_pass_over_the_catalogue(params, sizes):
+    head, blocks, bounded, kept, lookup = sizes
+    with (
+        mock.patch.object(structured, "HEAD", head),
+        mock.patch.object(structured, "KEPT", kept),
+        mock.patch.object(structured, "LOOKUP", lookup),
+        mock.patch.object(_structured_view, "BLOCKS", blocks),
+        mock.patch.object(_structured_view, "BOUNDED", bounded),
+    ):
+        for seed in range(3):
+            R = data(seed)
+            ranker = sparse_form(**params).fit(R)
+            users = np.arange(R.shape[0])
+            scores = ranker.scores(users, R)
+            for N, skip in ((1, True), (10, True), (10, False), (40, True)):
+                found = ranker.recommend(users, R, N=N, filter_already_liked_items=skip)
+                ids, best = full(scores, R, ranker.popularity_, N, skip)
+                np.testing.assert_array_equal(found.ids, ids)
+                np.testing.assert_array_equal(found.scores, best)
+            left_out = np.arange(0, 40, 3)
+            mask = ~np.isin(np.arange(40), left_out)
+            found = ranker.recommend(users, R, N=10, filter_items=left_out)
+            ids, best = full(scores, R, ranker.popularity_, 10, True, mask)
+            np.testing.assert_array_equal(found.ids, ids)
+            np.testing.assert_array_equal(found.scores, best)
+            alone = ranker.recommend(5, R[5], N=6)
+            np.testing.assert_array_equal(
+                alone.ids, ranker.recommend(users, R, N=6).ids[5][: len(alone.ids)]
+            )
+
+
+@pytest.mark.parametrize("name", ["msdw", "slim"])
+def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
+    monkeypatch.setattr(f"recsys.rankers.{name}.SMALL", 0)
+    for seed in range(4):
+        R = data(seed)
+        ranker = make_ranker(name, **({"top_k": 3} if name == "slim" else {"top_k": 4})).fit(R)
+        assert sp.issparse(ranker.weights_)
+        if seed == 3:  # weights below 0 rank behind items without any
+            ranker.weights_.data[::2] *= -1
+        users = np.arange(R.shape[0])
+        scores = ranker.scores(users, R)
+        for N, skip in ((1, True), (10, True), (10, False), (40, True)):
+            found = ranker.recommend(users, R, N=N, filter_already_liked_items=skip)
+            ids, best = full(scores, R, ranker.popularity_, N, skip)
+            np.testing.assert_array_equal(found.ids, ids)
+            np.testing.assert_array_equal(found.scores, best)
+        mask = np.arange(40) % 3 > 0
+        found = ranker.recommend(users, R, N=10, filter_items=np.flatnonzero(~mask))
+        np.testing.assert_array_equal(found.ids, full(scores, R, ranker.popularity_, 10, True, mask)[0])
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"kernel": "md", "degree": 2}, {"kernel": "md", "degree": 300}], ids=str
+)
+def test_a_long_tail_has_the_lists_of_a_pass_though_few_items_are_scored(params):
+    R = long_tail(1500, 9000, 20_000, seed=5)
+    with mock.patch.object(structured, "HEAD", 128), mock.patch.object(_structured_view, "BOUNDED", 256):
+        ranker = sparse_form(**params).fit(R)
+        users = np.arange(0, 1500, 5)
+        found = ranker.recommend(users, R[users], N=10)
+        ids, best = full(ranker.scores(users, R[users]), R[users], ranker.popularity_, 10, True)
+        np.testing.assert_array_equal(found.ids, ids)
+        np.testing.assert_array_equal(found.scores, best)
+
+
+def test_one_file_serves_every_kernel_and_degree(tmp_path):
+    R = data(2)
+    users = np.arange(60)
+    sparse_form(kernel="linear").fit(R).save(tmp_path / "m.recsys")
+    for dense in (False, True):
+        if dense:
+            with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_: True):
+                make_ranker("cf-komd").fit(R).save(tmp_path / "m.recsys")
+        ranker = load_ranker(tmp_path / "m.recsys")
+        assert hasattr(ranker, "gram_") is dense
+        for params in (
+            {"kernel": "md", "degree": 3},
+            {"kernel": "md", "degree": 40},
+            {"kernel": "mc", "degree": 2},
+        ):
+            ranker.set_params(**params)
+            with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_, form=dense: form):
+                refit = make_ranker("cf-komd", **params).fit(R)
+            np.testing.assert_array_equal(ranker.scores(users, R), refit.scores(users, R))
+        ranker.set_params(votes=0.5)
+        with pytest.raises(ValueError, match="counted pairs with votes=0, windows=none, not votes=0.5"):
+            ranker.scores(users, R)
