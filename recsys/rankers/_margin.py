@@ -115,12 +115,11 @@ class KernelRanker(Ranker):
         return self._kernel()
 
     def _view(self) -> tuple[Any, GramView, NDArray[np.float64], NDArray[np.float64] | None]:
-        key, kept = self._key(), self._derived
+        key, kept = (self._key(), self._counting()), self._derived
         if kept is None or kept[0] != key:
-            if self._counting() != self.counting_:
+            if key[1] != self.counting_:
                 raise InputError(
-                    f"this {self.name} counted pairs with {self.counting_}, not {self._counting()}: "
-                    "fit again"
+                    f"this {self.name} counted pairs with {self.counting_}, not {key[1]}: fit again"
                 )
             kept = self._derived = (key, *self._derive(self.counts))
         return kept

@@ -387,11 +387,11 @@ def _score_block(G, B, k, begin, end, places, weights, level, scale, acc):
         if i < bounded:
             if part[i, k] < part[i, k + 1]:
                 add_row(G, i, w, part[i, k], part[i, k + 1], acc)
-            continue
-        last = rows[i + 1]
-        at = search(indices, rows[i], last, low)
-        if at < last and indices[at] < high:
-            add_row(G, i, w, at, search(indices, at, last, high), acc)
+        else:
+            last = rows[i + 1]
+            at = search(indices, rows[i], last, low)
+            if at < last and indices[at] < high:
+                add_row(G, i, w, at, search(indices, at, last, high), acc)
         if low <= i < high:
             acc[i] += w * diagonal[classes[i]]
 
@@ -604,6 +604,14 @@ def _top(
         cut = (
             np.float32((floor - max(FAR * floor, most)) * (1.0 - 1e-4)) if size else np.float32(-np.inf)
         )
+        for p in range(begin, end):  # a liked item itself, where it may be listed
+            i = places[p]
+            if i >= popular and mark[i] == 0:
+                partial[i] = np.float32(weights[p] * diagonal[classes[i]])
+                mark[i] = SEEN
+                if not restricted or mask[order[i]] == 1:
+                    found[count] = i
+                    count += 1
         for far in (FAR, 0.0):
             if far == 0.0:
                 last = first_rare
@@ -633,13 +641,6 @@ def _top(
             for q in range(last - 1, kept - 1, -1):  # the rarest first: it lifts most
                 i, w = places[begin + by_place[q]], weights[begin + by_place[q]]
                 entries += rows[i + 1] - split[i]
-                if i >= popular:
-                    partial[i] += np.float32(w * diagonal[classes[i]])
-                    if mark[i] == 0:
-                        mark[i] = SEEN
-                        if not restricted or mask[order[i]] == 1:
-                            found[count] = i
-                            count += 1
                 count, known, cut = _collect(
                     G, i, w, split[i], rows[i + 1], cut, far, most, least, k >= 0, B.block,
                     scored, partial, mark, restricted, mask, order, found, count, lower, lowest, known,
@@ -660,7 +661,8 @@ def _top(
                 for e in range(split[i], rows[i + 1]):
                     partial[indices[e]] = 0.0
                     mark[indices[e]] = 0
-                partial[i] = 0.0
+            for p in range(begin, end):
+                partial[places[p]] = 0.0
         put_in_order(s, top, size)
         for p in range(begin, end):
             mark[places[p]] = 0

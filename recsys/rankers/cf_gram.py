@@ -117,7 +117,7 @@ class CFGRAM(MarginRanker):
         ridges = float(self.regularization) / self._omega(liked, None if times is None else times.data)
         self.kernel_weights_ = self._learn(grams, liked, ridges)
         self._keep(counts)
-        self._derived = (self._key(), *self._combined(found))
+        self._derived = ((self._key(), self._counting()), *self._combined(found))
 
     def _grams(
         self, counts: ItemCounts
