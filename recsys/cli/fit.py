@@ -15,7 +15,7 @@ from recsys.cli.options import Quiet, Threads, use_threads
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
-from recsys.rankers import fit_bundle, make_ranker
+from recsys.rankers import fit_bundle, load_bundle, make_ranker
 from recsys.utils.spec import parse_spec
 
 
@@ -31,6 +31,13 @@ def fit(
             help="Likes that `recsys serve --events` kept, applied to the data: a file or a URL.",
         ),
     ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="A ranker file whose counts of pairs serve: --model is another kernel of it, no new fit.",
+        ),
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -40,6 +47,17 @@ def fit(
     ranker = make_ranker(name, **params)
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: the folder {out.parent} does not exist")
+    if source is not None:
+        if data != DataOptions() or events is not None:
+            raise InputError("--from has its data: leave out options of data and --events")
+        start = time.perf_counter()
+        load_bundle(source).viewed(ranker).save(out)
+        if not quiet:
+            print(
+                f"{name} made from the counts of {terminal.literal(source)} in "
+                f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
+            )
+        return
     found = data.load(quiet)
     if events is not None:
         with EventDatabase(events, create=False) as database:

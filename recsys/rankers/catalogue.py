@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from recsys.data import Interactions
 from recsys.data.events import Changes
 from recsys.data.side_information import SideInformation
 from recsys.errors import CapabilityError, InputError, ModelFileError
+from recsys.rankers._margin import KernelRanker
 from recsys.rankers._updates import Updatable
 from recsys.rankers.base import Ranker
 from recsys.rankers.serialization import read_ranker
@@ -360,6 +361,27 @@ class Bundle:
                 "give a number"
             )
         return found
+
+    def viewed(self, ranker: Ranker) -> Bundle:
+        """Return a bundle with the counts of this one under another kernel: nothing is fitted.
+
+        Parameters
+        ----------
+        ranker : Ranker
+            Of this one's kind, with the parameters that are wanted; it becomes the new bundle's.
+
+        Raises
+        ------
+        InputError
+            If it is of another kind, one that keeps no counts, or other parameters were counted with.
+        """
+        if type(ranker) is not type(self.ranker) or not isinstance(ranker, KernelRanker):
+            raise InputError(
+                f"counts of {self.ranker.name} serve other kernels of cf-komd and the parameters of ecf-omd, "
+                f"not {ranker.name}: fit it on the data"
+            )
+        ranker.set_state(self.ranker.get_state()).prepare()
+        return replace(self, ranker=ranker)
 
     def check_events(self) -> None:
         """Refuse events where the ranker has no exact updates.
