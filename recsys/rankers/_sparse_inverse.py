@@ -44,8 +44,8 @@ def sparse_inverse_weights(
     top_k : int from 1 to items
         The largest weights by size are kept.
     entries : int from `top_k` to items
-        Factor and inverse hold so many an item at most, on average: those of items liked by many hold more.
-        With as many as there are items nothing is dropped.
+        Factor and inverse hold so many an item at most, on average: items liked by many have more. With
+        as many as there are items nothing is dropped.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def sparse_inverse_weights(
     Notes
     -----
     Source: Spišák et al., Scalable approximate nonsymmetric autoencoder for collaborative filtering,
-    2023. Here S is not thresholded beforehand (its columns are formed where they are needed), which keeps
-    it positive definite, and L is inverted column by column by substitution, not by minimal residuals.
+    2023. Here S is not thresholded beforehand (its columns are formed where they are needed), which
+    keeps it positive definite, and L is inverted by substitution, not by minimal residuals.
     """
     items = liked.shape[1]
     popularity = np.diff(liked.tocsc().indptr)

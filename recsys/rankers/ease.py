@@ -32,17 +32,17 @@ class EASE(ItemWeights):
     With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. A
     constant item (liked by all) or one liked by nobody is as good as any other.
 
-    Where every pair of items does not fit in memory, or `top_k` is given, P is a sparse approximate inverse
-    (SANSA): incomplete factors that drop small entries, and the largest weights of each item.
+    Where every pair of items does not fit in memory, or `top_k` is given, P is a sparse approximate
+    inverse (SANSA): incomplete factors that drop small entries, and the largest weights of each item.
 
     Parameters
     ----------
     regularization : float > 0
         λ, in units of users.
     top_k : int ≥ 1, optional
-        Predict each item from `top_k` items at most, by the sparse inverse, whose factors hold 200 entries
-        an item or `top_k` if that is more: with as many as there are items nothing is dropped. Where it is
-        not given and the dense inverse does not fit, 200, or what fits.
+        Predict each item from `top_k` items at most, by the sparse inverse, whose factors hold 200
+        entries an item or `top_k` if that is more: with as many as there are items nothing is dropped.
+        Where it is not given and the dense inverse does not fit, 200, or what fits.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
     recency : float ≥ 0
@@ -111,7 +111,7 @@ class EASE(ItemWeights):
         self.weights_ = out
 
     def _sizes(self, items: int) -> tuple[int, int] | None:
-        """Return `top_k` and the entries an item of its factors, or None where the dense inverse fits."""
+        """Return `top_k` and its factors' entries an item, or None where the dense inverse fits."""
         budget = parse_memory(self.memory) or free_memory()
         if self.top_k is None and 16 * items * items <= budget:
             return None
