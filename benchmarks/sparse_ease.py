@@ -27,7 +27,7 @@ from recsys import make_ranker
 from recsys.datasets.synthetic import long_tail
 
 RESULTS = Path(__file__).parent / "results"
-TRIALS = [(reg, 200) for reg in (30.0, 60.0, 100.0, 200.0)] + [(100.0, k) for k in (50, 100, 300)]
+TRIALS = [(reg, 200) for reg in (60.0, 100.0, 150.0)] + [(100.0, k) for k in (100, 400)]
 SHAPE = (40_000, 140_000, 700_000)
 
 

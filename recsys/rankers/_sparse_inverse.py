@@ -10,6 +10,9 @@ that share a user are neighbours, and eliminating one makes its neighbours neigh
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numba
 import numpy as np
 import scipy.sparse as sp
@@ -18,11 +21,9 @@ from numpy.typing import NDArray
 from recsys._jit import jit, parallel
 
 ENTRY_BYTES = 40  # per item and entry: at the peak, M by columns and by rows, and the weights
-BINS = 320  # of sizes of entries,
-BINS_PER_HALVING = 16  # each so fine: from 1 to 2⁻²⁰
-FEWER = 0.8  # share of the entries aimed at where the last aim did not fit
-LEAST = 2.0**-10  # tolerance after one of 0 did not fit,
-RISE = 2.0**0.25  # and by how much it grows from there
+STEPS = 4  # tolerances tried for each halving,
+BINS = 80  # and how many of them: from 1 to 2⁻²⁰
+ENOUGH = 0.7  # of the room is filled: the next smaller tolerance would hardly fit
 FIRST_SHIFT = 2.0**-6  # of the diagonal, doubled until the factor exists
 
 # How a factorisation ended.
@@ -107,52 +108,55 @@ def _incomplete_factor(
         sizes = _sizes(threads, rows.indptr, rows.indices, columns.indptr, columns.indices, scale)
     up_to = np.cumsum(sizes.sum(axis=0))  # entries of S below the diagonal in bins 0…k
     begins = np.zeros(items + 1, dtype=np.int64)
-    indices = np.empty(most, dtype=np.int32)
-    values = np.empty(most)
-    aim, last = float(min(most, items + int(up_to[-1]))), -1.0
-    while True:
-        tolerance = _tolerance(up_to, aim - items)
-        if tolerance > last:
-            outcome = INDEFINITE
-            while outcome == INDEFINITE:
-                outcome = _factor(
-                    rows.indptr, rows.indices, columns.indptr, columns.indices, scale,
-                    float(regularization), tolerance, shift, begins, indices, values,
-                )  # fmt: skip
-                if outcome == INDEFINITE:
-                    shift = max(FIRST_SHIFT, 2.0 * shift)
-            if outcome == DONE:
-                break
-            last = tolerance
-        aim *= FEWER
-    count = int(begins[-1])
-    indices, values = indices[:count].copy(), values[:count].copy()
-    return sp.csc_matrix((values, indices, begins), shape=(items, items)), tolerance, shift
+    indices, values = np.empty(most, dtype=np.int32), np.empty(most)
 
+    def attempt(tolerance: float) -> tuple[sp.csc_matrix, float, float] | None:
+        nonlocal shift
+        while True:
+            outcome = _factor(
+                rows.indptr, rows.indices, columns.indptr, columns.indices, scale, float(regularization),
+                tolerance, shift, begins, indices, values,
+            )  # fmt: skip
+            if outcome == INDEFINITE:
+                shift = max(FIRST_SHIFT, 2.0 * shift)
+                continue
+            if outcome == OVERFULL:
+                return None
+            count = int(begins[-1])
+            kept = values[:count].copy(), indices[:count].copy(), begins.copy()
+            return sp.csc_matrix(kept, shape=(items, items)), tolerance, shift
 
-def _tolerance(up_to: NDArray[np.int64], aim: float) -> float:
-    """Return above which size there are about `aim` entries; 0 if that is all of them."""
-    if up_to[-1] <= aim:
-        return 0.0
-    bins = int(np.searchsorted(up_to, aim, side="right"))  # whole bins that hold no more
-    return float(2.0 ** (-bins / BINS_PER_HALVING))
+    up_to = np.cumsum(sizes.sum(axis=0))  # entries of S below the diagonal in bins 0…k
+    room = most - items
+    if up_to[-1] <= room:
+        whole = attempt(0.0)
+        if whole is not None:
+            return whole
+        room = int(up_to[-1]) // 2
+    first = int(np.searchsorted(up_to, room, side="right"))
+    return _smallest(first, lambda found: found[0].nnz, attempt, most)
 
 
 def _incomplete_inverse(factor: sp.csc_matrix, tolerance: float, most: int) -> sp.csc_matrix:
     """Return the inverse of L by columns, of at most `most` entries, without those that are small."""
     items = factor.shape[0]
-    lengths = np.empty(items, dtype=np.int64)
-    no_indices, no_values = np.empty(0, dtype=np.int32), np.empty(0)
     begins = np.zeros(items + 1, dtype=np.int64)
-    while True:
+    none = np.empty(0, dtype=np.int32), np.empty(0)
+
+    def attempt(tolerance: float) -> tuple[NDArray[np.int64], float] | None:
+        lengths = np.empty(items, dtype=np.int64)
         with parallel() as threads:
             _invert(
-                threads, factor.indptr, factor.indices, factor.data, tolerance, begins, lengths,
-                no_indices, no_values, False,
+                threads, factor.indptr, factor.indices, factor.data, tolerance, begins, lengths, *none,
+                False,
             )  # fmt: skip
-        if lengths.sum() <= most:
-            break
-        tolerance = max(LEAST, tolerance * RISE)
+        return (lengths, tolerance) if lengths.sum() <= most else None
+
+    found = attempt(0.0) if tolerance == 0.0 else None
+    if found is None:
+        first = round(-STEPS * np.log2(tolerance)) if tolerance else BINS // 2
+        found = _smallest(first, lambda kept: int(kept[0].sum()), attempt, most)
+    lengths, tolerance = found
     begins[1:] = np.cumsum(lengths)
     indices, values = np.empty(begins[-1], dtype=np.int32), np.empty(begins[-1])
     with parallel() as threads:
@@ -161,6 +165,25 @@ def _incomplete_inverse(factor: sp.csc_matrix, tolerance: float, most: int) -> s
             values, True,
         )  # fmt: skip
     return sp.csc_matrix((values, indices, begins), shape=(items, items))
+
+
+def _smallest(first: int, size: Callable[[Any], int], attempt: Callable[[float], Any], most: int) -> Any:
+    """Return what is made with the smallest tolerance that fits, or nearly so.
+
+    Tolerances are 2^(−k/STEPS); the search begins at k = `first`, goes up until something fits and then
+    down until nothing does, or what there is fills most of the room. At 1 only a diagonal is left.
+    """
+    k, best = first, None
+    while best is None:
+        best = attempt(2.0 ** (-k / STEPS))
+        k -= 1
+    k += 2
+    while k > first and k <= BINS and size(best) < ENOUGH * most:
+        better = attempt(2.0 ** (-k / STEPS))
+        if better is None:
+            break
+        best, k = better, k + 1
+    return best
 
 
 # ---- kernels
@@ -189,7 +212,7 @@ def _sizes(threads, row_begins, row_items, begins, users, scale):
             for a in range(count):
                 i = met[a]
                 size = common[i] * scale[i] * scale[j]  # below 1
-                out[t, min(BINS - 1, int(-BINS_PER_HALVING * np.log2(size)))] += 1
+                out[t, min(BINS - 1, int(-STEPS * np.log2(size)))] += 1
                 common[i] = 0
     return out
 
