@@ -77,7 +77,6 @@ class EASE(ItemWeights):
         Candidate("regularization=100", most_items=DENSE_ITEMS),
         Candidate("regularization=400", most_items=DENSE_ITEMS),
         Candidate("regularization=1500", most_items=DENSE_ITEMS),
-        Candidate("regularization=100,top_k=200", least_items=DENSE_ITEMS + 1),
         Candidate("regularization=1500,recency=0.5", most_items=DENSE_ITEMS, timed=True),
         Candidate("regularization=3000,recency=1", most_items=DENSE_ITEMS, timed=True),
     )
