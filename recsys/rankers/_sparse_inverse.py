@@ -23,7 +23,7 @@ from recsys._jit import jit, parallel
 ENTRY_BYTES = 40  # per item and entry: at the peak, M by columns and by rows, and the weights
 STEPS = 4  # tolerances tried for each halving,
 BINS = 80  # and how many of them: from 1 to 2⁻²⁰
-ENOUGH = 0.7  # of the room is filled: the next smaller tolerance would hardly fit
+ENOUGH = 0.6  # of the room is filled: the next smaller tolerance would hardly fit
 FIRST_SHIFT = 2.0**-6  # of the diagonal, doubled until the factor exists
 
 # How a factorisation ended.

@@ -21,6 +21,7 @@ from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
 
+LEAST_ENTRIES = 50  # an item of a sparse inverse's factors, however few weights are kept
 TOP_K = 200  # of a sparse inverse: the best on Gowalla's validation part, where 100 and 500 are worse
 
 
@@ -40,8 +41,8 @@ class EASE(ItemWeights):
     regularization : float > 0
         λ, in units of users.
     top_k : int ≥ 1, optional
-        Predict each item from `top_k` items at most, by the sparse inverse, whose factors hold 200
-        entries an item or `top_k` if that is more: with as many as there are items nothing is dropped.
+        Predict each item from `top_k` items at most, by the sparse inverse, whose factors hold as
+        many entries an item, or 50 if that is more: with as many as there are items nothing is dropped.
         Where it is not given and the dense inverse does not fit, 200, or what fits.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
@@ -122,7 +123,7 @@ class EASE(ItemWeights):
                 f"EASE on {items:,} items with top_k={top_k} needs {need / 1e9:.1f} GB and has "
                 f"{budget / 1e9:.1f} GB: lower top_k, raise memory or keep fewer items"
             )
-        return top_k, min(max(top_k, TOP_K), fitting, items)
+        return top_k, min(max(top_k, LEAST_ENTRIES), fitting, items)
 
 
 # ---- kernels
