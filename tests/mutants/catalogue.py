@@ -290,6 +290,20 @@ MUTANTS = [
         ranker("ease"),
     ),
     Mutant(
+        "a sparse inverse forgets what earlier columns have eliminated",
+        "rankers/_sparse_inverse.py",
+        "column[i] -= entry * values[q]",
+        "column[i] -= 0.5 * entry * values[q]",
+        ("tests/rankers/test_sparse_inverse.py", "-k", "ease_where_nothing"),
+    ),
+    Mutant(
+        "K - 1 of rounded shares",
+        "kernels/exact.py",
+        "values[k] = _quotient(square - product, product) /",
+        "values[k] = (_quotient(square, product) - 1.0) /",
+        ("tests/kernels/test_less_one.py", "-k", "one_degree and md"),
+    ),
+    Mutant(
         "a blend does not bring its parts to one scale",
         "rankers/_standardised.py",
         "weight * (scores[u, i] - mean) / deviation",
