@@ -22,7 +22,7 @@ from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
 
 LEAST_ENTRIES = 50  # an item of a sparse inverse's factors, however few weights are kept
-TOP_K = 200  # of a sparse inverse: the best on Gowalla's validation part, where 100 and 500 are worse
+TOP_K = 200  # of a sparse inverse where none is asked for
 
 
 @RANKERS.add("ease")
