@@ -27,7 +27,7 @@ from recsys import make_ranker
 from recsys.datasets.synthetic import long_tail
 
 RESULTS = Path(__file__).parent / "results"
-TRIALS = [(reg, 200) for reg in (60.0, 100.0, 200.0)]
+TRIALS = [*((reg, 200) for reg in (60.0, 100.0, 200.0)), (100.0, 400)]
 SHAPE = (40_000, 140_000, 700_000)
 CATALOGUE = (100.0, 50)  # regularization and top_k
 
