@@ -11,17 +11,16 @@ import scipy.sparse as sp
 from scipy.linalg import lapack
 
 from recsys._jit import jit, parallel
-from recsys.errors import FitError, InputError
+from recsys.errors import FitError
 from recsys.kernels import item_gram, make_kernel
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights
-from recsys.rankers._sparse_inverse import ENTRY_BYTES, sparse_inverse_weights
+from recsys.rankers._sparse_inverse import sparse_inverse_weights
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
 
-LEAST_ENTRIES = 50  # an item of a sparse inverse's factors, however few weights are kept
 TOP_K = 200  # of a sparse inverse where none is asked for
 
 
@@ -34,16 +33,16 @@ class EASE(ItemWeights):
     constant item (liked by all) or one liked by nobody is as good as any other.
 
     Where every pair of items does not fit in memory, or `top_k` is given, P is a sparse approximate
-    inverse (SANSA): incomplete factors that drop small entries, and the largest weights of each item.
+    inverse: each item is regressed on the items most like it alone, exactly.
 
     Parameters
     ----------
     regularization : float > 0
         λ, in units of users.
     top_k : int ≥ 1, optional
-        Predict each item from `top_k` items at most, by the sparse inverse, whose factors hold as
-        many entries an item, or 50 if that is more: with as many as there are items nothing is dropped.
-        Where it is not given and the dense inverse does not fit, 200, or what fits.
+        Predict each item from the `top_k` items with the largest cosines at most; from the number of
+        other items on that is EASE itself, and the dense inverse is taken where it fits. Where it is not
+        given and the dense inverse does not fit, 200, or what fits. Takes items · top_k³ operations.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
     recency : float ≥ 0
@@ -52,8 +51,11 @@ class EASE(ItemWeights):
 
     Notes
     -----
-    Sources: Steck, Embarrassingly shallow autoencoders for sparse data, 2019; Spišák et al., Scalable
-    approximate nonsymmetric autoencoder for collaborative filtering, 2023.
+    Sources: Steck, Embarrassingly shallow autoencoders for sparse data, 2019, and Markov random fields
+    for collaborative filtering, 2019, for the regressions on few items. Spišák et al., Scalable
+    approximate nonsymmetric autoencoder for collaborative filtering (SANSA), 2023, have the same aim by
+    an incomplete Cholesky factor and its incomplete inverse, which is not what is done here: of the
+    same size, that came out less accurate on Gowalla.
 
     Examples
     --------
@@ -91,9 +93,12 @@ class EASE(ItemWeights):
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         items = liked.shape[1]
-        sizes = self._sizes(items)
-        if sizes is not None:
-            found = sparse_inverse_weights(liked, self.regularization, *sizes)
+        budget = parse_memory(self.memory) or free_memory()
+        every = self.top_k is None or self.top_k >= items - 1
+        if not (every and 16 * items * items <= budget):
+            fewer = self.top_k is None
+            top_k = min(self.top_k or TOP_K, items)
+            found = sparse_inverse_weights(liked, self.regularization, top_k, budget, fewer)
             self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
             return
         gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)
@@ -109,21 +114,6 @@ class EASE(ItemWeights):
         with parallel():
             _negate_and_scale(inverse, out)
         self.weights_ = out
-
-    def _sizes(self, items: int) -> tuple[int, int] | None:
-        """Return `top_k` and its factors' entries an item, or None where the dense inverse fits."""
-        budget = parse_memory(self.memory) or free_memory()
-        if self.top_k is None and 16 * items * items <= budget:
-            return None
-        fitting = budget // (ENTRY_BYTES * items)
-        top_k = min(self.top_k or max(1, min(TOP_K, fitting)), items)
-        if top_k > fitting:
-            need = ENTRY_BYTES * items * top_k
-            raise InputError(
-                f"EASE on {items:,} items with top_k={top_k} needs {need / 1e9:.1f} GB and has "
-                f"{budget / 1e9:.1f} GB: lower top_k, raise memory or keep fewer items"
-            )
-        return top_k, min(max(top_k, LEAST_ENTRIES), fitting, items)
 
 
 # ---- kernels

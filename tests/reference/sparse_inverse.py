@@ -1,49 +1,25 @@
-"""The sparse inverse of EASE in dense arrays, step by step."""
+"""Sparse EASE in dense arrays, an item at a time."""
 
 import numpy as np
 
 
-def scaled(R, regularization):
-    """S = D^−½(RᵀR + λI)D^−½ with its items from rare to popular, D^−½, and their order."""
-    G = R.T @ R + regularization * np.eye(R.shape[1])
-    order = np.argsort(R.sum(axis=0), kind="stable")
-    scale = 1 / np.sqrt(np.diag(G))[order]
-    return G[np.ix_(order, order)] * scale[:, None] * scale, scale, order
+def kept(counts, j, top_k):
+    """The items j is regressed on: the largest cosines, of equal ones the rarer, then the earlier."""
+    items, own = len(counts), np.diag(counts)
+    others = [i for i in range(items) if i != j]
+    if top_k >= items - 1:
+        return others
+    others = [i for i in others if counts[i, j] > 0]
+    return sorted(others, key=lambda i: (-(counts[i, j] ** 2) / own[i], own[i], i))[:top_k]
 
 
-def factor(S, floors, tolerance):
-    """Cholesky's L of S that drops |L_ij| ≤ tolerance; None where a pivot is below half its floor."""
-    items = len(S)
-    L = np.zeros((items, items))
-    for j in range(items):
-        pivot = S[j, j] - L[j, :j] @ L[j, :j]
-        if pivot < 0.5 * floors[j]:
-            return None
-        L[j, j] = np.sqrt(max(pivot, floors[j]))
-        for i in range(j + 1, items):
-            entry = (S[i, j] - L[i, :j] @ L[j, :j]) / L[j, j]
-            L[i, j] = entry if abs(entry) > tolerance else 0.0
-    return L
-
-
-def inverse(L, tolerance):
-    """L⁻¹ by substitution that drops entries of at most `tolerance` off the diagonal as it goes."""
-    items = len(L)
-    M = np.zeros((items, items))
-    for j in range(items):
-        for i in range(j, items):
-            entry = ((i == j) - L[i, j:i] @ M[j:i, j]) / L[i, i]
-            M[i, j] = entry if i == j or abs(entry) > tolerance else 0.0
-    return M
-
-
-def weights(M, scale, order, top_k):
-    """−P/diag(P) without its diagonal, P = D^−½MᵀMD^−½, of each column the `top_k` largest by size."""
-    P = (M.T @ M) * scale[:, None] * scale
-    B = -P / np.diag(P)
-    np.fill_diagonal(B, 0.0)
-    for column in B.T:
-        column[np.argsort(-np.abs(column), kind="stable")[top_k:]] = 0.0
-    out = np.zeros_like(B)
-    out[np.ix_(order, order)] = B
+def weights(R, regularization, top_k):
+    """Column j: (A[N, N])⁻¹ A[N, j] with A = RᵀR + λI and N the items that j is regressed on."""
+    counts = R.T @ R
+    A = counts + regularization * np.eye(len(counts))
+    out = np.zeros_like(A)
+    for j in range(len(A)):
+        N = kept(counts, j, top_k)
+        if N:
+            out[N, j] = np.linalg.solve(A[np.ix_(N, N)], A[N, j])
     return out
