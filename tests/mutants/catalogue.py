@@ -290,11 +290,18 @@ MUTANTS = [
         ranker("ease"),
     ),
     Mutant(
-        "a sparse inverse forgets what earlier columns have eliminated",
+        "a sparse inverse's blocks are filled on one side of the diagonal",
         "rankers/_sparse_inverse.py",
-        "column[i] -= entry * values[q]",
-        "column[i] -= 0.5 * entry * values[q]",
-        ("tests/rankers/test_sparse_inverse.py", "-k", "ease_where_nothing"),
+        "                        A[b, a] = data[p]\n",
+        "                        A[b, a] = 0.0\n",
+        ("tests/rankers/test_sparse_inverse.py", "-k", "ease_where_all or most_like"),
+    ),
+    Mutant(
+        "a sparse inverse keeps the most shared items, not the most alike",
+        "rankers/_sparse_inverse.py",
+        "np.float64(counts[p]) ** 2 / own[items[p]]",
+        "np.float64(counts[p]) ** 2",
+        ("tests/rankers/test_sparse_inverse.py", "-k", "most_like"),
     ),
     Mutant(
         "K - 1 of rounded shares",
