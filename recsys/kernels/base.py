@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.kernels.exact import Counting, make_whole
+from recsys.kernels.exact import Counting, exact_less_one, make_whole
 from recsys.kernels.plans import Plan, scaled, weights
 from recsys.registry import Registry, check_parameters
 
@@ -84,14 +84,9 @@ class Kernel:
             If an entry is not finite, the widths differ, a parameter does not fit n, or a
             value without normalisation leaves the range of float64.
         """
-        A = binary_rows(X, "X")
-        B = A if Z is None else binary_rows(Z, "Z")
-        if A.shape[1] != B.shape[1]:
-            raise InputError(f"X has {A.shape[1]} columns and Z has {B.shape[1]}; they must agree")
-        plan = self.plan(A.shape[1])
+        n, counts, a, b = _overlaps(X, Z)
+        plan = self.plan(n)
         # Raw values first leave the tables' scale here, where an overflow can still be named.
-        counts = np.ascontiguousarray((A @ B.T).toarray(), dtype=np.int64)
-        a, b = np.diff(A.indptr).astype(np.int64), np.diff(B.indptr).astype(np.int64)
         wa, wb = weights(plan, a, normalize), weights(plan, b, normalize)
         if not normalize and not plan.logarithmic:
             wa, wb = np.ones(len(a)), np.ones(len(b))
@@ -100,7 +95,7 @@ class Kernel:
             if not normalize:
                 out *= np.exp(plan.log_scale)
         if not normalize and plan.whole:
-            make_whole(self, plan, A.shape[1], counts, a, b, out)
+            make_whole(self, plan, n, counts, a, b, out)
         if not np.isfinite(out).all():
             raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")
         if normalize and Z is None:
@@ -108,6 +103,67 @@ class Kernel:
         elif normalize:
             out[np.ix_(_null(plan, a), _null(plan, b))] = 0.0
         return out
+
+    def less_one(self, X: ArrayLike, Z: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return the normalised Gram matrix less 1, K − 1, with its digits.
+
+        Disjunctions of high degree, and literals of sparse vectors, have values so close to 1 that K
+        keeps few digits of what tells vectors apart, or none. Counts are taken here as whole numbers,
+        once for each pair of sizes with each overlap: right to the last digits, and slower than K.
+
+        Parameters
+        ----------
+        X, Z
+            As of a call.
+
+        Returns
+        -------
+        (rows, others) float64
+            From −1, also for null vectors, to 0. What is closer to 0 than 1e-308 is 0.
+
+        Raises
+        ------
+        InputError
+            If an entry is not finite, the widths differ, or a parameter does not fit n.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from recsys.kernels import make_kernel
+        >>> X = np.tri(200, dtype=int)[[49, 99]]
+        >>> kernel = make_kernel("md", degree=100)
+        >>> (kernel(X, normalize=True) - 1.0)[0, 1], float(kernel.less_one(X)[0, 1])
+        (np.float64(0.0), -1.1114848756039308e-19)
+        """
+        n, counts, a, b = _overlaps(X, Z)
+        plan = self.plan(n)
+        if self.exact(n, 0, 0, 0) is not None:
+            out = exact_less_one(self, n, counts, a, b)
+        else:
+            out = self._rounded_less_one(plan, counts, a, b)
+        if Z is None:
+            np.fill_diagonal(out, 0.0)
+        return out
+
+    def _rounded_less_one(
+        self, plan: Plan, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return K − 1 of a kernel without `exact`, with as many digits as K has."""
+        wa, wb = weights(plan, a, True), weights(plan, b, True)
+        return _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table) - 1.0
+
+
+def _overlaps(
+    X: ArrayLike, Z: ArrayLike | None
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return n, the overlaps of the rows of X with those of Z, and how many ones each has."""
+    A = binary_rows(X, "X")
+    B = A if Z is None else binary_rows(Z, "Z")
+    if A.shape[1] != B.shape[1]:
+        raise InputError(f"X has {A.shape[1]} columns and Z has {B.shape[1]}; they must agree")
+    counts = np.ascontiguousarray((A @ B.T).toarray(), dtype=np.int64)
+    a, b = np.diff(A.indptr).astype(np.int64), np.diff(B.indptr).astype(np.int64)
+    return A.shape[1], counts, a, b
 
 
 def _null(plan: Plan, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:

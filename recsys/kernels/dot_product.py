@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, LINEAR, POWER, RBF, TANIMOTO, Plan
@@ -149,6 +150,11 @@ class RBFKernel(Kernel):
         """Resolve the default gamma."""
         par = np.array([1.0 / n if self.gamma is None else self.gamma, 0.0, 0.0, 0.0])
         return Plan(RBF, par, NO_TABLE, zero_at_zero=False, crowding=AT_EMPTY)
+
+    def _rounded_less_one(
+        self, plan: Plan, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        return np.expm1(-plan.par[0] * (a[:, None] + b[None, :] - 2 * counts))
 
 
 @KERNELS.add("tanimoto")

@@ -4,11 +4,15 @@ Elsewhere values are shares of their largest, or logarithms, which no degree ove
 back, their rounding shows in the last digits of a count. A count below 2⁵³ is therefore taken
 anew in whole numbers: functions of one overlap by Python's integers, once a value of it; mD from
 a table modulo 2⁶⁴; disjunctions of conjunctions by sums without a difference, in compiled code.
+
+What normalised values lack of 1 is taken from whole numbers too: where values tend to 1, a float K has
+lost the digits that tell vectors apart.
 """
 
 from __future__ import annotations
 
-from math import comb
+from fractions import Fraction
+from math import comb, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -103,6 +107,53 @@ def make_whole(
         i, j = divmod(int(stands[k]), out.shape[1])
         table[k] = float(kernel.exact(n, int(counts[i, j]), int(a[i]), int(b[j])))  # type: ignore[arg-type]
     out[near] = table[key[near]]
+
+
+def exact_less_one(
+    kernel: Kernel, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return κ(x,z)/√(κ(x,x)κ(z,z)) − 1 of a kernel with `exact`, right to its last digits.
+
+    It is (K² − 1)/(1 + K), whose squares are fractions. Each pair of sizes with each overlap is taken
+    once.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n : int
+    counts : (rows, others) int64
+        ⟨x,z⟩.
+    a, b : (rows,) and (others,) int64
+
+    Returns
+    -------
+    (rows, others) float64
+        −1 for null vectors.
+    """
+    less, more = np.minimum(a[:, None], b[None, :]), np.maximum(a[:, None], b[None, :])
+    keys, inverse = np.unique((counts * (n + 1) + less) * (n + 1) + more, return_inverse=True)
+    own: dict[int, int | Fraction] = {}
+    for size in {*a.tolist(), *b.tolist()}:
+        own[size] = kernel.exact(n, size, size, size)  # type: ignore[assignment]
+    values = np.empty(len(keys))
+    for k, key in enumerate(keys.tolist()):
+        rest, large = divmod(key, n + 1)
+        common, small = divmod(rest, n + 1)
+        product = own[small] * own[large]
+        if product:
+            value = kernel.exact(n, common, small, large)
+            square = value * value  # type: ignore[operator]
+            values[k] = _quotient(square - product, product) / (1.0 + sqrt(_quotient(square, product)))
+        else:
+            values[k] = -1.0
+    return values[inverse].reshape(counts.shape)
+
+
+def _quotient(top: int | Fraction, bottom: int | Fraction) -> float:
+    """Return the quotient, rounded once; whole numbers may be of any size."""
+    if isinstance(top, int) and isinstance(bottom, int):
+        return top / bottom
+    return float(Fraction(top) / bottom)
 
 
 def _disjunctions(

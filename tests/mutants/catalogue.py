@@ -319,6 +319,27 @@ MUTANTS = [
         ranker("ease"),
     ),
     Mutant(
+        "a sparse inverse's blocks are filled on one side of the diagonal",
+        "rankers/_sparse_inverse.py",
+        "                        A[b, a] = data[p]\n",
+        "                        A[b, a] = 0.0\n",
+        ("tests/rankers/test_sparse_inverse.py", "-k", "ease_where_all or most_like"),
+    ),
+    Mutant(
+        "a sparse inverse keeps the most shared items, not the most alike",
+        "rankers/_sparse_inverse.py",
+        "np.float64(counts[p]) ** 2 / own[items[p]]",
+        "np.float64(counts[p]) ** 2",
+        ("tests/rankers/test_sparse_inverse.py", "-k", "most_like"),
+    ),
+    Mutant(
+        "K - 1 of rounded shares",
+        "kernels/exact.py",
+        "values[k] = _quotient(square - product, product) /",
+        "values[k] = (_quotient(square, product) - 1.0) /",
+        ("tests/kernels/test_less_one.py", "-k", "one_degree and md"),
+    ),
+    Mutant(
         "a blend does not bring its parts to one scale",
         "rankers/_standardised.py",
         "weight * (scores[u, i] - mean) / deviation",

@@ -1,0 +1,193 @@
+"""Ridge regressions between items, each on few others: a sparse approximate inverse of RᵀR + λI."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from recsys._jit import jit, parallel
+from recsys.errors import FitError, InputError
+from recsys.kernels.gram.dense import columns
+from recsys.kernels.gram.structured import cooccurrence, pair_lengths
+
+PAIR_BYTES = 8  # of a count and its item
+WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become rows
+
+
+def sparse_inverse_weights(
+    liked: sp.csr_matrix, regularization: float, top_k: int, budget: int, fewer: bool = False
+) -> sp.csr_matrix:
+    """Return the ridge regression of each item on the `top_k` others that are most like it.
+
+    With A = RᵀR + λI and N_j the items kept for item j, b = A[N_j, N_j]⁻¹ A[N_j, j] fills column j: the
+    weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, which is EASE on these items alone, and EASE itself
+    where all are kept. No such matrix is singular, and none depends on another.
+
+    N_j are those with the largest cosines c_ij/√(c_ii·c_jj); of equal ones the rarer, then the earlier.
+    Items that share no user with j are only kept where all are.
+
+    Parameters
+    ----------
+    liked : (users, items) CSR of ones
+    regularization : float > 0
+        λ.
+    top_k : int ≥ 1
+    budget : int
+        Bytes for the counts and the weights.
+    fewer : bool
+        Lower `top_k` to what fits.
+
+    Returns
+    -------
+    (items, items) float32 CSR, without a diagonal
+
+    Raises
+    ------
+    InputError
+        Beyond the budget.
+    FitError
+        Where λ is so small that rounding could make a matrix indefinite.
+
+    Notes
+    -----
+    Sources: Steck, Markov random fields for collaborative filtering, NeurIPS 2019 (inverses of
+    sub-matrices); Kolotilina and Yeremin, Factorized sparse approximate inverse preconditionings, 1993
+    (a column of a sparse inverse solves the equations that its pattern names); Higham, Accuracy and
+    stability of numerical algorithms, 2002, theorem 10.7 (the least λ).
+    """
+    items = liked.shape[1]
+    others = np.maximum(pair_lengths(liked, columns(liked)), 1) - 1
+    most = items - 1 if top_k >= items - 1 else int(others.max(initial=0))
+
+    def need(k: int) -> int:
+        kept = items * (items - 1) if k >= items - 1 else int(np.minimum(others, k).sum())
+        pairs = PAIR_BYTES * (int(others.sum()) + items)
+        blocks = 24 * min(k, most) ** 2 * numba.get_num_threads()  # matrix, copy and factor
+        return max(pairs + WEIGHT_BYTES * kept + blocks, 2 * WEIGHT_BYTES * kept)
+
+    if fewer:
+        top_k = max(1, bisect_right(range(1, top_k + 1), budget, key=need))
+    if need(top_k) > budget:
+        raise InputError(
+            f"EASE on {items:,} items with top_k={top_k} needs {need(top_k) / 1e9:.1f} GB and has "
+            f"{budget / 1e9:.1f} GB: lower top_k, raise memory or keep fewer items"
+        )
+    popularity = np.diff(columns(liked).indptr)
+    # Scaled to a unit diagonal, no matrix has an eigenvalue below λ / (largest diagonal entry).
+    k = min(top_k, most)
+    largest = popularity.max(initial=0) + float(regularization)
+    if regularization <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * largest:
+        raise FitError(f"EASE cannot invert its matrices: raise regularization ({regularization:g})")
+    order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
+    ordered = liked[:, order].tocsr()
+    ordered.sort_indices()
+    counts = cooccurrence(ordered)
+    lengths = np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
+    begins = np.concatenate(([0], np.cumsum(lengths)))
+    near = np.empty(begins[-1], dtype=np.int32)
+    weights = np.empty(begins[-1], dtype=np.float32)
+    # One thread of LAPACK in each of ours; and its results do not depend on how many there are.
+    with parallel() as threads, threadpool_limits(1, "blas"):
+        _regress(
+            threads, counts.indptr, counts.indices, counts.data, popularity[order],
+            float(regularization), order, begins, near, weights,
+        )  # fmt: skip
+    del counts
+    return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
+
+
+# ---- kernels
+
+
+@jit(parallel=True)
+def _regress(threads, indptr, indices, data, own, regularization, order, begins, near, weights):
+    """Column order[j] of the weights receives the regression of item j on the items most like it.
+
+    Items go from rare to popular, so that the counts of item i with more popular ones, of which there
+    are few, are the end of its row; the others follow by symmetry.
+    """
+    m = len(own)
+    most = 0
+    for j in range(m):
+        most = max(most, begins[j + 1] - begins[j])
+    for t in numba.prange(threads):
+        place = np.full(m, -1, dtype=np.int32)
+        kept = np.empty(most, dtype=np.int32)
+        size = np.empty(m)
+        block = np.empty(most * most)
+        x = np.empty(most)
+        for j in range(t, m, threads):
+            begin = begins[order[j]]
+            k = begins[order[j] + 1] - begin
+            if k == 0:
+                continue
+            _most_alike(
+                indices[indptr[j] : indptr[j + 1]],
+                data[indptr[j] : indptr[j + 1]],
+                own,
+                j,
+                size,
+                kept[:k],
+                x,
+            )
+            A = block[: k * k].reshape((k, k))
+            A[:] = 0.0
+            for a in range(k):
+                place[kept[a]] = a
+            for a in range(k):
+                i = kept[a]
+                A[a, a] = own[i] + regularization
+                p = indptr[i + 1] - 1
+                while p >= indptr[i] and indices[p] > i:
+                    b = place[indices[p]]
+                    if b >= 0:
+                        A[a, b] = data[p]
+                        A[b, a] = data[p]
+                    p -= 1
+            for a in range(k):
+                place[kept[a]] = -1
+            L = np.linalg.cholesky(A)  # by columns in memory
+            for a in range(k):
+                x[a] /= L[a, a]
+                for b in range(a + 1, k):
+                    x[b] -= L[b, a] * x[a]
+            for a in range(k - 1, -1, -1):
+                for b in range(a + 1, k):
+                    x[a] -= L[b, a] * x[b]
+                x[a] /= L[a, a]
+            for a in range(k):
+                near[begin + a] = order[kept[a]]
+                weights[begin + a] = x[a]
+
+
+@jit
+def _most_alike(items, counts, own, j, size, kept, shared):
+    """Fill in as many items as there is room for, ascending, and what they share with item j."""
+    k, n = len(kept), len(items)
+    if k == len(own) - 1:
+        for i in range(k):
+            kept[i] = i if i < j else i + 1
+        shared[:k] = 0.0
+        for p in range(n):
+            if items[p] != j:
+                shared[items[p] - (items[p] > j)] = counts[p]
+        return
+    for p in range(n):
+        size[p] = np.float64(counts[p]) ** 2 / own[items[p]] if items[p] != j else 0.0
+    least = np.partition(size[:n], n - k)[n - k]
+    ties = k
+    for p in range(n):
+        if size[p] > least:
+            ties -= 1
+    filled = 0
+    for p in range(n):
+        if size[p] == least and ties > 0:
+            ties -= 1
+        elif not size[p] > least:
+            continue
+        kept[filled], shared[filled] = items[p], counts[p]
+        filled += 1

@@ -1,0 +1,25 @@
+"""Sparse EASE in dense arrays, an item at a time."""
+
+import numpy as np
+
+
+def kept(counts, j, top_k):
+    """The items j is regressed on: the largest cosines, of equal ones the rarer, then the earlier."""
+    items, own = len(counts), np.diag(counts)
+    others = [i for i in range(items) if i != j]
+    if top_k >= items - 1:
+        return others
+    others = [i for i in others if counts[i, j] > 0]
+    return sorted(others, key=lambda i: (-(counts[i, j] ** 2) / own[i], own[i], i))[:top_k]
+
+
+def weights(R, regularization, top_k):
+    """Column j: (A[N, N])⁻¹ A[N, j] with A = RᵀR + λI and N the items that j is regressed on."""
+    counts = R.T @ R
+    A = counts + regularization * np.eye(len(counts))
+    out = np.zeros_like(A)
+    for j in range(len(A)):
+        N = kept(counts, j, top_k)
+        if N:
+            out[N, j] = np.linalg.solve(A[np.ix_(N, N)], A[N, j])
+    return out
