@@ -35,7 +35,7 @@ def fit(
         Path | None,
         typer.Option(
             "--from",
-            help="A ranker file whose counts of pairs serve: --model is another kernel of it, no new fit.",
+            help="A ranker file whose counts serve: --model is another kernel of it, no new fit.",
         ),
     ] = None,
     threads: Threads = None,

@@ -11,8 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from recsys._jit import jit, parallel
 from recsys.errors import FitError, InputError
-from recsys.kernels.gram.dense import columns
-from recsys.kernels.gram.structured import cooccurrence, pair_lengths
+from recsys.kernels.gram.counts import columns, cooccurrence, pair_lengths
 
 PAIR_BYTES = 8  # of a count and its item
 WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become rows

@@ -377,8 +377,8 @@ class Bundle:
         """
         if type(ranker) is not type(self.ranker) or not isinstance(ranker, KernelRanker):
             raise InputError(
-                f"counts of {self.ranker.name} serve other kernels of cf-komd and the parameters of ecf-omd, "
-                f"not {ranker.name}: fit it on the data"
+                f"counts of {self.ranker.name} serve the same ranker of the cf-komd family, not "
+                f"{ranker.name}: fit it on the data"
             )
         ranker.set_state(self.ranker.get_state()).prepare()
         return replace(self, ranker=ranker)
