@@ -40,13 +40,14 @@ def peak_mb() -> float:
 
 def one(users: int, items: int, interactions: int) -> dict:
     """Fit md-2, recommend the top 10 for all users (100,000 at most), spot-check, and say what it took."""
-    small = long_tail(300, 400, 3000, seed=1)
+    small = long_tail(3000, 400, 30_000, seed=1)  # counts of the type that the large ones have
     import recsys.rankers._margin as omd
 
     chosen = omd.prefers_dense
     omd.prefers_dense = lambda liked, budget: False
     warm = make_ranker("cf-komd", kernel="md", degree=2).fit(small)
-    warm.recommend(np.arange(300), small, N=10)
+    warm.recommend(np.arange(3000), small, N=10)
+    warm.recommend(0, small[0], N=10)
     omd.prefers_dense = chosen
     R = long_tail(users, items, interactions, seed=2)
     before = peak_mb()
