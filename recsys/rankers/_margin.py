@@ -204,6 +204,13 @@ class KernelRanker(Ranker):
             raise ValueError("it was written before counts were kept: fit again")
         if type(self.vectors_) is not int or self.vectors_ < 1 or not isinstance(self.counting_, str):
             raise ValueError("vectors_ should be a whole number above 0, counting_ text")
+        if self.counting_ != self._counting():
+            raise ValueError("counting_ does not fit the parameters")
+        most = self.n_users_
+        if getattr(self, "windows", None) is not None:  # at most one for each like, of each length
+            most += int(self.sizes_.sum())
+        if not self.n_users_ <= self.vectors_ <= most:
+            raise ValueError("vectors_ does not fit the users")
         check_counts(self.counts, self.n_items_)
 
 

@@ -692,15 +692,9 @@ class Ranker:
         return False
 
     def _fill_best(
-        self,
-        userids: NDArray[np.int64] | None,
-        rows: sp.csr_matrix,
-        times: NDArray[np.float64] | None,
-        skip_liked: bool,
-        mask: NDArray[np.uint8],
-        ids: NDArray[np.int32],
-        best: NDArray[np.float32],
-    ) -> bool:
+        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: NDArray[np.float64] | None,
+        skip_liked: bool, mask: NDArray[np.uint8], ids: NDArray[np.int32], best: NDArray[np.float32],
+    ) -> bool:  # fmt: skip
         """Fill ids and best as `top_n` would from the scores, to the bit; or return False, nothing done.
 
         Rows without a like may be filled with anything.
@@ -746,15 +740,9 @@ class Ranker:
         return aligned(rows, self.times_, userids)
 
     def _fill_lists(
-        self,
-        userids: NDArray[np.int64] | None,
-        rows: sp.csr_matrix,
-        when: NDArray[np.float64] | None,
-        skip_liked: bool,
-        allowed: Candidates,
-        ids: NDArray[np.int32],
-        best: NDArray[np.float32],
-    ) -> None:
+        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, when: NDArray[np.float64] | None,
+        skip_liked: bool, allowed: Candidates, ids: NDArray[np.int32], best: NDArray[np.float32],
+    ) -> None:  # fmt: skip
         """Fill ids and best, given as −1 and `LOWEST`, with each row's best candidates."""
         timed = when if self._scores_in_time else None
         if self._prunes() and not allowed.listed:

@@ -28,6 +28,7 @@ ABLE = {
     ("fm", "hofm", "bilinear", "pairnet"),
     "cold-items cold-users embeddings explain fold-in similar-items",
 )
+UPDATED = ("cf-komd", "ease", "ecf-omd", "msdw")
 IN_TIME = ("auto", "blend", "cf-gram", "cf-komd", "cf-omd", "ease", "ecf-omd", "msdw", "slim", "slist")
 
 
@@ -49,6 +50,7 @@ def test_clones_have_the_parameters_and_nothing_learned(name, liked):
 def test_abilities_are_those_of_its_methods(name):
     expected = set(ABLE.get(name, "explain fold-in similar-items").split())
     uses = {"times"} if name in IN_TIME else set()
+    expected |= {"updates"} if name in UPDATED else set()
     assert RANKERS.get(name).capabilities == expected | uses
     uses = {"item_features", "user_features"} if "cold-users" in expected else uses
     assert RANKERS.get(name).uses == uses

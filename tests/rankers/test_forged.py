@@ -31,7 +31,9 @@ def of_array(name, array, n_items, n_users):
         other = np.int64 if array.dtype == np.int32 else np.int32
     if array.dtype.kind != "u" and not name.endswith((".indices", ".indptr")):
         yield "another dtype", array.astype(other)
-    yield "bytes", np.zeros(array.shape, dtype=np.uint8)
+    # Counts are bytes themselves, and all 0 they are those of other data: these nothing has.
+    most = np.iinfo(array.dtype).max if array.dtype.kind == "u" else 0
+    yield "bytes", np.full(array.shape, most, dtype=array.dtype if most else np.uint8)
     if array.dtype.kind == "f":
         for value in (np.nan, np.inf, -np.inf):
             changed = array.copy()

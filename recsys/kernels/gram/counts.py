@@ -327,6 +327,8 @@ def check_budget(need: int, items: int, budget: int | None) -> None:
 def _csr(data: Any, indices: Any, indptr: Any, m: int) -> sp.csr_matrix:
     """Return a CSR matrix on these arrays themselves: the constructor would copy and check them."""
     out = sp.csr_matrix((m, m), dtype=data.dtype)
+    if indptr[-1] < np.iinfo(np.int32).max:  # SciPy wants both of one type
+        indptr = indptr.astype(np.int32)
     out.data, out.indices, out.indptr = data, indices, indptr
     out.has_sorted_indices = out.has_canonical_format = True
     return out

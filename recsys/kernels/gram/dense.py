@@ -53,6 +53,8 @@ def item_gram(
            [1., 2., 1.],
            [0., 1., 1.]], dtype=float32)
     """
+    items = user_items.shape[1]
+    check_memory(4 * items * items, f"the item × item matrix of {items:,} items")
     out = _derived(dense_counts(user_items), kernel.plan(user_items.shape[0]), normalize, None)
     if not np.isfinite(out).all():
         raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
