@@ -380,7 +380,13 @@ class Bundle:
                 f"counts of {self.ranker.name} serve the same ranker of the cf-komd family, not "
                 f"{ranker.name}: fit it on the data"
             )
-        ranker.set_state(self.ranker.get_state()).prepare()
+        try:
+            ranker.set_state(self.ranker.get_state())
+        except ValueError as error:
+            raise InputError(
+                f"the counts of this {ranker.name} were made otherwise ({error}): fit again"
+            ) from error
+        ranker.prepare()
         return replace(self, ranker=ranker)
 
     def check_events(self) -> None:
