@@ -57,15 +57,6 @@ class ItemCounts:
         out[self.order] = np.arange(len(out), dtype=np.int32)
         return out
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        parts = [self.together, self.sizes]
-        if not self.dense:
-            t = self.together
-            parts = [t.data, t.indices, t.indptr, self.sizes, self.order]
-        return int(sum(part.nbytes for part in parts))
-
     def toarray(self) -> NDArray[Any]:
         """Return the co-occurrences of all pairs in the order of items, sizes on the diagonal."""
         out = self.together.copy() if self.dense else self.together.toarray()
@@ -246,8 +237,8 @@ def sparse_counts(
         else:
             own = np.zeros(m)
             _sum_sparse(
-                threads, rows.indptr, rows.indices, layout.indptr, layout.indices, votes, indptr,
-                indices, data, own,
+                threads, rows.indptr, rows.indices, layout.indptr, layout.indices, votes,
+                False, indptr, indices, data, own,
             )  # fmt: skip
             own = own[place]
     together = _csr(data, indices, indptr, m)
@@ -278,9 +269,9 @@ def cooccurrence(
     data = np.empty(indptr[-1], dtype=np.float32)
     votes = np.ones(user_items.shape[0]) if votes is None else votes
     with parallel() as threads:
-        _fill_votes(
-            threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, votes,
-            indptr, indices, data,
+        _sum_sparse(
+            threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, votes, True,
+            indptr, indices, data, np.zeros(m),
         )  # fmt: skip
     return _csr(data, indices, indptr, m)
 
@@ -488,8 +479,9 @@ def _count_sparse(threads, indptr, indices, item_ptr, item_users, out_ptr, out_i
 
 @jit(parallel=True)
 def _sum_sparse(
-    threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data, own
+    threads, indptr, indices, item_ptr, item_users, votes, diagonal, out_ptr, out_indices, out_data, own
 ):
+    """Sum votes of pairs; an item's own sum goes to `own` and, if `diagonal`, is stored, even a 0."""
     m = len(out_ptr) - 1
     for t in numba.prange(threads):
         total = np.zeros(m)
@@ -508,37 +500,11 @@ def _sum_sparse(
                         size += 1
                     total[j] += votes[u]
             own[i] = total[i]
-            total[i] = 0.0
-            _order(touched, size, flags)
-            for k in range(size):
-                j = touched[k]
-                out_indices[out_ptr[i] + k] = j
-                out_data[out_ptr[i] + k] = total[j]
-                total[j] = 0.0
-
-
-@jit(parallel=True)
-def _fill_votes(threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data):
-    m = len(out_ptr) - 1
-    for t in numba.prange(threads):
-        total = np.zeros(m)
-        seen = np.full(m, -1, dtype=np.int32)
-        flags = np.zeros(m, dtype=np.uint8)
-        touched = np.empty(m, dtype=np.int32)
-        for i in range(t, m, threads):
-            size = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if seen[j] != i:
-                        seen[j] = i
-                        touched[size] = j
-                        size += 1
-                    total[j] += votes[u]
-            if size == 0:
-                out_indices[out_ptr[i]], out_data[out_ptr[i]] = i, 0.0
-                continue
+            if diagonal:
+                touched[size] = i
+                size += 1
+            else:
+                total[i] = 0.0
             _order(touched, size, flags)
             for k in range(size):
                 j = touched[k]

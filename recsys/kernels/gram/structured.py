@@ -202,14 +202,6 @@ class StructuredGram:
         """(items, items)."""
         return len(self.place), len(self.place)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the view, without the counts."""
-        a = self.arrays
-        return int(
-            sum(x.nbytes for x in (a.values, a.classes, a.own, a.table, a.lookup, a.head, self._sums))
-        )
-
     def rows(self, ids: ArrayLike) -> NDArray[Any]:
         """Return the rows of these items, (ids, items), in the dtype of the corrections."""
         at = self.place[np.asarray(ids)]
@@ -328,54 +320,68 @@ def computed(G, ci, cj, s):
 # numba loses what is written to arrays in a tuple in the body of a parallel loop itself.
 
 
+@jit(inline="always")
+def value_of(G, s, i, j, classes, own, lookup, linear, single):
+    """Return correction[i, j] of two places that share s ≥ 1, which `values` would hold."""
+    if linear:
+        v = s * (own[i] * own[j])
+        return np.float64(np.float32(v)) if single else v
+    if s < lookup.shape[1]:
+        return np.float64(lookup[classes[i], np.int64(s), classes[j]])
+    return computed(G, classes[i], classes[j], s)
+
+
 @jit
 def row_values(G, i, begin, end, out):
     """Write the corrections of the stored entries begin…end of row i to the front of out."""
-    indices, together, own, single, values = G.indices, G.together, G.own, G.single, G.values
+    indices, together, values = G.indices, G.together, G.values
+    classes, own, lookup, linear, single = G.classes, G.own, G.lookup, G.code == LINEAR, G.single
     if len(values):
         for p in range(begin, end):
             out[p - begin] = values[p]
         return
-    if G.code == LINEAR:
-        wi = own[i]
-        for p in range(begin, end):
-            v = together[p] * (wi * own[indices[p]])
-            out[p - begin] = np.float64(np.float32(v)) if single else v
-        return
-    classes, lookup = G.classes, G.lookup
-    ci, depth = classes[i], lookup.shape[1]
     for p in range(begin, end):
-        cj, s = classes[indices[p]], together[p]
-        out[p - begin] = lookup[ci, np.int64(s), cj] if s < depth else computed(G, ci, cj, s)
+        out[p - begin] = value_of(G, together[p], i, indices[p], classes, own, lookup, linear, single)
 
 
 @jit
 def add_row(G, i, weight, begin, end, acc):
     """Add weight·correction[i, j] to acc[j] over the stored entries begin…end of row i."""
-    indices, together, own, values = G.indices, G.together, G.own, G.values
+    indices, together, values = G.indices, G.together, G.values
+    classes, own, lookup, linear, single = G.classes, G.own, G.lookup, G.code == LINEAR, G.single
     if len(values):
         for p in range(begin, end):
             acc[indices[p]] += weight * values[p]
         return
-    if G.code == LINEAR:
-        wi = own[i]
-        if G.single:
-            for p in range(begin, end):
-                j = indices[p]
-                acc[j] += weight * np.float64(np.float32(together[p] * (wi * own[j])))
-        else:
-            for p in range(begin, end):
-                j = indices[p]
-                acc[j] += weight * (together[p] * (wi * own[j]))
-        return
-    classes, lookup = G.classes, G.lookup
-    ci, depth = classes[i], lookup.shape[1]
     for p in range(begin, end):
-        j, s = indices[p], together[p]
-        if s < depth:
-            acc[j] += weight * lookup[ci, np.int64(s), classes[j]]
+        j = indices[p]
+        acc[j] += weight * value_of(G, together[p], i, j, classes, own, lookup, linear, single)
+
+
+@jit
+def levels(begin, end, places, weights, classes, table, level):
+    """Sum what each class of items has from the table: Σ weights·table."""
+    level[:] = 0.0
+    if len(table) == len(level):
+        for p in range(begin, end):
+            row, w = table[classes[places[p]]], weights[p]
+            for c in range(len(level)):
+                level[c] += w * row[c]
+
+
+@jit
+def add_head(G, begin, end, places, weights, acc):
+    """Add the corrections of the items of the head."""
+    head, indptr, split = G.head, G.indptr, G.split
+    popular = len(head)
+    for p in range(begin, end):
+        i, w = places[p], weights[p]
+        if i < popular:
+            row = head[i]
+            for j in range(popular):
+                acc[j] += w * row[j]
         else:
-            acc[j] += weight * computed(G, ci, classes[j], s)
+            add_row(G, i, w, indptr[i], split[i], acc)
 
 
 @jit
