@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.kernels.gram.structured import (
     StructuredGram,
     add_head,
@@ -84,7 +83,7 @@ def bounds_of(gram: StructuredGram, offset: NDArray[np.float64]) -> Bounds:
     part, peak = np.empty((bounded, blocks + 1), np.int64), np.zeros((bounded, blocks))
     low = np.zeros(bounded)
     with parallel() as threads:
-        _peaks(threads, a, edges, part, peak, low)
+        in_parts(threads, _peaks, a, edges, part, peak, low)
     key = block[popular:] * np.int64(len(a.sizes)) + a.classes[popular:]
     found, inverse = np.unique(key, return_inverse=True)
     by_place = offset[gram.order]
@@ -121,7 +120,7 @@ def fill_best(
         _top(0, 1, *shared)
     else:
         with parallel() as threads:
-            _top_parallel(threads, *shared)
+            in_parts(threads, _top, *shared)
     if wide is not best:
         best[:] = wide
 
@@ -130,7 +129,7 @@ def fill_best(
 
 
 @jit
-def _peaks_part(first, stride, G, edges, part, peak, low):
+def _peaks(first, stride, G, edges, part, peak, low):
     bounded, blocks = peak.shape
     indptr, indices, split, values = G.indptr, G.indices, G.split, np.empty(len(G.classes))
     for i in range(first, bounded, stride):
@@ -143,12 +142,6 @@ def _peaks_part(first, stride, G, edges, part, peak, low):
                 low[i] = min(low[i], values[p - begin])
                 p += 1
         part[i, blocks] = p
-
-
-@jit(parallel=True)
-def _peaks(threads, G, edges, part, peak, low):
-    for t in numba.prange(threads):
-        _peaks_part(t, threads, G, edges, part, peak, low)
 
 
 @jit
@@ -363,7 +356,8 @@ def _top(
         for j in range(popular):
             acc[j] = level[classes[j]] - c * offset[j]
         add_head(G, begin, end, places, weights, acc)
-        size = _scan(acc, 0, popular, BANNED, mark, restricted, mask, order, s, top, 0)
+        size = np.int64(0)
+        size = _scan(acc, size, popular, BANNED, mark, restricted, mask, order, s, top, size)
         # Beyond the head: what the places of a block have at most without any row.
         rest[:] = 0.0
         for k in range(blocks):
@@ -376,7 +370,7 @@ def _top(
         # Beyond it, first the rows of rarer items are walked: what they come to makes a floor. The
         # higher that is, the more rows of popular items need not be walked, but are bounded.
         by_place = np.argsort(places[begin:end])
-        first_rare, spare = 0, 0.0
+        first_rare, spare = np.int64(0), 0.0
         while first_rare < end - begin and places[begin + by_place[first_rare]] < len(peak):
             p = begin + by_place[first_rare]
             spare += weights[p] * B.least[places[p]]
@@ -388,7 +382,7 @@ def _top(
         for k in range(len(level)):
             least = min(least, level[k])
         least += spare - c * B.offset_most - 1e-9 * (abs(least) + c * B.offset_most)
-        known, count, entries, kept, last = size, 0, 0, first_rare, end - begin
+        known, count, entries, kept, last = size, np.int64(0), 0, first_rare, end - begin
         cut = (
             np.float32((floor - max(FAR * floor, most)) * (1.0 - 1e-4)) if size else np.float32(-np.inf)
         )
@@ -454,15 +448,3 @@ def _top(
         put_in_order(s, top, size)
         for p in range(begin, end):
             mark[places[p]] = 0
-
-
-@jit(parallel=True)
-def _top_parallel(
-    threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
-    best,
-):  # fmt: skip
-    for t in numba.prange(threads):
-        _top(
-            t, threads, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask, ids,
-            best,
-        )  # fmt: skip

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.kernels.gram.structured import (
     StructuredGram,
     add_head,
@@ -56,7 +55,7 @@ class StructuredView:
             _scores(0, 1, *shared)
         else:
             with parallel() as threads:
-                _scores_parallel(threads, *shared)
+                in_parts(threads, _scores, *shared)
         return out
 
     def solve(
@@ -77,7 +76,7 @@ class StructuredView:
             _programs(0, 1, *shared)
         else:
             with parallel() as threads:
-                _programs_parallel(threads, *shared)
+                in_parts(threads, _programs, *shared)
         return alpha, residuals
 
     def top(
@@ -186,18 +185,6 @@ def _programs(
         )  # fmt: skip
 
 
-@jit(parallel=True)
-def _programs_parallel(
-    threads, order, indptr, indices, places, G, row_sums, lone, exact, ridge_p, omega, tol, max_steps,
-    longest, alpha, residuals,
-):  # fmt: skip
-    for t in numba.prange(threads):
-        _programs(
-            t, threads, order, indptr, indices, places, G, row_sums, lone, exact, ridge_p, omega, tol,
-            max_steps, longest, alpha, residuals,
-        )  # fmt: skip
-
-
 @jit
 def _scores(first, stride, G, order, indptr, places, weights, offset, scale, out):
     users, m = out.shape
@@ -217,9 +204,3 @@ def _scores(first, stride, G, order, indptr, places, weights, offset, scale, out
                 acc[i] += w * diagonal[classes[i]]
         for j in range(m):
             out[u, order[j]] = acc[j]
-
-
-@jit(parallel=True)
-def _scores_parallel(threads, G, order, indptr, places, weights, offset, scale, out):
-    for t in numba.prange(threads):
-        _scores(t, threads, G, order, indptr, places, weights, offset, scale, out)

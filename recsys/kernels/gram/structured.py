@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts
@@ -166,16 +165,16 @@ class StructuredGram:
                 # More counts than there are entries to read need no table.
                 depth = min(LOOKUP // few**2, 2 + len(t.data) // (2 * few**2), int(t.data.max()) + 1)
                 lookup: NDArray[Any] = np.zeros((few, max(depth, 1), few), dtype)
-                _lookup(threads, self.arrays, counts.vectors, lookup)
+                in_parts(threads, _lookup, self.arrays, counts.vectors, lookup)
                 self.arrays = self.arrays._replace(lookup=lookup)
             if self._keeps(budget):
                 values: NDArray[Any] = np.empty(len(t.data), dtype)
-                _all_values(threads, self.arrays, values)
+                in_parts(threads, _all_values, self.arrays, values)
                 self.arrays = self.arrays._replace(values=values)
             good = np.ones(threads, dtype=np.bool_)
-            _head(threads, self.arrays, self.arrays.head, self.arrays.split)
+            in_parts(threads, _head, self.arrays, self.arrays.head, self.arrays.split)
             self._sums = np.zeros(m)
-            _row_sums(threads, self.arrays, self._sums, good)
+            in_parts(threads, _row_sums, self.arrays, self._sums, good)
         if not (good.all() and np.isfinite(table).all() and np.isfinite(diagonal).all()):
             raise InputError(
                 f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it"
@@ -207,7 +206,7 @@ class StructuredGram:
         at = self.place[np.asarray(ids)]
         out = np.empty((len(at), len(self.place)), dtype=self.dtype)
         with parallel() as threads:
-            _rows(threads, self.arrays, at, self.order, out)
+            in_parts(threads, _rows, self.arrays, at, self.order, out)
         return out
 
     def sub(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
@@ -238,7 +237,7 @@ class StructuredGram:
         block = np.ascontiguousarray(given.reshape(m, -1)[self.order])
         out = np.empty_like(block)
         with parallel() as threads:
-            _multiply(threads, self.arrays, block, out)
+            in_parts(threads, _multiply, self.arrays, block, out)
         a = self.arrays
         if len(a.table) == len(a.sizes):
             sums = np.zeros((len(a.sizes), block.shape[1]))
@@ -255,7 +254,7 @@ class StructuredGram:
         n, a = len(self.place), self.arrays
         square = np.zeros(n)
         with parallel() as threads:
-            _squares(threads, a, square)
+            in_parts(threads, _squares, a, square)
         total = float(square.sum())
         if len(a.table) == len(a.sizes):
             per_class = np.bincount(a.classes, minlength=len(a.sizes))
@@ -316,8 +315,7 @@ def computed(G, ci, cj, s):
 
 # The functions below take the arrays out of G once, before their loops: each access of a field counts
 # references, atomically. For the same reason nothing that is called per entry is passed G, but where a
-# count is too large for the look-up table. What runs in parallel is a function of a thread's share:
-# numba loses what is written to arrays in a tuple in the body of a parallel loop itself.
+# count is too large for the look-up table.
 
 
 @jit(inline="always")
@@ -397,7 +395,7 @@ def search(indices, begin, end, j):
 
 
 @jit
-def _lookup_part(first, stride, G, n, out):
+def _lookup(first, stride, G, n, out):
     classes, depth = out.shape[0], out.shape[1]
     sizes = G.sizes
     for i in range(first, classes, stride):
@@ -409,27 +407,15 @@ def _lookup_part(first, stride, G, n, out):
                     out[i, s, j] = computed(G, i, j, s)
 
 
-@jit(parallel=True)
-def _lookup(threads, G, n, out):
-    for t in numba.prange(threads):
-        _lookup_part(t, threads, G, n, out)
-
-
 @jit
-def _values_part(first, stride, G, out):
+def _all_values(first, stride, G, out):
     indptr = G.indptr
     for i in range(first, len(indptr) - 1, stride):
         row_values(G, i, indptr[i], indptr[i + 1], out[indptr[i] :])
 
 
-@jit(parallel=True)
-def _all_values(threads, G, out):
-    for t in numba.prange(threads):
-        _values_part(t, threads, G, out)
-
-
 @jit
-def _head_part(first, stride, G, head, split):
+def _head(first, stride, G, head, split):
     popular = len(head)
     indptr, indices, classes, diagonal = G.indptr, G.indices, G.classes, G.diagonal
     values = np.empty(popular)
@@ -445,14 +431,8 @@ def _head_part(first, stride, G, head, split):
         row[i] = diagonal[classes[i]]
 
 
-@jit(parallel=True)
-def _head(threads, G, head, split):
-    for t in numba.prange(threads):
-        _head_part(t, threads, G, head, split)
-
-
 @jit
-def _row_sums_part(first, stride, G, out, good):
+def _row_sums(first, stride, G, out, good):
     m = len(out)
     indptr, classes, diagonal, values = G.indptr, G.classes, G.diagonal, np.empty(m)
     for i in range(first, m, stride):
@@ -466,14 +446,8 @@ def _row_sums_part(first, stride, G, out, good):
             good[first] = False
 
 
-@jit(parallel=True)
-def _row_sums(threads, G, out, good):
-    for t in numba.prange(threads):
-        _row_sums_part(t, threads, G, out, good)
-
-
 @jit
-def _rows_part(first, stride, G, at, order, out):
+def _rows(first, stride, G, at, order, out):
     m = out.shape[1]
     classes, table, diagonal = G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
@@ -486,12 +460,6 @@ def _rows_part(first, stride, G, at, order, out):
         acc[i] += diagonal[classes[i]]
         for j in range(m):
             out[k, order[j]] = acc[j]
-
-
-@jit(parallel=True)
-def _rows(threads, G, at, order, out):
-    for t in numba.prange(threads):
-        _rows_part(t, threads, G, at, order, out)
 
 
 @jit
@@ -516,7 +484,7 @@ def _sub(G, rows, cols, out):
 
 
 @jit
-def _multiply_part(first, stride, G, B, out):
+def _multiply(first, stride, G, B, out):
     m, width = B.shape
     indptr, indices, classes, diagonal, values = (
         G.indptr, G.indices, G.classes, G.diagonal, np.empty(m)
@@ -532,14 +500,8 @@ def _multiply_part(first, stride, G, B, out):
                 out[i, c] += values[p - begin] * B[indices[p], c]
 
 
-@jit(parallel=True)
-def _multiply(threads, G, B, out):
-    for t in numba.prange(threads):
-        _multiply_part(t, threads, G, B, out)
-
-
 @jit
-def _squares_part(first, stride, G, out):
+def _squares(first, stride, G, out):
     """Per row, Σ_j K² less the table's share."""
     indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
@@ -554,9 +516,3 @@ def _squares_part(first, stride, G, out):
             v = values[p - begin]
             total += v * (v + 2.0 * (table[ci, classes[indices[p]]] if filled else 0.0))
         out[i] = total
-
-
-@jit(parallel=True)
-def _squares(threads, G, out):
-    for t in numba.prange(threads):
-        _squares_part(t, threads, G, out)
