@@ -42,12 +42,10 @@ def evaluate(
     find_protocol(protocol)
     if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
         raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
-    chosen = _split_commas(model) or compared_models()
     models = []
-    for text in chosen:
+    for text in _split_commas(model) or compared_models():  # a misspelt name is told before data is read
         name, params = parse_spec(text)
-        ranker = make_ranker(name, **params)
-        models.append((text, ranker.get_params(), ranker))
+        models.append((text, make_ranker(name, **params)))
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     found = data.load(quiet)
     with terminal.progress(not quiet) as progress:
