@@ -13,8 +13,8 @@ from recsys.errors import InputError
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
 from recsys.evaluation.evaluated import Evaluated
-from recsys.evaluation.frames import make_frame
 from recsys.evaluation.page import groups_page
+from recsys.evaluation.rows import table_of
 from recsys.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Groups:
         InputError
             For another kind, or one that is not installed.
         """
-        return make_frame(self.rows, kind)
+        return table_of(self.rows, kind)
 
     def plot(self) -> Figure:
         """Return a figure: one panel a metric, one line a model over the groups.

@@ -14,10 +14,10 @@ from recsys.evaluation import trec
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_means
 from recsys.evaluation.evaluated import Evaluated, Lists
-from recsys.evaluation.frames import make_frame
 from recsys.evaluation.groups import Groups, group_figures
 from recsys.evaluation.metrics import TIES
 from recsys.evaluation.page import report_page
+from recsys.evaluation.rows import table_of
 from recsys.evaluation.significance import verdict
 from recsys.registry import did_you_mean
 
@@ -226,7 +226,7 @@ class Report:
         InputError
             For another kind, or one that is not installed.
         """
-        return make_frame(self._rows(), kind)
+        return table_of(self._rows(), kind)
 
     def by(self, attribute: str) -> Groups:
         """Return the figures of groups of the evaluated users, with intervals.

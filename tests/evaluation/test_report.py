@@ -45,6 +45,18 @@ def test_a_frame_has_a_row_a_model_and_metric(report):
             assert row["low"] < row["mean"] < row["high"]
 
 
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_a_frame_of_the_kind_asked_for(report, kind):
+    pytest.importorskip(kind)
+    for one in (report, report.by("sex")):
+        found, wanted = one.frame(kind), one.frame()
+        assert type(found).__module__.split(".")[0] in (kind, "pyarrow")
+        found = pd.DataFrame(found.to_pydict() if kind == "pyarrow" else found.to_dict(as_series=False))
+        pd.testing.assert_frame_equal(found, wanted, check_dtype=False)
+    with pytest.raises(InputError, match="one of pandas, polars, pyarrow, not 'exel'"):
+        report.frame("exel")
+
+
 def test_intervals_against_a_plain_bootstrap():
     rng = np.random.default_rng(0)
     users, folds = np.arange(90), np.arange(90) % 3
