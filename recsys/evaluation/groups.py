@@ -135,19 +135,33 @@ def group_of(who: Evaluated, attribute: str) -> tuple[list[str], NDArray[np.int6
     if attribute == POPULARITY:
         return _binned(who.popularity)
     table = who.user_features
-    known = [] if table is None else [str(column) for column in table.columns]
-    if attribute not in known:
-        raise InputError(
-            f"no users' attribute {attribute!r}: "
-            + did_you_mean(attribute, [PROFILE_LENGTH, POPULARITY, *known])
-            + ("" if known else "; attributes come with a table of users")
-        )
+    place = check_attribute(attribute, table)
     assert table is not None
-    column = table.iloc[:, known.index(attribute)].iloc[who.users]
+    column = table.iloc[:, place].iloc[who.users]
     numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
     if numeric and column.nunique() > MOST:
         return _binned(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return _named(column, numeric)
+
+
+def check_attribute(attribute: str, table: pd.DataFrame | None) -> int:
+    """Return the column of an attribute in a table of users; −1 for one that needs no table.
+
+    Raises
+    ------
+    InputError
+        If there is no such attribute.
+    """
+    known = [] if table is None else [str(column) for column in table.columns]
+    if attribute in known:
+        return known.index(attribute)
+    if attribute in (PROFILE_LENGTH, POPULARITY):
+        return -1
+    raise InputError(
+        f"no users' attribute {attribute!r}: "
+        + did_you_mean(attribute, [PROFILE_LENGTH, POPULARITY, *known])
+        + ("" if known else "; attributes come with a table of users")
+    )
 
 
 def _named(column: pd.Series, numeric: bool) -> tuple[list[str], NDArray[np.int64]]:
