@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         OutOfRangeError,
         RecsysError,
     )
-    from recsys.evaluation import evaluate
+    from recsys.experiments import evaluate
     from recsys.rankers import list_rankers, load_ranker, make_ranker
     from recsys.rankers.all_subsets import AllSubsetsRanker
     from recsys.rankers.als import ALS
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recsys.rankers.random_features import RandomFeaturesRanker
     from recsys.rankers.slim import SLIM
     from recsys.rankers.slist import SLIST
+    from recsys.recommender import Recommender, load
 
 __version__ = "0.1.0"
 
@@ -60,7 +61,7 @@ _HOMES = {
         "OutOfRangeError",
         "RecsysError",
     ),
-    "recsys.evaluation": ("evaluate",),
+    "recsys.experiments": ("evaluate",),
     "recsys.rankers": (
         "list_rankers",
         "load_ranker",
@@ -87,6 +88,7 @@ _HOMES = {
     "recsys.rankers.random_features": ("RandomFeaturesRanker",),
     "recsys.rankers.slim": ("SLIM",),
     "recsys.rankers.slist": ("SLIST",),
+    "recsys.recommender": ("Recommender", "load"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -118,11 +120,13 @@ __all__ = [
     "Popularity",
     "RandomFeaturesRanker",
     "Ranker",
+    "Recommender",
     "RecsysError",
     "SLIM",
     "SLIST",
     "evaluate",
     "list_rankers",
+    "load",
     "load_dataset",
     "load_ranker",
     "make_ranker",

@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys.data.columns import Columns
 from recsys.errors import InputError, OutOfRangeError, counted
 
 
@@ -35,6 +36,8 @@ class Interactions:
         What messages and reports call them.
     notes : tuple of str
         What reading did that the user should know: duplicates merged, rows dropped.
+    columns : Columns, optional
+        How the table was read that they came from.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class Interactions:
     item_features: pd.DataFrame | None = None
     name: str = "interactions"
     notes: tuple[str, ...] = field(default=())
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids; matrices are made of them.
@@ -151,6 +155,65 @@ class Interactions:
             None if time is None else time[keep],
             name=name,
             notes=notes,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        table: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        time: str | None = None,
+        items: Any = None,
+        users: Any = None,
+        min_rating: float | None = None,
+        name: str | None = None,
+    ) -> Interactions:
+        """Read a table of rows: who, what, and, where there are, how much and when.
+
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table, or path of a CSV, TSV or Parquet file
+            One row a pair; of a repeated pair the latest row is kept.
+        user, item : str, optional
+            Columns of ids, text or whole numbers; usual names are looked for when not given.
+        rating : str, optional
+            Column of numbers; `rating` is taken where there is one.
+        time : str, optional
+            Column of datetimes, ISO dates or numbers of any unit; `timestamp` or `time` is taken where
+            there is one.
+        items, users : table or path, optional
+            What is known of items and users: titles (column `title`), years, genres. Their ids are in
+            the column called as in `table`, in one of a usual name, or in the index of a pandas frame.
+        min_rating : float, optional
+            The rating from which on a row is a like; every row when not given.
+        name : str, optional
+            What messages and reports call them.
+
+        Raises
+        ------
+        InputError
+            If a column is absent, an id missing, a rating or time no number, or nothing is left; one
+            line that names it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from recsys.data import Interactions
+        >>> likes = pd.DataFrame({"who": ["ada", "bob", "bob"], "what": [7, 7, 9], "stars": [5, 4, 1]})
+        >>> films = pd.DataFrame({"what": [7, 9], "title": ["Alien", "Brazil"]})
+        >>> data = Interactions.from_frame(
+        ...     likes, user="who", item="what", rating="stars", min_rating=4, items=films
+        ... )
+        >>> data.n_users, data.item_ids.tolist(), data.titles.tolist()
+        (2, [7], ['Alien'])
+        """
+        from recsys.data.tables import interactions_of
+
+        return interactions_of(
+            table, Columns(user or "", item or "", rating, time, min_rating), items, users, name
         )
 
     @property

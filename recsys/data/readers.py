@@ -10,21 +10,28 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from recsys.data.columns import (
+    ITEM_NAMES,
+    RATING_NAMES,
+    TIME_NAMES,
+    USER_NAMES,
+    Columns,
+    absent,
+    nearest,
+    some,
+    usual,
+)
 from recsys.data.interactions import Interactions
 from recsys.errors import InputError, counted
-from recsys.registry import did_you_mean
 from recsys.utils.dates import ACCEPTED, FIRST, iso_seconds, number_of
 from recsys.utils.files import check_file, read_text
-
-USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
-ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId", "ItemId")
 
 
 @dataclass(frozen=True)
@@ -49,9 +56,7 @@ class Table:
         """
         count = self.names.count(name)
         if count == 0:
-            hint = did_you_mean(name, self.names)
-            near = f" ({hint})" if hint.startswith("did") else ""
-            raise InputError(f"{self.path}: no column {name!r}{near}; found: {some(self.names)}")
+            raise absent(str(self.path), name, self.names)
         if count > 1:
             raise InputError(f"{self.path}: {count} columns are called {name!r}; rename all but one")
         return self.columns[self.names.index(name)]
@@ -103,12 +108,6 @@ class Table:
                 f"{self.path}, line {self.lines[row]}: {name} is {cells[row][:40]!r}; {needed} is needed"
             )
         return values
-
-
-def some(names: Sequence[str], most: int = 20) -> str:
-    """Return names for a message: the first of them, each cut at 40 characters, and how many more."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(str(name)[:40] for name in names[:most]) + more
 
 
 def _float(cell: str) -> float:
@@ -266,17 +265,20 @@ def read_interactions(
         Naming file, line, value and remedy.
     """
     table = read_table(path, separator=separator, names=names, encoding=encoding)
-    users = _ids(table, user_col or _usual(table, "user", USER_NAMES))
-    items = _ids(table, item_col or _usual(table, "item", ITEM_NAMES))
-    rating_col = rating_col or _optional(table, ("rating",))
-    time_col = time_col or _optional(table, ("timestamp", "time"))
+    user_col = user_col or _usual(table, "user", USER_NAMES)
+    users = _ids(table, user_col)
+    item_col = item_col or _usual(table, "item", ITEM_NAMES)
+    items = _ids(table, item_col)
+    rating_col = rating_col or usual(table.names, RATING_NAMES)
+    time_col = time_col or usual(table.names, TIME_NAMES)
     rating = table.numbers(rating_col) if rating_col else None
     time = table.times(time_col) if time_col else None
     if min_rating is not None and rating is None:
         raise InputError(f"{path}: a minimum rating needs a rating column; name it with --rating-col")
     notes = () if time is None else _notes_of(time)
     data = Interactions.from_ids(users, items, rating, time, name or Path(path).name, notes)
-    return data if min_rating is None else data.rated(min_rating)
+    data = data if min_rating is None else data.rated(min_rating)
+    return replace(data, columns=Columns(user_col, item_col, rating_col, time_col, min_rating))
 
 
 def _notes_of(time: NDArray[np.float64]) -> tuple[str, ...]:
@@ -301,23 +303,16 @@ def _ids(table: Table, name: str) -> NDArray[np.object_]:
     return cells
 
 
-def _usual(table: Table, what: str, usual: tuple[str, ...]) -> str:
-    found = [name for name in usual if name in table.names]
-    if not found:
-        # A usual name in another case, or what begins alike: only what is there is suggested.
-        lower = {name.lower() for name in usual}
-        near = [name for name in table.names if name.lower() in lower]
-        near += [name for name in table.names if name[:1].lower() == what[0]]
-        such = f", as in --{what}-col {near[0][:40]}" if near else ""
+def _usual(table: Table, what: str, known: tuple[str, ...]) -> str:
+    found = usual(table.names, known)
+    if found is None:
+        near = nearest(what, table.names, known)
+        such = f", as in --{what}-col {near[:40]}" if near else ""
         raise InputError(
             f"{table.path}: no {what} column; found: {some(table.names)}. "
             f"Name it with --{what}-col{such}"
         )
-    return found[0]
-
-
-def _optional(table: Table, usual: tuple[str, ...]) -> str | None:
-    return next((name for name in usual if name in table.names), None)
+    return found
 
 
 def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFrame:
@@ -336,8 +331,8 @@ def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFra
         If the file, the id column or an id (repeated) cannot be used.
     """
     table = read_table(path, what=f"features of {what}s")
-    usual = ITEM_NAMES if what == "item" else USER_NAMES
-    id_col = id_col or _usual(table, what, (*usual, "id"))
+    known = ITEM_NAMES if what == "item" else USER_NAMES
+    id_col = id_col or _usual(table, what, (*known, "id"))
     ids = _ids(table, id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():

@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from recsys.data.columns import some
 from recsys.data.encoding import encode_table
-from recsys.data.readers import read_table, some
+from recsys.data.readers import read_table
 from recsys.errors import DatasetError, InputError, counted
 from recsys.registry import Registry, did_you_mean
 from recsys.utils.files import read_text

@@ -237,6 +237,12 @@ class Ranker:
         cls.uses = cls._fitted_on | ({"times"} if cls._scores_in_time else set())
         cls.capabilities |= cls.uses & {"times"}
 
+    def _repr_html_(self) -> str:
+        """Return the ranker as a notebook shows it."""
+        from recsys.rankers.diagram import diagram
+
+        return diagram(self)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]

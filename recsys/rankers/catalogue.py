@@ -7,8 +7,7 @@ service speak in ids, so their files hold both.
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -19,18 +18,30 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.data import Interactions
-from recsys.data.events import Changes
+from recsys.data.columns import Columns
+from recsys.data.events import Changes, with_events
 from recsys.data.side_information import SideInformation
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers._margin import KernelRanker
 from recsys.rankers._updates import Updatable
 from recsys.rankers.base import Ranker
+from recsys.rankers.catalogue_file import (
+    packed,
+    plain_columns,
+    plain_features,
+    plain_ids,
+    read_columns,
+    read_features,
+    read_texts,
+    whole,
+)
 from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import FIRST, date_text, dated, moment, number_of
 from recsys.utils.sparse import entries_of, row_of, with_rows
 
 TEXTS = ("user_ids", "item_ids", "titles")
+FEATURES = ("item_features", "user_features")
 
 
 @dataclass(frozen=True)
@@ -135,11 +146,16 @@ class Bundle:
     ----------
     ranker : Ranker
     user_ids, item_ids, titles : (users,), (items,), (items,) object
+        Ids are text, or whole numbers; asked for, they are matched by their text.
     user_items : (users, items) float32 CSR
         What was fitted on.
     times : (users, items) float64 CSR or None
         When each like happened, above 0 or unknown, of the pattern of `user_items`; None where the
         data have no times.
+    item_features, user_features : DataFrame or None
+        One row an id. Those of users are kept for rankers that use them only.
+    columns : Columns or None
+        How the table was read that the data came from.
 
     Examples
     --------
@@ -158,10 +174,22 @@ class Bundle:
     titles: NDArray[np.object_]
     user_items: sp.csr_matrix
     times: sp.csr_matrix | None = None
+    item_features: pd.DataFrame | None = None
+    user_features: pd.DataFrame | None = None
+    columns: Columns | None = None
 
     def save(self, path: model_file.Target) -> None:
         """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
-        arrays: dict[str, Any] = {f"catalogue.{key}": _pack(getattr(self, key)) for key in TEXTS}
+        arrays: dict[str, Any] = {
+            "catalogue.user_ids": packed(plain_ids(self.user_ids)),
+            "catalogue.item_ids": packed(plain_ids(self.item_ids)),
+            "catalogue.titles": packed([str(title) for title in self.titles]),
+        }
+        for key in FEATURES:
+            if getattr(self, key) is not None:
+                arrays[f"catalogue.{key}"] = packed(plain_features(getattr(self, key)))
+        if self.columns is not None:
+            arrays["catalogue.columns"] = packed(plain_columns(self.columns))
         for part in ("data", "indices", "indptr"):
             arrays[f"history.{part}"] = getattr(self.user_items, part)
         if self.times is not None:
@@ -189,19 +217,34 @@ class Bundle:
         known = np.zeros(1) if self.times is None else self.times.data[self.times.data > 0]
         return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
 
-    def rows(self, users: Sequence[str]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
+    def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
-        found = Interactions.lookup("user", self.user_ids, users)
+        found = _places("user", self.user_ids, self.user_index, users)
         return found, self.user_items[found]
 
-    def items(self, ids: Sequence[str]) -> NDArray[np.int64]:
+    def items(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Return the indices of items by id; an unknown id is named."""
-        return Interactions.lookup("item", self.item_ids, ids)
+        return _places("item", self.item_ids, self.item_index, ids)
 
     def known_items(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
         """Return the indices of those items that there are, and the ids that are unknown."""
         index = self.item_index
         return [index[i] for i in ids if i in index], [i for i in ids if i not in index]
+
+    @cached_property
+    def interactions(self) -> Interactions:
+        """What was fitted on, as it was given: who liked what, when, and what is known of both."""
+        rows = self.user_items.tocoo()
+        time = None
+        if self.times is not None:
+            time = np.where(self.times.data > 0, self.times.data, -np.inf)
+        features = self.item_features
+        if features is None and any(map(_differ, self.titles, self.item_ids)):
+            features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
+        return Interactions(
+            rows.row.astype(np.int32), rows.col.astype(np.int32), self.user_ids, self.item_ids,
+            time=time, user_features=self.user_features, item_features=features, columns=self.columns,
+        )  # fmt: skip
 
     def histories(
         self, users: NDArray[np.int64] | None = None, as_of: float | str | None = None
@@ -230,8 +273,8 @@ class Bundle:
 
     def profile(
         self,
-        user: str | None = None,
-        history: Sequence[str] | None = None,
+        user: str | int | None = None,
+        history: Sequence[str | int] | None = None,
         *,
         times: Sequence[float | str] | None = None,
         as_of: float | str | None = None,
@@ -267,10 +310,10 @@ class Bundle:
             if times is not None:
                 raise InputError("times are given with a history; those of a user are known")
             return self._known(user, as_of)
-        return self._new(history or (), times, as_of, skip_unknown)
+        return self._new([str(name) for name in history or ()], times, as_of, skip_unknown)
 
-    def _known(self, user: str, as_of: float | str | None) -> Profile:
-        index = self.user_index.get(user, -1)
+    def _known(self, user: str | int, as_of: float | str | None) -> Profile:
+        index = self.user_index.get(str(user), -1)
         if index < 0:
             self.rows([user])  # refuses it by name
         matrix = self.user_items
@@ -403,6 +446,37 @@ class Bundle:
             )
         self.ranker.check_updates()
 
+    def check_ids(self, users: Iterable[str], items: Iterable[str]) -> None:
+        """Refuse ids that are not of the kind of those there are.
+
+        Raises
+        ------
+        InputError
+            If ids are whole numbers, and one of these is none.
+        """
+        for what, known, given in (("user", self.user_ids, users), ("item", self.item_ids, items)):
+            if whole(known):
+                for name in given:
+                    _whole_id(what, name)
+
+    def refitted(self, changes: Changes) -> Bundle:
+        """Return a bundle with what events left, its ranker a copy that is fitted on everything again.
+
+        Raises
+        ------
+        InputError
+            If nothing is left to fit on.
+        """
+        self.check_ids(changes.users, changes.items)
+        data = with_events(self.interactions, changes)
+        data = replace(
+            data,
+            user_ids=_appended(self.user_ids, [str(k) for k in data.user_ids[len(self.user_ids) :]]),
+            item_ids=_appended(self.item_ids, [str(k) for k in data.item_ids[len(self.item_ids) :]]),
+        )
+        made = fit_bundle(copy.deepcopy(self.ranker), data, show_progress=False)
+        return replace(made, columns=self.columns)
+
     def updated(self, changes: Changes) -> Bundle:
         """Return a bundle with what events left applied to a copy of the ranker and its histories.
 
@@ -414,9 +488,10 @@ class Bundle:
         CapabilityError
             As `check_events`.
         InputError
-            If nothing is left to fit on.
+            If nothing is left to fit on, or an id is no whole number where all others are.
         """
         self.check_events()
+        self.check_ids(changes.users, changes.items)
         users = [name for name in changes.users if name not in self.user_index]
         items = [name for name in changes.items if name not in self.item_index]
         user_index, item_index = _longer(self.user_index, users), _longer(self.item_index, items)
@@ -441,9 +516,11 @@ class Bundle:
         except InputError:
             ranker = copy.copy(self.ranker)
             ranker.fit(rows, show_progress=False, times=times)
+        user_ids, item_ids = _appended(self.user_ids, users), _appended(self.item_ids, items)
+        titles = np.concatenate([self.titles, np.array(items, dtype=object)])
         made = Bundle(
-            ranker, _appended(self.user_ids, users), _appended(self.item_ids, items),
-            _appended(self.titles, items), rows, times,
+            ranker, user_ids, item_ids, titles, rows, times, _rows_for(self.item_features, item_ids),
+            _rows_for(self.user_features, user_ids), self.columns,
         )  # fmt: skip
         vars(made).update(user_index=user_index, item_index=item_index)  # as if asked for before
         return made
@@ -452,8 +529,13 @@ class Bundle:
 def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     """Fit a ranker on interactions, with what it can use of their features and times, and keep both."""
     matrix = data.matrix
-    ranker.fit(matrix, **SideInformation(data).of(ranker), **options)
-    return Bundle(ranker, data.user_ids, data.item_ids, data.titles, matrix, times_of(data))
+    known = SideInformation(data).of(ranker)
+    ranker.fit(matrix, **known, **options)
+    titles = np.array([str(title) for title in data.titles], dtype=object)
+    return Bundle(
+        ranker, data.user_ids, data.item_ids, titles, matrix, times_of(data), data.item_features,
+        data.user_features if "user_features" in ranker.wanted() else None, data.columns,
+    )  # fmt: skip
 
 
 def times_of(data: Interactions) -> sp.csr_matrix | None:
@@ -476,7 +558,38 @@ def _longer(index: dict[str, int], new: list[str]) -> dict[str, int]:
 
 
 def _appended(ids: NDArray[np.object_], new: list[str]) -> NDArray[np.object_]:
-    return np.concatenate([ids, np.array(new, dtype=object)]) if new else ids
+    """Return ids with new ones behind them, of their kind."""
+    own = [int(name) for name in new] if whole(ids) else new
+    return np.concatenate([ids, np.array(own, dtype=object)]) if new else ids
+
+
+def _rows_for(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:
+    """Return a table with a row for each id, also where nothing is known of it."""
+    return table if table is None or len(table) == len(ids) else table.reindex(ids)
+
+
+def _places(
+    what: str, known: NDArray[np.object_], index: dict[str, int], ids: Sequence[str | int]
+) -> NDArray[np.int64]:
+    """Return the places of ids; an unknown one is named."""
+    found = np.array([index.get(str(name), -1) for name in ids], dtype=np.int64)
+    if (found < 0).any():
+        Interactions.lookup(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])
+    return found
+
+
+def _whole_id(what: str, name: str) -> None:
+    """Refuse text that is no whole number as it is written: `007` would be another's 7."""
+    try:
+        fine = str(int(name)) == name
+    except ValueError:
+        fine = False
+    if not fine:
+        raise InputError(f"{what} id {name[:60]!r}: the ids of these data are whole numbers")
+
+
+def _differ(title: Any, name: Any) -> bool:
+    return str(title) != str(name)
 
 
 def _reshaped(matrix: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
@@ -542,17 +655,22 @@ def load_bundle(path: model_file.Target) -> Bundle:
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")
     users, items = ranker.n_users_, ranker.n_items_
-    texts = {
-        key: _unpack(path, key, arrays[f"catalogue.{key}"], users if key == "user_ids" else items)
+    texts: dict[str, Any] = {
+        key: read_texts(path, key, arrays[f"catalogue.{key}"], users if key == "user_ids" else items)
         for key in TEXTS
     }
-    for key in ("user_ids", "item_ids"):
-        if pd.Index(texts[key]).has_duplicates:
-            raise ModelFileError(f"{path}: {key} holds an id twice")
+    others: dict[str, Any] = {
+        key: read_features(path, key, arrays[f"catalogue.{key}"], texts[f"{key[:4]}_ids"])
+        for key in FEATURES
+        if f"catalogue.{key}" in arrays
+    }
+    if "catalogue.columns" in arrays:
+        others["columns"] = read_columns(path, arrays["catalogue.columns"])
     history = model_file.sparse(path, "history", arrays, (users, items))
     if history.data.dtype != np.float32 or not (np.isfinite(history.data) & (history.data > 0)).all():
         raise ModelFileError(f"{path}: the histories hold values that are not above 0")
-    return Bundle(ranker, user_items=history, times=_read_times(path, arrays, history), **texts)
+    times = _read_times(path, arrays, history)
+    return Bundle(ranker, user_items=history, times=times, **texts, **others)
 
 
 def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp.csr_matrix | None:
@@ -566,20 +684,3 @@ def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp
             f"{path}: the times of the histories hold values that are below 0 or no numbers"
         )
     return entries_of(history, when)
-
-
-def _pack(texts: NDArray[np.object_]) -> NDArray[np.uint8]:
-    return np.frombuffer(json.dumps([str(text) for text in texts]).encode(), dtype=np.uint8)
-
-
-def _unpack(path: str, key: str, packed: NDArray[np.uint8], size: int) -> NDArray[np.object_]:
-    try:
-        texts = json.loads(packed.tobytes())
-        fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    except (ValueError, RecursionError):
-        fine = False
-    if not fine or len(texts) != size:
-        raise ModelFileError(f"{path}: {key} does not name each of {size:,} rows")
-    out = np.empty(size, dtype=object)
-    out[:] = texts
-    return out

@@ -144,6 +144,9 @@ async def events(asked: EventsRequest, request: Request) -> JSONResponse:
         raise CapabilityError("this service keeps no events: start it with `recsys serve --events FILE`")
     bundle = models.current.bundle
     bundle.check_events()
+    bundle.check_ids(
+        (e.user for e in asked.events), (e.item for e in asked.events if e.item is not None)
+    )
     batch = asked.batch or uuid.uuid4().hex
     given = [Event(e.user, e.item, bundle.time_of_event(e.time), e.action) for e in asked.events]
     try:

@@ -60,14 +60,15 @@ def test_whole_numbers_stay_whole_numbers(kind):
     assert Interactions.lookup("user", data.user_ids, [3, 196]).tolist() == [2, 0]
 
 
-def test_a_file_keeps_ids_as_text_and_an_unknown_number_is_named(tmp_path):
+def test_a_file_keeps_ids_of_their_kind_and_an_unknown_number_is_named(tmp_path):
     data = Interactions.from_ids([196, 7, 196, 3], [1, 2, 2, 1])
     fit_bundle(make_ranker("popularity"), data).save(tmp_path / "m")
     bundle = load_bundle(tmp_path / "m")
-    assert bundle.user_ids.tolist() == ["196", "7", "3"]
+    assert bundle.user_ids.tolist() == [196, 7, 3] and bundle.item_ids.tolist() == [1, 2]
+    assert bundle.rows(["7", 7])[0].tolist() == [1, 1]  # as the command line and the service name it
     assert bundle.rows(["196"])[0].tolist() == [0]
-    with pytest.raises(InputError, match="unknown user id 196; there are 3, such as '196'"):
-        bundle.rows([196])
+    with pytest.raises(InputError, match="unknown user id '8'; there are 3, such as 196"):
+        bundle.rows(["7", "8"])
     assert load_ranker(tmp_path / "m").n_users_ == 3
 
 

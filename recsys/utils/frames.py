@@ -1,0 +1,91 @@
+"""Tables of pandas, polars and pyarrow: columns of whatever comes in, and the same kind out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from recsys.errors import InputError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+KINDS = ("pandas", "polars", "pyarrow")
+
+
+def wrapped(what: str, table: Any) -> nw.DataFrame[Any]:
+    """Return a table behind the one interface that all kinds share; lazy ones are computed.
+
+    Parameters
+    ----------
+    what : str
+        What messages call it.
+    table : pandas, polars or pyarrow table, or another one that narwhals knows
+
+    Raises
+    ------
+    InputError
+        If it is no table.
+    """
+    import narwhals as nw
+
+    try:
+        found = nw.from_native(table)
+    except TypeError:
+        raise InputError(
+            f"{what} must be a table of pandas, polars or pyarrow, not {type(table).__name__}"
+        ) from None
+    return found.collect() if isinstance(found, nw.LazyFrame) else found
+
+
+def kind_of(table: nw.DataFrame[Any]) -> str:
+    """Return which of `KINDS` a table is; "pandas" for any other."""
+    name = table.implementation.name.lower()
+    return name if name in KINDS else "pandas"
+
+
+def column(table: nw.DataFrame[Any], name: str) -> pd.Series:
+    """Return a column, its index left behind, as pandas has it."""
+    return table[name].to_pandas().reset_index(drop=True)
+
+
+def pandas_of(table: nw.DataFrame[Any], names: Sequence[str]) -> pd.DataFrame:
+    """Return some columns as a pandas frame."""
+    return pd.DataFrame({name: column(table, name) for name in names})
+
+
+def make(columns: Mapping[str, Sequence[Any]], kind: str = "pandas") -> Any:
+    """Return a table of columns of equal lengths.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+    kind : "pandas", "polars" or "pyarrow"
+
+    Raises
+    ------
+    InputError
+        If the kind is another, or not installed.
+
+    Examples
+    --------
+    >>> make({"item": ["tea", "milk"], "score": [2.0, 1.0]})
+       item  score
+    0   tea    2.0
+    1  milk    1.0
+    """
+    if kind == "pandas":
+        return pd.DataFrame(dict(columns))
+    if kind == "pyarrow":
+        import pyarrow as pa
+
+        return pa.table({name: pa.array(values) for name, values in columns.items()})
+    if kind == "polars":
+        try:
+            import polars as pl
+        except ImportError:
+            raise InputError("a polars table needs polars: pip install polars") from None
+        return pl.DataFrame(dict(columns))
+    raise InputError(f"a table is one of {', '.join(KINDS)}, not {kind!r}")
