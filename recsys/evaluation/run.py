@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -83,6 +84,9 @@ def evaluate(
         )
     parsed = _parsed(metrics)
     names = [name for _, _, name in parsed]
+    for metric, _, _ in parsed:
+        if metric.takes_feature:  # told before anything is fitted
+            M.feature_column(data.item_features, metric.feature)
     named = named_models(models, make)
     if keep_lists is not None:
         keep_lists = check_integer("keep_lists", keep_lists, 1)
@@ -99,13 +103,19 @@ def evaluate(
     for label, _, model in named:
         if progress:
             progress(f"{label}, compiling", done, total)
-        _warm_up(copy.deepcopy(model), divisions[0], parsed, side)
+        _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(named):
             if progress:
                 progress(f"{label}, fold {number}", done, total)
             per_metric, kept = measure(
-                copy.deepcopy(model), fold, parsed, results[position], side, keep=keep_lists
+                copy.deepcopy(model),
+                fold,
+                parsed,
+                results[position],
+                side,
+                table=data.item_features,
+                keep=keep_lists,
             )
             for name in names:
                 values[position][name].append(per_metric[name])
@@ -133,13 +143,14 @@ def evaluate(
         train_only=sum(fold.train_only for fold in divisions),
         definitions={name: metric.definition for metric, _, name in parsed},
         results=results,
-        comparisons=_comparisons(results, [name for metric, _, name in parsed if metric.per_user], seed),
+        comparisons=_comparisons(results, parsed, seed),
         notes=list(data.notes),
         cold=sum(fold.cold for fold in divisions),
         conventions=conventions(way, data, divisions),
         grouped=way.grouped,
         evaluated=evaluated(data, divisions, keep_tested=keep_lists is not None),
         whole=frozenset(name for metric, _, name in parsed if not metric.per_user),
+        better={name: metric.better for metric, _, name in parsed},
     )
 
 
@@ -156,7 +167,13 @@ def _parsed(metrics: str | Sequence[str]) -> list[Asked]:
     return parsed
 
 
-def _warm_up(model: Any, fold: Fold, parsed: list[Asked], side: SideInformation) -> None:
+def _warm_up(
+    model: Any,
+    fold: Fold,
+    parsed: list[Asked],
+    side: SideInformation,
+    table: pd.DataFrame | None,
+) -> None:
     """Compile what the model and the metrics run, on a few items of every user, untimed.
 
     All users are kept because a kernel's degree may be as large as their number.
@@ -168,7 +185,7 @@ def _warm_up(model: Any, fold: Fold, parsed: list[Asked], side: SideInformation)
     users = np.arange(min(200, train.shape[0]))
     small = replace(fold, train=train, test=test, users=users, train_only=0)
     try:
-        measure(model, small, parsed, Result("", {}), side, few)
+        measure(model, small, parsed, Result("", {}), side, few, table=table)
         for count in (1, 2):  # serial kernels, and parallel ones for short rows
             _scores(model, users[:count], train[users[:count]], train.shape[1])
     except Exception:  # more factors than twelve items, say: the folds will tell
@@ -183,6 +200,7 @@ def measure(
     side: SideInformation,
     only: NDArray[np.int64] | None = None,
     *,
+    table: pd.DataFrame | None = None,
     keep: int | None = None,
     seen: sp.csr_matrix | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
@@ -199,6 +217,8 @@ def measure(
     side : SideInformation
     only : (n,) int, optional
         The only items that the fold has left.
+    table : DataFrame, optional
+        Features of the items, for metrics about them.
     keep : int, optional
         How many items of each list are kept.
     seen : (users, items) CSR, optional
@@ -220,7 +240,10 @@ def measure(
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    measured = M.Measurement(parsed, M.ListContext(fold.train, fold.test, fold.users), keep or 0)
+    if table is not None and only is not None:
+        table = table.iloc[only]
+    context = M.ListContext(fold.train, fold.test, fold.users, table)
+    measured = M.Measurement(parsed, context, keep or 0)
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
@@ -283,13 +306,16 @@ def _figure(folds: list[NDArray[np.float64]]) -> Figure:
     return Figure(mean, std, means, users, len(every) - users)
 
 
-def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dict[str, Any]]:
+def _comparisons(results: list[Result], parsed: list[Asked], seed: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
-    for name in names:
+    for metric, _, name in parsed:
+        if not metric.per_user:
+            continue
         for i, j, comparison in compare_all([result.per_user[name] for result in results], seed):
             found.append(comparison)
-            rows.append({"metric": name, "first": results[i].model, "second": results[j].model})
+            pair = {"metric": name, "first": results[i].model, "second": results[j].model}
+            rows.append(pair | {"better": metric.better})
     corrected = holm([comparison.p_value for comparison in found])
     return [
         row | asdict(replace(comparison, p_holm=p)) | {"told_apart": comparison.told_apart}

@@ -22,6 +22,7 @@ DISCOUNTED_HITS = 2  # 1 / log2(rank + 1) a positive
 PRECISION_AT_HITS = 3  # the precision at its rank, a positive
 ANY_HIT = 4  # 1 if there is a positive
 RECIPROCAL_RANK = 5  # 1 / rank of the first positive
+HITS_AT_POSITIVES = 6  # 1 a positive, k being the number of the user's positives
 
 # What an item is to a user.
 NEITHER = 0
@@ -81,8 +82,11 @@ def expected_gains(
 def _gains(threads, gains, cuts, scores, train_ptr, train_idx, test_ptr, test_idx, out, found):
     m = scores.shape[1]
     deepest = 0
+    own_depth = False
     for c in range(len(gains)):
-        if gains[c] != PAIRS:
+        if gains[c] == HITS_AT_POSITIVES:
+            own_depth = True
+        elif gains[c] != PAIRS:
             deepest = max(deepest, cuts[c])
     for t in numba.prange(threads):
         state = np.zeros(m, dtype=np.uint8)
@@ -98,7 +102,8 @@ def _gains(threads, gains, cuts, scores, train_ptr, train_idx, test_ptr, test_id
                 excluded += state[j] == TRAIN
             found[u] = positives
             if positives > 0:
-                _one_user(gains, cuts, scores[u], state, positives, m - excluded, deepest, out[u])
+                depth = max(deepest, positives) if own_depth else deepest
+                _one_user(gains, cuts, scores[u], state, positives, m - excluded, depth, out[u])
             for p in range(test_ptr[u], test_ptr[u + 1]):
                 state[test_idx[p]] = NEITHER
             for p in range(train_ptr[u], train_ptr[u + 1]):
@@ -143,7 +148,8 @@ def _one_user(gains, cuts, s, state, positives, count, deepest, out):
     starts[groups], hits[groups] = n, found
     for c in range(len(gains)):
         if gains[c] != PAIRS:
-            out[c] = _at(gains[c], cuts[c], starts, hits, groups)
+            k = positives if gains[c] == HITS_AT_POSITIVES else cuts[c]
+            out[c] = _at(gains[c], k, starts, hits, groups)
 
 
 @jit
@@ -183,7 +189,7 @@ def _at(gain, k, starts, hits, groups):
         inside = min(end, k) - start
         if r == 0:
             continue
-        if gain == HITS:
+        if gain == HITS or gain == HITS_AT_POSITIVES:
             total += inside * r / n
         elif gain == DISCOUNTED_HITS:
             for place in range(start, start + inside):
