@@ -2,6 +2,7 @@
 
 from recsys.evaluation.evaluated import Evaluated, Lists
 from recsys.evaluation.groups import Groups
+from recsys.evaluation.learning_curves import LearningCurve, learning_curve
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.run import evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
@@ -11,6 +12,7 @@ __all__ = [
     "Evaluated",
     "Figure",
     "Groups",
+    "LearningCurve",
     "Lists",
     "Report",
     "Result",
@@ -18,4 +20,5 @@ __all__ = [
     "compare_all",
     "evaluate",
     "holm",
+    "learning_curve",
 ]

@@ -77,16 +77,8 @@ def evaluate(
     InputError
         If nothing can be measured: no models, unknown metric, no user with a test item.
     """
-    if not isinstance(data, Interactions):
-        raise InputError(
-            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
-            "Interactions.from_frame(table, user=…, item=…)"
-        )
-    parsed = _parsed(metrics)
+    parsed = parsed_metrics(metrics, data)
     names = [name for _, _, name in parsed]
-    for metric, _, _ in parsed:
-        if metric.takes_feature:  # told before anything is fitted
-            M.feature_column(data.item_features, metric.feature)
     named = named_models(models, make)
     if keep_lists is not None:
         keep_lists = check_integer("keep_lists", keep_lists, 1)
@@ -125,7 +117,7 @@ def evaluate(
         progress("done", total, total)
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
-            result.metrics[name] = _figure(folded[name])
+            result.metrics[name] = figure_of(folded[name])
             result.per_user[name] = np.concatenate(folded[name])
         if kept_ones:
             result.lists = Lists(
@@ -154,8 +146,20 @@ def evaluate(
     )
 
 
-def _parsed(metrics: str | Sequence[str]) -> list[Asked]:
-    """Return what is asked for, each once."""
+def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Asked]:
+    """Return what is asked for, each once, before anything is fitted.
+
+    Raises
+    ------
+    InputError
+        If the data are none, there is no such metric, it is asked for twice, or the items do not have
+        what it is about.
+    """
+    if not isinstance(data, Interactions):
+        raise InputError(
+            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
+            "Interactions.from_frame(table, user=…, item=…)"
+        )
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     parsed = [M.parse_metric(text) for text in texts]
     names = [name for _, _, name in parsed]
@@ -164,6 +168,9 @@ def _parsed(metrics: str | Sequence[str]) -> list[Asked]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"metric {twice[0]!r} is asked for twice")
+    for metric, _, _ in parsed:
+        if metric.takes_feature:
+            M.feature_column(data.item_features, metric.feature)
     return parsed
 
 
@@ -296,7 +303,7 @@ def _resident_mb() -> float:
     return psutil.Process().memory_info().rss / 1e6
 
 
-def _figure(folds: list[NDArray[np.float64]]) -> Figure:
+def figure_of(folds: list[NDArray[np.float64]]) -> Figure:
     """Average the one way there is: over users within a fold, then over folds."""
     means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
     every = np.concatenate(folds)
