@@ -1,5 +1,6 @@
 """Metrics, evaluation runs and paired comparisons."""
 
+from recsys.evaluation.cross_validation import RankingScorer, UserSplit, ranking_scorer
 from recsys.evaluation.evaluated import Evaluated, Lists
 from recsys.evaluation.groups import Groups
 from recsys.evaluation.learning_curves import LearningCurve, learning_curve
@@ -14,11 +15,14 @@ __all__ = [
     "Groups",
     "LearningCurve",
     "Lists",
+    "RankingScorer",
     "Report",
     "Result",
+    "UserSplit",
     "compare",
     "compare_all",
     "evaluate",
     "holm",
     "learning_curve",
+    "ranking_scorer",
 ]
