@@ -170,6 +170,11 @@ class Ranker:
 
         return diagram(self)
 
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator  # late: it takes half a second
+
+        return BaseEstimator().__sklearn_tags__()
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
