@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app test test-all test-browser test-lowest check format clean
+.PHONY: evaluate app docs test test-all test-browser test-lowest check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,10 @@ test-browser: $(VENV)/installed
 # The lowest versions that pyproject.toml declares, in an environment of their own.
 test-lowest:
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) tests/lowest.py "$$folder"
+
+# The pages, without a network; a warning is an error.
+docs: $(VENV)/installed
+	$(BIN)/python docs/build.py
 
 app: $(VENV)/installed
 	$(BIN)/python -m streamlit run app/main.py
