@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recsys.rankers.random_features import RandomFeaturesRanker
     from recsys.rankers.slim import SLIM
     from recsys.rankers.slist import SLIST
+    from recsys.recommender import Recommender, load
 
 __version__ = "0.1.0"
 
@@ -87,6 +88,7 @@ _HOMES = {
     "recsys.rankers.random_features": ("RandomFeaturesRanker",),
     "recsys.rankers.slim": ("SLIM",),
     "recsys.rankers.slist": ("SLIST",),
+    "recsys.recommender": ("Recommender", "load"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -118,11 +120,13 @@ __all__ = [
     "Popularity",
     "RandomFeaturesRanker",
     "Ranker",
+    "Recommender",
     "RecsysError",
     "SLIM",
     "SLIST",
     "evaluate",
     "list_rankers",
+    "load",
     "load_dataset",
     "load_ranker",
     "make_ranker",

@@ -9,10 +9,10 @@ from typing import Any
 
 from recsys.cli import terminal
 from recsys.rankers import Bundle
-from recsys.utils.export import csv_text, json_text
-from recsys.utils.files import replacing
+from recsys.utils.export import csv_text
+from recsys.utils.rows import write_rows
 
-COLUMNS = ("user_id", "rank", "item_id", "title", "score")
+COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
 Line = tuple[str, int, str, str, float]
 
 
@@ -27,45 +27,12 @@ def write_lists(path: Path | None, blocks: Iterable[Sequence[Line]], raw: bool) 
         If it cannot be written.
     """
     if path is None:
-        header: Sequence[str] | None = COLUMNS
+        header: Sequence[str] | None = tuple(COLUMNS)
         for block in blocks:
             sys.stdout.write(csv_text(header, block, raw))
             header = None
         return
-    writer = {".parquet": _parquet, ".json": _json}.get(path.suffix, _csv)
-    with replacing(path) as file:
-        writer(file, blocks, raw)
-
-
-def _csv(file: Any, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
-    header: Sequence[str] | None = COLUMNS
-    for block in blocks:
-        file.write(csv_text(header, block, raw).encode("utf-8", errors="surrogatepass"))
-        header = None
-
-
-def _json(file: Any, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
-    between = "[\n"
-    for block in blocks:
-        text = ""
-        for line in block:
-            text += between + json_text(dict(zip(COLUMNS, line, strict=True))).strip()
-            between = ",\n"
-        file.write(text.encode("utf-8", errors="surrogatepass"))
-    file.write(b"\n]\n" if between[0] == "," else b"[]\n")
-
-
-def _parquet(file: Any, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = (pa.string(), pa.int64(), pa.string(), pa.string(), pa.float64())
-    schema = pa.schema(list(zip(COLUMNS, kinds, strict=True)))
-    with pq.ParquetWriter(file, schema) as writer:
-        for block in blocks:
-            cells = list(zip(*block, strict=True)) if block else [()] * len(COLUMNS)
-            arrays = [pa.array(cell, kind) for cell, kind in zip(cells, kinds, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    write_rows(path, COLUMNS, blocks, raw)
 
 
 def print_items(bundle: Bundle, lines: list[Any], columns: tuple[str, ...], title: str = "") -> None:

@@ -25,6 +25,8 @@ class Columns:
     rating, time : str or None
     min_rating : float or None
         Rows rated below it are no likes.
+    kind : "pandas", "polars" or "pyarrow"
+        Of the table.
 
     Examples
     --------
@@ -37,6 +39,7 @@ class Columns:
     rating: str | None = None
     time: str | None = None
     min_rating: float | None = None
+    kind: str = "pandas"
 
 
 def some(names: Sequence[str], most: int = MOST) -> str:

@@ -97,7 +97,7 @@ def _read(table: Any, asked: Columns, name: str) -> Interactions:
         if columns.rating is None:
             raise InputError(f"{name}: a minimum rating needs a column of ratings; name it with rating=")
         data = data.rated(columns.min_rating)
-    return replace(data, columns=columns)
+    return replace(data, columns=replace(columns, kind=kind_of(frame)))
 
 
 def _ids(cells: pd.Series) -> pd.Series:

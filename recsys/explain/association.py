@@ -95,7 +95,7 @@ def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
 
 def item_rule(
     user_items: sp.csr_matrix,
-    liked: NDArray[np.int64],
+    liked: NDArray[np.integer],
     item: int,
     *,
     exclude: int | None = None,

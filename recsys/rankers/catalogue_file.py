@@ -113,7 +113,7 @@ def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
         fine = isinstance(value, (int, float)) and not isinstance(value, bool) if least else isinstance(
             value, str
         )  # fmt: skip
-        if not fine and (value is not None or name in ("user", "item")):
+        if not fine and (value is not None or name in ("user", "item", "kind")):
             raise ModelFileError(f"{path}: columns does not say which columns were read")
     return Columns(**found)
 

@@ -1,0 +1,130 @@
+"""Which items may be recommended: named, left out, or by what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from recsys.data.columns import absent
+from recsys.data.encoding import SEPARATOR
+from recsys.errors import InputError
+from recsys.rankers import Bundle
+
+
+def left_out(
+    bundle: Bundle,
+    items: Sequence[Any] | None,
+    exclude: Sequence[Any] | None,
+    filters: Mapping[str, Any] | None,
+) -> NDArray[np.int64] | None:
+    """Return the items that are not to be recommended; None where all may.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    items, exclude : sequence of ids, optional
+        The only ones, and those that are not.
+    filters : mapping of str to what is wanted, optional
+        As `passing` takes it.
+
+    Raises
+    ------
+    InputError
+        If an id is unknown, or no item is left.
+    """
+    keep = np.ones(len(bundle.item_ids), dtype=bool)
+    if items is not None:
+        keep[:] = False
+        keep[bundle.items(items)] = True
+    if exclude is not None:
+        keep[bundle.items(exclude)] = False
+    if filters:
+        keep &= passing(bundle.item_features, filters)
+    if keep.all():
+        return None
+    if not keep.any():
+        given = {"items": items, "exclude": exclude, "filters": filters}
+        raise InputError(
+            f"no item passes {', '.join(name for name, value in given.items() if value is not None)}; "
+            "widen them"
+        )
+    return np.flatnonzero(~keep)
+
+
+def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Return which items have what is wanted; what is unknown of an item does not pass.
+
+    Parameters
+    ----------
+    features : DataFrame or None
+        One row an item.
+    filters : mapping of str to what is wanted
+        By column: a pair (least, most), both included, None for no end; a list or set of values, of
+        which any will do; or one value. A cell of several values, `Drama|War`, has each of them.
+
+    Raises
+    ------
+    InputError
+        If a column is absent, or an end is no number where the column has numbers.
+
+    Examples
+    --------
+    >>> films = pd.DataFrame({"year": [1979, 1985], "genres": ["Horror|Sci-Fi", "Sci-Fi"]})
+    >>> passing(films, {"year": (1980, None), "genres": "Sci-Fi"})
+    array([False,  True])
+    """
+    if features is None or len(features.columns) == 0:
+        raise InputError(
+            "filters need something known of the items: give Interactions.from_frame a table items="
+        )
+    keep = np.ones(len(features), dtype=bool)
+    for name, wanted in filters.items():
+        if name not in features.columns:
+            raise absent("items", name, [str(column) for column in features.columns])
+        cells = features[name]
+        if isinstance(wanted, tuple):
+            keep &= _between(name, cells, wanted)
+        else:
+            keep &= _among(cells, wanted)
+    return keep
+
+
+def _between(name: str, cells: pd.Series, wanted: tuple[Any, ...]) -> NDArray[np.bool_]:
+    if len(wanted) != 2:
+        raise InputError(f"filter {name!r}: a pair (least, most) is needed, not {len(wanted)} values")
+    known = ~pd.isna(cells).to_numpy(dtype=bool)
+    numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numeric = bool(np.isfinite(numbers[known]).all())
+    values = numbers if numeric else cells.astype(str).to_numpy(dtype=object)
+    keep = np.isfinite(numbers) if numeric else known.copy()
+    for end, above in zip(wanted, (True, False), strict=True):
+        if end is None:
+            continue
+        if numeric != (isinstance(end, (int, float, np.number)) and not isinstance(end, bool)):
+            has = "numbers" if numeric else "text"
+            raise InputError(f"filter {name!r}: the column holds {has}, the end is {end!r}")
+        inside = values[keep] >= end if above else values[keep] <= end
+        keep[keep] = inside.astype(bool)
+    return keep
+
+
+def _among(cells: pd.Series, wanted: Any) -> NDArray[np.bool_]:
+    several = isinstance(wanted, (list, set, frozenset, np.ndarray, pd.Series))
+    values = {_text(value) for value in (wanted if several else [wanted])}
+    keep = np.zeros(len(cells), dtype=bool)
+    for k, cell in enumerate(cells.tolist()):
+        if cell is not None and cell == cell:  # NaN is not
+            text = _text(cell)
+            keep[k] = text in values or any(part in values for part in text.split(SEPARATOR))
+    return keep
+
+
+def _text(value: Any) -> str:
+    """Return a cell as text; 1980.0 and 1980 are alike."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,128 @@
+"""Lists of many users, made a block of users at a time so that memory stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.rankers import Bundle, Recommendations
+from recsys.rankers.catalogue import Profile
+from recsys.reranking import rerank
+
+USERS = 4096  # whose lists are held at once
+
+
+@dataclass(frozen=True)
+class Asked:
+    """For whom lists are made.
+
+    Attributes
+    ----------
+    labels : sequence
+        What they are called.
+    ids : (users,) int
+    rows : (users, items) CSR
+    times : (users, items) CSR or None
+        When they liked what is in the rows, where the ranker does not know.
+    fold_in : bool
+        Whether the rows are not those that the ranker was fitted on.
+    """
+
+    labels: Sequence[Any]
+    ids: NDArray[np.int64]
+    rows: sp.csr_matrix
+    times: sp.csr_matrix | None = None
+    fold_in: bool = False
+
+    @classmethod
+    def of_users(
+        cls, bundle: Bundle, users: Sequence[Any] | None, as_of: float | str | None = None
+    ) -> Asked:
+        """Return users by id, all of them for None, with what they had liked by a time, or by now.
+
+        Raises
+        ------
+        InputError
+            If an id is unknown, or `as_of` as in `Bundle.profile`.
+        """
+        if users is None:
+            ids, labels = np.arange(len(bundle.user_ids)), list(bundle.user_ids)
+        else:
+            ids = bundle.rows(users)[0]
+            labels = [bundle.user_ids[k] for k in ids]
+        rows, times = bundle.histories(None if users is None else ids, as_of)
+        return cls(labels, ids, rows) if as_of is None else cls(labels, ids, rows, times, True)
+
+    @classmethod
+    def of_profile(cls, label: Any, profile: Profile) -> Asked:
+        """Return somebody never seen, or a user as of a time."""
+        return cls([label], np.array([profile.userid]), profile.row, profile.times, True)
+
+    def one(self, k: int) -> tuple[int, sp.csr_matrix, sp.csr_matrix | None]:
+        """Return the user's number, row and times of one of them."""
+        return int(self.ids[k]), self.rows[k], None if self.times is None else self.times[k]
+
+
+@dataclass
+class Lists:
+    """Lists of the best items.
+
+    Attributes
+    ----------
+    bundle : Bundle
+    asked : Asked
+    number : int
+        Items a list, at most.
+    dislikes : sequence of int
+        Items to keep away from, and what goes with them.
+    diversity : float in 0…1
+    left_out : (n,) int or None
+        Items that are in no list.
+    fallbacks : int
+        So far, the users without liked items, who get the most popular ones.
+    """
+
+    bundle: Bundle
+    asked: Asked
+    number: int
+    dislikes: Sequence[int] = ()
+    diversity: float = 0.0
+    left_out: NDArray[np.int64] | None = None
+    fallbacks: int = 0
+
+    def blocks(self) -> Iterator[list[tuple[int, Recommendations]]]:
+        """Yield a block of users at a time, each by its place in `asked`, with the list."""
+        make = self._reranked if len(self.dislikes) or self.diversity else self._plain
+        for start in range(0, max(1, len(self.asked.labels)), USERS):
+            found = make(slice(start, start + USERS))
+            self.fallbacks += sum(bool(one.fallback) for one in found)
+            yield list(enumerate(found, start))
+
+    def _plain(self, part: slice) -> list[Recommendations]:
+        asked = self.asked
+        found = self.bundle.ranker.recommend(
+            asked.ids[part], asked.rows[part], N=self.number, filter_items=self.left_out,
+            recalculate_user=asked.fold_in, times=None if asked.times is None else asked.times[part],
+        )  # fmt: skip
+        fallback = np.atleast_1d(found.fallback)
+        return [
+            Recommendations(ids[ids >= 0], scores[ids >= 0], flag)  # without the padding
+            for ids, scores, flag in zip(found.ids, found.scores, fallback, strict=True)
+        ]
+
+    def _reranked(self, part: slice) -> list[Recommendations]:
+        item_users = self.bundle.user_items.tocsc() if self.diversity else None
+        found = []
+        for k in range(*part.indices(len(self.asked.labels))):
+            user, row, times = self.asked.one(k)
+            found.append(rerank(
+                self.bundle.ranker, user, row, self.number, dislikes=self.dislikes,
+                diversity=self.diversity, item_users=item_users, filter_items=self.left_out,
+                recalculate_user=self.asked.fold_in, times=times,
+            ))  # fmt: skip
+        return found

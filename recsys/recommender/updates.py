@@ -1,0 +1,93 @@
+"""New likes and forgotten users: exactly where the ranker can, else by a new fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from recsys.data import Interactions
+from recsys.data.columns import Columns
+from recsys.data.events import Changes
+from recsys.data.tables import features_table, interactions_of
+from recsys.errors import CapabilityError, InputError
+from recsys.rankers import Bundle
+
+
+def rows_of(bundle: Bundle, rows: Any) -> Interactions:
+    """Return new rows as interactions, read as those of the fit were, whatever they are rated."""
+    if isinstance(rows, Interactions):
+        return rows
+    columns = bundle.columns or Columns("", "")
+    return interactions_of(rows, replace(columns, min_rating=None))
+
+
+def changes_of(bundle: Bundle, data: Interactions) -> Changes:
+    """Return what new rows leave of the likes they are about.
+
+    A row rated below what counted as a like at the fit takes the like back.
+
+    Raises
+    ------
+    InputError
+        If times are needed and missing, or are in another unit.
+    """
+    least = None if bundle.columns is None else bundle.columns.min_rating
+    when = data.time
+    if bundle.times is not None:
+        if when is None:
+            name = None if bundle.columns is None else bundle.columns.time
+            where = "" if name is None else f" in the column {name!r}"
+            raise InputError(
+                f"{data.name}: the likes of this model have times; give each new row one{where}"
+            )
+        for end in (float(when.min()), float(when.max())):
+            if np.isfinite(end):
+                bundle.time_of_event(end)  # refuses another unit
+        when = np.where(np.isfinite(when), when, 0.0)
+    likes: dict[str, dict[str, float | None]] = {}
+    users: dict[str, None] = {}
+    items: dict[str, None] = {}
+    for row, (u, i) in enumerate(zip(data.users.tolist(), data.items.tolist(), strict=True)):
+        user, item = str(data.user_ids[u]), str(data.item_ids[i])
+        mine = likes.setdefault(user, {})
+        if least is not None and data.rating is not None and data.rating[row] < least:
+            mine[item] = None
+        else:
+            users[user] = items[item] = None
+            mine[item] = 0.0 if when is None else float(when[row])
+    return Changes(likes, set(), list(users), list(items))
+
+
+def with_items(bundle: Bundle, items: Any, data: Interactions) -> Bundle:
+    """Return the bundle with what is known of items now; new ones wait for the update."""
+    ids = np.concatenate([bundle.item_ids, data.item_ids])
+    name = "item" if bundle.columns is None else bundle.columns.item
+    table = features_table(items, "item", name, ids)
+    known = bundle.interactions.item_features
+    if known is not None:
+        columns = [*known.columns, *(name for name in table.columns if name not in known.columns)]
+        table = table.combine_first(known)[columns]
+    return replace(bundle, item_features=table)
+
+
+def changed(bundle: Bundle, changes: Changes) -> Bundle:
+    """Return a bundle after changes: exactly where its ranker can, else fitted again."""
+    try:
+        bundle.check_events()
+    except CapabilityError:  # a ranker, or a setting of one, without exact updates
+        made = bundle.refitted(changes)
+    else:
+        made = bundle.updated(changes)
+    features = bundle.item_features
+    if features is None:
+        return made
+    features = features.reindex(made.item_ids)
+    titles = made.titles
+    if "title" in features:
+        told = features["title"].to_numpy(dtype=object)
+        titles = np.where(pd.isna(told) | (told == ""), made.item_ids, told)
+        titles = np.array([str(title) for title in titles], dtype=object)
+    return replace(made, item_features=features, titles=titles)

@@ -1,0 +1,67 @@
+"""Rows written a block at a time, so that memory stays: CSV, JSON or Parquet, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from recsys.utils.export import csv_text, json_text
+from recsys.utils.files import replacing
+
+Block = Sequence[Sequence[Any]]
+
+
+def write_rows(
+    path: Path, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool = False
+) -> None:
+    """Write blocks of rows as the path's ending says: .parquet, .json, else CSV.
+
+    Parameters
+    ----------
+    path : Path
+    columns : mapping of str to type
+        What the cells of each column are: str, int or float.
+    blocks : iterable of sequences of rows
+    raw : bool
+        Whether text in CSV that a spreadsheet would run as a formula stays as it is.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written; an old file is then untouched.
+    """
+    writer = {".parquet": _parquet, ".json": _json}.get(path.suffix, _csv)
+    with replacing(path) as file:
+        writer(file, columns, blocks, raw)
+
+
+def _csv(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool) -> None:
+    header: Sequence[str] | None = tuple(columns)
+    for block in blocks:
+        file.write(csv_text(header, block, raw).encode("utf-8", errors="surrogatepass"))
+        header = None
+
+
+def _json(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool) -> None:
+    between = "[\n"
+    for block in blocks:
+        text = ""
+        for row in block:
+            text += between + json_text(dict(zip(columns, row, strict=True))).strip()
+            between = ",\n"
+        file.write(text.encode("utf-8", errors="surrogatepass"))
+    file.write(b"\n]\n" if between[0] == "," else b"[]\n")
+
+
+def _parquet(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    with pq.ParquetWriter(file, schema) as writer:
+        for block in blocks:
+            cells = list(zip(*block, strict=True)) if block else [()] * len(columns)
+            arrays = [pa.array(cell, field.type) for cell, field in zip(cells, schema, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
