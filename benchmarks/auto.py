@@ -13,9 +13,8 @@ import sys
 import time
 
 from benchmarks.lab.common import finished, write_csv
-from recsys import make_ranker
+from recsys import evaluate
 from recsys.datasets import load_dataset
-from recsys.evaluation import evaluate
 from recsys.evaluation.significance import compare
 from recsys.tuning import tune
 from recsys.utils.spec import parse_spec
@@ -78,11 +77,7 @@ def measure(setting: str) -> None:
     data = load_dataset(name)
     results = []
     for spec in specs:  # one at a time: their score matrices need not lie side by side
-        kind, params = parse_spec(spec)
-        ranker = make_ranker(kind, **params)
-        report = evaluate(
-            data, [(spec, params, ranker)], protocol=protocol, metrics=METRICS, only_folds=folds
-        )
+        report = evaluate(data, spec, protocol=protocol, metrics=METRICS, only_folds=folds)
         results.append(report.results[0])
         print(setting, spec, {k: round(v.mean, 4) for k, v in results[-1].metrics.items()}, flush=True)
     for result in results:

@@ -20,10 +20,10 @@ import pandas as pd
 import scipy.sparse as sp
 
 from benchmarks.lab.common import RESULTS, finished, write_csv
+from recsys import evaluate
 from recsys.data import Interactions, split
 from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
-from recsys.evaluation import evaluate
 from recsys.evaluation import metrics as M
 from recsys.rankers import make_ranker
 from recsys.utils.spec import parse_spec
@@ -65,11 +65,7 @@ def measure(setting: str) -> None:
     for spec in specs:
         if (setting, spec) in {(row[0], row[4]) for row in finished("time_order")}:
             continue
-        kind, params = parse_spec(spec)
-        report = evaluate(
-            data, [(spec, params, make_ranker(kind, **params))], protocol=protocol, folds=folds,
-            metrics=METRICS,
-        )  # fmt: skip
+        report = evaluate(data, spec, protocol=protocol, folds=folds, metrics=METRICS)
         (result,) = report.results
         means = [round(result.metrics[metric].mean, 5) for metric in METRICS]
         users = result.metrics["auc"].users

@@ -35,7 +35,7 @@ for name in ("mc", "md"):
     for degree in (1, 2, 3, 5):
         K = item_gram(data.matrix, make_kernel(name, degree=degree))
         model = make_ranker("cf-komd", kernel=name, degree=degree)
-        report = evaluate(data, [(name, {}, model)], metrics=("auc",), only_folds=1)
+        report = evaluate(data, {name: model}, metrics=("auc",), only_folds=1)
         ratio = spectral_ratio(K, standardized=True)
         rows.append(
             {

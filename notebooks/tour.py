@@ -53,7 +53,7 @@ if rule is not None:
 # Two models on the same folds, with the difference over users.
 
 # %%
-models = [("ease", {}, make_ranker("ease")), ("cf-komd", {}, ranker)]
+models = {"ease": make_ranker("ease"), "cf-komd": ranker}
 report = evaluate(data, models, metrics=("auc", "ndcg@10"), only_folds=2)
 print("\n".join(report.sentences()[:3]))
 pd.DataFrame([{"model": r.model, **{k: f.mean for k, f in r.metrics.items()}} for r in report.results])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         OutOfRangeError,
         RecsysError,
     )
-    from recsys.evaluation import evaluate
+    from recsys.experiments import evaluate
     from recsys.rankers import list_rankers, load_ranker, make_ranker
     from recsys.rankers.all_subsets import AllSubsetsRanker
     from recsys.rankers.als import ALS
@@ -61,7 +61,7 @@ _HOMES = {
         "OutOfRangeError",
         "RecsysError",
     ),
-    "recsys.evaluation": ("evaluate",),
+    "recsys.experiments": ("evaluate",),
     "recsys.rankers": (
         "list_rankers",
         "load_ranker",

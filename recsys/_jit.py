@@ -1,4 +1,4 @@
-"""The package's only numba decorator, and the lock around its parallel kernels.
+"""The package's only numba decorator, its threads, and the lock around what runs in them.
 
 numba's disk cache looks at one source file only: a cached caller goes on computing with an
 old callee from another file. So the cache folder is named after a digest of every source
@@ -13,7 +13,9 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,11 @@ _PARALLEL_LOCK = threading.RLock()
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile a plain function of arrays: cached on disk, without the GIL, numpy's division."""
+    """Compile a plain function of arrays: cached on disk, without the GIL, numpy's division.
+
+    A literal 0 handed to another compiled function is a type of its own, for which that is compiled once
+    more: counters that are passed on start at np.int64(0). Sorting by numpy takes seconds to compile.
+    """
     settings = {"cache": CACHE_DIR is not None, "nogil": True, "error_model": "numpy"} | options
     decorate = numba.njit(**settings)
     return decorate if function is None else decorate(function)
@@ -141,3 +147,27 @@ def parallel(threads: int | None = None) -> Iterator[int]:
             yield wanted
         finally:
             numba.set_num_threads(before)
+
+
+def in_parts(threads: int, function: Any, *args: Any) -> None:
+    """Call function(part, threads, *args) for each part < threads, each in a thread of its own.
+
+    The function is a serial one, compiled by `jit`, that does its share and writes to arrays. It serves
+    single calls as well, which a `prange` around it would not: that is compiled apart, for longer.
+    """
+    if threads > 1:
+        types = tuple(function.typeof_pyval(x) for x in (0, threads, *args))
+        if types not in function.overloads:  # here, where `compiling` sees it
+            function.compile(types)
+        others = [_pool().submit(function, part, threads, *args) for part in range(1, threads)]
+    try:
+        function(0, threads, *args)
+    finally:
+        if threads > 1:
+            for other in others:
+                other.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "recsys")

@@ -7,7 +7,6 @@ import platform
 import time
 from collections.abc import Callable
 from importlib import metadata
-from typing import Any
 
 import numba
 import psutil
@@ -45,8 +44,6 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> float:
     """Compile every ranker and the metrics on a small generated catalogue; return the seconds."""
     start = time.perf_counter()
     data = planted_catalogue(60, 40, seed=0).interactions
-    models: list[tuple[str, dict[str, Any], Any]] = []
-    for name in list_rankers():
-        models.append((name, {}, make_ranker(name)))
+    models = {name: make_ranker(name) for name in list_rankers()}
     evaluate(data, models, folds=2, metrics=("auc", "ndcg@10", "coverage@10"), progress=progress)
     return time.perf_counter() - start

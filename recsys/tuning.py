@@ -95,7 +95,7 @@ def tune(
         params = _suggested(trial, name, fixed, in_time)
         ranker = make_ranker(name, **params)
         report = evaluate(
-            inner, [(name, params, ranker)], protocol=protocol, metrics=metric.split("+"), seed=seed,
+            inner, {name: ranker}, protocol=protocol, metrics=metric.split("+"), seed=seed,
             folds=None if named.grouped else 1, only_folds=1,
         )  # fmt: skip
         trial.set_user_attr("params", params)

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from recsys._jit import compiling, in_parts, jit
 
 PROGRAM = """
 import numpy as np, scipy.sparse as sp
@@ -176,3 +179,32 @@ def test_an_installed_package_is_told_apart_without_being_read(tmp_path, monkeyp
     assert _digest(checkout.parent) == before
     checkout.write_text("x = 2\n")
     assert _digest(checkout.parent) != before
+
+
+@jit
+def share(first, stride, out):
+    for i in range(first, len(out), stride):
+        out[i] += first + 1
+
+
+@jit
+def refuse(first, stride, which):
+    if first == which:
+        raise ValueError("no")
+
+
+def test_parts_are_shares_of_one_compiled_function():
+    out = np.zeros(7, dtype=np.int64)
+    with compiling() as first:
+        in_parts(3, share, out)
+    assert out.tolist() == [1, 2, 3, 1, 2, 3, 1]
+    with compiling() as second:
+        in_parts(1, share, out)
+    assert out.tolist() == [2, 3, 4, 2, 3, 4, 2]
+    assert len(share.overloads) == 1 and first.seconds > 0 and second.seconds == 0
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_what_a_part_raises_is_raised(which):
+    with pytest.raises(ValueError, match="no"):
+        in_parts(3, refuse, which)

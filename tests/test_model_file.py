@@ -394,12 +394,72 @@ def forged_ids(values):
     return change
 
 
-@pytest.mark.parametrize("values", [["a"], ["a"] * 40, list(range(40)), {"a": 1}, None])
+MIXED: list = [*range(39), "a"]
+FORGED_IDS = [
+    ["a"],
+    ["a"] * 40,
+    MIXED,
+    [0.5 + k for k in range(40)],
+    [True] * 40,
+    [7] * 40,
+    {"a": 1},
+    None,
+]
+
+
+@pytest.mark.parametrize("values", FORGED_IDS)
 def test_forged_ids_are_refused(tmp_path, planted, values):
     bundle = fit_bundle(make_ranker("popularity"), planted)
     bundle.save(tmp_path / "m")
     forge(tmp_path / "m", forged_ids(values))
     with pytest.raises(ModelFileError, match="item_ids"):
+        load_bundle(tmp_path / "m")
+
+
+FORGED_FEATURES = [[], {"year": [1]}, {"year": 1980}, {"year": [[]] * 40}, {"year": [{}] * 40}, 5, None]
+
+
+@pytest.mark.parametrize("values", FORGED_FEATURES)
+def test_forged_features_are_refused(tmp_path, planted, values):
+    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
+
+    def change(manifest, arrays):
+        arrays["catalogue.item_features"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
+
+    forge(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match="item_features does not describe each of 40 rows"):
+        load_bundle(tmp_path / "m")
+
+
+READ = {"user": "u", "item": "i", "rating": None, "time": None, "min_rating": None, "kind": "pandas"}
+FORGED_COLUMNS = [
+    [], {}, READ | {"user": None}, READ | {"user": 3}, READ | {"min_rating": "4"}, READ | {"more": 1},
+    READ | {"time": 1}, READ | {"min_rating": True}, READ | {"kind": "os"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("values", FORGED_COLUMNS)
+def test_forged_columns_are_refused(tmp_path, planted, values):
+    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
+
+    def change(manifest, arrays):
+        arrays["catalogue.columns"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
+
+    forge(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match="columns does not say which columns were read"):
+        load_bundle(tmp_path / "m")
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"NaN", b"[" * 100_000, b"\xff"])
+@pytest.mark.parametrize("name", ["columns", "item_features", "titles", "user_ids"])
+def test_what_is_no_json_is_refused(tmp_path, planted, text, name):
+    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
+
+    def change(manifest, arrays):
+        arrays[f"catalogue.{name}"] = np.frombuffer(text, np.uint8)
+
+    forge(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match=f"{name} is no JSON"):
         load_bundle(tmp_path / "m")
 
 

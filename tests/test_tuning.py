@@ -32,7 +32,7 @@ def test_validation_is_the_protocol_inside_the_first_training_rows(timed, protoc
         fold = next(split(inner, protocol, folds=asked["folds"], seed=1))
         assert fold.test.multiply(outer.test).nnz == 0
         again = evaluate(
-            training_part(timed, protocol, 1), [("m", params, make_ranker("ease", **params))],
+            training_part(timed, protocol, 1), {"m": make_ranker("ease", **params)},
             protocol=protocol, folds=1, metrics=["ndcg@10"], seed=1,
         )  # fmt: skip
         assert value == again.results[0].metrics["ndcg@10"].mean

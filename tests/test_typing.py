@@ -74,7 +74,7 @@ def by_ids(path: Path) -> Bundle:
 
 def measured(path: Path) -> list[str]:
     data = read_interactions(path, user_col="user")
-    report = evaluate(data, [("ease", {}, make_ranker("ease"))], folds=2)
+    report = evaluate(data, {"ease": make_ranker("ease")}, folds=2)
     fold = next(iter(split(data, "half-profile")))
     scores = make_ranker("ease").fit(fold.train).scores(fold.users, fold.train[fold.users])
     values: NDArray[np.float64] = auc(scores, fold.train, fold.test)

@@ -68,8 +68,7 @@ def start(
         chosen = []
         for spec in specs:
             name, params = parse_spec(spec)
-            ranker = make_ranker(name, **params)
-            chosen.append((spec, params, ranker))
+            chosen.append((spec, make_ranker(name, **params)))
     except InputError as error:
         st.session_state.pop("evaluation job", None)
         st.error(str(error))

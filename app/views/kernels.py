@@ -65,7 +65,7 @@ def _degrees(catalogue: state.Catalogue, top: int, progress: Any) -> pd.DataFram
         kernel = make_kernel(name, degree=degree)
         ratio = spectral_ratio(item_gram(catalogue.matrix, kernel), standardized=True)
         model = make_ranker("cf-komd", kernel=name, degree=degree)
-        report = evaluate(catalogue.data, [(name, {}, model)], metrics=("auc",), only_folds=1)
+        report = evaluate(catalogue.data, {name: model}, metrics=("auc",), only_folds=1)
         rows.append(
             {
                 "kernel": name,

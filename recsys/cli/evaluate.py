@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -14,11 +14,14 @@ from recsys.cli.data_options import DataOptions, Protocol, takes_data
 from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.data import find_protocol
 from recsys.errors import InputError, counted
-from recsys.evaluation import Report
+from recsys.evaluation import Groups, Report
 from recsys.evaluation import evaluate as run_evaluation
+from recsys.evaluation.groups import check_attribute
 from recsys.rankers import make_ranker
 from recsys.rankers.registry import compared_models
 from recsys.utils.spec import parse_spec
+
+DEPTH = 100  # items of a list that a run keeps
 
 
 @takes_data
@@ -33,6 +36,18 @@ def evaluate(
         list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by", help="Figures of groups, too: profile length, popularity, or a column of --users."
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--run", help=f"Folder for TREC files: qrels.txt and {DEPTH} items a user and model."
+        ),
+    ] = None,
     json_file: Json = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -42,14 +57,16 @@ def evaluate(
     find_protocol(protocol)
     if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
         raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
-    chosen = _split_commas(model) or compared_models()
     models = []
-    for text in chosen:
+    for text in _split_commas(model) or compared_models():  # a misspelt name is told before data is read
         name, params = parse_spec(text)
-        ranker = make_ranker(name, **params)
-        models.append((text, ranker.get_params(), ranker))
+        models.append((text, make_ranker(name, **params)))
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
+    if run is not None and run.exists() and not run.is_dir():
+        raise InputError(f"--run {run}: this is a file; name a folder")
     found = data.load(quiet)
+    for attribute in by or ():
+        check_attribute(attribute, found.user_features)
     with terminal.progress(not quiet) as progress:
         report = run_evaluation(
             found,
@@ -58,12 +75,22 @@ def evaluate(
             folds=folds,
             metrics=names,
             seed=seed,
+            keep_lists=None if run is None else DEPTH,
             progress=progress,
         )
+    groups = [report.by(attribute) for attribute in by or ()]
+    written = [] if run is None else report.write_trec(run)
     if json_file:
-        terminal.write_json(json_file, report.as_dict() | {"versions": health.versions()})
+        told: dict[str, Any] = report.as_dict() | {"versions": health.versions()}
+        if groups:
+            told["groups"] = {one.attribute: one.rows for one in groups}
+        terminal.write_json(json_file, told)
     if json_file != "-":
         _print_report(report)
+        for grouped in groups:
+            _print_groups(grouped)
+    if written:
+        terminal.say(f"{counted(len(written), 'file')} in {run}")
 
 
 def _print_report(report: Report) -> None:
@@ -85,6 +112,19 @@ def _print_report(report: Report) -> None:
     terminal.table(title, ("model", *names, "fit s", "score s"), rows)
     for line in report.sentences():
         print(line)
+
+
+def _print_groups(groups: Groups) -> None:
+    rows: dict[tuple[str, str], list[str]] = {}
+    for row in groups.rows:
+        text = f"{row['mean']:.4f} [{row['low']:.4f}, {row['high']:.4f}]" if row["users"] else "–"
+        rows.setdefault((row["group"], row["model"]), []).append(text)
+    metrics = dict.fromkeys(row["metric"] for row in groups.rows)
+    cells = [
+        [group, f"{groups.sizes[group]:,}", model, *found] for (group, model), found in rows.items()
+    ]
+    terminal.table(f"By {groups.attribute}", (groups.attribute, "users", "model", *metrics), cells)
+    print("[]: 95% bootstrap interval over the users of a group.")
 
 
 def _split_commas(models: list[str] | None) -> list[str]:

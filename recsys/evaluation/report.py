@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.errors import counted
+from recsys.errors import InputError, counted
+from recsys.evaluation import trec
+from recsys.evaluation.bootstrap import mean_intervals
+from recsys.evaluation.drawing import draw_means
+from recsys.evaluation.evaluated import Evaluated, Lists
+from recsys.evaluation.groups import Groups, group_figures
 from recsys.evaluation.metrics import TIES
+from recsys.evaluation.page import report_page
+from recsys.evaluation.rows import table_of
 from recsys.evaluation.significance import verdict
+from recsys.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+Intervals = dict[tuple[str, str], float]
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class Figure:
     >>> from recsys import EASE
     >>> from recsys.datasets import load_dataset
     >>> from recsys.evaluation import evaluate
-    >>> report = evaluate(load_dataset("sample"), [("ease", {}, EASE())], metrics=["auc"], folds=2)
+    >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> figure = report.results[0].metrics["auc"]
     >>> len(figure.folds), figure.users
     (2, 400)
@@ -63,13 +77,15 @@ class Result:
     peak_mb : float
         Largest resident memory of the process seen after a fit or a scoring pass.
     per_user : dict of str to (evaluated users over folds,) float64
+    lists : Lists, optional
+        What it recommends first, if that was asked for.
 
     Examples
     --------
     >>> from recsys import EASE
     >>> from recsys.datasets import load_dataset
     >>> from recsys.evaluation import evaluate
-    >>> report = evaluate(load_dataset("sample"), [("ease", {}, EASE())], metrics=["auc"], folds=2)
+    >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> report.results[0].model, report.results[0].per_user["auc"].shape
     ('ease', (400,))
     """
@@ -82,6 +98,7 @@ class Result:
     compile_seconds: float = 0.0
     peak_mb: float = 0.0
     per_user: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    lists: Lists | None = None
 
 
 @dataclass
@@ -105,15 +122,21 @@ class Report:
         For protocols in time: what was ranked, what training held, how ties in time were broken.
     grouped : bool
         Whether each user is in one fold only.
+    evaluated : Evaluated
+        Who was evaluated, in the order of `Result.per_user`.
+    whole : frozenset of str
+        Metrics with one value a fold, which have no interval over users.
 
     Examples
     --------
     >>> from recsys import EASE
     >>> from recsys.datasets import load_dataset
     >>> from recsys.evaluation import evaluate
-    >>> report = evaluate(load_dataset("sample"), [("ease", {}, EASE())], metrics=["auc"], folds=2)
+    >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
     >>> report.users, report.folds, report.sentences()[-1]
     (400, 2, 'Ties: expectation over all orders of tied items.')
+    >>> list(report.frame())
+    ['model', 'metric', 'mean', 'std', 'low', 'high', 'users']
     """
 
     dataset: str
@@ -131,6 +154,8 @@ class Report:
     cold: int = 0
     conventions: list[str] = field(default_factory=list)
     grouped: bool = True
+    evaluated: Evaluated | None = None
+    whole: frozenset[str] = frozenset()
 
     def sentences(self) -> list[str]:
         """Return what a reader of the figures should know: counts, tests, definitions."""
@@ -164,6 +189,170 @@ class Report:
             ]
         return lines
 
+    def intervals(self) -> tuple[Intervals, Intervals]:
+        """Return from where to where the middle 95% of each mean lie, users drawn again and again.
+
+        Returns
+        -------
+        low, high : dict of (model, metric) to float
+            NaN for a metric with one value a fold.
+        """
+        names = [name for name in self.definitions if name not in self.whole]
+        keys = [(r.model, name) for r in self.results for name in self.definitions]
+        low, high = dict.fromkeys(keys, float("nan")), dict.fromkeys(keys, float("nan"))
+        measured = [(r.model, name) for r in self.results for name in names]
+        if self.evaluated is not None and measured:
+            values = np.array([r.per_user[name] for r in self.results for name in names]).T
+            found = mean_intervals(values, self.evaluated.users, self.evaluated.folds, self.seed)
+            for out, ends in zip((low, high), found, strict=True):
+                out.update(zip(measured, ends.tolist(), strict=True))
+        return low, high
+
+    def frame(self, kind: str = "pandas") -> Any:
+        """Return the figures as a frame, one row a model and metric.
+
+        Parameters
+        ----------
+        kind : "pandas", "polars" or "pyarrow"
+
+        Returns
+        -------
+        frame
+            `model`, `metric`, `mean` and `std` over folds, `low` and `high` of the mean's 95%
+            bootstrap interval over users, `users` with a value.
+
+        Raises
+        ------
+        InputError
+            For another kind, or one that is not installed.
+        """
+        return table_of(self._rows(), kind)
+
+    def by(self, attribute: str) -> Groups:
+        """Return the figures of groups of the evaluated users, with intervals.
+
+        Parameters
+        ----------
+        attribute : str
+            "profile length": how many items a user has in training; "popularity": how many users have
+            what was tested of a user, on average; or a column of the users' table. Numbers
+            are parted at their quartiles.
+
+        Raises
+        ------
+        InputError
+            If there is no such attribute.
+
+        Examples
+        --------
+        >>> from recsys import EASE
+        >>> from recsys.datasets import load_dataset
+        >>> from recsys.evaluation import evaluate
+        >>> report = evaluate(load_dataset("sample"), EASE(), metrics=["auc"], folds=2)
+        >>> list(report.by("popularity").frame())
+        ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']
+        """
+        names = [name for name in self.definitions if name not in self.whole]
+        return group_figures(self._evaluated(), attribute, self.results, names, self.seed)
+
+    def plot(self) -> Drawing:
+        """Return a figure of all means with their intervals, one panel a metric.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+        """
+        title = f"{self.dataset}, {self.protocol}, {counted(self.folds, 'fold')}"
+        return draw_means(self._rows(), title)
+
+    def html(self) -> str:
+        """Return an HTML fragment: figures with intervals, verdicts, and what the figures mean."""
+        return report_page(self)
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def run(self, model: str | None = None) -> trec.Run:
+        """Return the lists of a model as {user: {item: score}}, for ranx and ir_measures.
+
+        Ids are text. Where users are in several folds, each fold's are users of their own
+        ("42/fold2"). Equal scores keep their order here, but other tools order them in their own way.
+
+        Parameters
+        ----------
+        model : str, optional
+            Its label; not needed for one model.
+
+        Raises
+        ------
+        InputError
+            If there is no such model, or no lists were kept (`evaluate(..., keep_lists=100)`).
+        """
+        return trec.run_of(self._evaluated(), self.result(model).lists)
+
+    def qrels(self) -> trec.Qrels:
+        """Return what was to be predicted as {user: {item: 1}}, with the users of `run`.
+
+        Raises
+        ------
+        InputError
+            If it was not kept (`evaluate(..., keep_lists=100)`).
+        """
+        return trec.qrels_of(self._evaluated())
+
+    def write_trec(self, folder: str | Path) -> list[Path]:
+        """Write qrels.txt (user 0 item 1) and a .run file a model (user Q0 item rank score model).
+
+        Parameters
+        ----------
+        folder : path
+            Made where it does not exist.
+
+        Returns
+        -------
+        list of Path
+            The files, qrels.txt first.
+
+        Raises
+        ------
+        InputError
+            As `run` and `qrels`, if an id has a blank, or a file cannot be written.
+        """
+        runs = {r.model: self.run(r.model) for r in self.results}
+        return trec.write(folder, self.qrels(), runs)
+
+    def result(self, model: str | None = None) -> Result:
+        """Return the result of a model by its label; of the only one, if none is named.
+
+        Raises
+        ------
+        InputError
+        """
+        labels = [r.model for r in self.results]
+        if model is None and len(labels) == 1:
+            return self.results[0]
+        if model not in labels:
+            told = "name one of the models" if model is None else f"no model {model!r}"
+            raise InputError(f"{told}: {did_you_mean(str(model), labels)}")
+        return self.results[labels.index(model)]
+
+    def _evaluated(self) -> Evaluated:
+        if self.evaluated is None:
+            raise InputError("this report does not say who was evaluated")
+        return self.evaluated
+
+    def _rows(self) -> list[dict[str, Any]]:
+        low, high = self.intervals()
+        return [
+            {
+                "model": r.model, "metric": name, "mean": figure.mean, "std": figure.std,
+                "low": low[r.model, name], "high": high[r.model, name], "users": figure.users,
+            }
+            for r in self.results
+            for name, figure in ((name, r.metrics[name]) for name in self.definitions)
+        ]  # fmt: skip
+
     def table(self) -> tuple[list[str], list[list[Any]]]:
         """Return columns and rows for a CSV file: one row a model, with what the figures depend on.
 
@@ -186,7 +375,8 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the values per user."""
-        out = {key: value for key, value in vars(self).items() if key != "results"}
+        left_out = ("results", "evaluated", "whole")
+        out = {key: value for key, value in vars(self).items() if key not in left_out}
         out["ties"] = TIES
         out["results"] = [
             {

@@ -11,101 +11,117 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import compiling
-from recsys.data import Interactions, find_protocol, split
+from recsys.data import Fold, Interactions, find_protocol, split
 from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.conventions import conventions
+from recsys.evaluation.evaluated import Lists, evaluated
+from recsys.evaluation.models import Make, Models, named_models, takes
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
+from recsys.utils.topn import LOWEST
+from recsys.utils.validation import check_integer
 
 BLOCK_BYTES = 64_000_000
 Progress = Callable[[str, int, int], None]
-
-
-class Model(Protocol):
-    """What can be evaluated: implicit's `fit`, and `scores` or `recommend`."""
-
-    def fit(self, user_items: Any, show_progress: bool = ..., callback: Any = ...) -> Any:
-        """Fit on a (users, items) matrix."""
+Asked = tuple[M.Metric, int, str]
 
 
 def evaluate(
     data: Interactions,
-    models: Sequence[tuple[str, dict[str, Any], Model]],
+    models: Models,
     *,
     protocol: str = "half-profile",
     folds: int | None = None,
-    metrics: Sequence[str] = ("auc", "ndcg@10", "map@10"),
+    metrics: str | Sequence[str] = ("auc", "ndcg@10", "map@10"),
     seed: int = 0,
     only_folds: int | None = None,
+    keep_lists: int | None = None,
     progress: Progress | None = None,
+    make: Make | None = None,
 ) -> Report:
-    """Fit every model on every fold and measure it.
+    """Fit every model on every fold and measure it; `recsys.evaluate` does, and takes names, too.
 
     Parameters
     ----------
     data : Interactions
-    models : sequence of (label, parameters, unfitted model)
-        Labels must differ. Each fold fits a fresh copy, with the side information that there is and
-        the model uses; times only where the protocol predicts the future, and of training rows only.
+    models : sequence, mapping of label to model, or one model
+        As `named_models` takes them: rankers, models of implicit, objects with `fit` and `recommend` or
+        `scores`, pairs (label, model). Each fold fits a fresh copy, with the side information that
+        there is and the model uses; times only where the protocol predicts the future, and of
+        training rows only.
     protocol, folds, seed
         As in `recsys.data.split`.
     metrics : sequence of str
         `NAME[@k]`.
     only_folds : int, optional
         Measure the first so many folds only, as a validation does that cannot afford all.
+    keep_lists : int ≥ 1, optional
+        Keep each user's first so many items, for `Report.run`, `Report.qrels` and `Report.write_trec`.
     progress : callable, optional
         Called as progress(text, done, total).
+    make : callable, optional
+        What makes a model of a name.
 
     Raises
     ------
     InputError
         If nothing can be measured: no models, unknown metric, no user with a test item.
     """
-    parsed = [M.parse_metric(text) for text in metrics]
+    if not isinstance(data, Interactions):
+        raise InputError(
+            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
+            "Interactions.from_frame(table, user=…, item=…)"
+        )
+    parsed = _parsed(metrics)
     names = [name for _, _, name in parsed]
-    labels = [label for label, _, _ in models]
-    for what, given in (("model", labels), ("metric", names)):
-        if not given:
-            raise InputError(f"name at least one {what}")
-        twice = sorted({name for name in given if given.count(name) > 1})
-        if twice:
-            raise InputError(f"{what} {twice[0]!r} is asked for twice")
+    named = named_models(models, make)
+    if keep_lists is not None:
+        keep_lists = check_integer("keep_lists", keep_lists, 1)
     divisions = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
     if not any(len(fold.users) for fold in divisions):
         cold = any(fold.cold for fold in divisions)
         why = "who has one has none before it" if cold else "every profile is too short"
         raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
-    named, side = find_protocol(protocol), SideInformation(data, protocol)
-    results = [Result(label, params) for label, params, _ in models]
-    values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in models]
-    total, done = len(models) * len(divisions), 0
-    for label, _, model in models:
+    way, side = find_protocol(protocol), SideInformation(data, protocol)
+    results = [Result(one.label, one.params) for one in named]
+    values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in named]
+    lists: list[list[Lists]] = [[] for _ in named]
+    total, done = len(named) * len(divisions), 0
+    for label, _, model in named:
         if progress:
             progress(f"{label}, compiling", done, total)
         _warm_up(copy.deepcopy(model), divisions[0], parsed, side)
     for number, fold in enumerate(divisions, 1):
-        for position, (label, _, model) in enumerate(models):
+        for position, (label, _, model) in enumerate(named):
             if progress:
                 progress(f"{label}, fold {number}", done, total)
-            per_metric = _measure(copy.deepcopy(model), fold, parsed, results[position], side)
+            per_metric, kept = measure(
+                copy.deepcopy(model), fold, parsed, results[position], side, keep=keep_lists
+            )
             for name in names:
                 values[position][name].append(per_metric[name])
+            lists[position] += [kept] if kept else []
             done += 1
     if progress:
         progress("done", total, total)
-    for result, folded in zip(results, values, strict=True):
+    for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
             result.metrics[name] = _figure(folded[name])
             result.per_user[name] = np.concatenate(folded[name])
+        if kept_ones:
+            result.lists = Lists(
+                np.concatenate([one.ids for one in kept_ones]),
+                np.concatenate([one.scores for one in kept_ones]),
+            )
     return Report(
         dataset=data.name,
         protocol=protocol,
@@ -120,14 +136,27 @@ def evaluate(
         comparisons=_comparisons(results, [name for metric, _, name in parsed if metric.per_user], seed),
         notes=list(data.notes),
         cold=sum(fold.cold for fold in divisions),
-        conventions=conventions(named, data, divisions),
-        grouped=named.grouped,
+        conventions=conventions(way, data, divisions),
+        grouped=way.grouped,
+        evaluated=evaluated(data, divisions, keep_tested=keep_lists is not None),
+        whole=frozenset(name for metric, _, name in parsed if not metric.per_user),
     )
 
 
-def _warm_up(
-    model: Any, fold: Any, parsed: list[tuple[M.Metric, int, str]], side: SideInformation
-) -> None:
+def _parsed(metrics: str | Sequence[str]) -> list[Asked]:
+    """Return what is asked for, each once."""
+    texts = [metrics] if isinstance(metrics, str) else list(metrics)
+    parsed = [M.parse_metric(text) for text in texts]
+    names = [name for _, _, name in parsed]
+    if not names:
+        raise InputError("name at least one metric")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"metric {twice[0]!r} is asked for twice")
+    return parsed
+
+
+def _warm_up(model: Any, fold: Fold, parsed: list[Asked], side: SideInformation) -> None:
     """Compile what the model and the metrics run, on a few items of every user, untimed.
 
     All users are kept because a kernel's degree may be as large as their number.
@@ -138,50 +167,101 @@ def _warm_up(
         return
     users = np.arange(min(200, train.shape[0]))
     small = replace(fold, train=train, test=test, users=users, train_only=0)
-    _measure(model, small, parsed, Result("", {}), side, few)
-    for count in (1, 2):  # serial kernels, and parallel ones for short rows
-        _scores(model, users[:count], train[users[:count]], train.shape[1])
+    try:
+        measure(model, small, parsed, Result("", {}), side, few)
+        for count in (1, 2):  # serial kernels, and parallel ones for short rows
+            _scores(model, users[:count], train[users[:count]], train.shape[1])
+    except Exception:  # more factors than twelve items, say: the folds will tell
+        return
 
 
-def _measure(
+def measure(
     model: Any,
-    fold: Any,
-    parsed: list[tuple[M.Metric, int, str]],
+    fold: Fold,
+    parsed: list[Asked],
     result: Result,
     side: SideInformation,
     only: NDArray[np.int64] | None = None,
-) -> dict[str, NDArray[np.float64]]:
-    users, items = fold.train.shape
-    known = side.of(model, fold.train, only)
+    *,
+    keep: int | None = None,
+    seen: sp.csr_matrix | None = None,
+) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
+    """Fit a model on a fold and measure it.
+
+    Parameters
+    ----------
+    model : Model
+        Unfitted; it is fitted in place.
+    fold : Fold
+    parsed : list of (Metric, k, name)
+    result : Result
+        Its seconds and memory are added to.
+    side : SideInformation
+    only : (n,) int, optional
+        The only items that the fold has left.
+    keep : int, optional
+        How many items of each list are kept.
+    seen : (users, items) CSR, optional
+        What models are given, if that is less than what they cannot be asked for: `fold.train`.
+
+    Returns
+    -------
+    values : dict of str to (evaluated users,) float64
+    lists : Lists, or None where none are kept
+    """
+    items = fold.train.shape[1]
+    given = fold.train if seen is None else seen
+    known = side.of(model, given, only)
+    if takes(model.fit, "show_progress"):
+        known["show_progress"] = False
     with compiling() as compiled:
         start = time.perf_counter()
-        model.fit(fold.train, show_progress=False, **known)
+        model.fit(given, **known)
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    measured = M.Measurement(parsed, M.ListContext(fold.train, fold.test, fold.users))
+    measured = M.Measurement(parsed, M.ListContext(fold.train, fold.test, fold.users), keep or 0)
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
-        train, test = fold.train[chosen], fold.test[chosen]
         with compiling() as compiled:
             start = time.perf_counter()
-            scores = _scores(model, chosen, train, items)
+            scores = _scores(model, chosen, given[chosen], items)
             result.score_seconds += time.perf_counter() - start - compiled.seconds
         result.compile_seconds += compiled.seconds
-        measured.add(scores, train, test)
+        measured.add(scores, fold.train[chosen], fold.test[chosen])
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    return measured.values()
+    return measured.values(), Lists(*measured.lists(keep)) if keep else None
 
 
 def _scores(
     model: Any, users: NDArray[np.int64], train: sp.csr_matrix, items: int
-) -> NDArray[np.float32]:
-    """Return scores of all items, from `scores` or (any implicit model) a full `recommend`."""
+) -> NDArray[np.floating]:
+    """Return scores of all items, from `scores` or (any implicit model) a full `recommend`.
+
+    Raises
+    ------
+    InputError
+        If they are of another shape than asked for, or an id is none.
+    """
+    kind, asked = type(model).__name__, (len(users), items)
     if hasattr(model, "scores"):
-        return model.scores(users, train)
-    ids, best = model.recommend(users, train, N=items, filter_already_liked_items=False)
-    out = np.full((len(users), items), np.float32(np.finfo(np.float32).min))
+        scores = np.asarray(model.scores(users, train))
+        if scores.shape != asked or scores.dtype.kind not in "fiu":
+            raise InputError(
+                f"{kind}.scores must return numbers of shape {asked}, not {scores.shape} {scores.dtype}"
+            )
+        return scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
+    found = model.recommend(users, train, N=items, filter_already_liked_items=False)
+    ids, best = (np.asarray(part) for part in found)
+    if ids.ndim != 2 or ids.shape != best.shape or len(ids) != len(users) or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"{kind}.recommend must return ids and scores, a row a user, not {ids.shape} "
+            f"{ids.dtype} and {best.shape} for {len(users)} users"
+        )
+    if ids.size and ids.max() >= items:
+        raise InputError(f"{kind}.recommend returned item {ids.max()} of {items}")
+    out = np.full(asked, LOWEST)
     rows, cols = np.nonzero(ids >= 0)
     out[rows, ids[rows, cols]] = best[rows, cols]
     return out

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from recsys.errors import InputError, counted
-
-BOOTSTRAPS = 2000
-CHUNK_BYTES = 64_000_000
+from recsys.evaluation.bootstrap import MIDDLE, resamples
 
 
 @dataclass(frozen=True)
@@ -111,16 +109,9 @@ def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[
 
 def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], list[float]]:
     """Resample users, the same draws for every row, and return the middle 95% of the means."""
-    rng = np.random.default_rng(seed)
     users = deltas.shape[1]
-    chunk = max(1, CHUNK_BYTES // (8 * users))
-    means = []
-    for start in range(0, BOOTSTRAPS, chunk):
-        size = min(chunk, BOOTSTRAPS - start)
-        drawn = rng.integers(0, users, (size, users)) + np.arange(size)[:, None] * users
-        times = np.bincount(drawn.ravel(), minlength=size * users).reshape(size, users)
-        means.append(times @ deltas.T / users)
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
+    means = [times @ deltas.T / users for times in resamples(users, seed)]
+    low, high = np.quantile(np.concatenate(means), MIDDLE, axis=0)
     return low.tolist(), high.tolist()
 
 

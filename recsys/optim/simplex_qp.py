@@ -342,7 +342,7 @@ def _pairwise(K, n, sign, ridge, a, g, tol, max_steps):
     return max_steps
 
 
-@jit
+@jit(inline="always")  # called once: what is inlined here is compiled once less
 def _on_face(K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, rough, tol):
     """Solve over the f variables listed in face, ascending, dropping those that turn negative.
 
@@ -368,7 +368,7 @@ def _on_face(K, n, buffer, f, face, q, sign, ridge, a, g, work, narrow, first, r
         goal = max(0.3 * tol, (FIRST_GOAL if first else NEXT_GOAL) * _largest(r, f))
         steps += _conjugate_gradients(small, f, s, ridge_f, scale, b, r, p, narrow[0], narrow[1], goal)
         first = False
-        kept = 0
+        kept = np.int64(0)
         for i in range(f):
             if b[i] > 0.0:
                 b[kept], s[kept], face[kept] = b[i], s[i], face[i]

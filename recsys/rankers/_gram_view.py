@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import parallel
+from recsys._jit import in_parts, parallel
 from recsys.kernels.gram.counts import pair_lengths, sparse_bytes
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._margin_programs import MAX_STEPS, programs, programs_parallel
+from recsys.rankers._margin_programs import MAX_STEPS, programs
 from recsys.rankers._scoring import weighted_rows
 from recsys.utils.memory import check_memory, free_memory
 
@@ -90,5 +90,5 @@ class DenseView:
             with parallel() as threads:
                 need = 8 * threads * longest**2
                 check_memory(need, f"the program of a user with {longest:,} items")
-                programs_parallel(threads, *shared)
+                in_parts(threads, programs, *shared)
         return alpha, residuals

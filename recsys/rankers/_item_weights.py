@@ -69,10 +69,9 @@ class ItemWeights(Ranker):
         mask: NDArray[np.uint8],
         ids: NDArray[np.int32],
         best: NDArray[np.float32],
-    ) -> bool:
+    ) -> None:
         votes = recency_weights(rows, times, self.recency)
         fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best)
-        return True
 
     def _explain(
         self,

@@ -22,6 +22,7 @@ from recsys.rankers._structured_view import StructuredView
 from recsys.rankers.base import Ranker
 from recsys.utils.memory import parse_memory
 from recsys.utils.recency import recency_weights
+from recsys.utils.topn import LOWEST, top_n
 from recsys.utils.validation import check_real, clean_matrix
 
 # Weights of likes at least: a ridge that is larger by more than this would leave no digits to certify.
@@ -266,7 +267,12 @@ class MarginRanker(KernelRanker):
     def _fold_in_scores(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
     ) -> NDArray[np.floating]:
-        alpha, share = self._sums(rows, times)
+        return self._summed(rows, *self._sums(rows, times))
+
+    def _summed(
+        self, rows: sp.csr_matrix, alpha: NDArray[np.float64], share: NDArray[np.float64]
+    ) -> NDArray[np.floating]:
+        """Return the scores of what `_sums` gave."""
         out = self._gram.weighted(rows, alpha, self.row_sums_, share)
         offsets = self._offsets()
         if offsets is not None and (share == 0).any():  # who likes everything has no q to centre with
@@ -304,14 +310,18 @@ class MarginRanker(KernelRanker):
         mask: NDArray[np.uint8],
         ids: NDArray[np.int32],
         best: NDArray[np.float32],
-    ) -> bool:
+    ) -> None:
         view = self._gram
         assert isinstance(view, StructuredView)
         alpha, share = self._sums(rows, times)
-        if self._offsets() is not None and (share == 0).any():
-            return False  # who likes everything has no q to centre with
         view.top(rows, alpha, self.row_sums_, share, skip_liked, mask, ids, best)
-        return True
+        whole = share == 0  # who likes everything has no q to centre with, and no bounds
+        if self._offsets() is not None and whole.any():
+            some = rows[whole]
+            scores = self._summed(some, alpha[np.repeat(whole, np.diff(rows.indptr))], share[whole])
+            top, s = np.full_like(ids[whole], -1), np.full_like(best[whole], LOWEST)
+            top_n(scores, some, skip_liked, mask, top, s)
+            ids[whole], best[whole] = top, s
 
     def _share(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return one over the number of items that q averages; 0 where there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from recsys._jit import jit
@@ -15,7 +14,7 @@ MAX_STEPS = 200_000
 # ---- kernels
 
 
-@jit
+@jit(inline="always")
 def solve_one(
     K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega, ridge, a, q, g, face, small, work,
     narrow, tol, max_steps,
@@ -90,45 +89,6 @@ def programs(
         )  # fmt: skip
 
 
-@jit(parallel=True)
-def programs_parallel(
-    threads,
-    order,
-    indptr,
-    indices,
-    gram,
-    row_sums,
-    lone,
-    exact,
-    ridge_p,
-    omega,
-    tol,
-    max_steps,
-    longest,
-    alpha,
-    residuals,
-):
-    for t in numba.prange(threads):
-        programs(
-            t,
-            threads,
-            order,
-            indptr,
-            indices,
-            gram,
-            row_sums,
-            lone,
-            exact,
-            ridge_p,
-            omega,
-            tol,
-            max_steps,
-            longest,
-            alpha,
-            residuals,
-        )
-
-
 @jit
 def full_programs(
     first, stride, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
@@ -163,13 +123,3 @@ def full_programs(
         )
         for i in range(m):
             a[i] *= sign[i]
-
-
-@jit(parallel=True)
-def full_parallel(
-    threads, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
-):
-    for t in numba.prange(threads):
-        full_programs(
-            t, threads, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
-        )

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 
 TILE = 128  # columns a pass works on: 128 float32 × thousands of rows stay in the second-level cache
 TOGETHER = 32  # products added in the matrix' precision before they join a float64 sum
@@ -50,13 +49,13 @@ def weighted_rows(
     arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, out)
     if users <= 1:
         if users:
-            _one_user(*arrays)
+            _direct(0, 1, *arrays)
     elif rows.nnz < 4 * m:
         with parallel() as threads:
-            _direct(threads, *arrays)
+            in_parts(threads, _direct, *arrays)
     else:
-        with parallel():
-            _packed((m + TILE - 1) // TILE, *arrays)
+        with parallel() as threads:
+            in_parts(threads, _packed, *arrays)
     return out
 
 
@@ -147,7 +146,7 @@ def _accumulate_tile(acc, part, pack, indices, weights, begin, end):
             acc[c] += part[c]
 
 
-@jit
+@jit(inline="always")
 def _user(u, indptr, indices, weights, matrix, offset, scale, out, acc, part):
     m = matrix.shape[1]
     for first in range(0, m, 1024):
@@ -159,33 +158,25 @@ def _user(u, indptr, indices, weights, matrix, offset, scale, out, acc, part):
 
 
 @jit
-def _one_user(indptr, indices, weights, matrix, offset, scale, out):
+def _direct(first, stride, indptr, indices, weights, matrix, offset, scale, out):
     acc, part = np.empty(1024), np.empty(1024, dtype=matrix.dtype)
-    _user(0, indptr, indices, weights, matrix, offset, scale, out, acc, part)
+    for u in range(first, len(out), stride):
+        _user(u, indptr, indices, weights, matrix, offset, scale, out, acc, part)
 
 
-@jit(parallel=True)
-def _direct(threads, indptr, indices, weights, matrix, offset, scale, out):
-    for t in numba.prange(threads):
-        acc, part = np.empty(1024), np.empty(1024, dtype=matrix.dtype)
-        for u in range(t, len(out), threads):
-            _user(u, indptr, indices, weights, matrix, offset, scale, out, acc, part)
-
-
-@jit(parallel=True)
-def _packed(tiles, indptr, indices, weights, matrix, offset, scale, out):
+@jit
+def _packed(first_tile, stride, indptr, indices, weights, matrix, offset, scale, out):
     """Many users: copy a tile of columns together, and run all users over it."""
     items, m = matrix.shape
-    for t in numba.prange(tiles):
-        first = t * TILE
+    pack = np.empty((items, TILE), dtype=matrix.dtype)
+    acc, part = np.empty(TILE), np.empty(TILE, dtype=matrix.dtype)
+    for first in range(first_tile * TILE, m, stride * TILE):
         width = min(TILE, m - first)
-        pack = np.empty((items, TILE), dtype=matrix.dtype)
         for i in range(items):
             for c in range(width):
                 pack[i, c] = matrix[i, first + c]
             for c in range(width, TILE):
                 pack[i, c] = 0.0
-        acc, part = np.empty(TILE), np.empty(TILE, dtype=matrix.dtype)
         for u in range(len(out)):
             acc[:] = 0.0
             _accumulate_tile(acc, part, pack, indices, weights, indptr[u], indptr[u + 1])

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import FitError, InputError
 from recsys.kernels.gram.counts import columns, cooccurrence, pair_lengths
 
@@ -91,8 +91,8 @@ def sparse_inverse_weights(
     weights = np.empty(begins[-1], dtype=np.float32)
     # One thread of LAPACK in each of ours; and its results do not depend on how many there are.
     with parallel() as threads, threadpool_limits(1, "blas"):
-        _regress(
-            threads, counts.indptr, counts.indices, counts.data, popularity[order],
+        in_parts(
+            threads, _regress, counts.indptr, counts.indices, counts.data, popularity[order],
             float(regularization), order, begins, near, weights,
         )  # fmt: skip
     del counts
@@ -102,8 +102,8 @@ def sparse_inverse_weights(
 # ---- kernels
 
 
-@jit(parallel=True)
-def _regress(threads, indptr, indices, data, own, regularization, order, begins, near, weights):
+@jit
+def _regress(first, stride, indptr, indices, data, own, regularization, order, begins, near, weights):
     """Column order[j] of the weights receives the regression of item j on the items most like it.
 
     Items go from rare to popular, so that the counts of item i with more popular ones, of which there
@@ -113,54 +113,53 @@ def _regress(threads, indptr, indices, data, own, regularization, order, begins,
     most = 0
     for j in range(m):
         most = max(most, begins[j + 1] - begins[j])
-    for t in numba.prange(threads):
-        place = np.full(m, -1, dtype=np.int32)
-        kept = np.empty(most, dtype=np.int32)
-        size = np.empty(m)
-        block = np.empty(most * most)
-        x = np.empty(most)
-        for j in range(t, m, threads):
-            begin = begins[order[j]]
-            k = begins[order[j] + 1] - begin
-            if k == 0:
-                continue
-            _most_alike(
-                indices[indptr[j] : indptr[j + 1]],
-                data[indptr[j] : indptr[j + 1]],
-                own,
-                j,
-                size,
-                kept[:k],
-                x,
-            )
-            A = block[: k * k].reshape((k, k))
-            A[:] = 0.0
-            for a in range(k):
-                place[kept[a]] = a
-            for a in range(k):
-                i = kept[a]
-                A[a, a] = own[i] + regularization
-                p = indptr[i + 1] - 1
-                while p >= indptr[i] and indices[p] > i:
-                    b = place[indices[p]]
-                    if b >= 0:
-                        A[a, b] = data[p]
-                        A[b, a] = data[p]
-                    p -= 1
-            for a in range(k):
-                place[kept[a]] = -1
-            L = np.linalg.cholesky(A)  # by columns in memory
-            for a in range(k):
-                x[a] /= L[a, a]
-                for b in range(a + 1, k):
-                    x[b] -= L[b, a] * x[a]
-            for a in range(k - 1, -1, -1):
-                for b in range(a + 1, k):
-                    x[a] -= L[b, a] * x[b]
-                x[a] /= L[a, a]
-            for a in range(k):
-                near[begin + a] = order[kept[a]]
-                weights[begin + a] = x[a]
+    place = np.full(m, -1, dtype=np.int32)
+    kept = np.empty(most, dtype=np.int32)
+    size = np.empty(m)
+    block = np.empty(most * most)
+    x = np.empty(most)
+    for j in range(first, m, stride):
+        begin = begins[order[j]]
+        k = begins[order[j] + 1] - begin
+        if k == 0:
+            continue
+        _most_alike(
+            indices[indptr[j] : indptr[j + 1]],
+            data[indptr[j] : indptr[j + 1]],
+            own,
+            j,
+            size,
+            kept[:k],
+            x,
+        )
+        A = block[: k * k].reshape((k, k))
+        A[:] = 0.0
+        for a in range(k):
+            place[kept[a]] = a
+        for a in range(k):
+            i = kept[a]
+            A[a, a] = own[i] + regularization
+            p = indptr[i + 1] - 1
+            while p >= indptr[i] and indices[p] > i:
+                b = place[indices[p]]
+                if b >= 0:
+                    A[a, b] = data[p]
+                    A[b, a] = data[p]
+                p -= 1
+        for a in range(k):
+            place[kept[a]] = -1
+        L = np.linalg.cholesky(A)  # by columns in memory
+        for a in range(k):
+            x[a] /= L[a, a]
+            for b in range(a + 1, k):
+                x[b] -= L[b, a] * x[a]
+        for a in range(k - 1, -1, -1):
+            for b in range(a + 1, k):
+                x[a] -= L[b, a] * x[b]
+            x[a] /= L[a, a]
+        for a in range(k):
+            near[begin + a] = order[kept[a]]
+            weights[begin + a] = x[a]
 
 
 @jit

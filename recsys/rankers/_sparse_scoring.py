@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.utils.topn import offer, put_in_order
 
 
@@ -33,7 +32,7 @@ def sparse_sums(
         _sums(0, 1, *arrays)
     else:
         with parallel() as threads:
-            _sums_parallel(threads, *arrays)
+            in_parts(threads, _sums, *arrays)
     return out
 
 
@@ -58,7 +57,7 @@ def fill_best(
         _best(0, 1, *arrays)
     else:
         with parallel() as threads:
-            _best_parallel(threads, *arrays)
+            in_parts(threads, _best, *arrays)
 
 
 # ---- kernels
@@ -78,12 +77,6 @@ def _sums(first, stride, indptr, indices, votes, wptr, wind, wdata, out):
             out[u, j] = acc[j]
 
 
-@jit(parallel=True)
-def _sums_parallel(threads, indptr, indices, votes, wptr, wind, wdata, out):
-    for t in numba.prange(threads):
-        _sums(t, threads, indptr, indices, votes, wptr, wind, wdata, out)
-
-
 @jit
 def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best):
     m = len(mask)
@@ -92,7 +85,7 @@ def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, 
     for u in range(first, len(ids), stride):
         s, i = best[u], ids[u]
         begin, end = indptr[u], indptr[u + 1]
-        count = size = 0
+        count = size = np.int64(0)
         for p in range(begin, end):
             if skip_liked:
                 banned[indices[p]] = 1
@@ -118,11 +111,3 @@ def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, 
             seen[touched[k]] = 0
         for p in range(begin, end):
             banned[indices[p]] = 0
-
-
-@jit(parallel=True)
-def _best_parallel(
-    threads, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best
-):  # fmt: skip
-    for t in numba.prange(threads):
-        _best(t, threads, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best)

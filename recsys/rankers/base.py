@@ -237,6 +237,12 @@ class Ranker:
         cls.uses = cls._fitted_on | ({"times"} if cls._scores_in_time else set())
         cls.capabilities |= cls.uses & {"times"}
 
+    def _repr_html_(self) -> str:
+        """Return the ranker as a notebook shows it."""
+        from recsys.rankers.diagram import diagram
+
+        return diagram(self)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
@@ -385,7 +391,9 @@ class Ranker:
         ids = np.full((len(userids), width), -1, dtype=np.int32)
         best = np.full((len(userids), width), LOWEST, dtype=np.float32)
         users = None if recalculate_user else userids
-        block = max(1, BLOCK_BYTES // (4 * self.n_items_), LIST_BLOCK if self._prunes() else 0)
+        # With `items` all are ranked, liked ones last: no fewer are scored for that.
+        prunes = self._prunes() and not allowed.listed
+        block = LIST_BLOCK if prunes else max(1, BLOCK_BYTES // (4 * self.n_items_))
         for start in range(0, len(userids), block):
             part = slice(start, start + block)
             some, then = rows, when
@@ -394,9 +402,9 @@ class Ranker:
                 then = None if when is None else when[rows.indptr[start] :][: some.nnz]
             self._fill_lists(
                 None if users is None else users[part], some, then, filter_already_liked_items, allowed,
-                ids[part], best[part],
+                prunes, ids[part], best[part],
             )  # fmt: skip
-        empty = self._without(None if recalculate_user else userids, rows)
+        empty = self._without(users, rows)
         if single:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
@@ -694,12 +702,12 @@ class Ranker:
     def _fill_best(
         self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: NDArray[np.float64] | None,
         skip_liked: bool, mask: NDArray[np.uint8], ids: NDArray[np.int32], best: NDArray[np.float32],
-    ) -> bool:  # fmt: skip
-        """Fill ids and best as `top_n` would from the scores, to the bit; or return False, nothing done.
+    ) -> None:  # fmt: skip
+        """Fill ids and best as `top_n` would from the scores, to the bit.
 
         Rows without a like may be filled with anything.
         """
-        return False
+        raise NotImplementedError
 
     def _without(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return for which rows there is nothing to personalise with; users are None for new ones."""
@@ -741,28 +749,19 @@ class Ranker:
 
     def _fill_lists(
         self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, when: NDArray[np.float64] | None,
-        skip_liked: bool, allowed: Candidates, ids: NDArray[np.int32], best: NDArray[np.float32],
+        skip_liked: bool, allowed: Candidates, prunes: bool, ids: NDArray[np.int32],
+        best: NDArray[np.float32],
     ) -> None:  # fmt: skip
         """Fill ids and best, given as −1 and `LOWEST`, with each row's best candidates."""
+        if not prunes:
+            scores = self._score_rows(userids, rows, when)
+            top_n(scores, rows, skip_liked, allowed.mask, ids, best, liked_last=allowed.listed)
+            return
         timed = when if self._scores_in_time else None
-        if self._prunes() and not allowed.listed:
-            if self._fill_best(userids, rows, timed, skip_liked, allowed.mask, ids, best):
-                empty = np.flatnonzero(self._without(userids, rows))
-                if len(empty):
-                    ids[empty], best[empty] = self._most_popular(allowed, ids.shape[1])
-                return
-        # In blocks of their own: the rows of a call that prunes may be many.
-        block = max(1, BLOCK_BYTES // (4 * self.n_items_))
-        for start in range(0, rows.shape[0], block):
-            part = slice(start, start + block)
-            some, then = rows, when
-            if rows.shape[0] > block:
-                some = rows[part]
-                then = None if when is None else when[rows.indptr[start] :][: some.nnz]
-            scores = self._score_rows(None if userids is None else userids[part], some, then)
-            top_n(
-                scores, some, skip_liked, allowed.mask, ids[part], best[part], liked_last=allowed.listed
-            )
+        self._fill_best(userids, rows, timed, skip_liked, allowed.mask, ids, best)
+        empty = np.flatnonzero(self._without(userids, rows))
+        if len(empty):
+            ids[empty], best[empty] = self._most_popular(allowed, ids.shape[1])
 
     def _most_popular(
         self, allowed: Candidates, N: int

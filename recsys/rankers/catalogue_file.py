@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.errors import ModelFileError
+from recsys.utils.frames import KINDS
 
 Cell = str | int | float | bool | None
 
@@ -105,17 +106,20 @@ def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
     ModelFileError
     """
     found = unpacked(path, "columns", given)
-    names = [field.name for field in fields(Columns)]
-    if not isinstance(found, dict) or sorted(found) != sorted(names):
+    names = sorted(field.name for field in fields(Columns))
+    described = isinstance(found, dict) and sorted(found) == names
+    if not described or not all(_fits(name, value) for name, value in found.items()):
         raise ModelFileError(f"{path}: columns does not say which columns were read")
-    for name, value in found.items():
-        least = name == "min_rating"
-        fine = isinstance(value, (int, float)) and not isinstance(value, bool) if least else isinstance(
-            value, str
-        )  # fmt: skip
-        if not fine and (value is not None or name in ("user", "item", "kind")):
-            raise ModelFileError(f"{path}: columns does not say which columns were read")
     return Columns(**found)
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Return whether a field of `Columns` can have a value."""
+    if name == "kind":
+        return value in KINDS
+    if name == "min_rating":
+        return value is None or type(value) in (int, float)
+    return isinstance(value, str) or (value is None and name in ("rating", "time"))
 
 
 def _cell(value: Any) -> Cell:

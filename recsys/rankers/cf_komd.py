@@ -63,7 +63,9 @@ class CFKOMD(CountUpdates, MarginRanker):
     memory : str or int, optional
         Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
         Beyond a small catalogue the matrix is kept as a table over popularities and a sparse
-        correction wherever that is smaller; the scores are the same up to rounding.
+        correction wherever that is smaller; the scores are the same up to rounding. The budget is for
+        counts and corrections; what makes them quick to read takes up to 100 MB beside it, twice that
+        in float64.
     unrated : "kernel" or "mean"
         Score of an item nobody has: what (10.4) gives for its null vector, or the mean of
         the other items' scores, as if it were an average item. The thesis does not say;

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import parallel
+from recsys._jit import in_parts, parallel
 from recsys.kernels.gram.counts import dense_counts
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin import KernelRanker
-from recsys.rankers._margin_programs import MAX_STEPS, full_parallel, full_programs
+from recsys.rankers._margin_programs import MAX_STEPS, full_programs
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
@@ -118,7 +118,7 @@ class CFOMD(KernelRanker):
         else:
             with parallel() as threads:
                 check_memory(4 * threads * m * m, f"the programs over {m:,} items")
-                full_parallel(threads, *shared)
+                in_parts(threads, full_programs, *shared)
         return self._certified(signed, residuals)
 
     def _fold_in_scores(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.utils.validation import check_ids
 
 LOWEST = np.float32(np.finfo(np.float32).min)
+ROOT = np.int64(0)  # of a heap
 
 
 class Candidates(NamedTuple):
@@ -86,13 +86,13 @@ def top_n(
         _top_rows(0, 1, *arrays)
     else:
         with parallel() as threads:
-            _top_parallel(threads, *arrays)
+            in_parts(threads, _top_rows, *arrays)
 
 
 # ---- kernels
 
 
-@jit
+@jit(inline="always")
 def _worse(s, i, t, j):
     return s < t or (s == t and i > j)
 
@@ -115,6 +115,12 @@ def _sift(s, i, start, size):
 
 
 @jit
+def _heapify(s, i, size):
+    for k in range(size // 2 - 1, -1, -1):
+        _sift(s, i, k, size)
+
+
+@jit
 def offer(s, i, size, score, item):
     """Keep the item if it is among the best len(s) so far; return how many are kept.
 
@@ -126,8 +132,7 @@ def offer(s, i, size, score, item):
         s[size], i[size] = score, item
         size += 1
         if size == width:
-            for k in range(width // 2 - 1, -1, -1):
-                _sift(s, i, k, width)
+            _heapify(s, i, width)
         return size
     last_score, last_item = s[0], i[0]
     s[0] = score
@@ -135,7 +140,7 @@ def offer(s, i, size, score, item):
         s[0] = last_score
         return size
     i[0] = item
-    _sift(s, i, 0, width)
+    _sift(s, i, ROOT, width)
     return size
 
 
@@ -143,12 +148,11 @@ def offer(s, i, size, score, item):
 def put_in_order(s, i, size):
     """Order the kept ones, best first."""
     if size < len(s):
-        for k in range(size // 2 - 1, -1, -1):
-            _sift(s, i, k, size)
+        _heapify(s, i, size)
     for end in range(size - 1, 0, -1):  # worst to the end
         s[0], s[end] = s[end], s[0]
         i[0], i[end] = i[end], i[0]
-        _sift(s, i, 0, end)
+        _sift(s, i, ROOT, end)
 
 
 @jit
@@ -161,7 +165,7 @@ def _top_rows(first, stride, scores, indptr, indices, skip_liked, liked_last, ma
             for p in range(indptr[r], indptr[r + 1]):
                 banned[indices[p]] = 1
         s, i = best[r], ids[r]
-        size = 0
+        size = np.int64(0)
         for j in range(m):
             v = scores[r, j]
             if (size == width and v <= s[0]) or mask[j] == 0 or banned[j] == 1:
@@ -175,9 +179,3 @@ def _top_rows(first, stride, scores, indptr, indices, skip_liked, liked_last, ma
                 if liked_last and size < width and mask[j] == 1:
                     i[size] = j
                     size += 1
-
-
-@jit(parallel=True)
-def _top_parallel(threads, scores, indptr, indices, skip_liked, liked_last, mask, ids, best):
-    for t in numba.prange(threads):
-        _top_rows(t, threads, scores, indptr, indices, skip_liked, liked_last, mask, ids, best)

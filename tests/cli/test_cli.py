@@ -155,6 +155,27 @@ def test_evaluate_prints_a_table_and_what_it_means(recsys):
     assert "Wilcoxon p" in out and "\x1b" not in out
 
 
+def test_evaluate_tells_groups_and_writes_runs(recsys, tmp_path):
+    arguments = ("evaluate", "--model", "popularity,ease", "--metric", "auc,coverage@3", "--folds", "2")
+    more = ("--by", "region", "--by", "profile length", "--run", tmp_path / "runs")
+    code, out, err = recsys(*arguments, *more)
+    assert code == 0, err
+    assert "By region" in out and "By profile length" in out and "south" in out and "3–8" in out
+    assert "3 files in" in err
+    names = {path.name for path in (tmp_path / "runs").iterdir()}
+    assert names == {"qrels.txt", "ease.run", "popularity.run"}
+    code, out, err = recsys(*arguments, *more, "--json", "-")
+    told = json.loads(out)
+    assert code == 0 and set(told["groups"]) == {"region", "profile length"}
+    assert {row["metric"] for row in told["groups"]["region"]} == {"auc"}
+    (tmp_path / "file").write_text("x")
+    for wrong, text in (
+        (("--by", "regon"), "did you mean 'region'"), (("--run", tmp_path / "file"), "name a folder"),
+    ):  # fmt: skip
+        code, out, err = recsys(*arguments, *wrong)
+        assert code == 2 and text in err and not out
+
+
 def stripped(text):
     report = json.loads(text)
     for result in report["results"]:

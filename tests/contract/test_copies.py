@@ -74,7 +74,7 @@ RETURNED = {
     "interactions": lambda: DATA,
     "fold": lambda: next(iter(split(DATA, "half-profile"))),
     "planted catalogue": lambda: planted_catalogue(20, 15, mean_length=5, seed=1),
-    "report": lambda: evaluate(DATA, [("p", {}, make_ranker("popularity"))], folds=2),
+    "report": lambda: evaluate(DATA, {"p": make_ranker("popularity")}, folds=2, keep_lists=5),
     "comparison": lambda: compare(np.arange(20.0), np.arange(20.0)[::-1].copy()),
     "reasons": lambda: reasons(ranker(), 3, R[3], 1),
     "changes": lambda: changes(ranker(), 3, R[3], 1),

@@ -55,7 +55,7 @@ def test_figures_are_the_means_over_all_orders_of_all_items_outside_the_past(nam
     try:
         folds = list(split(data, name, folds=several(name, data), seed=seed))
         report = evaluate(
-            data, [("tied", {}, Tied())], protocol=name, metrics=METRICS, folds=several(name, data),
+            data, [("tied", Tied())], protocol=name, metrics=METRICS, folds=several(name, data),
             seed=seed,
         )  # fmt: skip
     except InputError as error:
@@ -133,9 +133,7 @@ def test_the_closed_forms_are_means_over_all_orders():
 def test_no_time_of_a_test_item_reaches_a_model_and_none_where_items_are_drawn(name, data):
     Recorder.seen.clear()
     try:
-        evaluate(
-            data, [("spy", {}, Recorder())], protocol=name, metrics=["hit"], folds=several(name, data)
-        )
+        evaluate(data, [("spy", Recorder())], protocol=name, metrics=["hit"], folds=several(name, data))
     except InputError as error:
         assert re.search("nothing before the first|no user with an item|folds must be", str(error))
         return
@@ -188,7 +186,7 @@ def test_figures_do_not_depend_on_when_test_items_happened(name, params, protoco
     assert (again.test != fold.test).nnz == 0 and len(fold.users) > 5
     first, second = (
         evaluate(
-            some, [(name, params, make_ranker(name, **params))], protocol=protocol, folds=folds,
+            some, [(name, make_ranker(name, **params))], protocol=protocol, folds=folds,
             only_folds=1, metrics=["auc", "ndcg@10", "mrr@3"],
         ).results[0].per_user
         for some in (data, moved)
@@ -231,9 +229,7 @@ def test_lots_between_likes_of_one_time_favour_no_number(form):
 @pytest.mark.parametrize("name", ["leave-one-out", "next-5"])
 def test_where_items_are_drawn_for_want_of_times_a_model_gets_none(name, planted):
     Recorder.seen.clear()
-    report = evaluate(
-        replace(planted, time=None), [("spy", {}, Recorder())], protocol=name, metrics=["hit"]
-    )
+    report = evaluate(replace(planted, time=None), [("spy", Recorder())], protocol=name, metrics=["hit"])
     assert all(times is None for _, times in Recorder.seen) and Recorder.seen
     assert report.conventions[1] == "There are no times: what is tested is drawn at random."
 
@@ -248,7 +244,7 @@ def told(report):
 def test_conventions_are_told_in_counts(name, data, seed):
     try:
         report = evaluate(
-            data, [("tied", {}, Tied())], protocol=name, metrics=["hit"], folds=several(name, data),
+            data, [("tied", Tied())], protocol=name, metrics=["hit"], folds=several(name, data),
             seed=seed,
         )  # fmt: skip
     except InputError:
@@ -285,13 +281,13 @@ def test_conventions_are_told_in_counts(name, data, seed):
 
 @pytest.mark.parametrize("name", ["half-profile", "half-profile-file", "holdout"])
 def test_protocols_that_have_nothing_to_do_with_time_tell_no_conventions(name, planted):
-    report = evaluate(planted, [("tied", {}, Tied())], protocol=name, metrics=["hit"])
+    report = evaluate(planted, [("tied", Tied())], protocol=name, metrics=["hit"])
     assert report.conventions == []
 
 
 def test_what_is_left_out_is_counted():
     data = Interactions.from_ids(list("aaaabbbbccdd"), list("012301230145"), time=np.arange(12.0) % 11)
-    report = evaluate(data, [("tied", {}, Tied())], protocol="rolling", folds=2, metrics=["hit"])
+    report = evaluate(data, [("tied", Tied())], protocol="rolling", folds=2, metrics=["hit"])
     assert report.cold == sum(fold.cold for fold in split(data, "rolling", folds=2))
     lines = report.sentences()
     assert (
@@ -300,7 +296,7 @@ def test_what_is_left_out_is_counted():
     )
     lonely = Interactions.from_ids(list("aaaabbbbcc"), list("0123012301"), time=np.arange(10.0))
     with pytest.raises(InputError, match="under temporal: who has one has none before"):
-        evaluate(lonely, [("tied", {}, Tied())], protocol="temporal", metrics=["hit"])
+        evaluate(lonely, [("tied", Tied())], protocol="temporal", metrics=["hit"])
     short = Interactions.from_ids(list("abc"), list("012"), time=np.arange(3.0))
     with pytest.raises(InputError, match="under leave-one-out: every profile is too short"):
-        evaluate(short, [("tied", {}, Tied())], protocol="leave-one-out", metrics=["hit"])
+        evaluate(short, [("tied", Tied())], protocol="leave-one-out", metrics=["hit"])

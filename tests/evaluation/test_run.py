@@ -15,7 +15,7 @@ from recsys.evaluation.significance import Comparison, verdict
 
 
 def models(*names):
-    return [(name, {}, make_ranker(name)) for name in names]
+    return [(name, make_ranker(name)) for name in names]
 
 
 def test_figures_are_means_over_folds_of_means_over_users(planted):
@@ -48,7 +48,7 @@ class Plain:
 
 
 def test_any_object_with_fit_and_recommend_can_be_measured(planted):
-    report = evaluate(planted, [*models("popularity"), ("plain", {}, Plain())])
+    report = evaluate(planted, [*models("popularity"), ("plain", Plain())])
     ours, theirs = report.results
     for name in ours.metrics:
         assert theirs.metrics[name].mean == pytest.approx(ours.metrics[name].mean)
@@ -62,7 +62,7 @@ def test_nothing_of_a_users_test_half_reaches_the_model(planted):
             seen.append(user_items.copy())
             super().fit(user_items)
 
-    evaluate(planted, [("spy", {}, Spy())], folds=3)
+    evaluate(planted, [("spy", Spy())], folds=3)
     for fold, train in zip(split(planted, folds=3), seen[1:], strict=True):  # the first call compiles
         assert (train != fold.train).nnz == 0
         assert train.multiply(fold.test).nnz == 0
@@ -138,7 +138,7 @@ def test_one_leads_only_where_the_interval_excludes_zero(difference, low, high, 
 
 def test_equal_models_are_not_told_apart_and_files_say_what_figures_depend_on(planted):
     report = evaluate(
-        planted, models("ease", "popularity") + [("twin", {}, make_ranker("ease"))],
+        planted, models("ease", "popularity") + [("twin", make_ranker("ease"))],
         metrics=["auc", "ndcg@10"], folds=3, seed=4,
     )  # fmt: skip
     lines = report.verdicts()
@@ -180,7 +180,7 @@ def test_compiling_is_not_fitting(planted):
     result = Result("x", {})
     fold = next(split(planted, "half-profile", folds=2))
     started = time.perf_counter()
-    run._measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation(planted))
+    run.measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation(planted))
     took = time.perf_counter() - started
     assert result.compile_seconds > 0.02 and 0 <= result.fit_seconds < 0.5 * result.compile_seconds
     assert result.fit_seconds + result.compile_seconds <= took

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from recsys import load_ranker, make_ranker
 from recsys.datasets.synthetic import long_tail
 from recsys.kernels.gram import structured
-from recsys.rankers import _structured_view
+from recsys.rankers import _structured_lists
 from recsys.utils.topn import LOWEST
 
 KERNELS = [
@@ -34,11 +34,6 @@ def data(seed, users=60, items=40):
     R[7] = 0  # who likes nothing, and who likes everything
     R[8] = 1
     return sp.csr_matrix(R)
-
-
-def sparse_form(**params):
-    """Return a CF-KOMD that keeps its matrix sparse, however small."""
-    return make_ranker("cf-komd", **params)
 
 
 @pytest.fixture(autouse=True)
@@ -71,12 +66,12 @@ def test_lists_equal_a_pass_over_the_catalogue(params, sizes):
         mock.patch.object(structured, "HEAD", head),
         mock.patch.object(structured, "KEPT", kept),
         mock.patch.object(structured, "LOOKUP", lookup),
-        mock.patch.object(_structured_view, "BLOCKS", blocks),
-        mock.patch.object(_structured_view, "BOUNDED", bounded),
+        mock.patch.object(_structured_lists, "BLOCKS", blocks),
+        mock.patch.object(_structured_lists, "BOUNDED", bounded),
     ):
         for seed in range(3):
             R = data(seed)
-            ranker = sparse_form(**params).fit(R)
+            ranker = make_ranker("cf-komd", **params).fit(R)
             users = np.arange(R.shape[0])
             scores = ranker.scores(users, R)
             for N, skip in ((1, True), (10, True), (10, False), (40, True)):
@@ -122,8 +117,11 @@ def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
 )
 def test_a_long_tail_has_the_lists_of_a_pass_though_few_items_are_scored(params):
     R = long_tail(1500, 9000, 20_000, seed=5)
-    with mock.patch.object(structured, "HEAD", 128), mock.patch.object(_structured_view, "BOUNDED", 256):
-        ranker = sparse_form(**params).fit(R)
+    with (
+        mock.patch.object(structured, "HEAD", 128),
+        mock.patch.object(_structured_lists, "BOUNDED", 256),
+    ):
+        ranker = make_ranker("cf-komd", **params).fit(R)
         users = np.arange(0, 1500, 5)
         found = ranker.recommend(users, R[users], N=10)
         ids, best = full(ranker.scores(users, R[users]), R[users], ranker.popularity_, 10, True)
@@ -134,7 +132,7 @@ def test_a_long_tail_has_the_lists_of_a_pass_though_few_items_are_scored(params)
 def test_one_file_serves_every_kernel_and_degree(tmp_path):
     R = data(2)
     users = np.arange(60)
-    sparse_form(kernel="linear").fit(R).save(tmp_path / "m.recsys")
+    make_ranker("cf-komd", kernel="linear").fit(R).save(tmp_path / "m.recsys")
     for dense in (False, True):
         if dense:
             with mock.patch("recsys.rankers._margin.prefers_dense", lambda *_: True):

@@ -101,7 +101,7 @@ def test_auto_hides_the_later_half_where_times_count(data):
 
 def test_features_and_times_go_through_an_evaluation(data):
     models = [
-        (name, {}, make_ranker(name, **params))
+        (name, make_ranker(name, **params))
         for name, params in (("auto", {"rounds": 1}), ("pairnet", {"factors": 2, "iterations": 2}))
     ]
     report = evaluate(data, models, protocol="half-profile-time", folds=2)
@@ -119,7 +119,7 @@ def test_what_no_model_uses_is_not_made(data, monkeypatch):
         monkeypatch.setattr(
             f"recsys.data.side_information.{name}", lambda given, name=name: made.append(name)
         )
-    evaluate(data, [("als", {}, make_ranker("als"))], protocol="half-profile-time", folds=2)
+    evaluate(data, make_ranker("als"), protocol="half-profile-time", folds=2)
     assert made == []
-    evaluate(data, [("auto", {}, make_ranker("auto", rounds=1))], protocol="half-profile-time", folds=2)
+    evaluate(data, make_ranker("auto", rounds=1), protocol="half-profile-time", folds=2)
     assert made == ["time_matrix"]

@@ -170,7 +170,7 @@ def test_given_parameters_are_held_fixed_and_metrics_summed(planted):
     inner = training_part(planted, "half-profile", 0)
     report = evaluate(
         inner,
-        [("m", params, make_ranker("cf-komd", **params))],
+        [("m", make_ranker("cf-komd", **params))],
         metrics=["auc", "ndcg@10"],
         only_folds=1,
     )

@@ -6,13 +6,13 @@ gains are here, the metrics in `ranking`.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import InputError
+from recsys.utils.topn import offer, put_in_order
 from recsys.utils.validation import clean_matrix
 
 # What is added up over the first k places of a list. Numba freezes module constants.
@@ -67,9 +67,9 @@ def expected_gains(
         raise InputError("scores hold NaN or infinity: there is no order to evaluate")
     out, found = np.full((len(scores), len(gains)), np.nan), np.zeros(len(scores), dtype=np.int64)
     with parallel() as threads:
-        _gains(
-            threads, gains, cuts, scores, train.indptr, train.indices, test.indptr, test.indices, out,
-            found,
+        in_parts(
+            threads, _gains, gains, cuts, scores, train.indptr, train.indices, test.indptr, test.indices,
+            out, found,
         )  # fmt: skip
     return out, found
 
@@ -77,93 +77,100 @@ def expected_gains(
 # ---- kernels
 
 
-@jit(parallel=True)
-def _gains(threads, gains, cuts, scores, train_ptr, train_idx, test_ptr, test_idx, out, found):
+@jit
+def _gains(first, stride, gains, cuts, scores, train_ptr, train_idx, test_ptr, test_idx, out, found):
     m = scores.shape[1]
     deepest = 0
     for c in range(len(gains)):
         if gains[c] != PAIRS:
             deepest = max(deepest, cuts[c])
-    for t in numba.prange(threads):
-        state = np.zeros(m, dtype=np.uint8)
-        for u in range(t, len(scores), threads):
-            for p in range(test_ptr[u], test_ptr[u + 1]):
-                state[test_idx[p]] = POSITIVE
-            for p in range(train_ptr[u], train_ptr[u + 1]):
-                state[train_idx[p]] = TRAIN
-            positives = 0
-            excluded = 0
-            for j in range(m):
-                positives += state[j] == POSITIVE
-                excluded += state[j] == TRAIN
-            found[u] = positives
-            if positives > 0:
-                _one_user(gains, cuts, scores[u], state, positives, m - excluded, deepest, out[u])
-            for p in range(test_ptr[u], test_ptr[u + 1]):
-                state[test_idx[p]] = NEITHER
-            for p in range(train_ptr[u], train_ptr[u + 1]):
-                state[train_idx[p]] = NEITHER
+    state = np.zeros(m, dtype=np.uint8)
+    kept, item = np.empty(m, dtype=scores.dtype), np.empty(m, dtype=np.int32)
+    starts, hits = np.empty(m + 1, dtype=np.int64), np.empty(m + 1, dtype=np.int64)
+    for u in range(first, len(scores), stride):
+        for p in range(test_ptr[u], test_ptr[u + 1]):
+            state[test_idx[p]] = POSITIVE
+        for p in range(train_ptr[u], train_ptr[u + 1]):
+            state[train_idx[p]] = TRAIN
+        positives = excluded = np.int64(0)
+        for j in range(m):
+            positives += state[j] == POSITIVE
+            excluded += state[j] == TRAIN
+        found[u] = positives
+        if positives > 0:
+            for c in range(len(gains)):
+                if gains[c] == PAIRS:
+                    out[u, c] = _auc(
+                        scores[u], state, kept[:positives], item[:positives], m - excluded - positives
+                    )
+            if deepest > 0:
+                k = min(deepest, m - excluded)
+                groups = _tie_groups(scores[u], state, kept[:k], item[:k], starts, hits)
+                for c in range(len(gains)):
+                    if gains[c] != PAIRS:
+                        out[u, c] = _at(gains[c], cuts[c], starts, hits, groups)
+        for p in range(test_ptr[u], test_ptr[u + 1]):
+            state[test_idx[p]] = NEITHER
+        for p in range(train_ptr[u], train_ptr[u + 1]):
+            state[train_idx[p]] = NEITHER
 
 
 @jit
-def _one_user(gains, cuts, s, state, positives, count, deepest, out):
-    for c in range(len(gains)):
-        if gains[c] == PAIRS:
-            out[c] = _auc(s, state, positives, count)
-    if deepest == 0:
-        return
-    k = min(deepest, count)
-    # The k-th best score of the candidates: every tie group above the cut is then known.
-    candidate = np.empty(count, dtype=s.dtype)
-    n = 0
+def _tie_groups(s, state, top, item, starts, hits):
+    """Write where each group of equal scores begins, and the positives before it; return the groups.
+
+    Groups are those that the first len(top) places reach, `top` and `item` room for their scores.
+    """
+    size = np.int64(0)
     for j in range(len(s)):
-        if state[j] != TRAIN:
-            candidate[n] = s[j]
-            n += 1
-    threshold = np.partition(candidate, count - k)[count - k]
-    n = 0
-    for j in range(len(s)):
-        n += state[j] != TRAIN and s[j] >= threshold
-    top, relevant = np.empty(n, dtype=s.dtype), np.empty(n, dtype=np.uint8)
-    n = 0
-    for j in range(len(s)):
-        if state[j] != TRAIN and s[j] >= threshold:
-            top[n], relevant[n] = -s[j], state[j] == POSITIVE
-            n += 1
-    order = np.argsort(top, kind="mergesort")
-    starts = np.empty(n + 1, dtype=np.int64)  # where each group of equal scores begins
-    hits = np.zeros(n + 1, dtype=np.int64)  # positives before it
-    groups = 0
-    found = 0
-    for place in range(n):
-        if place == 0 or top[order[place]] != top[order[place - 1]]:
+        if state[j] != TRAIN and (size < len(top) or s[j] > top[0]):
+            size = offer(top, item, size, s[j], j)
+    put_in_order(top, item, size)
+    groups = place = found = 0
+    while top[place] > top[size - 1]:
+        if place == 0 or top[place] != top[place - 1]:
             starts[groups], hits[groups] = place, found
             groups += 1
-        found += relevant[order[place]]
-    starts[groups], hits[groups] = n, found
-    for c in range(len(gains)):
-        if gains[c] != PAIRS:
-            out[c] = _at(gains[c], cuts[c], starts, hits, groups)
+        found += state[item[place]] == POSITIVE
+        place += 1
+    starts[groups], hits[groups] = place, found
+    for j in range(len(s)):  # the last group goes on beyond
+        if state[j] != TRAIN and s[j] == top[size - 1]:
+            place += 1
+            found += state[j] == POSITIVE
+    starts[groups + 1], hits[groups + 1] = place, found
+    return groups + 1
 
 
 @jit
-def _auc(s, state, positives, count):
-    if count == positives:
+def _auc(s, state, good, item, negatives):
+    """Return the share of pairs ranked right, of a positive and a negative; `good` holds the former."""
+    if negatives == 0:
         return np.nan
-    good = np.empty(positives, dtype=s.dtype)
-    n = 0
+    positives, size = len(good), np.int64(0)
     for j in range(len(s)):
         if state[j] == POSITIVE:
-            good[n] = s[j]
-            n += 1
-    good.sort()
+            size = offer(good, item, size, s[j], j)
+    put_in_order(good, item, size)
     wins = 0.0
     for j in range(len(s)):
         if state[j] == NEITHER:
-            below = np.searchsorted(good, s[j], side="left")
-            upto = np.searchsorted(good, s[j], side="right")
-            wins += (positives - upto) + 0.5 * (upto - below)
-    return wins / (positives * (count - positives))
+            above, low, high = 0, 0, positives
+            while low < high:  # how many positives are above
+                middle = (low + high) >> 1
+                if good[middle] > s[j]:
+                    low = middle + 1
+                else:
+                    high = middle
+            above, high = low, positives
+            while low < high:  # above or equal
+                middle = (low + high) >> 1
+                if good[middle] >= s[j]:
+                    low = middle + 1
+                else:
+                    high = middle
+            wins += above + 0.5 * (low - above)
+    return wins / (positives * negatives)
 
 
 @jit

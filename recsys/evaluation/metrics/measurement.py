@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.evaluation.metrics.base import ListContext, ListMetric, Metric, RankingMetric
 from recsys.evaluation.metrics.ranking import ranking_values
-from recsys.utils.topn import candidates, top_n
+from recsys.utils.topn import LOWEST, candidates, top_n
 
 
 class Measurement:
@@ -21,6 +21,8 @@ class Measurement:
     asked : sequence of (Metric, k, name)
         As `parse_metric` returns them.
     context : ListContext
+    depth : int ≥ 0
+        How long lists are at least, whatever the metrics need; `lists` returns them.
 
     Examples
     --------
@@ -33,16 +35,19 @@ class Measurement:
     {'auc': array([1.]), 'coverage@1': array([0.33333333])}
     """
 
-    def __init__(self, asked: Sequence[tuple[Metric, int, str]], context: ListContext) -> None:
+    def __init__(
+        self, asked: Sequence[tuple[Metric, int, str]], context: ListContext, depth: int = 0
+    ) -> None:
         self._asked, self._context = list(asked), context
         self._of_rankings = [one for one in asked if isinstance(one[0], RankingMetric)]
         self._depth = min(
             context.n_items,
-            max((k for metric, k, _ in asked if isinstance(metric, ListMetric)), default=0),
+            max([depth, *(k for metric, k, _ in asked if isinstance(metric, ListMetric))]),
         )
         self._every_item = candidates(context.n_items, None, None).mask
         self._values: list[NDArray[np.float64]] = []
         self._ids: list[NDArray[np.int32]] = []
+        self._best: list[NDArray[np.float32]] = []
 
     def add(self, scores: NDArray[np.float32], train: sp.csr_matrix, test: sp.csr_matrix) -> None:
         """Measure a block of users: (users, items) scores, and the rows of train and test."""
@@ -50,8 +55,10 @@ class Measurement:
             self._values.append(ranking_values(self._of_rankings, scores, train, test))
         if self._depth:
             top = np.full((len(scores), self._depth), -1, dtype=np.int32)
-            top_n(scores, train, True, self._every_item, top, np.empty(top.shape, dtype=np.float32))
+            best = np.full(top.shape, LOWEST, dtype=np.float32)
+            top_n(scores, train, True, self._every_item, top, best)
             self._ids.append(top)
+            self._best.append(best)
 
     def values(self) -> dict[str, NDArray[np.float64]]:
         """Return the values of all users added, (users,) float64 a metric.
@@ -59,10 +66,17 @@ class Measurement:
         A metric with one value a fold has it at every user, so that means stay what they are.
         """
         table = np.concatenate(self._values) if self._values else np.empty((0, len(self._of_rankings)))
-        ids = np.concatenate(self._ids) if self._ids else np.full((0, self._depth), -1, dtype=np.int32)
+        ids, _ = self.lists()
         out = {name: table[:, column] for column, (_, _, name) in enumerate(self._of_rankings)}
         for metric, k, name in self._asked:
             if isinstance(metric, ListMetric):
                 value = metric.measure(ids[:, :k], self._context)
                 out[name] = np.broadcast_to(np.asarray(value, dtype=np.float64), len(ids)).copy()
         return out
+
+    def lists(self, depth: int | None = None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the first items of all users added, and their scores: (users, depth) each."""
+        if not self._ids:
+            empty = (0, self._depth)
+            return np.full(empty, -1, dtype=np.int32), np.full(empty, LOWEST, dtype=np.float32)
+        return np.concatenate(self._ids)[:, :depth], np.concatenate(self._best)[:, :depth]

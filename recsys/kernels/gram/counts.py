@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.utils.memory import check_memory
 from recsys.utils.sparse import binary
@@ -56,15 +55,6 @@ class ItemCounts:
         out = np.empty_like(self.order)
         out[self.order] = np.arange(len(out), dtype=np.int32)
         return out
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        parts = [self.together, self.sizes]
-        if not self.dense:
-            t = self.together
-            parts = [t.data, t.indices, t.indptr, self.sizes, self.order]
-        return int(sum(part.nbytes for part in parts))
 
     def toarray(self) -> NDArray[Any]:
         """Return the co-occurrences of all pairs in the order of items, sizes on the diagonal."""
@@ -160,9 +150,11 @@ def check_counts(counts: ItemCounts, items: int) -> None:
     good = np.ones(items, dtype=np.bool_)
     with parallel() as threads:
         if counts.dense:
-            _possible_dense(threads, t, sizes, counts.vectors, good)
+            in_parts(threads, _possible_rows, t, sizes, counts.vectors, good)
         else:
-            _possible(threads, t.indptr, t.indices, t.data, sizes, counts.vectors, good)
+            in_parts(
+                threads, _possible_entries, t.indptr, t.indices, t.data, sizes, counts.vectors, good
+            )
     if not good.all():
         raise ValueError("together_ holds counts that items of these sizes cannot have")
 
@@ -195,11 +187,11 @@ def dense_counts(user_items: sp.csr_matrix) -> ItemCounts:
     check_memory(np.dtype(kind).itemsize * items * items, f"the item × item matrix of {items:,} items")
     together = np.zeros((items, items), dtype=kind)
     with parallel() as threads:
-        _count_dense(
-            user_items.indptr, user_items.indices, layout.indptr, layout.indices, layout.data, together,
-            threads,
+        in_parts(
+            threads, _count_dense, user_items.indptr, user_items.indices, layout.indptr, layout.indices,
+            layout.data, together,
         )  # fmt: skip
-        mirror(together)
+        in_parts(threads, mirror, together)
     return ItemCounts(together, sizes, user_items.shape[0])
 
 
@@ -240,14 +232,15 @@ def sparse_counts(
     own: NDArray[Any] = popularity
     with parallel() as threads:
         if votes is None:
-            _count_sparse(
-                threads, rows.indptr, rows.indices, layout.indptr, layout.indices, indptr, indices, data
-            )
+            in_parts(
+                threads, _count_sparse, rows.indptr, rows.indices, layout.indptr, layout.indices, indptr,
+                indices, data,
+            )  # fmt: skip
         else:
             own = np.zeros(m)
-            _sum_sparse(
-                threads, rows.indptr, rows.indices, layout.indptr, layout.indices, votes, indptr,
-                indices, data, own,
+            in_parts(
+                threads, _sum_sparse, rows.indptr, rows.indices, layout.indptr, layout.indices, votes,
+                False, indptr, indices, data, own,
             )  # fmt: skip
             own = own[place]
     together = _csr(data, indices, indptr, m)
@@ -278,9 +271,9 @@ def cooccurrence(
     data = np.empty(indptr[-1], dtype=np.float32)
     votes = np.ones(user_items.shape[0]) if votes is None else votes
     with parallel() as threads:
-        _fill_votes(
-            threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, votes,
-            indptr, indices, data,
+        in_parts(
+            threads, _sum_sparse, user_items.indptr, user_items.indices, layout.indptr, layout.indices,
+            votes, True, indptr, indices, data, np.zeros(m),
         )  # fmt: skip
     return _csr(data, indices, indptr, m)
 
@@ -290,7 +283,9 @@ def pair_lengths(user_items: sp.csr_matrix, layout: sp.csc_matrix | None = None)
     layout = columns(user_items) if layout is None else layout
     out = np.zeros(user_items.shape[1], dtype=np.int64)
     with parallel() as threads:
-        _lengths(threads, user_items.indptr, user_items.indices, layout.indptr, layout.indices, out)
+        in_parts(
+            threads, _lengths, user_items.indptr, user_items.indices, layout.indptr, layout.indices, out
+        )
     return out
 
 
@@ -341,31 +336,30 @@ def _merged(old: sp.csr_matrix, change: sp.csr_matrix, kind: type) -> tuple[int,
     lengths = np.zeros(m, dtype=np.int64)
     least = np.zeros(m, dtype=np.int64)
     with parallel() as threads:
-        _merge_lengths(threads, *arrays, lengths, least)
+        in_parts(threads, _merge_lengths, *arrays, lengths, least)
         indptr = np.zeros(m + 1, dtype=np.int64)
         np.cumsum(lengths, out=indptr[1:])
         indices, data = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], kind)
         if least.min(initial=0) >= 0:
-            _merge(threads, *arrays, indptr, indices, data)
+            in_parts(threads, _merge, *arrays, indptr, indices, data)
     return int(least.min(initial=0)), _csr(data, indices, indptr, m)
 
 
 # ---- kernels
 
 
-@jit(parallel=True)
-def _count_dense(indptr, indices, item_ptr, item_users, position, out, threads):
+@jit
+def _count_dense(first, stride, indptr, indices, item_ptr, item_users, position, out):
     """Count, over the users of item i, the items after i: one triangle, in a row that stays in cache."""
     m = len(item_ptr) - 1
-    for t in numba.prange(threads):
-        count = np.zeros(m, dtype=np.int32)
-        for i in range(t, m, threads):  # interleaved: popular items spread over the threads
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                for p in range(position[k] + 1, indptr[item_users[k] + 1]):
-                    count[indices[p]] += 1
-            for j in range(i + 1, m):
-                out[i, j] = count[j]
-            count[i + 1 :] = 0
+    count = np.zeros(m, dtype=np.int32)
+    for i in range(first, m, stride):  # interleaved: popular items spread over the threads
+        for k in range(item_ptr[i], item_ptr[i + 1]):
+            for p in range(position[k] + 1, indptr[item_users[k] + 1]):
+                count[indices[p]] += 1
+        for j in range(i + 1, m):
+            out[i, j] = count[j]
+        count[i + 1 :] = 0
 
 
 @jit
@@ -379,12 +373,6 @@ def _possible_rows(first, stride, together, sizes, n, good):
         good[i] = fine
 
 
-@jit(parallel=True)
-def _possible_dense(threads, together, sizes, n, good):
-    for t in numba.prange(threads):
-        _possible_rows(t, threads, together, sizes, n, good)
-
-
 @jit
 def _possible_entries(first, stride, indptr, indices, data, sizes, n, good):
     for i in range(first, len(sizes), stride):
@@ -395,19 +383,13 @@ def _possible_entries(first, stride, indptr, indices, data, sizes, n, good):
         good[i] = fine
 
 
-@jit(parallel=True)
-def _possible(threads, indptr, indices, data, sizes, n, good):
-    for t in numba.prange(threads):
-        _possible_entries(t, threads, indptr, indices, data, sizes, n, good)
-
-
-@jit(parallel=True)
-def mirror(out):
+@jit
+def mirror(first, stride, out):
     """Copy the upper triangle to the lower one, tile by tile."""
     m = len(out)
     tile = 64
     tiles = (m + tile - 1) // tile
-    for t in numba.prange(tiles):
+    for t in range(first, tiles, stride):
         # Thread-private rows: tile t of the lower triangle reads the upper one only.
         for s in range(t + 1):
             for i in range(t * tile, min((t + 1) * tile, m)):
@@ -427,163 +409,152 @@ def _add_dense(out, indptr, indices, data):
     return least
 
 
-@jit(parallel=True)
-def _lengths(threads, indptr, indices, item_ptr, item_users, out):
+@jit
+def _lengths(first, stride, indptr, indices, item_ptr, item_users, out):
     m = len(out)
-    for t in numba.prange(threads):
-        seen = np.full(m, -1, dtype=np.int32)
-        for i in range(t, m, threads):
-            count = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if seen[j] != i:
-                        seen[j] = i
-                        count += 1
-            out[i] = count
+    seen = np.full(m, -1, dtype=np.int32)
+    for i in range(first, m, stride):
+        count = 0
+        for k in range(item_ptr[i], item_ptr[i + 1]):
+            u = item_users[k]
+            for p in range(indptr[u], indptr[u + 1]):
+                j = indices[p]
+                if seen[j] != i:
+                    seen[j] = i
+                    count += 1
+        out[i] = count
 
 
 @jit
-def _order(touched, count, flags):
-    """Sort the first `count` of touched: by scanning all items where that is cheaper."""
-    if count * 16 > len(flags):
-        for k in range(count):
-            flags[touched[k]] = 1
-        k = 0
-        for j in range(len(flags)):
-            if flags[j] == 1:
-                touched[k] = j
-                flags[j] = 0
+def _order(touched, count, bits, words):
+    """Sort the first `count` of touched, all different, by a bit for each and for each word of bits.
+
+    All bits are 0 before and after.
+    """
+    one = np.uint64(1)
+    for k in range(count):
+        j = touched[k]
+        bits[j >> 6] |= one << np.uint64(j & 63)
+        words[j >> 12] |= one << np.uint64((j >> 6) & 63)
+    k = 0
+    for outer in range(len(words)):
+        while words[outer]:
+            inner = (outer << 6) + _trailing_zeros(words[outer])
+            words[outer] &= words[outer] - one
+            rest = bits[inner]
+            bits[inner] = 0
+            while rest:
+                touched[k] = (inner << 6) + _trailing_zeros(rest)
+                rest &= rest - one
                 k += 1
-    else:
-        touched[:count] = np.sort(touched[:count])
 
 
-@jit(parallel=True)
-def _count_sparse(threads, indptr, indices, item_ptr, item_users, out_ptr, out_indices, out_data):
+@jit
+def _trailing_zeros(x):
+    """Return how many zeros follow the lowest one of a uint64, by counting the bits below it."""
+    x = (x & (~x + np.uint64(1))) - np.uint64(1)
+    x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@jit
+def _count_sparse(first, stride, indptr, indices, item_ptr, item_users, out_ptr, out_indices, out_data):
     m = len(out_ptr) - 1
-    for t in numba.prange(threads):
-        count = np.zeros(m, dtype=np.int32)
-        flags = np.zeros(m, dtype=np.uint8)
-        touched = np.empty(m, dtype=np.int32)
-        for i in range(t, m, threads):
-            size = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if count[j] == 0 and j != i:
-                        touched[size] = j
-                        size += 1
-                    count[j] += 1
-            count[i] = 0
-            _order(touched, size, flags)
-            for k in range(size):
-                j = touched[k]
-                out_indices[out_ptr[i] + k] = j
-                out_data[out_ptr[i] + k] = count[j]
-                count[j] = 0
-
-
-@jit(parallel=True)
-def _sum_sparse(
-    threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data, own
-):
-    m = len(out_ptr) - 1
-    for t in numba.prange(threads):
-        total = np.zeros(m)
-        seen = np.full(m, -1, dtype=np.int32)
-        flags = np.zeros(m, dtype=np.uint8)
-        touched = np.empty(m, dtype=np.int32)
-        for i in range(t, m, threads):
-            size = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if seen[j] != i and j != i:
-                        seen[j] = i
-                        touched[size] = j
-                        size += 1
-                    total[j] += votes[u]
-            own[i] = total[i]
-            total[i] = 0.0
-            _order(touched, size, flags)
-            for k in range(size):
-                j = touched[k]
-                out_indices[out_ptr[i] + k] = j
-                out_data[out_ptr[i] + k] = total[j]
-                total[j] = 0.0
-
-
-@jit(parallel=True)
-def _fill_votes(threads, indptr, indices, item_ptr, item_users, votes, out_ptr, out_indices, out_data):
-    m = len(out_ptr) - 1
-    for t in numba.prange(threads):
-        total = np.zeros(m)
-        seen = np.full(m, -1, dtype=np.int32)
-        flags = np.zeros(m, dtype=np.uint8)
-        touched = np.empty(m, dtype=np.int32)
-        for i in range(t, m, threads):
-            size = 0
-            for k in range(item_ptr[i], item_ptr[i + 1]):
-                u = item_users[k]
-                for p in range(indptr[u], indptr[u + 1]):
-                    j = indices[p]
-                    if seen[j] != i:
-                        seen[j] = i
-                        touched[size] = j
-                        size += 1
-                    total[j] += votes[u]
-            if size == 0:
-                out_indices[out_ptr[i]], out_data[out_ptr[i]] = i, 0.0
-                continue
-            _order(touched, size, flags)
-            for k in range(size):
-                j = touched[k]
-                out_indices[out_ptr[i] + k] = j
-                out_data[out_ptr[i] + k] = total[j]
-                total[j] = 0.0
-
-
-@jit(parallel=True)
-def _merge_lengths(threads, ptr, idx, dat, cptr, cidx, cdat, lengths, least):
-    for t in numba.prange(threads):
-        for i in range(t, len(lengths), threads):
-            p, end = ptr[i], ptr[i + 1]
-            size = end - p
-            for c in range(cptr[i], cptr[i + 1]):
-                while p < end and idx[p] < cidx[c]:
-                    p += 1
-                if p < end and idx[p] == cidx[c]:
-                    value = np.int64(dat[p]) + cdat[c]
-                    size -= 1 if value == 0 else 0
-                else:
-                    value = cdat[c]
+    count = np.zeros(m, dtype=np.int32)
+    bits, words = np.zeros((m >> 6) + 1, np.uint64), np.zeros((m >> 12) + 1, np.uint64)
+    touched = np.empty(m, dtype=np.int32)
+    for i in range(first, m, stride):
+        size = np.int64(0)
+        for k in range(item_ptr[i], item_ptr[i + 1]):
+            u = item_users[k]
+            for p in range(indptr[u], indptr[u + 1]):
+                j = indices[p]
+                if count[j] == 0 and j != i:
+                    touched[size] = j
                     size += 1
-                least[i] = min(least[i], value)
-            lengths[i] = size
+                count[j] += 1
+        count[i] = 0
+        _order(touched, size, bits, words)
+        for k in range(size):
+            j = touched[k]
+            out_indices[out_ptr[i] + k] = j
+            out_data[out_ptr[i] + k] = count[j]
+            count[j] = 0
 
 
-@jit(parallel=True)
-def _merge(threads, ptr, idx, dat, cptr, cidx, cdat, out_ptr, out_idx, out_dat):
-    for t in numba.prange(threads):
-        for i in range(t, len(out_ptr) - 1, threads):
-            k, p, end = out_ptr[i], ptr[i], ptr[i + 1]
-            for c in range(cptr[i], cptr[i + 1]):
-                while p < end and idx[p] < cidx[c]:
-                    out_idx[k], out_dat[k] = idx[p], dat[p]
-                    k += 1
-                    p += 1
-                value = np.int64(cdat[c])
-                if p < end and idx[p] == cidx[c]:
-                    value += np.int64(dat[p])
-                    p += 1
-                if value != 0:
-                    out_idx[k], out_dat[k] = cidx[c], value
-                    k += 1
-            while p < end:
+@jit
+def _sum_sparse(
+    first, stride, indptr, indices, item_ptr, item_users, votes, diagonal, out_ptr, out_indices,
+    out_data, own,
+):  # fmt: skip
+    """Sum votes of pairs; an item's own sum goes to `own` and, if `diagonal`, is stored, even a 0."""
+    m = len(out_ptr) - 1
+    total = np.zeros(m)
+    seen = np.full(m, -1, dtype=np.int32)
+    bits, words = np.zeros((m >> 6) + 1, np.uint64), np.zeros((m >> 12) + 1, np.uint64)
+    touched = np.empty(m, dtype=np.int32)
+    for i in range(first, m, stride):
+        size = np.int64(0)
+        for k in range(item_ptr[i], item_ptr[i + 1]):
+            u = item_users[k]
+            for p in range(indptr[u], indptr[u + 1]):
+                j = indices[p]
+                if seen[j] != i and j != i:
+                    seen[j] = i
+                    touched[size] = j
+                    size += 1
+                total[j] += votes[u]
+        own[i] = total[i]
+        if diagonal:
+            touched[size] = i
+            size += 1
+        else:
+            total[i] = 0.0
+        _order(touched, size, bits, words)
+        for k in range(size):
+            j = touched[k]
+            out_indices[out_ptr[i] + k] = j
+            out_data[out_ptr[i] + k] = total[j]
+            total[j] = 0.0
+
+
+@jit
+def _merge_lengths(first, stride, ptr, idx, dat, cptr, cidx, cdat, lengths, least):
+    for i in range(first, len(lengths), stride):
+        p, end = ptr[i], ptr[i + 1]
+        size = end - p
+        for c in range(cptr[i], cptr[i + 1]):
+            while p < end and idx[p] < cidx[c]:
+                p += 1
+            if p < end and idx[p] == cidx[c]:
+                value = np.int64(dat[p]) + cdat[c]
+                size -= 1 if value == 0 else 0
+            else:
+                value = cdat[c]
+                size += 1
+            least[i] = min(least[i], value)
+        lengths[i] = size
+
+
+@jit
+def _merge(first, stride, ptr, idx, dat, cptr, cidx, cdat, out_ptr, out_idx, out_dat):
+    for i in range(first, len(out_ptr) - 1, stride):
+        k, p, end = out_ptr[i], ptr[i], ptr[i + 1]
+        for c in range(cptr[i], cptr[i + 1]):
+            while p < end and idx[p] < cidx[c]:
                 out_idx[k], out_dat[k] = idx[p], dat[p]
                 k += 1
                 p += 1
+            value = np.int64(cdat[c])
+            if p < end and idx[p] == cidx[c]:
+                value += np.int64(dat[p])
+                p += 1
+            if value != 0:
+                out_idx[k], out_dat[k] = cidx[c], value
+                k += 1
+        while p < end:
+            out_idx[k], out_dat[k] = idx[p], dat[p]
+            k += 1
+            p += 1

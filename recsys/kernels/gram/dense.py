@@ -5,12 +5,11 @@ One triangle of counts is turned into kernel values, row by row, and mirrored.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts, dense_counts, mirror
@@ -115,11 +114,11 @@ def _derived(
     short = np.zeros(0) if around is None else around.short
     missed = np.zeros(0) if around is None else around.missed
     with parallel() as threads:
-        _fill(
-            counts.together, sizes, plan.code, plan.logarithmic, plan.zero_at_zero, w, short, missed,
-            plan.par, plan.table, out, threads,
+        in_parts(
+            threads, _fill, counts.together, sizes, plan.code, plan.logarithmic, plan.zero_at_zero, w,
+            short, missed, plan.par, plan.table, out,
         )  # fmt: skip
-        mirror(out)
+        in_parts(threads, mirror, out)
     unseen = np.flatnonzero(sizes == 0)
     if around is not None:  # K' of two vectors of which one is null is the other's 1 − K(·, r)
         np.fill_diagonal(out, 2.0 * short)
@@ -135,21 +134,22 @@ def _derived(
 # ---- kernels
 
 
-@jit(parallel=True)
-def _fill(together, sizes, code, logarithmic, zero_at_zero, w, short, missed, par, table, out, threads):
+@jit
+def _fill(
+    first, stride, together, sizes, code, logarithmic, zero_at_zero, w, short, missed, par, table, out
+):
     m = len(sizes)
-    for t in numba.prange(threads):
-        for i in range(t, m, threads):  # interleaved: rows of a triangle differ in length
-            count = together[i]
-            if len(short):
-                a, wi, ei, mi = sizes[i], w[i], short[i], missed[i]
-                for j in range(i + 1, m):
-                    out[i, j] = centred(
-                        code, logarithmic, np.int64(count[j]), a, sizes[j], wi, w[j], ei, short[j], mi,
-                        missed[j], par, table,
-                    )  # fmt: skip
-            else:
-                _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out)
+    for i in range(first, m, stride):  # interleaved: rows of a triangle differ in length
+        count = together[i]
+        if len(short):
+            a, wi, ei, mi = sizes[i], w[i], short[i], missed[i]
+            for j in range(i + 1, m):
+                out[i, j] = centred(
+                    code, logarithmic, np.int64(count[j]), a, sizes[j], wi, w[j], ei, short[j], mi,
+                    missed[j], par, table,
+                )  # fmt: skip
+        else:
+            _row(i, m, count, sizes, code, logarithmic, zero_at_zero, w, par, table, out)
 
 
 @jit

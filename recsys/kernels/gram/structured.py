@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts
@@ -166,16 +165,16 @@ class StructuredGram:
                 # More counts than there are entries to read need no table.
                 depth = min(LOOKUP // few**2, 2 + len(t.data) // (2 * few**2), int(t.data.max()) + 1)
                 lookup: NDArray[Any] = np.zeros((few, max(depth, 1), few), dtype)
-                _lookup(threads, self.arrays, counts.vectors, lookup)
+                in_parts(threads, _lookup, self.arrays, counts.vectors, lookup)
                 self.arrays = self.arrays._replace(lookup=lookup)
             if self._keeps(budget):
                 values: NDArray[Any] = np.empty(len(t.data), dtype)
-                _all_values(threads, self.arrays, values)
+                in_parts(threads, _all_values, self.arrays, values)
                 self.arrays = self.arrays._replace(values=values)
             good = np.ones(threads, dtype=np.bool_)
-            _head(threads, self.arrays, self.arrays.head, self.arrays.split)
+            in_parts(threads, _head, self.arrays, self.arrays.head, self.arrays.split)
             self._sums = np.zeros(m)
-            _row_sums(threads, self.arrays, self._sums, good)
+            in_parts(threads, _row_sums, self.arrays, self._sums, good)
         if not (good.all() and np.isfinite(table).all() and np.isfinite(diagonal).all()):
             raise InputError(
                 f"{kernel} leaves the range of {np.dtype(dtype)} on these items: normalise it"
@@ -202,20 +201,12 @@ class StructuredGram:
         """(items, items)."""
         return len(self.place), len(self.place)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the view, without the counts."""
-        a = self.arrays
-        return int(
-            sum(x.nbytes for x in (a.values, a.classes, a.own, a.table, a.lookup, a.head, self._sums))
-        )
-
     def rows(self, ids: ArrayLike) -> NDArray[Any]:
         """Return the rows of these items, (ids, items), in the dtype of the corrections."""
         at = self.place[np.asarray(ids)]
         out = np.empty((len(at), len(self.place)), dtype=self.dtype)
         with parallel() as threads:
-            _rows(threads, self.arrays, at, self.order, out)
+            in_parts(threads, _rows, self.arrays, at, self.order, out)
         return out
 
     def sub(self, rows: ArrayLike, cols: ArrayLike) -> NDArray[np.float64]:
@@ -246,7 +237,7 @@ class StructuredGram:
         block = np.ascontiguousarray(given.reshape(m, -1)[self.order])
         out = np.empty_like(block)
         with parallel() as threads:
-            _multiply(threads, self.arrays, block, out)
+            in_parts(threads, _multiply, self.arrays, block, out)
         a = self.arrays
         if len(a.table) == len(a.sizes):
             sums = np.zeros((len(a.sizes), block.shape[1]))
@@ -263,7 +254,7 @@ class StructuredGram:
         n, a = len(self.place), self.arrays
         square = np.zeros(n)
         with parallel() as threads:
-            _squares(threads, a, square)
+            in_parts(threads, _squares, a, square)
         total = float(square.sum())
         if len(a.table) == len(a.sizes):
             per_class = np.bincount(a.classes, minlength=len(a.sizes))
@@ -324,58 +315,71 @@ def computed(G, ci, cj, s):
 
 # The functions below take the arrays out of G once, before their loops: each access of a field counts
 # references, atomically. For the same reason nothing that is called per entry is passed G, but where a
-# count is too large for the look-up table. What runs in parallel is a function of a thread's share:
-# numba loses what is written to arrays in a tuple in the body of a parallel loop itself.
+# count is too large for the look-up table.
+
+
+@jit(inline="always")
+def value_of(G, s, i, j, classes, own, lookup, linear, single):
+    """Return correction[i, j] of two places that share s ≥ 1, which `values` would hold."""
+    if linear:
+        v = s * (own[i] * own[j])
+        return np.float64(np.float32(v)) if single else v
+    if s < lookup.shape[1]:
+        return np.float64(lookup[classes[i], np.int64(s), classes[j]])
+    return computed(G, classes[i], classes[j], s)
 
 
 @jit
 def row_values(G, i, begin, end, out):
     """Write the corrections of the stored entries begin…end of row i to the front of out."""
-    indices, together, own, single, values = G.indices, G.together, G.own, G.single, G.values
+    indices, together, values = G.indices, G.together, G.values
+    classes, own, lookup, linear, single = G.classes, G.own, G.lookup, G.code == LINEAR, G.single
     if len(values):
         for p in range(begin, end):
             out[p - begin] = values[p]
         return
-    if G.code == LINEAR:
-        wi = own[i]
-        for p in range(begin, end):
-            v = together[p] * (wi * own[indices[p]])
-            out[p - begin] = np.float64(np.float32(v)) if single else v
-        return
-    classes, lookup = G.classes, G.lookup
-    ci, depth = classes[i], lookup.shape[1]
     for p in range(begin, end):
-        cj, s = classes[indices[p]], together[p]
-        out[p - begin] = lookup[ci, np.int64(s), cj] if s < depth else computed(G, ci, cj, s)
+        out[p - begin] = value_of(G, together[p], i, indices[p], classes, own, lookup, linear, single)
 
 
 @jit
 def add_row(G, i, weight, begin, end, acc):
     """Add weight·correction[i, j] to acc[j] over the stored entries begin…end of row i."""
-    indices, together, own, values = G.indices, G.together, G.own, G.values
+    indices, together, values = G.indices, G.together, G.values
+    classes, own, lookup, linear, single = G.classes, G.own, G.lookup, G.code == LINEAR, G.single
     if len(values):
         for p in range(begin, end):
             acc[indices[p]] += weight * values[p]
         return
-    if G.code == LINEAR:
-        wi = own[i]
-        if G.single:
-            for p in range(begin, end):
-                j = indices[p]
-                acc[j] += weight * np.float64(np.float32(together[p] * (wi * own[j])))
-        else:
-            for p in range(begin, end):
-                j = indices[p]
-                acc[j] += weight * (together[p] * (wi * own[j]))
-        return
-    classes, lookup = G.classes, G.lookup
-    ci, depth = classes[i], lookup.shape[1]
     for p in range(begin, end):
-        j, s = indices[p], together[p]
-        if s < depth:
-            acc[j] += weight * lookup[ci, np.int64(s), classes[j]]
+        j = indices[p]
+        acc[j] += weight * value_of(G, together[p], i, j, classes, own, lookup, linear, single)
+
+
+@jit
+def levels(begin, end, places, weights, classes, table, level):
+    """Sum what each class of items has from the table: Σ weights·table."""
+    level[:] = 0.0
+    if len(table) == len(level):
+        for p in range(begin, end):
+            row, w = table[classes[places[p]]], weights[p]
+            for c in range(len(level)):
+                level[c] += w * row[c]
+
+
+@jit
+def add_head(G, begin, end, places, weights, acc):
+    """Add the corrections of the items of the head."""
+    head, indptr, split = G.head, G.indptr, G.split
+    popular = len(head)
+    for p in range(begin, end):
+        i, w = places[p], weights[p]
+        if i < popular:
+            row = head[i]
+            for j in range(popular):
+                acc[j] += w * row[j]
         else:
-            acc[j] += weight * computed(G, ci, classes[j], s)
+            add_row(G, i, w, indptr[i], split[i], acc)
 
 
 @jit
@@ -391,7 +395,7 @@ def search(indices, begin, end, j):
 
 
 @jit
-def _lookup_part(first, stride, G, n, out):
+def _lookup(first, stride, G, n, out):
     classes, depth = out.shape[0], out.shape[1]
     sizes = G.sizes
     for i in range(first, classes, stride):
@@ -403,27 +407,15 @@ def _lookup_part(first, stride, G, n, out):
                     out[i, s, j] = computed(G, i, j, s)
 
 
-@jit(parallel=True)
-def _lookup(threads, G, n, out):
-    for t in numba.prange(threads):
-        _lookup_part(t, threads, G, n, out)
-
-
 @jit
-def _values_part(first, stride, G, out):
+def _all_values(first, stride, G, out):
     indptr = G.indptr
     for i in range(first, len(indptr) - 1, stride):
         row_values(G, i, indptr[i], indptr[i + 1], out[indptr[i] :])
 
 
-@jit(parallel=True)
-def _all_values(threads, G, out):
-    for t in numba.prange(threads):
-        _values_part(t, threads, G, out)
-
-
 @jit
-def _head_part(first, stride, G, head, split):
+def _head(first, stride, G, head, split):
     popular = len(head)
     indptr, indices, classes, diagonal = G.indptr, G.indices, G.classes, G.diagonal
     values = np.empty(popular)
@@ -439,14 +431,8 @@ def _head_part(first, stride, G, head, split):
         row[i] = diagonal[classes[i]]
 
 
-@jit(parallel=True)
-def _head(threads, G, head, split):
-    for t in numba.prange(threads):
-        _head_part(t, threads, G, head, split)
-
-
 @jit
-def _row_sums_part(first, stride, G, out, good):
+def _row_sums(first, stride, G, out, good):
     m = len(out)
     indptr, classes, diagonal, values = G.indptr, G.classes, G.diagonal, np.empty(m)
     for i in range(first, m, stride):
@@ -460,14 +446,8 @@ def _row_sums_part(first, stride, G, out, good):
             good[first] = False
 
 
-@jit(parallel=True)
-def _row_sums(threads, G, out, good):
-    for t in numba.prange(threads):
-        _row_sums_part(t, threads, G, out, good)
-
-
 @jit
-def _rows_part(first, stride, G, at, order, out):
+def _rows(first, stride, G, at, order, out):
     m = out.shape[1]
     classes, table, diagonal = G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
@@ -480,12 +460,6 @@ def _rows_part(first, stride, G, at, order, out):
         acc[i] += diagonal[classes[i]]
         for j in range(m):
             out[k, order[j]] = acc[j]
-
-
-@jit(parallel=True)
-def _rows(threads, G, at, order, out):
-    for t in numba.prange(threads):
-        _rows_part(t, threads, G, at, order, out)
 
 
 @jit
@@ -510,7 +484,7 @@ def _sub(G, rows, cols, out):
 
 
 @jit
-def _multiply_part(first, stride, G, B, out):
+def _multiply(first, stride, G, B, out):
     m, width = B.shape
     indptr, indices, classes, diagonal, values = (
         G.indptr, G.indices, G.classes, G.diagonal, np.empty(m)
@@ -526,14 +500,8 @@ def _multiply_part(first, stride, G, B, out):
                 out[i, c] += values[p - begin] * B[indices[p], c]
 
 
-@jit(parallel=True)
-def _multiply(threads, G, B, out):
-    for t in numba.prange(threads):
-        _multiply_part(t, threads, G, B, out)
-
-
 @jit
-def _squares_part(first, stride, G, out):
+def _squares(first, stride, G, out):
     """Per row, Σ_j K² less the table's share."""
     indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
@@ -548,9 +516,3 @@ def _squares_part(first, stride, G, out):
             v = values[p - begin]
             total += v * (v + 2.0 * (table[ci, classes[indices[p]]] if filled else 0.0))
         out[i] = total
-
-
-@jit(parallel=True)
-def _squares(threads, G, out):
-    for t in numba.prange(threads):
-        _squares_part(t, threads, G, out)
