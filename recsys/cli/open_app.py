@@ -31,7 +31,10 @@ def command_line(host: str, port: int, headless: bool) -> list[str]:
     flags = {f"{part}.{key}": value for part, table in settings.items() for key, value in table.items()}
     flags |= {"server.address": host, "server.port": port, "server.headless": headless}
     flags["server.showEmailPrompt"] = False
-    told = [f"--{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in flags.items()]
+    told = [
+        f"--{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in flags.items()
+    ]
     return [sys.executable, "-m", "streamlit", "run", str(folder / "app" / "main.py"), *told]
 
 

@@ -45,7 +45,9 @@ def test_it_runs_the_page_of_the_checkout_with_its_settings_as_flags():
 @pytest.mark.parametrize("missing", [("streamlit",), ("streamlit", "altair")])
 def test_without_streamlit_one_line_says_what_to_install(missing, monkeypatch, capsys):
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else find(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name in missing else find(name)
+    )
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it was started"))
     assert call(["app"]) == 2
     told = capsys.readouterr().err
