@@ -11,7 +11,8 @@ from typer.core import TyperGroup
 from recsys import __version__
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
-# line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the modules.
+# line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the
+# modules.
 COMMANDS = {
     "evaluate": "Compare models under one protocol, with paired tests between them.",
     "export": "Write vectors whose inner products are the scores, and say what they miss of them.",
