@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jupytext
+import nbformat
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "notebooks"
@@ -45,7 +46,6 @@ def slim(output: Any) -> dict[str, Any] | None:
 def run(script: Path) -> None:
     """Execute a script and store its outputs."""
     import nbclient
-    import nbformat
 
     book = jupytext.read(script)
     book.cells.insert(0, nbformat.v4.new_code_cell(SETTINGS))
@@ -83,7 +83,13 @@ def write(folder: Path) -> None:
             stored = json.loads((STORED / f"{script.stem}.json").read_text(encoding="utf-8"))
             for cell, outputs in zip(book.cells, stored["outputs"], strict=True):
                 if cell.cell_type == "code":
-                    cell.outputs = outputs
+                    cell.outputs = [nbformat.from_dict(output) for output in outputs]
+        book.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+        book.metadata["kernelspec"] = {
+            "name": "python3",
+            "display_name": "Python 3",
+            "language": "python",
+        }
         jupytext.write(book, folder / f"{script.stem}.ipynb")
         lines.append(script.stem)
     for stored in folder.glob("*.json"):
