@@ -8,9 +8,8 @@ from app.parts.kept import keep, restore
 from recsys.evaluation.metrics import METRICS
 from recsys.rankers.registry import offered_models
 
-DEFAULT = (
-    "cf-komd:kernel=mc,degree=2"  # until a person chooses: fitted in a moment; `auto` takes its time
-)
+# Until a person chooses: it is fitted in a moment, where `auto` takes its time.
+DEFAULT = "cf-komd:kernel=mc,degree=2"
 CUTOFF = 10  # of the metrics that take one
 
 
