@@ -164,3 +164,16 @@ def test_files_and_configs(dataset, tmp_path):
 def test_refusals(wrong, text):
     with pytest.raises(InputError, match=text):
         RankerModel(wrong)
+
+
+def test_in_their_wrapper_of_implicits_item_models(dataset):
+    """A ranker in the place of implicit's model. Those of ALS and BPR take implicit's classes alone."""
+    from rectools.models import ImplicitItemKNNWrapperModel
+
+    model = ImplicitItemKNNWrapperModel(make_ranker("ease")).fit(dataset)
+    users = dataset.user_id_map.external_ids[:10]
+    found = model.recommend(users, dataset, k=5, filter_viewed=True)
+    rows = dataset.get_user_item_matrix(include_weights=True)
+    wanted = make_ranker("ease").fit(rows, show_progress=False).recommend(np.arange(10), rows[:10], N=5)
+    items = dataset.item_id_map.external_ids
+    assert found[Columns.Item].tolist() == items[wanted.ids.ravel()].tolist()
