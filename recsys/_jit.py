@@ -183,7 +183,7 @@ def in_parts(threads: int, function: Any, *args: Any) -> None:
     The function is a serial one, compiled by `jit`, that does its share and writes to arrays. It serves
     single calls as well, which a `prange` around it would not: that is compiled apart, for longer.
     """
-    if threads > 1:
+    if threads > 1 and hasattr(function, "overloads"):  # else NUMBA_DISABLE_JIT left it as it is
         types = tuple(function.typeof_pyval(x) for x in (0, threads, *args))
         if types not in function.overloads:  # here, where `compiling` sees it
             function.compile(types)
