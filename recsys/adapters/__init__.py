@@ -4,3 +4,7 @@
 so that importing them needs the library; `recsys.adapters.mlflow` needs it when it is called;
 `recsys.adapters.implicit` makes rankers instances of implicit's `RecommenderBase`.
 """
+
+from recsys.adapters.mlflow import log_report, log_study
+
+__all__ = ["log_report", "log_study"]

@@ -255,7 +255,7 @@ class Report:
         Raises
         ------
         InputError
-            If there is no such attribute.
+            If there is no such attribute, or no metric with a value for each user was measured.
 
         Examples
         --------
@@ -267,6 +267,11 @@ class Report:
         ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']
         """
         names = [name for name in self.definitions if name not in self.whole]
+        if not names:
+            told = ", ".join(self.definitions)
+            raise InputError(
+                f"{told} has one value for all users: measure auc or ndcg@10, say, for groups"
+            )
         return group_figures(self._evaluated(), attribute, self.results, names, self.seed)
 
     def plot(self) -> Drawing:

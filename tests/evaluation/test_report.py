@@ -139,6 +139,14 @@ def test_an_attribute_that_is_none(report, attribute, text):
         report.by(attribute)
 
 
+def test_groups_need_a_metric_of_each_user(planted):
+    found = evaluate(planted, make_ranker("popularity"), folds=2, metrics="coverage@3")
+    with pytest.raises(InputError, match="coverage@3 has one value for all users"):
+        found.by("profile length")
+    pytest.importorskip("matplotlib")
+    assert found.plot()._repr_png_() and "<table>" in found.html() and len(found.frame()) == 1
+
+
 def test_without_a_table_of_users_that_is_said(planted):
     with pytest.raises(InputError, match="attributes come with a table of users"):
         evaluate(replace(planted, user_features=None), make_ranker("popularity"), folds=2).by("height")
