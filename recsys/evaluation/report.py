@@ -393,7 +393,8 @@ class Report:
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without the values per user."""
+        """Return plain values for JSON, intervals among them, without the values per user."""
+        low, high = self.intervals()
         left_out = ("results", "evaluated", "whole")
         out = {key: value for key, value in vars(self).items() if key not in left_out}
         out["ties"] = TIES
@@ -401,7 +402,10 @@ class Report:
             {
                 "model": r.model,
                 "params": r.params,
-                "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
+                "metrics": {
+                    name: asdict(figure) | {"low": low[r.model, name], "high": high[r.model, name]}
+                    for name, figure in r.metrics.items()
+                },
                 "fit_seconds": r.fit_seconds,
                 "score_seconds": r.score_seconds,
                 "compile_seconds": r.compile_seconds,

@@ -45,6 +45,17 @@ def test_a_frame_has_a_row_a_model_and_metric(report):
             assert row["low"] < row["mean"] < row["high"]
 
 
+def test_json_has_the_intervals_of_the_frame(report):
+    told = report.as_dict()
+    rows = report.frame().to_dict("records")
+    for result in told["results"]:
+        for name, figure in result["metrics"].items():
+            (row,) = [r for r in rows if (r["model"], r["metric"]) == (result["model"], name)]
+            for key in ("mean", "std", "low", "high", "users"):
+                assert figure[key] == row[key] or (np.isnan(figure[key]) and np.isnan(row[key]))
+    assert not {"evaluated", "whole"} & set(told) and told["better"]["coverage@5"] == "more"
+
+
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
 def test_a_frame_of_the_kind_asked_for(report, kind):
     pytest.importorskip(kind)
