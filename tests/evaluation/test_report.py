@@ -135,6 +135,21 @@ def test_what_users_are_grouped_by(report, people):
             assert who.popularity[row] == pytest.approx(counts[tested].mean())
 
 
+def test_numbers_as_text_are_numbers(people):
+    table = people.user_features.assign(
+        age=[None if np.isnan(a) else f"{a:.0f}" for a in people.user_features["age"]],
+        kids=people.user_features["kids"].astype(str),
+        known=people.user_features["kids"] > 0,
+    )
+    found = recsys.evaluate(
+        replace(people, user_features=table), "popularity", metrics="auc", folds=3, seed=2
+    )
+    wanted = recsys.evaluate(people, "popularity", metrics="auc", folds=3, seed=2)
+    for name in ("age", "kids"):
+        assert found.by(name).rows == wanted.by(name).rows
+    assert set(found.by("known").sizes) == {"True", "False"}
+
+
 def test_many_values_are_put_together(people):
     table = pd.DataFrame({"town": [f"t{k % 20}" for k in range(people.n_users)]}, index=people.user_ids)
     found = recsys.evaluate(replace(people, user_features=table), "popularity", metrics="auc", folds=2)
