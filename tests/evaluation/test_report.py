@@ -242,6 +242,6 @@ def test_results_by_label(report):
         report.result()
     with pytest.raises(InputError, match="no model 'eaze': did you mean 'ease'"):
         report.result("eaze")
-    bare = Report("d", "p", 1, 0, 1, 1, 1, 1, {}, [], [], [])
+    bare = Report("d", "p", 1, 0, 1, 1, 1, 1, {"auc": "pairs"}, [], [], [])
     with pytest.raises(InputError, match="does not say who was evaluated"):
         bare.by("profile length")
