@@ -2,7 +2,8 @@
 
     python -m benchmarks.sparse_ease [validation] [gowalla] [catalogue]
 
-`validation` fits on 80% of Gowalla's training pairs and tries settings on the rest, the test half unseen;
+`validation` fits on 80% of Gowalla's training pairs and tries settings on the rest, the test half unseen,
+first without votes;
 `gowalla` fits the one with the largest recall@20 on the whole training half and measures it on the test
 half once; `catalogue` fits and recommends on 40,000 users, 140,000 items and 700,000 interactions, with
 λ = 500 and 200 items at most, which is what it takes where nothing is given. Each trial runs in a process
@@ -36,20 +37,23 @@ from recsys import make_ranker
 from recsys.datasets.synthetic import long_tail
 
 RESULTS = Path(__file__).parent / "results"
-TRIALS = (
-    *((reg, 200) for reg in (40.0, 50.0, 60.0, 80.0, 100.0)),
-    *((60.0, top_k) for top_k in (100, 400, 800)),
-)
+TRIALS = (  # votes, regularization and top_k
+    *((0.0, reg, 200) for reg in (40.0, 50.0, 60.0, 80.0, 100.0)),
+    *((0.0, 60.0, top_k) for top_k in (100, 400, 800)),
+    *((0.5, reg, 200) for reg in (8.0, 11.0, 15.0, 20.0, 27.0)),
+    (0.3, 26.0, 200), (0.7, 9.0, 200), (0.5, 15.0, 400),
+)  # fmt: skip
 SHAPE = (40_000, 140_000, 700_000)
-DEFAULT = (500.0, 200)  # regularization and top_k
+DEFAULT = (0.0, 500.0, 200)
 
 
-def fitted(R, regularization: float, top_k: int) -> tuple[object, dict]:
-    make_ranker("ease", top_k=5).fit(long_tail(300, 400, 3000, seed=1))  # compiles
+def fitted(R, votes: float, regularization: float, top_k: int) -> tuple[object, dict]:
+    make_ranker("ease", top_k=5, votes=votes).fit(long_tail(300, 400, 3000, seed=1))  # compiles
     started, before = time.perf_counter(), time.process_time()
-    model = make_ranker("ease", regularization=regularization, top_k=top_k).fit(R)
+    model = make_ranker("ease", votes=votes, regularization=regularization, top_k=top_k).fit(R)
     seconds, used = time.perf_counter() - started, time.process_time() - before
     return model, {
+        "votes": votes,
         "regularization": regularization,
         "top_k": top_k,
         "weights": model.weights_.nnz,
@@ -58,10 +62,10 @@ def fitted(R, regularization: float, top_k: int) -> tuple[object, dict]:
     }
 
 
-def one(task: str, regularization: float, top_k: int) -> dict:
+def one(task: str, votes: float, regularization: float, top_k: int) -> dict:
     if task == "catalogue":
         R = long_tail(*SHAPE, seed=2)
-        model, row = fitted(R, regularization, top_k)
+        model, row = fitted(R, votes, regularization, top_k)
         started = time.perf_counter()
         for begin in range(0, R.shape[0], 20_000):
             part = np.arange(begin, min(begin + 20_000, R.shape[0]))
@@ -74,15 +78,15 @@ def one(task: str, regularization: float, top_k: int) -> dict:
         users = np.flatnonzero(np.diff(test.indptr) > 0)
         if task == "validation":
             users = np.random.default_rng(1).permutation(users)[:8000]
-        model, row = fitted(train, regularization, top_k)
+        model, row = fitted(train, votes, regularization, top_k)
         row["recall@20"], row["ndcg@20"] = measure(model, train, test, users)
     row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"data": task} | row
 
 
-def run(task: str, regularization: float, top_k: int) -> dict:
-    command = [sys.executable, "-m", "benchmarks.sparse_ease", "one", task]
-    done = subprocess.run([*command, str(regularization), str(top_k)], capture_output=True, text=True)
+def run(task: str, *trial: float) -> dict:
+    command = [sys.executable, "-m", "benchmarks.sparse_ease", "one", task, *map(str, trial)]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     row = json.loads(done.stdout.strip().split("\n")[-1])
@@ -110,7 +114,9 @@ def main(tasks: list[str]) -> None:
     new = []
     if "gowalla" in tasks:
         best = max(read("sparse_ease_validation"), key=lambda row: float(row["recall@20"]))
-        new.append(run("gowalla", float(best["regularization"]), int(best["top_k"])))
+        new.append(
+            run("gowalla", float(best["votes"]), float(best["regularization"]), int(best["top_k"]))
+        )
     if "catalogue" in tasks:
         new.append(run("catalogue", *DEFAULT))
     if new:
@@ -119,6 +125,6 @@ def main(tasks: list[str]) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["one"]:
-        print(json.dumps(one(sys.argv[2], float(sys.argv[3]), int(sys.argv[4]))))
+        print(json.dumps(one(sys.argv[2], float(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5]))))
     else:
         main(sys.argv[1:] or ["validation", "gowalla", "catalogue"])
