@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app test test-all test-browser test-lowest check format clean
+.PHONY: evaluate app docs gallery constraints api test test-all test-browser test-lowest test-pythons check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,8 +33,30 @@ test-browser: $(VENV)/installed
 test-lowest:
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) tests/lowest.py "$$folder"
 
+# A wheel in an environment of its own for each supported Python that is found.
+test-pythons: $(VENV)/installed
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(BIN)/python -m tests.pythons "$$folder"
+
+# The pages, without a network; a warning is an error.
+docs: $(VENV)/installed
+	$(BIN)/python docs/build.py
+
+# Runs the notebooks and stores what they print and draw for the pages; pictures need vl-convert-python.
+gallery: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet vl-convert-python
+	$(BIN)/python -m docs.generate.gallery
+
+# constraints.txt anew, at the newest versions there are.
+constraints: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/python tests/constraints.py
+
+# tests/golden/api.txt anew: after a change of what is public, which the changelog tells.
+api: $(VENV)/installed
+	$(BIN)/python -m tests.golden.api
+
 app: $(VENV)/installed
-	$(BIN)/python -m streamlit run app/main.py
+	$(BIN)/recsys app
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -12,13 +12,14 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.jobs import Job, Jobs
+from app.parts.titles import natural
 from recsys import make_ranker
 from recsys.data import Interactions
 from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers.base import Recommendations
+from recsys.rankers.answers import Recommendations
 from recsys.rankers.catalogue import Profile, times_of
 from recsys.reranking import DISLIKE_WEIGHT, rerank
 from recsys.utils.dates import dated
@@ -135,7 +136,7 @@ def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None =
     years = np.full(data.n_items, np.nan)
     if data.item_features is not None and "year" in data.item_features:
         years = pd.to_numeric(data.item_features["year"], errors="coerce").to_numpy(np.float64)
-    titles = data.titles
+    titles = np.array([natural(str(title)) for title in data.titles], dtype=object)
     seen: dict[str, int] = {}
     labels = []
     for k, title in enumerate(titles):

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from recsys.errors import InputError
 from recsys.utils.validation import check_integer, clean_matrix
 
+__all__ = ["Embeddings", "ItemIndex", "embeddings", "export_embeddings"]
+
 Vectors = NDArray[np.float32]
 
 

@@ -1,4 +1,4 @@
-"""What a user's own type checker sees: the README's Python, and a script of the usual calls, in strict mode."""
+"""What a user's own type checker sees: the Python of some pages, and a script of the usual calls, in strict mode."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", "docs/howto/arrays.md", "docs/howto/explain.md", "docs/howto/links.md")
 
 # Libraries without types of their own are the user's affair; what they give us is Any.
 SETTINGS = """
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys import CapabilityError, load_ranker, make_ranker
-from recsys.rankers.base import Explanation, Recommendations
+from recsys.rankers.answers import Explanation, Recommendations
 from recsys.data import Interactions, read_interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate
@@ -113,12 +113,13 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("typing")  # one for both, so that what is imported is read once
 
 
-def test_the_readmes_python_is_typed(folder):
-    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.S)
-    assert len(blocks) > 3
-    # In the pattern of a new ranker parts are left out.
-    script = "\n".join(block for block in blocks if "RANKERS.add" not in block)
-    assert strictly(script, folder) == []
+def test_the_python_of_pages_is_typed(folder):
+    found = []
+    for page in PAGES:
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
+        assert blocks, page
+        found += [f"{page}: {line}" for line in strictly("\n".join(blocks), folder)]
+    assert found == []
 
 
 def test_a_script_of_the_usual_calls_is_typed(folder):

@@ -15,10 +15,12 @@ from app.parts.profile import Asked, choose_dislikes, choose_order, choose_profi
 from app.parts.taste import MARK, taste
 from app.state import Catalogue
 from recsys.errors import counted
-from recsys.explain import because, item_rule, reasons
+from recsys.explain import because, item_rule, reasons_for_items
 from recsys.explain import text as wording
 from recsys.reranking import diversify, list_diversity, overlap, tail_items
 from recsys.utils.export import csv_text
+
+ANY, ALL = "any of these genres", "all of them"
 
 
 def page() -> None:
@@ -61,9 +63,11 @@ def filters(catalogue: Catalogue) -> NDArray[np.int64] | None:
     names = catalogue.attributes.names
     plain = [k for k, name in enumerate(names) if "=" not in name and not name.endswith("0s")]
     if plain:
-        chosen = st.multiselect("Genre", plain, format_func=lambda k: names[k])
-        for k in chosen:
-            keep &= catalogue.attributes.X[:, k] > 0
+        chosen = st.multiselect("Genre", plain, format_func=lambda k: names[k], select_all=False)
+        if chosen:
+            has = catalogue.attributes.X[:, chosen] > 0
+            both = len(chosen) > 1 and st.radio("An item has", (ANY, ALL), horizontal=True) == ALL
+            keep &= has.all(axis=1) if both else has.any(axis=1)
     known = catalogue.years[np.isfinite(catalogue.years)]
     if len(known) and known.min() < known.max():
         low, high = int(known.min()), int(known.max())
@@ -104,8 +108,8 @@ def show_list(
         st.caption(f"Kept away from {away} you dislike, and lowered what goes with them.")
     follows = taste(catalogue, asked, allowed, ranked, ids)
     rows = []
-    for place, (item, score) in enumerate(zip(ids, scores, strict=True), 1):
-        told = reasons(model, asked.user or 0, asked.row, int(item), times=asked.times)
+    known = reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times)
+    for place, (item, score, told) in enumerate(zip(ids, scores, known, strict=True), 1):
         why = because(catalogue.titles, told, word=catalogue.word, ratings=asked.given)
         if told.kind != "popularity" and not any(value > 0 for _, value in told.items):
             why = f"Filler: {why[0].lower()}{why[1:]}"

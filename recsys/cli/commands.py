@@ -10,8 +10,9 @@ from typer.core import TyperGroup
 
 from recsys import __version__
 
-# A command is the function of its name in the module of its name; the text is the first line of its
-# docstring, which a test compares. `recsys --help` reads this table and imports none of the modules.
+# A command is the function of its name in the module of its name, or of MODULES; the text is the first
+# line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the
+# modules.
 COMMANDS = {
     "evaluate": "Compare models under one protocol, with paired tests between them.",
     "export": "Write vectors whose inner products are the scores, and say what they miss of them.",
@@ -25,10 +26,13 @@ COMMANDS = {
     "similar": "Print the items most similar to one.",
     "explain": "Print which liked items an item's score comes from.",
     "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
+    "app": "Open the app: lists, reasons, figures and your own tables in a browser.",
     "doctor": "Print versions, threads, BLAS, cache and memory.",
     "datasets": "List the named datasets.",
     "tune": "Search parameters on a validation split that never sees what is tested.",
 }
+# `recsys.cli.app` is the Typer application.
+MODULES = {"app": "open_app"}
 SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "rich_markup_mode": None,
@@ -49,7 +53,8 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """Return a command by name, its module imported."""
     alone = typer.Typer(**SETTINGS)
-    alone.command(name)(getattr(importlib.import_module(f"recsys.cli.{name}"), name))
+    module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
+    alone.command(name)(getattr(module, name))
     return typer.main.get_command(alone)
 
 

@@ -74,7 +74,7 @@ MUTANTS = [
     ),
     Mutant(
         "an item nobody has is as novel as one user's",
-        "evaluation/metrics/lists.py",
+        "evaluation/metrics/popularity.py",
         "np.maximum(context.popularity, 0.5)",
         "np.maximum(context.popularity, 1.0)",
         LISTS,

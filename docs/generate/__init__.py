@@ -1,0 +1,1 @@
+"""What makes pages: the reference, the figures, the tables of measurements."""

@@ -1,0 +1,53 @@
+"""`recsys app`: the Streamlit app, of the package or of a checkout.
+
+The module is not called `app`: `recsys.cli.app` is the command line itself.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recsys.errors import InputError
+from recsys.utils.validation import check_integer
+
+
+def app_folder() -> Path:
+    """Return the folder that holds `app/` and its settings: in the package, or in a source checkout."""
+    inside = Path(__file__).parents[1] / "streamlit_app"
+    return inside if inside.is_dir() else Path(__file__).parents[2]
+
+
+def command_line(host: str, port: int, headless: bool) -> list[str]:
+    """Return the command that runs the app; its settings are flags, for it runs in any folder."""
+    folder = app_folder()
+    settings = tomllib.loads((folder / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
+    flags = {f"{part}.{key}": value for part, table in settings.items() for key, value in table.items()}
+    flags |= {"server.address": host, "server.port": port, "server.headless": headless}
+    flags["server.showEmailPrompt"] = False
+    told = [
+        f"--{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in flags.items()
+    ]
+    return [sys.executable, "-m", "streamlit", "run", str(folder / "app" / "main.py"), *told]
+
+
+def app(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port")] = 8501,
+    headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
+) -> None:
+    """Open the app: lists, reasons, figures and your own tables in a browser."""
+    missing = [name for name in ("streamlit", "altair") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"app needs {' and '.join(missing)}: pip install 'recsys[app]'")
+    check_integer("--port", port, 1, 65535)
+    command = command_line(host, port, headless)
+    sys.stdout.flush()
+    os.execv(command[0], command)

@@ -1,0 +1,136 @@
+"""What the generated pages hold: every public name, command, route and result; nothing is typed that is measured."""
+
+import csv
+import json
+import re
+
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jupytext")
+
+from docs.generate import command_line, gallery, reference, reproductions, service, tables  # noqa: E402
+from recsys.cli.commands import COMMANDS  # noqa: E402
+from recsys.data import PROTOCOLS  # noqa: E402
+from recsys.evaluation.metrics import METRICS  # noqa: E402
+from tests.docs.pages import ROOT  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reference")
+    reference.write(folder)
+    return folder
+
+
+def test_every_public_name_is_described_once_and_found_from_its_module(pages):
+    where = reference.homes()
+    assert len(where) > 200
+    for (module, name), full in where.items():
+        text = (pages / f"{module}.rst").read_text(encoding="utf-8")
+        assert f":py:obj:`{name} <{full}>`" in text, f"{module}.{name}"
+        home = next(m for m, n in where if f"{m}.{n}" == full)
+        own = (pages / f"{home}.rst").read_text(encoding="utf-8")
+        assert (
+            len(re.findall(rf"^\.\. auto(class|function|data):: {re.escape(full)}$", own, re.M)) == 1
+        ), full
+    index = (pages / "index.rst").read_text(encoding="utf-8")
+    assert all(f"   {module}\n" in index for module in {module for module, _ in where})
+
+
+def test_every_method_that_users_call_is_described(pages):
+    text = (pages / "recsys.rst").read_text(encoding="utf-8")
+    for name in (
+        "Recommender.recommend",
+        "Recommender.save",
+        "Ranker.recommend",
+        "Ranker.similar_items",
+        "Interactions.from_frame",
+    ):
+        assert f":: recsys.{name}\n" in text, name
+    assert ":: recsys.EASE.recommend" not in text, "a ranker's protocol is told once"
+
+
+def test_every_command_and_option_is_described(tmp_path):
+    command_line.write(tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f"\n## recsys {name}\n" in text
+        for parameter in command_line.load(name).params:
+            assert parameter.name == "help" or parameter.opts[-1] in text
+
+
+def test_every_route_and_body_is_described(tmp_path):
+    service.write(tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    found = service.schema()
+    for path, methods in found["paths"].items():
+        assert all(f"`{method.upper()} {path}`" in text for method in methods)
+    for name, described in found["components"]["schemas"].items():
+        assert f"\n### {name}\n" in text
+        assert all(f"`{field}`" in text for field in described.get("properties", {}))
+
+
+def test_metrics_and_protocols_are_all_in_their_tables():
+    assert all(f"`{name}" in tables.metrics() for name in METRICS)
+    assert all(f"`{name}`" in tables.protocols() for name in PROTOCOLS)
+
+
+# Reproductions
+
+
+def test_every_result_has_a_page():
+    assert not reproductions.unused()
+
+
+def test_the_list_of_papers_tables_says_where_or_why():
+    entries = reproductions.coverage()
+    assert {entry["paper"] for entry in entries} == set(reproductions.PAPERS)
+    for entry in entries:
+        assert entry["state"] in ("there", "in part", "no"), entry
+        assert bool(entry["result"]) == (entry["state"] != "no"), entry
+        assert entry["why"] or entry["state"] == "there", entry
+        assert all((reproductions.RESULTS / name).exists() for name in entry["result"].split()), entry
+    bibliography = (ROOT / "docs" / "bibliography.bib").read_text(encoding="utf-8")
+    assert all(f"{{{key}," in bibliography for key in reproductions.PAPERS)
+
+
+def test_ours_stands_beside_the_print():
+    text = reproductions.table("table_6_3.csv")
+    heads = [cell.strip() for cell in text.splitlines()[0].strip("|").split("|")]
+    row = [cell.strip() for cell in text.splitlines()[2].strip("|").split("|")]
+    assert heads[:3] == ["kernel", "mdnf", "mdnf, printed"]
+    with open(reproductions.RESULTS / "table_6_3.csv", encoding="utf-8") as file:
+        ours = float(next(csv.DictReader(file))["mdnf"])
+    assert row[:3] == ["linear", f"{ours:.4g}", "87.87"]
+    assert "0.000653" in reproductions.table("random_features_errors.csv")
+
+
+def test_no_figure_is_written_by_hand_into_the_measurements():
+    """Digits in the text are names of datasets, tables and settings, and sizes that were chosen."""
+    text = (reproductions.PAGES / "measurements.md").read_text(encoding="utf-8")
+    assert not re.findall(r"\d+\.\d+ ?(?:s\b|ms|MB|GB|times|%)|\b0\.\d{2,}", text)
+
+
+# The gallery
+
+
+def test_the_gallery_shows_every_script_as_it_was_run(tmp_path):
+    assert not gallery.stale(), "run: make gallery"
+    gallery.write(tmp_path)
+    for script in gallery.SCRIPTS.glob("*.py"):
+        book = json.loads((tmp_path / f"{script.stem}.ipynb").read_text(encoding="utf-8"))
+        outputs = [
+            out for cell in book["cells"] if cell["cell_type"] == "code" for out in cell["outputs"]
+        ]
+        assert outputs and not [out for out in outputs if out["output_type"] == "error"]
+        assert "/tmp/" not in json.dumps(outputs)
+    assert "tour" in (tmp_path / "index.md").read_text(encoding="utf-8")
+
+
+def test_what_is_stored_is_slim():
+    assert gallery.slim({"output_type": "stream", "name": "stderr", "text": "noise"}) is None
+    shown = gallery.slim(
+        {"output_type": "execute_result", "data": {"text/plain": "x", "text/html": "<b>x</b>"}}
+    )
+    assert shown["data"] == {"text/html": "<b>x</b>"}
