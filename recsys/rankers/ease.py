@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import CapabilityError, FitError, InputError
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.gram.dense import weighted_gram
@@ -211,19 +210,19 @@ class EASE(Updatable, ItemWeights):
 def _weights(inverse: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return B_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is read."""
     out = np.empty(inverse.shape, dtype=np.float32)
-    with parallel():
-        _negate_and_scale(inverse, out)
+    with parallel() as threads:
+        in_parts(threads, _negate_and_scale, inverse, out)
     return out
 
 
 # ---- kernels
 
 
-@jit(parallel=True)
-def _negate_and_scale(inverse, out):
+@jit
+def _negate_and_scale(first, stride, inverse, out):
     """out_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is filled."""
     m = len(out)
-    for i in numba.prange(m):
+    for i in range(first, m, stride):
         for j in range(i + 1, m):
             out[i, j] = -inverse[i, j] / inverse[j, j]
         for j in range(i):
