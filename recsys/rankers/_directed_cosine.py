@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.rankers._sequences import Sequences
 from recsys.utils.memory import check_memory
 
@@ -57,14 +56,14 @@ def followed(
         begins = np.arange(len(places))
     sizes = np.zeros(items, dtype=np.int64)
     with parallel() as threads:
-        _sizes(threads, starts, places, begins, ends, found.items, sizes)
+        in_parts(threads, _sizes, starts, places, begins, ends, found.items, sizes)
     indptr = np.concatenate(([0], np.cumsum(sizes)))
     pairs = int(indptr[-1])
     check_memory(PAIR_BYTES * pairs, f"slist on {pairs:,} pairs of items that go together")
     indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32)
     with parallel() as threads:
-        _fill(
-            threads, starts, places, begins, ends, found.items, steps, law, float(backward),
+        in_parts(
+            threads, _fill, starts, places, begins, ends, found.items, steps, law, float(backward),
             votes[found.owner], indptr, indices, data,
         )  # fmt: skip
     return sp.csr_matrix((data, indices, indptr), (items, items))
@@ -73,54 +72,53 @@ def followed(
 # ---- kernels
 
 
-@jit(parallel=True)
-def _sizes(threads, starts, places, begins, ends, items, out):
+@jit
+def _sizes(first, stride, starts, places, begins, ends, items, out):
     m = len(starts) - 1
-    for t in numba.prange(threads):
-        seen = np.full(m, -1)
-        for i in range(t, m, threads):
-            for c in range(starts[i], starts[i + 1]):
-                s = places[c]
-                for q in range(begins[s], ends[s]):
-                    if q != s and seen[items[q]] != i:
-                        seen[items[q]] = i
-                        out[i] += 1
+    seen = np.full(m, -1)
+    for i in range(first, m, stride):
+        for c in range(starts[i], starts[i + 1]):
+            s = places[c]
+            for q in range(begins[s], ends[s]):
+                if q != s and seen[items[q]] != i:
+                    seen[items[q]] = i
+                    out[i] += 1
 
 
-@jit(parallel=True)
+@jit
 def _fill(
-    threads, starts, places, begins, ends, items, steps, law, backward, votes, indptr, indices, data
-):
+    first, stride, starts, places, begins, ends, items, steps, law, backward, votes, indptr,
+    indices, data,
+):  # fmt: skip
     m, E = len(starts) - 1, len(law)
-    for t in numba.prange(threads):
-        total = np.zeros(m)
-        seen = np.full(m, -1)
-        decayed = np.empty(E)
-        for i in range(t, m, threads):
-            at = indptr[i]
-            for c in range(starts[i], starts[i + 1]):
-                s = places[c]
-                for q in range(begins[s], ends[s]):
-                    if q != s and seen[items[q]] != i:
-                        seen[items[q]] = i
-                        total[items[q]] = 0.0
-                        indices[at] = items[q]
-                        at += 1
-                decayed[:] = law * votes[s]
-                for q in range(s + 1, ends[s]):
-                    value = 0.0
-                    for e in range(E):
-                        decayed[e] *= steps[q, e]
-                        value += decayed[e]
-                    total[items[q]] += value
-                decayed[:] = law * votes[s] * backward
-                for q in range(s - 1, begins[s] - 1, -1):
-                    value = 0.0
-                    for e in range(E):
-                        decayed[e] *= steps[q + 1, e]
-                        value += decayed[e]
-                    total[items[q]] += value
-            mine = indices[indptr[i] : at]
-            mine.sort()
-            for p in range(indptr[i], at):
-                data[p] = total[indices[p]]
+    total = np.zeros(m)
+    seen = np.full(m, -1)
+    decayed = np.empty(E)
+    for i in range(first, m, stride):
+        at = indptr[i]
+        for c in range(starts[i], starts[i + 1]):
+            s = places[c]
+            for q in range(begins[s], ends[s]):
+                if q != s and seen[items[q]] != i:
+                    seen[items[q]] = i
+                    total[items[q]] = 0.0
+                    indices[at] = items[q]
+                    at += 1
+            decayed[:] = law * votes[s]
+            for q in range(s + 1, ends[s]):
+                value = 0.0
+                for e in range(E):
+                    decayed[e] *= steps[q, e]
+                    value += decayed[e]
+                total[items[q]] += value
+            decayed[:] = law * votes[s] * backward
+            for q in range(s - 1, begins[s] - 1, -1):
+                value = 0.0
+                for e in range(E):
+                    decayed[e] *= steps[q + 1, e]
+                    value += decayed[e]
+                total[items[q]] += value
+        mine = indices[indptr[i] : at]
+        mine.sort()
+        for p in range(indptr[i], at):
+            data[p] = total[indices[p]]

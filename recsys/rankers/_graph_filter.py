@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.kernels.gram.counts import cooccurrence
 from recsys.utils.sparse import binary, owners
 
@@ -41,9 +40,9 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
         return
     columns = liked.tocsc()
     with parallel() as threads:
-        _sharpen(
-            threads, weights.indptr, weights.indices, weights.data, liked.indptr, liked.indices,
-            columns.indptr, columns.indices, per_user, scale, amount,
+        in_parts(
+            threads, _sharpen, weights.indptr, weights.indices, weights.data, liked.indptr,
+            liked.indices, columns.indptr, columns.indices, per_user, scale, amount,
         )  # fmt: skip
 
 
@@ -80,30 +79,30 @@ def _largest_eigenvalue(liked: sp.csr_matrix, per_user: NDArray[Any], scale: NDA
 # ---- kernels
 
 
-@jit(parallel=True)
+@jit
 def _sharpen(
-    threads, indptr, indices, data, row_ptr, row_items, col_ptr, col_users, per_user, per_item, amount
-):
+    first, stride, indptr, indices, data, row_ptr, row_items, col_ptr, col_users, per_user,
+    per_item, amount,
+):  # fmt: skip
     items, users = len(per_item), len(per_user)
-    for t in numba.prange(threads):
-        of_users = np.zeros(users)
-        of_items = np.zeros(items)
-        for i in range(t, items, threads):
-            begin, end = indptr[i], indptr[i + 1]
-            if begin == end:
-                continue
-            of_users[:] = 0.0
-            of_items[:] = 0.0
-            for p in range(begin, end):
-                j = indices[p]
-                w = data[p] * per_item[j]
-                for q in range(col_ptr[j], col_ptr[j + 1]):
-                    of_users[col_users[q]] += w
-            for u in range(users):
-                v = of_users[u] * per_user[u]
-                if v != 0.0:
-                    for q in range(row_ptr[u], row_ptr[u + 1]):
-                        of_items[row_items[q]] += v
-            for p in range(begin, end):
-                j = indices[p]
-                data[p] -= amount * of_items[j] * per_item[j]
+    of_users = np.zeros(users)
+    of_items = np.zeros(items)
+    for i in range(first, items, stride):
+        begin, end = indptr[i], indptr[i + 1]
+        if begin == end:
+            continue
+        of_users[:] = 0.0
+        of_items[:] = 0.0
+        for p in range(begin, end):
+            j = indices[p]
+            w = data[p] * per_item[j]
+            for q in range(col_ptr[j], col_ptr[j + 1]):
+                of_users[col_users[q]] += w
+        for u in range(users):
+            v = of_users[u] * per_user[u]
+            if v != 0.0:
+                for q in range(row_ptr[u], row_ptr[u + 1]):
+                    of_items[row_items[q]] += v
+        for p in range(begin, end):
+            j = indices[p]
+            data[p] -= amount * of_items[j] * per_item[j]

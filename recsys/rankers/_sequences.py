@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.utils.sparse import owners
 
 
@@ -101,11 +100,11 @@ def before_after(
     cross = np.empty((items * blocks, items))
     ends = np.asarray(found.indptr[1:])[found.owner]
     with parallel() as threads:
-        _before_after(
-            threads, starts, places, ends, found.items, steps, t_steps, sources, targets, ahead,
-            votes[found.owner], gram, cross,
+        in_parts(
+            threads, _before_after, starts, places, ends, found.items, steps, t_steps, sources, targets,
+            ahead, votes[found.owner], gram, cross,
         )  # fmt: skip
-        _add_transpose(threads, gram)
+        in_parts(threads, _add_transpose, gram)
     return gram, cross
 
 
@@ -133,63 +132,62 @@ def _cuts_ahead(indptr, steps, sources, out):
                     out[s, k, a] = total
 
 
-@jit(parallel=True)
+@jit
 def _before_after(
-    threads, starts, places, ends, items, steps, t_steps, sources, targets, ahead, votes, gram, cross
-):
+    first, stride, starts, places, ends, items, steps, t_steps, sources, targets, ahead, votes,
+    gram, cross,
+):  # fmt: skip
     """Rows of the item's features: pairs in which it comes first; half of its own."""
     m, E = len(starts) - 1, steps.shape[1]
     blocks, F = len(sources), len(targets)
-    for t in numba.prange(threads):
-        xx = np.empty((blocks, m * blocks))
-        xy = np.empty((blocks, m))
-        decayed = np.empty(E)  # each exponential from the item to here, times the user's votes
-        law = np.empty(blocks)
-        future = np.empty((blocks, F))
-        for i in range(t, m, threads):
-            xx[:] = 0.0
-            xy[:] = 0.0
-            for c in range(starts[i], starts[i + 1]):
-                s = places[c]
-                decayed[:] = votes[s]
-                future[:] = 0.0
-                for q in range(s, ends[s]):
-                    j = items[q]
-                    if q > s:
-                        for k in range(blocks):
-                            total = 0.0
-                            for b in range(F):
-                                future[k, b] = future[k, b] * t_steps[q, b] + law[k]
-                                total += targets[b] * future[k, b]
-                            xy[k, j] += total
-                        for e in range(E):
-                            decayed[e] *= steps[q, e]
-                    share = 1.0 if q > s else 0.5  # the transpose adds the other half
+    xx = np.empty((blocks, m * blocks))
+    xy = np.empty((blocks, m))
+    decayed = np.empty(E)  # each exponential from the item to here, times the user's votes
+    law = np.empty(blocks)
+    future = np.empty((blocks, F))
+    for i in range(first, m, stride):
+        xx[:] = 0.0
+        xy[:] = 0.0
+        for c in range(starts[i], starts[i + 1]):
+            s = places[c]
+            decayed[:] = votes[s]
+            future[:] = 0.0
+            for q in range(s, ends[s]):
+                j = items[q]
+                if q > s:
                     for k in range(blocks):
-                        value = 0.0
+                        total = 0.0
+                        for b in range(F):
+                            future[k, b] = future[k, b] * t_steps[q, b] + law[k]
+                            total += targets[b] * future[k, b]
+                        xy[k, j] += total
+                    for e in range(E):
+                        decayed[e] *= steps[q, e]
+                share = 1.0 if q > s else 0.5  # the transpose adds the other half
+                for k in range(blocks):
+                    value = 0.0
+                    for e in range(E):
+                        value += sources[k, e] * decayed[e]
+                    law[k] = value
+                    for other in range(blocks):
+                        total = 0.0
                         for e in range(E):
-                            value += sources[k, e] * decayed[e]
-                        law[k] = value
-                        for other in range(blocks):
-                            total = 0.0
-                            for e in range(E):
-                                total += sources[k, e] * decayed[e] * ahead[q, other, e]
-                            xx[k, j * blocks + other] += share * total
-            for k in range(blocks):
-                gram[i * blocks + k] = xx[k]
-                cross[i * blocks + k] = xy[k]
+                            total += sources[k, e] * decayed[e] * ahead[q, other, e]
+                        xx[k, j * blocks + other] += share * total
+        for k in range(blocks):
+            gram[i * blocks + k] = xx[k]
+            cross[i * blocks + k] = xy[k]
 
 
-@jit(parallel=True)
-def _add_transpose(threads, square):
+@jit
+def _add_transpose(first, stride, square):
     """Square += its transpose, in tiles, each pair of tiles by one thread."""
     n, side = len(square), 64
     tiles = (n + side - 1) // side
-    for t in numba.prange(threads):
-        for a in range(t, tiles, threads):
-            for b in range(a, tiles):
-                for i in range(a * side, min(n, (a + 1) * side)):
-                    for j in range(max(i, b * side), min(n, (b + 1) * side)):
-                        value = square[i, j] + square[j, i]
-                        square[i, j] = value
-                        square[j, i] = value
+    for a in range(first, tiles, stride):
+        for b in range(a, tiles):
+            for i in range(a * side, min(n, (a + 1) * side)):
+                for j in range(max(i, b * side), min(n, (b + 1) * side)):
+                    value = square[i, j] + square[j, i]
+                    square[i, j] = value
+                    square[j, i] = value

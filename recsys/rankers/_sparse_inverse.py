@@ -7,6 +7,7 @@ from bisect import bisect_right
 import numba
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from recsys._jit import in_parts, jit, parallel
@@ -18,16 +19,21 @@ WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become row
 
 
 def sparse_inverse_weights(
-    liked: sp.csr_matrix, regularization: float, top_k: int, budget: int, fewer: bool = False
+    liked: sp.csr_matrix,
+    regularization: float,
+    top_k: int,
+    budget: int,
+    fewer: bool = False,
+    votes: NDArray[np.float64] | None = None,
 ) -> sp.csr_matrix:
     """Return the ridge regression of each item on the `top_k` others that are most like it.
 
-    With A = RᵀR + λI and N_j the items kept for item j, b = A[N_j, N_j]⁻¹ A[N_j, j] fills column j: the
-    weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, which is EASE on these items alone, and EASE itself
-    where all are kept. No such matrix is singular, and none depends on another.
+    With A = RᵀDR + λI, D the users' votes, and N_j the items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j]
+    fills column j: the weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, which is EASE on these items
+    alone, and EASE itself where all are kept. No such matrix is singular, and none depends on another.
 
-    N_j are those with the largest cosines c_ij/√(c_ii·c_jj); of equal ones the rarer, then the earlier.
-    Items that share no user with j are only kept where all are.
+    N_j are those with the largest cosines c_ij/√(c_ii·c_jj) of RᵀDR; of equal ones the rarer, then the
+    earlier. Items that share no user with j are only kept where all are.
 
     Parameters
     ----------
@@ -39,6 +45,8 @@ def sparse_inverse_weights(
         Bytes for the counts and the weights.
     fewer : bool
         Lower `top_k` to what fits.
+    votes : (users,) float64, optional
+        Weight of each row; 1 when not given.
 
     Returns
     -------
@@ -76,15 +84,17 @@ def sparse_inverse_weights(
             f"{budget / 1e9:.1f} GB: lower top_k, raise memory or keep fewer items"
         )
     popularity = np.diff(columns(liked).indptr)
+    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
+    own = np.bincount(liked.indices, each, minlength=items).astype(np.float64)
     # Scaled to a unit diagonal, no matrix has an eigenvalue below λ / (largest diagonal entry).
     k = min(top_k, most)
-    largest = popularity.max(initial=0) + float(regularization)
+    largest = own.max(initial=0.0) + float(regularization)
     if regularization <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * largest:
         raise FitError(f"EASE cannot invert its matrices: raise regularization ({regularization:g})")
     order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
     ordered = liked[:, order].tocsr()
     ordered.sort_indices()
-    counts = cooccurrence(ordered)
+    counts = cooccurrence(ordered, votes)
     lengths = np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
     begins = np.concatenate(([0], np.cumsum(lengths)))
     near = np.empty(begins[-1], dtype=np.int32)
@@ -92,7 +102,7 @@ def sparse_inverse_weights(
     # One thread of LAPACK in each of ours; and its results do not depend on how many there are.
     with parallel() as threads, threadpool_limits(1, "blas"):
         in_parts(
-            threads, _regress, counts.indptr, counts.indices, counts.data, popularity[order],
+            threads, _regress, counts.indptr, counts.indices, counts.data, own[order],
             float(regularization), order, begins, near, weights,
         )  # fmt: skip
     del counts

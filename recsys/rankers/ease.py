@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.errors import CapabilityError, FitError, InputError
 from recsys.kernels import item_gram, make_kernel
+from recsys.kernels.gram.dense import weighted_gram
 from recsys.rankers._ease_update import (
     PROBES,
     RESIDUAL,
@@ -53,6 +53,9 @@ class EASE(Updatable, ItemWeights):
         Predict each item from the `top_k` items with the largest cosines at most; from the number of
         other items on that is EASE itself, and the dense inverse is taken where it fits. Where it is not
         given and the dense inverse does not fit, 200, or what fits. Takes items · top_k³ operations.
+    votes : float ≥ 0
+        Users count |profile|^−votes: Rᵀ diag(|u|^−votes) R + λI is inverted, where λ is in units of such
+        weights. 0 for Steck's model.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
     recency : float ≥ 0
@@ -84,6 +87,7 @@ class EASE(Updatable, ItemWeights):
 
     regularization: float = 500.0
     top_k: int | None = None
+    votes: float = 0.0
     memory: str | int | None = None
     recency: float = 0.0
     keep_inverse: bool = False
@@ -105,6 +109,11 @@ class EASE(Updatable, ItemWeights):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real("regularization", self.regularization, 0.0, open_low=True)
+        if check_real("votes", self.votes, 0.0) and self.keep_inverse:
+            raise InputError(
+                "keep_inverse updates an inverse of rows that count alike: pass votes=0, or "
+                "keep_inverse=False"
+            )
         if not isinstance(self.keep_inverse, bool):
             raise InputError(f"keep_inverse must be True or False, not {self.keep_inverse!r}")
         if self.top_k is not None:
@@ -120,6 +129,9 @@ class EASE(Updatable, ItemWeights):
             vars(self).pop(name, None)
         items = liked.shape[1]
         budget = parse_memory(self.memory) or free_memory()
+        votes = None
+        if self.votes:
+            votes = np.maximum(np.diff(liked.indptr), 1).astype(np.float64) ** -self.votes
         every = self.top_k is None or self.top_k >= items - 1
         if not (every and 16 * items * items <= budget):
             if self.keep_inverse:
@@ -129,11 +141,17 @@ class EASE(Updatable, ItemWeights):
                 )
             fewer = self.top_k is None
             top_k = min(self.top_k or TOP_K, items)
-            found = sparse_inverse_weights(liked, self.regularization, top_k, budget, fewer)
+            found = sparse_inverse_weights(liked, self.regularization, top_k, budget, fewer, votes)
             self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
             return
-        gram = np.asfortranarray(item_gram(liked, make_kernel("linear"), normalize=False), np.float64)
-        gram[np.diag_indices(items)] = np.diff(liked.tocsc().indptr) + self.regularization
+        if votes is None:
+            gram = np.asfortranarray(
+                item_gram(liked, make_kernel("linear"), normalize=False), np.float64
+            )
+            gram[np.diag_indices(items)] = np.diff(liked.tocsc().indptr) + self.regularization
+        else:
+            gram = weighted_gram(liked, votes)
+            gram[np.diag_indices(items)] += self.regularization
         factor, failed = lapack.dpotrf(gram, lower=False, overwrite_a=True, clean=False)
         if failed == 0:
             inverse, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
@@ -192,19 +210,19 @@ class EASE(Updatable, ItemWeights):
 def _weights(inverse: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return B_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is read."""
     out = np.empty(inverse.shape, dtype=np.float32)
-    with parallel():
-        _negate_and_scale(inverse, out)
+    with parallel() as threads:
+        in_parts(threads, _negate_and_scale, inverse, out)
     return out
 
 
 # ---- kernels
 
 
-@jit(parallel=True)
-def _negate_and_scale(inverse, out):
+@jit
+def _negate_and_scale(first, stride, inverse, out):
     """out_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is filled."""
     m = len(out)
-    for i in numba.prange(m):
+    for i in range(first, m, stride):
         for j in range(i + 1, m):
             out[i, j] = -inverse[i, j] / inverse[j, j]
         for j in range(i):

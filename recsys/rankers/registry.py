@@ -57,7 +57,7 @@ def make_ranker(name: str, **params: Any) -> Ranker:
     Examples
     --------
     >>> make_ranker("ease", regularization=100.0)
-    EASE(regularization=100.0, top_k=None, memory=None, recency=0.0, keep_inverse=False)
+    EASE(regularization=100.0, top_k=None, votes=0.0, memory=None, recency=0.0, keep_inverse=False)
     """
     kind = RANKERS.get(name)
     ranker = kind(**kind.arrange(params))

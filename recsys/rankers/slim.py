@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
-from recsys._jit import jit, parallel
+from recsys._jit import in_parts, jit, parallel
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.gram.counts import cooccurrence
 from recsys.rankers._gram_view import SMALL
@@ -90,8 +89,15 @@ class SLIM(ItemWeights):
         gram = item_gram(liked, make_kernel("linear"), normalize=False)
         out = np.zeros((items, items), dtype=np.float32)
         with parallel() as threads:
-            _slim(
-                threads, gram, float(self.l1), float(self.l2), int(self.iterations), float(self.tol), out
+            in_parts(
+                threads,
+                _slim,
+                gram,
+                float(self.l1),
+                float(self.l2),
+                int(self.iterations),
+                float(self.tol),
+                out,
             )
         self.weights_ = np.ascontiguousarray(out.T)
 
@@ -102,9 +108,9 @@ class SLIM(ItemWeights):
         near = np.full((items, k), -1, dtype=np.int32)
         weights = np.zeros((items, k), dtype=np.float32)
         with parallel() as threads:
-            _slim_near(
-                threads, counts.indptr, counts.indices, counts.data, counts.diagonal(), float(self.l1),
-                float(self.l2), int(self.iterations), float(self.tol), near, weights,
+            in_parts(
+                threads, _slim_near, counts.indptr, counts.indices, counts.data, counts.diagonal(),
+                float(self.l1), float(self.l2), int(self.iterations), float(self.tol), near, weights,
             )  # fmt: skip
         used = weights > 0
         target = np.repeat(np.arange(items), used.sum(axis=1))
@@ -116,86 +122,84 @@ class SLIM(ItemWeights):
 # ---- kernels
 
 
-@jit(parallel=True)
-def _slim(threads, gram, l1, l2, iterations, tol, out):
+@jit
+def _slim(first, stride, gram, l1, l2, iterations, tol, out):
     """Row j of out receives the weights that predict item j.
 
     The slope of item i starts at gram[j, i] and other weights only lower it, so that items
     with gram[j, i] ≤ l1 never enter: the rest, few on sparse data, are all that is walked.
     """
     m = len(gram)
-    for t in numba.prange(threads):
-        near = np.empty(m, dtype=np.uint32)
-        slope = np.empty(m)  # Rᵀ(r_j − R w) at the near items
-        w = np.empty(m, dtype=np.float32)
-        for j in range(t, m, threads):
-            count = 0
-            for i in range(m):
-                if i != j and gram[j, i] > l1:
-                    near[count], slope[count], w[count] = i, gram[j, i], 0.0
-                    count += 1
-            for _ in range(iterations):
-                moved = 0.0
-                for a in range(count):
-                    if w[a] == 0.0 and slope[a] <= l1:
-                        continue
-                    i = near[a]
-                    new = max(0.0, (slope[a] + gram[i, i] * w[a] - l1) / (gram[i, i] + l2))
-                    change = np.float32(new) - w[a]
-                    if change != 0.0:
-                        w[a] += change
-                        moved = max(moved, abs(change))
-                        for k in range(count):
-                            slope[k] -= change * gram[i, near[k]]
-                if moved <= tol:
-                    break
+    near = np.empty(m, dtype=np.uint32)
+    slope = np.empty(m)  # Rᵀ(r_j − R w) at the near items
+    w = np.empty(m, dtype=np.float32)
+    for j in range(first, m, stride):
+        count = 0
+        for i in range(m):
+            if i != j and gram[j, i] > l1:
+                near[count], slope[count], w[count] = i, gram[j, i], 0.0
+                count += 1
+        for _ in range(iterations):
+            moved = 0.0
             for a in range(count):
-                out[j, near[a]] = w[a]
+                if w[a] == 0.0 and slope[a] <= l1:
+                    continue
+                i = near[a]
+                new = max(0.0, (slope[a] + gram[i, i] * w[a] - l1) / (gram[i, i] + l2))
+                change = np.float32(new) - w[a]
+                if change != 0.0:
+                    w[a] += change
+                    moved = max(moved, abs(change))
+                    for k in range(count):
+                        slope[k] -= change * gram[i, near[k]]
+            if moved <= tol:
+                break
+        for a in range(count):
+            out[j, near[a]] = w[a]
 
 
-@jit(parallel=True)
-def _slim_near(threads, indptr, indices, data, own, l1, l2, iterations, tol, near, weights):
+@jit
+def _slim_near(first, stride, indptr, indices, data, own, l1, l2, iterations, tol, near, weights):
     """Row j of near and weights receives the items that predict item j, by index, and their weights."""
     m, most = near.shape
-    for t in numba.prange(threads):
-        local = np.full(m, -1, dtype=np.int32)
-        gram = np.empty((most, most))
-        slope = np.empty(most)
-        for j in range(t, m, threads):
-            begin, end = indptr[j], indptr[j + 1]
-            cosine = np.empty(end - begin)
-            for p in range(begin, end):
-                i = indices[p]
-                useful = i != j and data[p] > l1
-                cosine[p - begin] = -data[p] / np.sqrt(own[i]) if useful else 1.0
-            order = np.argsort(cosine, kind="mergesort")
-            count = 0
-            while count < min(most, len(order)) and cosine[order[count]] < 0.0:
-                count += 1
-            chosen = np.sort(order[:count])
+    local = np.full(m, -1, dtype=np.int32)
+    gram = np.empty((most, most))
+    slope = np.empty(most)
+    for j in range(first, m, stride):
+        begin, end = indptr[j], indptr[j + 1]
+        cosine = np.empty(end - begin)
+        for p in range(begin, end):
+            i = indices[p]
+            useful = i != j and data[p] > l1
+            cosine[p - begin] = -data[p] / np.sqrt(own[i]) if useful else 1.0
+        order = np.argsort(cosine, kind="mergesort")
+        count = 0
+        while count < min(most, len(order)) and cosine[order[count]] < 0.0:
+            count += 1
+        chosen = np.sort(order[:count])
+        for a in range(count):
+            near[j, a] = indices[begin + chosen[a]]
+            slope[a] = data[begin + chosen[a]]
+            local[near[j, a]] = a
+        for a in range(count):
+            gram[a, :count] = 0.0
+            i = near[j, a]
+            for p in range(indptr[i], indptr[i + 1]):
+                b = local[indices[p]]
+                if b >= 0:
+                    gram[a, b] = data[p]
+        for a in range(count):
+            local[near[j, a]] = -1
+        w = weights[j]
+        for _ in range(iterations):
+            moved = 0.0
             for a in range(count):
-                near[j, a] = indices[begin + chosen[a]]
-                slope[a] = data[begin + chosen[a]]
-                local[near[j, a]] = a
-            for a in range(count):
-                gram[a, :count] = 0.0
-                i = near[j, a]
-                for p in range(indptr[i], indptr[i + 1]):
-                    b = local[indices[p]]
-                    if b >= 0:
-                        gram[a, b] = data[p]
-            for a in range(count):
-                local[near[j, a]] = -1
-            w = weights[j]
-            for _ in range(iterations):
-                moved = 0.0
-                for a in range(count):
-                    new = max(0.0, (slope[a] + gram[a, a] * w[a] - l1) / (gram[a, a] + l2))
-                    change = np.float32(new) - w[a]
-                    if change != 0.0:
-                        w[a] += change
-                        moved = max(moved, abs(change))
-                        for b in range(count):
-                            slope[b] -= change * gram[a, b]
-                if moved <= tol:
-                    break
+                new = max(0.0, (slope[a] + gram[a, a] * w[a] - l1) / (gram[a, a] + l2))
+                change = np.float32(new) - w[a]
+                if change != 0.0:
+                    w[a] += change
+                    moved = max(moved, abs(change))
+                    for b in range(count):
+                        slope[b] -= change * gram[a, b]
+            if moved <= tol:
+                break

@@ -50,9 +50,10 @@ def test_sharpened_msdw(dense, amount, votes, R):
 @SMALL
 @given(liked_matrices(max_users=20))
 @pytest.mark.parametrize("regularization", [0.5, 500.0])
-def test_ease(regularization, R):
-    expected = reference.ease(R.toarray(), R.toarray(), regularization)
-    compare(make_ranker("ease", regularization=regularization), expected, R, 1e-6)
+@pytest.mark.parametrize("votes", [0.0, 0.7])
+def test_ease(votes, regularization, R):
+    expected = reference.ease(R.toarray(), R.toarray(), regularization, votes)
+    compare(make_ranker("ease", regularization=regularization, votes=votes), expected, R, 1e-6)
 
 
 def test_ease_weights_on_movielens_equal_those_of_numpys_inverse(movielens):

@@ -35,6 +35,29 @@ def test_it_is_ease_on_movielens_where_all_items_are_kept(movielens):
     np.testing.assert_allclose(found.toarray(), dense.weights_, atol=1e-6)
 
 
+@pytest.mark.parametrize("top_k", [12, 59])
+def test_votes_weigh_users_in_either_form(top_k):
+    R = long_tail(100, 60, 1500, seed=1)
+    votes = np.diff(R.indptr) ** -0.5
+    found = sparse_inverse_weights(R, 2.0, top_k, PLENTY, votes=votes).toarray()
+    counts = (R.multiply(votes[:, None]).T @ R).toarray()
+    A = counts + 2.0 * np.eye(60)
+    cosines = counts**2 / np.diag(counts)[:, None]
+    for j in range(60):
+        kept = np.flatnonzero(found[:, j])
+        left_out = np.setdiff1d(np.arange(60), [*kept, j])
+        assert len(kept) <= top_k
+        assert cosines[left_out, j].max(initial=0) <= cosines[kept, j].min() * (1 + 1e-6)
+        expected = np.linalg.solve(A[np.ix_(kept, kept)], A[kept, j])
+        np.testing.assert_allclose(found[kept, j], expected, atol=1e-6)
+    if top_k == 59:
+        dense = make_ranker("ease", regularization=2.0, votes=0.5).fit(R).weights_
+        np.testing.assert_allclose(found, dense, atol=1e-6)
+    else:
+        ranker = make_ranker("ease", regularization=2.0, votes=0.5, top_k=top_k).fit(R)
+        np.testing.assert_array_equal(ranker.weights_, found)
+
+
 def test_top_k_of_all_items_is_the_dense_inverse():
     R = long_tail(100, 60, 1500, seed=1)
     dense = make_ranker("ease").fit(R).weights_

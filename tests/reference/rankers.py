@@ -44,8 +44,9 @@ def sharpened(R, rows, amount, alpha=0.3, votes=0.0, locality=1.0):
     return rows @ np.where(C > 0, W - amount * W @ P, 0)
 
 
-def ease(R, rows, regularization=500.0):
-    P = np.linalg.inv(R.T @ R + regularization * np.eye(R.shape[1]))
+def ease(R, rows, regularization=500.0, votes=0.0):
+    weight = np.maximum(R.sum(axis=1), 1) ** -votes
+    P = np.linalg.inv(R.T @ (weight[:, None] * R) + regularization * np.eye(R.shape[1]))
     B = -P / np.diag(P)
     np.fill_diagonal(B, 0.0)
     return rows @ B
@@ -157,7 +158,7 @@ def _msdw(ranker, R):
 
 @RANKERS.add("ease")
 def _ease(ranker, R):
-    return ease(R, R, ranker.regularization)
+    return ease(R, R, ranker.regularization, ranker.votes)
 
 
 @RANKERS.add("slim")

@@ -13,9 +13,9 @@ def kept(counts, j, top_k):
     return sorted(others, key=lambda i: (-(counts[i, j] ** 2) / own[i], own[i], i))[:top_k]
 
 
-def weights(R, regularization, top_k):
-    """Column j: (A[N, N])⁻¹ A[N, j] with A = RᵀR + λI and N the items that j is regressed on."""
-    counts = R.T @ R
+def weights(R, regularization, top_k, votes=0.0):
+    """Column j: (A[N, N])⁻¹ A[N, j] with A = RᵀDR + λI and N the items that j is regressed on."""
+    counts = R.T @ (np.maximum(R.sum(axis=1), 1)[:, None] ** -votes * R)
     A = counts + regularization * np.eye(len(counts))
     out = np.zeros_like(A)
     for j in range(len(A)):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
-from recsys.kernels.gram.counts import ItemCounts, dense_counts, mirror
+from recsys.kernels.gram.counts import ItemCounts, columns, dense_counts, mirror
 from recsys.kernels.plans import CONJUNCTION, LINEAR, Centre, Plan, centre, centred, scaled, weights
 from recsys.utils.memory import check_memory
 
@@ -58,6 +58,27 @@ def item_gram(
     if not np.isfinite(out).all():
         raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
     return out
+
+
+def weighted_gram(user_items: sp.csr_matrix, votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return R.T @ diag(votes) @ R, (items, items) float64 in Fortran order.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        Binary, canonical.
+    votes : (users,) float64
+    """
+    m = user_items.shape[1]
+    layout = columns(user_items)
+    out: NDArray[np.float64] = np.zeros((m, m))
+    with parallel() as threads:
+        in_parts(
+            threads, _sum_dense, user_items.indptr, user_items.indices, layout.indptr, layout.indices,
+            layout.data, votes, out,
+        )  # fmt: skip
+        in_parts(threads, mirror, out)
+    return out.T  # symmetric
 
 
 def centred_gram(
@@ -132,6 +153,17 @@ def _derived(
 
 
 # ---- kernels
+
+
+@jit
+def _sum_dense(first, stride, indptr, indices, item_ptr, item_users, position, votes, out):
+    """Sum the votes of pairs into the upper triangle, row by row."""
+    for i in range(first, len(out), stride):
+        row = out[i]
+        for k in range(item_ptr[i], item_ptr[i + 1]):
+            vote = votes[item_users[k]]
+            for p in range(position[k], indptr[item_users[k] + 1]):
+                row[indices[p]] += vote
 
 
 @jit
