@@ -18,7 +18,7 @@ from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers.base import Recommendations
+from recsys.rankers.answers import Recommendations
 from recsys.rankers.catalogue import Profile, times_of
 from recsys.reranking import DISLIKE_WEIGHT, rerank
 from recsys.utils.dates import dated

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 import platformdirs
 from numba.core.event import Listener, install_listener
 
@@ -82,6 +83,33 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     settings = {"cache": CACHE_DIR is not None, "nogil": True, "error_model": "numpy"} | options
     decorate = numba.njit(**settings)
     return decorate if function is None else decorate(function)
+
+
+@numba.extending.intrinsic
+def borrowed(typing: Any, x: Any) -> Any:
+    """Return an array, or a tuple of arrays, whose references are not counted: the caller holds it.
+
+    Counts are atomic. Each slice of an array and each call that is handed a tuple changes them, and
+    threads that share the arrays wait for each other.
+    """
+
+    def strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        if isinstance(kind, numba.types.Array):
+            array = context.make_array(kind)(context, builder, value=value)
+            array.meminfo, array.parent = array.meminfo.type(None), array.parent.type(None)
+            return array._getvalue()
+        if isinstance(kind, numba.types.BaseTuple):
+            parts = [
+                strip(context, builder, each, builder.extract_value(value, k))
+                for k, each in enumerate(kind)
+            ]
+            return context.make_tuple(builder, kind, parts)
+        return value
+
+    def make(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return strip(context, builder, x, arguments[0])
+
+    return x(x), make
 
 
 class _Compiling(Listener):

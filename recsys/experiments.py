@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from recsys.data import Interactions
-from recsys.evaluation import Report
+from recsys.evaluation import LearningCurve, Report
 from recsys.evaluation import evaluate as evaluate_models
+from recsys.evaluation import learning_curve as learning_curve_of_models
 from recsys.evaluation.models import Models
 from recsys.evaluation.run import Progress
 from recsys.rankers import make_ranker
 from recsys.utils.spec import parse_spec
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "learning_curve"]
 
 
 def evaluate(
-    data: Interactions,
+    data: Any,
     models: Models = ("auto", "popularity"),
     *,
     protocol: str = "half-profile",
@@ -32,11 +33,12 @@ def evaluate(
 
     Parameters
     ----------
-    data : Interactions
+    data : Interactions, table or path
+        A table or file is read as `Interactions.from_frame` does.
     models : sequence, mapping of label to model, or one model
-        Each a name with parameters ("auto", "cf-komd:kernel=mc,degree=2"), a ranker, a model of
-        implicit, any object with `fit` and `recommend` or `scores`, a pair (label, model), or a
-        mapping of label to model. Each fold fits a fresh copy.
+        Each a name with parameters ("auto", "cf-komd:kernel=mc,degree=2"), a ranker, a
+        `Recommender`, a model of implicit, any object with `fit` and `recommend` or `scores`, a pair
+        (label, model), or a mapping of label to model. Each fold fits a fresh copy.
     protocol, folds, seed
         As in `recsys.data.split`: "half-profile", "half-profile-time", "leave-one-out", "next-5",
         "holdout", "temporal", "rolling".
@@ -72,7 +74,7 @@ def evaluate(
     True
     """
     return evaluate_models(
-        data,
+        _interactions(data),
         models,
         protocol=protocol,
         folds=folds,
@@ -81,10 +83,69 @@ def evaluate(
         only_folds=only_folds,
         keep_lists=keep_lists,
         progress=progress,
-        make=_ranker,
+        make=_model,
     )
 
 
-def _ranker(text: str) -> Any:
-    name, params = parse_spec(text)
+def learning_curve(
+    data: Any,
+    models: Models = "auto",
+    *,
+    shares: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
+    of: str = "interactions",
+    protocol: str = "half-profile",
+    folds: int | None = None,
+    metrics: str | Sequence[str] = ("auc", "ndcg@10"),
+    seed: int = 0,
+    only_folds: int | None = None,
+    progress: Progress | None = None,
+) -> LearningCurve:
+    """Fit models on shares of the training data: `recsys.evaluation.learning_curve`, with names.
+
+    Parameters
+    ----------
+    data, models, protocol, folds, metrics, seed, only_folds, progress
+        As in `evaluate`.
+    shares, of
+        As in `recsys.evaluation.learning_curve`.
+
+    Raises
+    ------
+    InputError
+        As there.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset
+    >>> from recsys.experiments import learning_curve
+    >>> curve = learning_curve(load_dataset("sample"), "ease", shares=(0.3, 1), metrics="auc", folds=2)
+    >>> [row["model"] for row in curve.rows]
+    ['ease', 'ease']
+    """
+    return learning_curve_of_models(
+        _interactions(data),
+        models,
+        shares=shares,
+        of=of,
+        protocol=protocol,
+        folds=folds,
+        metrics=metrics,
+        seed=seed,
+        only_folds=only_folds,
+        progress=progress,
+        make=_model,
+    )
+
+
+def _interactions(data: Any) -> Interactions:
+    return data if isinstance(data, Interactions) else Interactions.from_frame(data)
+
+
+def _model(given: Any) -> Any:
+    """Make a ranker of a specification, and take out the one that a recommender is made of."""
+    if hasattr(given, "recommend_history") and hasattr(given, "model"):
+        given = given.model
+    if not isinstance(given, str):
+        return given
+    name, params = parse_spec(given)
     return make_ranker(name, **params)

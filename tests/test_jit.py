@@ -181,7 +181,7 @@ def test_an_installed_package_is_told_apart_without_being_read(tmp_path, monkeyp
     assert _digest(checkout.parent) != before
 
 
-@jit
+@jit(cache=False)
 def share(first, stride, out):
     for i in range(first, len(out), stride):
         out[i] += first + 1

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys import CapabilityError, load_ranker, make_ranker
-from recsys.rankers.base import Explanation, Recommendations
+from recsys.rankers.answers import Explanation, Recommendations
 from recsys.data import Interactions, read_interactions, split
 from recsys.datasets import load_dataset
 from recsys.evaluation import compare, evaluate

@@ -19,6 +19,7 @@ from recsys.explain import listing
 from recsys.utils.export import csv_text, json_text
 from recsys.utils.spec import parse_spec
 
+BEST = "#cfe8f5"
 CHOSEN = ("popularity", "ease", DEFAULT)  # until a person chooses, as far as they are offered
 
 
@@ -128,7 +129,10 @@ def show(report: Report) -> None:
     )
     seconds = {"fit s": "{:.2f}", "score s": "{:.2f}"}
     st.dataframe(
-        table.style.format(seconds, precision=4).highlight_max(names, color="#cfe8f5"), hide_index=True
+        table.style.format(seconds, precision=4)
+        .highlight_max([n for n in names if report.better[n] == "more"], color=BEST)
+        .highlight_min([n for n in names if report.better[n] == "less"], color=BEST),
+        hide_index=True,
     )
     if report.comparisons:
         st.subheader("Differences over users")
@@ -164,13 +168,15 @@ def show(report: Report) -> None:
 
 def differences(c: dict[str, Any]) -> dict[str, Any]:
     """Return a comparison as a row: the better model first, and whether it leads."""
-    ahead = c["difference"] >= 0
+    ahead = c["difference"] <= 0 if c["better"] == "less" else c["difference"] >= 0
     sign = 1 if ahead else -1
     low, high = sorted((sign * c["low"], sign * c["high"]))
     return {
         "metric": c["metric"],
         "model": c["first"] if ahead else c["second"],
-        "verdict": "leads" if c["told_apart"] else "is not told apart from",
+        "verdict": (
+            "is not told apart from" if not c["told_apart"] else "leads" if c["better"] else "is above"
+        ),
         "other": c["second"] if ahead else c["first"],
         "by": abs(c["difference"]),
         "95% from": low,

@@ -15,7 +15,7 @@ from app.parts.profile import Asked, choose_dislikes, choose_order, choose_profi
 from app.parts.taste import MARK, taste
 from app.state import Catalogue
 from recsys.errors import counted
-from recsys.explain import because, item_rule, reasons
+from recsys.explain import because, item_rule, reasons_for_items
 from recsys.explain import text as wording
 from recsys.reranking import diversify, list_diversity, overlap, tail_items
 from recsys.utils.export import csv_text
@@ -104,8 +104,8 @@ def show_list(
         st.caption(f"Kept away from {away} you dislike, and lowered what goes with them.")
     follows = taste(catalogue, asked, allowed, ranked, ids)
     rows = []
-    for place, (item, score) in enumerate(zip(ids, scores, strict=True), 1):
-        told = reasons(model, asked.user or 0, asked.row, int(item), times=asked.times)
+    known = reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times)
+    for place, (item, score, told) in enumerate(zip(ids, scores, known, strict=True), 1):
         why = because(catalogue.titles, told, word=catalogue.word, ratings=asked.given)
         if told.kind != "popularity" and not any(value > 0 for _, value in told.items):
             why = f"Filler: {why[0].lower()}{why[1:]}"

@@ -100,14 +100,14 @@ def _print_report(report: Report) -> None:
         f"{counted(report.folds, 'fold')}, seed {report.seed}"
     )
     names = list(report.definitions)
-    best = {name: max(r.metrics[name].mean for r in report.results) for name in names}
+    best = report.best()
     rows = []
     for r in report.results:
         cells = []
         for name in names:
             figure = r.metrics[name]
             text = f"{figure.mean:.4f}" + (f" ±{figure.std:.4f}" if report.folds > 1 else "")
-            cells.append(Text(text, style="bold" if figure.mean == best[name] else ""))
+            cells.append(Text(text, style="bold" if figure.mean == best.get(name) else ""))
         rows.append([r.model, *cells, f"{r.fit_seconds:.2f}", f"{r.score_seconds:.2f}"])
     terminal.table(title, ("model", *names, "fit s", "score s"), rows)
     for line in report.sentences():

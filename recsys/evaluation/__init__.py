@@ -1,7 +1,9 @@
 """Metrics, evaluation runs and paired comparisons."""
 
+from recsys.evaluation.cross_validation import RankingScorer, UserSplit, ranking_scorer
 from recsys.evaluation.evaluated import Evaluated, Lists
 from recsys.evaluation.groups import Groups
+from recsys.evaluation.learning_curves import LearningCurve, learning_curve
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.run import evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
@@ -11,11 +13,16 @@ __all__ = [
     "Evaluated",
     "Figure",
     "Groups",
+    "LearningCurve",
     "Lists",
+    "RankingScorer",
     "Report",
     "Result",
+    "UserSplit",
     "compare",
     "compare_all",
     "evaluate",
     "holm",
+    "learning_curve",
+    "ranking_scorer",
 ]

@@ -45,7 +45,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def draw_means(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
+def draw_means(rows: Sequence[Mapping[str, Any]], title: str, best: Mapping[str, float]) -> Figure:
     """Draw one panel a metric: each model's mean as a dot on its interval.
 
     Parameters
@@ -53,6 +53,8 @@ def draw_means(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
     rows : sequence of dict
         With `model`, `metric`, `mean`, `low`, `high`; the interval may be NaN.
     title : str
+    best : mapping of str to float
+        The mean of each metric that is drawn in colour.
     """
     models, metrics = _distinct(rows, "model"), _distinct(rows, "metric")
     across = min(ACROSS, len(metrics))
@@ -65,10 +67,9 @@ def draw_means(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
             panel.set_visible(False)
             continue
         found = {row["model"]: row for row in rows if row["metric"] == metrics[k]}
-        best = np.nanmax([found[model]["mean"] for model in models] + [-np.inf])
         for place, model in enumerate(models):
             row = found[model]
-            first = row["mean"] == best
+            first = row["mean"] == best.get(metrics[k])
             colour = COLOURS[0] if first else GREY
             if np.isfinite(row["low"]):
                 panel.hlines(place, row["low"], row["high"], color=colour, linewidth=2.2, alpha=0.85)

@@ -19,7 +19,7 @@ class Model(Protocol):
 
 
 Models = str | Model | Sequence[Any] | Mapping[str, Any]
-Make = Callable[[str], Any]  # from a specification to an unfitted model
+Make = Callable[[Any], Any]  # from what is given, a specification say, to an unfitted model
 
 
 class NamedModel(NamedTuple):
@@ -41,7 +41,7 @@ def named_models(models: Models, make: Make | None = None) -> list[NamedModel]:
         Without a label, a specification is its own, a ranker is called by its name and the
         parameters that are not its defaults, and another object by its class.
     make : callable, optional
-        What makes a model of a specification.
+        What makes a model of a specification, and of what else there is; other models it returns.
 
     Raises
     ------
@@ -103,11 +103,13 @@ def _named(label: str | None, model: Any, make: Make | None) -> NamedModel:
     if label is not None and not isinstance(label, str):
         raise InputError(f"a model's label must be text, not {str(label)[:80]!r}")
     if isinstance(model, str):
+        label = label or model
         if make is None:
             raise InputError(
                 f"model {model!r} is a name: pass names to recsys.evaluate, or the model itself here"
             )
-        label, model = label or model, make(model)
+    if make is not None:
+        model = make(model)
     if inspect.isclass(model):
         raise InputError(f"{model.__name__} is a class: pass a model of it, as in {model.__name__}()")
     if not callable(getattr(model, "fit", None)) or not any(

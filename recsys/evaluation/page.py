@@ -39,15 +39,13 @@ def report_page(report: Report) -> str:
     )
     low, high = report.intervals()
     names = list(report.definitions)
-    best = {
-        name: np.nanmax([r.metrics[name].mean for r in report.results] + [-np.inf]) for name in names
-    }
+    best = report.best()
     rows = []
     for r in report.results:
         cells = []
         for name in names:
             mean, key = r.metrics[name].mean, (r.model, name)
-            mark = ' class="best"' if mean == best[name] else ""
+            mark = ' class="best"' if mean == best.get(name) else ""
             cells.append(f"<td{mark}>{_figure(mean)}{_within(low[key], high[key])}</td>")
         rows.append(f"<tr><th>{escape(r.model)}</th>{''.join(cells)}<td>{r.fit_seconds:.2f}</td></tr>")
     told = report.verdicts()

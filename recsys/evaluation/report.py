@@ -126,6 +126,8 @@ class Report:
         Who was evaluated, in the order of `Result.per_user`.
     whole : frozenset of str
         Metrics with one value a fold, which have no interval over users.
+    better : dict of str to "more", "less" or ""
+        Which figure of a metric is the better one, if one is.
 
     Examples
     --------
@@ -156,6 +158,7 @@ class Report:
     grouped: bool = True
     evaluated: Evaluated | None = None
     whole: frozenset[str] = frozenset()
+    better: dict[str, str] = field(default_factory=dict)
 
     def sentences(self) -> list[str]:
         """Return what a reader of the figures should know: counts, tests, definitions."""
@@ -177,11 +180,22 @@ class Report:
         lines += [f"{name}: {text}" for name, text in self.definitions.items()]
         return [*lines, f"Ties: {TIES}."]
 
+    def best(self) -> dict[str, float]:
+        """Return the best mean of each metric of which one figure is better than another."""
+        out = {}
+        for name in self.definitions:
+            means = [r.metrics[name].mean for r in self.results if np.isfinite(r.metrics[name].mean)]
+            better = self.better.get(name, "more")
+            if means and better:
+                out[name] = min(means) if better == "less" else max(means)
+        return out
+
     def verdicts(self) -> list[str]:
         """Return for each metric whether its best model leads the next, or is not told apart from it."""
         lines = []
         for name in self.definitions:
-            ranked = sorted(self.results, key=lambda r: -r.metrics[name].mean)
+            sign = 1 if self.better.get(name) == "less" else -1
+            ranked = sorted(self.results, key=lambda r: sign * r.metrics[name].mean)
             lines += [
                 verdict(c)
                 for c in self.comparisons
@@ -264,7 +278,7 @@ class Report:
             If matplotlib is not installed.
         """
         title = f"{self.dataset}, {self.protocol}, {counted(self.folds, 'fold')}"
-        return draw_means(self._rows(), title)
+        return draw_means(self._rows(), title, self.best())
 
     def html(self) -> str:
         """Return an HTML fragment: figures with intervals, verdicts, and what the figures mean."""

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -76,12 +77,7 @@ def evaluate(
     InputError
         If nothing can be measured: no models, unknown metric, no user with a test item.
     """
-    if not isinstance(data, Interactions):
-        raise InputError(
-            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
-            "Interactions.from_frame(table, user=…, item=…)"
-        )
-    parsed = _parsed(metrics)
+    parsed = parsed_metrics(metrics, data)
     names = [name for _, _, name in parsed]
     named = named_models(models, make)
     if keep_lists is not None:
@@ -99,13 +95,19 @@ def evaluate(
     for label, _, model in named:
         if progress:
             progress(f"{label}, compiling", done, total)
-        _warm_up(copy.deepcopy(model), divisions[0], parsed, side)
+        _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(named):
             if progress:
                 progress(f"{label}, fold {number}", done, total)
             per_metric, kept = measure(
-                copy.deepcopy(model), fold, parsed, results[position], side, keep=keep_lists
+                copy.deepcopy(model),
+                fold,
+                parsed,
+                results[position],
+                side,
+                table=data.item_features,
+                keep=keep_lists,
             )
             for name in names:
                 values[position][name].append(per_metric[name])
@@ -115,7 +117,7 @@ def evaluate(
         progress("done", total, total)
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
-            result.metrics[name] = _figure(folded[name])
+            result.metrics[name] = figure_of(folded[name])
             result.per_user[name] = np.concatenate(folded[name])
         if kept_ones:
             result.lists = Lists(
@@ -133,18 +135,31 @@ def evaluate(
         train_only=sum(fold.train_only for fold in divisions),
         definitions={name: metric.definition for metric, _, name in parsed},
         results=results,
-        comparisons=_comparisons(results, [name for metric, _, name in parsed if metric.per_user], seed),
+        comparisons=_comparisons(results, parsed, seed),
         notes=list(data.notes),
         cold=sum(fold.cold for fold in divisions),
         conventions=conventions(way, data, divisions),
         grouped=way.grouped,
         evaluated=evaluated(data, divisions, keep_tested=keep_lists is not None),
         whole=frozenset(name for metric, _, name in parsed if not metric.per_user),
+        better={name: metric.better for metric, _, name in parsed},
     )
 
 
-def _parsed(metrics: str | Sequence[str]) -> list[Asked]:
-    """Return what is asked for, each once."""
+def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Asked]:
+    """Return what is asked for, each once, before anything is fitted.
+
+    Raises
+    ------
+    InputError
+        If the data are none, there is no such metric, it is asked for twice, or the items do not have
+        what it is about.
+    """
+    if not isinstance(data, Interactions):
+        raise InputError(
+            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
+            "Interactions.from_frame(table, user=…, item=…)"
+        )
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     parsed = [M.parse_metric(text) for text in texts]
     names = [name for _, _, name in parsed]
@@ -153,10 +168,19 @@ def _parsed(metrics: str | Sequence[str]) -> list[Asked]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"metric {twice[0]!r} is asked for twice")
+    for metric, _, _ in parsed:
+        if metric.takes_feature:
+            M.feature_column(data.item_features, metric.feature)
     return parsed
 
 
-def _warm_up(model: Any, fold: Fold, parsed: list[Asked], side: SideInformation) -> None:
+def _warm_up(
+    model: Any,
+    fold: Fold,
+    parsed: list[Asked],
+    side: SideInformation,
+    table: pd.DataFrame | None,
+) -> None:
     """Compile what the model and the metrics run, on a few items of every user, untimed.
 
     All users are kept because a kernel's degree may be as large as their number.
@@ -168,7 +192,7 @@ def _warm_up(model: Any, fold: Fold, parsed: list[Asked], side: SideInformation)
     users = np.arange(min(200, train.shape[0]))
     small = replace(fold, train=train, test=test, users=users, train_only=0)
     try:
-        measure(model, small, parsed, Result("", {}), side, few)
+        measure(model, small, parsed, Result("", {}), side, few, table=table)
         for count in (1, 2):  # serial kernels, and parallel ones for short rows
             _scores(model, users[:count], train[users[:count]], train.shape[1])
     except Exception:  # more factors than twelve items, say: the folds will tell
@@ -183,6 +207,7 @@ def measure(
     side: SideInformation,
     only: NDArray[np.int64] | None = None,
     *,
+    table: pd.DataFrame | None = None,
     keep: int | None = None,
     seen: sp.csr_matrix | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
@@ -199,6 +224,8 @@ def measure(
     side : SideInformation
     only : (n,) int, optional
         The only items that the fold has left.
+    table : DataFrame, optional
+        Features of the items, for metrics about them.
     keep : int, optional
         How many items of each list are kept.
     seen : (users, items) CSR, optional
@@ -220,7 +247,10 @@ def measure(
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())
-    measured = M.Measurement(parsed, M.ListContext(fold.train, fold.test, fold.users), keep or 0)
+    if table is not None and only is not None:
+        table = table.iloc[only]
+    context = M.ListContext(fold.train, fold.test, fold.users, table)
+    measured = M.Measurement(parsed, context, keep or 0)
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
@@ -273,7 +303,7 @@ def _resident_mb() -> float:
     return psutil.Process().memory_info().rss / 1e6
 
 
-def _figure(folds: list[NDArray[np.float64]]) -> Figure:
+def figure_of(folds: list[NDArray[np.float64]]) -> Figure:
     """Average the one way there is: over users within a fold, then over folds."""
     means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
     every = np.concatenate(folds)
@@ -283,13 +313,16 @@ def _figure(folds: list[NDArray[np.float64]]) -> Figure:
     return Figure(mean, std, means, users, len(every) - users)
 
 
-def _comparisons(results: list[Result], names: list[str], seed: int) -> list[dict[str, Any]]:
+def _comparisons(results: list[Result], parsed: list[Asked], seed: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
-    for name in names:
+    for metric, _, name in parsed:
+        if not metric.per_user:
+            continue
         for i, j, comparison in compare_all([result.per_user[name] for result in results], seed):
             found.append(comparison)
-            rows.append({"metric": name, "first": results[i].model, "second": results[j].model})
+            pair = {"metric": name, "first": results[i].model, "second": results[j].model}
+            rows.append(pair | {"better": metric.better})
     corrected = holm([comparison.p_value for comparison in found])
     return [
         row | asdict(replace(comparison, p_holm=p)) | {"told_apart": comparison.told_apart}

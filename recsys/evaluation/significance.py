@@ -134,15 +134,20 @@ def verdict(c: dict[str, Any]) -> str:
     c : dict
         An entry of `Report.comparisons`.
     """
-    sign = 1 if c["difference"] >= 0 else -1
+    better = c.get("better", "more")
+    less = better == "less"
+    sign = 1 if (c["difference"] <= 0 if less else c["difference"] >= 0) else -1
     first, second = (c["first"], c["second"]) if sign > 0 else (c["second"], c["first"])
+    sign = -sign if less else sign  # figures are told as how much the first is ahead
     low, high = sorted((sign * c["low"], sign * c["high"]))
     by = _decimal(abs(c["difference"]))
-    said = (
-        f"{first} leads {second} by {by} over users"
-        if c["told_apart"]
-        else f"{first} and {second} are not told apart: {first} has {by} more over users"
-    )
+    if not c["told_apart"]:
+        amount = "less" if less else "more"
+        said = f"{first} and {second} are not told apart: {first} has {by} {amount} over users"
+    elif better:
+        said = f"{first} leads {second} by {by}{' less' if less else ''} over users"
+    else:
+        said = f"{first} has {by} more than {second} over users"
     return (
         f"{c['metric']}: {said}, 95% interval [{_decimal(low)}, {_decimal(high)}], "
         f"Wilcoxon p = {c['p_holm']:.2g} (Holm, {counted(c['users'], 'user')})"

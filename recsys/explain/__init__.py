@@ -2,7 +2,7 @@
 
 from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
-from recsys.explain.contributions import Reasons, reasons
+from recsys.explain.contributions import Reasons, reasons, reasons_for_items
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
 from recsys.explain.recency import Age, ages, in_time
 from recsys.explain.rules.genetic import genetic_search
@@ -41,6 +41,7 @@ __all__ = [
     "lower_bound",
     "measure_rule",
     "reasons",
+    "reasons_for_items",
     "rule_weight",
     "search_rule",
     "signed_weights",

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from recsys.explain.recency import Age, ages, in_time, known_times
 from recsys.rankers.base import Ranker
-from recsys.utils.validation import check_integer, clean_matrix
+from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 
 @dataclass(frozen=True)
@@ -107,21 +108,70 @@ def reasons(
     >>> reasons(make_ranker("popularity").fit(R), 3, R[3], 10).unit
     'people'
     """
+    return reasons_for_items(ranker, userid, row, [item], N, times=times, as_of=as_of)[0]
+
+
+def reasons_for_items(
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    items: ArrayLike,
+    N: int = 10,
+    *,
+    times: Any = None,
+    as_of: float | None = None,
+) -> list[Reasons]:
+    """Return `reasons` for several items of one user, such as a list's, with the user's work done once.
+
+    Parameters
+    ----------
+    ranker, userid, row, N, times, as_of
+        As in `reasons`.
+    items : (n,) int
+
+    Raises
+    ------
+    InputError, NotFittedError
+        As `reasons`.
+
+    Examples
+    --------
+    >>> from recsys import make_ranker
+    >>> from recsys.datasets import load_dataset
+    >>> R = load_dataset("sample").matrix
+    >>> model = make_ranker("cf-komd").fit(R, show_progress=False)
+    >>> found = reasons_for_items(model, 3, R[3], [10, 20])
+    >>> found == [reasons(model, 3, R[3], item) for item in (10, 20)]
+    True
+    """
     check_integer("N", N, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
+    some = check_ids("item", items, ranker.n_items_ if hasattr(ranker, "n_items_") else None)
     if liked.nnz == 0:
-        score = float(ranker.scores(userid, liked, times=times)[0, item])
-        return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
+        scores = ranker.scores(userid, liked, times=times)[0, some].tolist()
+        return [_popularity(ranker, item, score) for item, score in zip(some, scores, strict=True)]
     if "explain" in ranker.capabilities:
-        told = ranker.explain(userid, liked, item, liked.nnz, times=times)
-        listed, rest = told.contributions[:N], told.contributions[N:]
-        others = float(sum(value for _, value in rest))
         old = ages(liked, times, as_of) if times is not None and in_time(ranker) else {}
-        return Reasons("exact", told.score, told.bias + others, listed, others, len(rest), ages=old)
-    score = float(score_rows(ranker, [userid], liked, times)[0, item])
+        found = []
+        for told in ranker.explain_items(userid, liked, some, liked.nnz, times=times):
+            listed, rest = told.contributions[:N], told.contributions[N:]
+            others = float(sum(value for _, value in rest))
+            bias = told.bias + others
+            found.append(Reasons("exact", told.score, bias, listed, others, len(rest), ages=old))
+        return found
+    scores = score_rows(ranker, [userid], liked, times)[0, some].tolist()
     if "similar-items" not in ranker.capabilities:
-        return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
+        return [_popularity(ranker, item, score) for item, score in zip(some, scores, strict=True)]
+    return [_nearest(ranker, liked, int(k), s, N) for k, s in zip(some, scores, strict=True)]
+
+
+def _popularity(ranker: Ranker, item: int, score: float) -> Reasons:
+    return Reasons("popularity", score, score, [], unit=_unit(ranker, item, score))
+
+
+def _nearest(ranker: Ranker, liked: sp.csr_matrix, item: int, score: float, N: int) -> Reasons:
+    """Return the liked items most similar to one, for rankers without shares."""
     ids, values = ranker.similar_items(item, N=liked.nnz + 1, items=np.union1d(liked.indices, [item]))
     pairs = [(int(k), float(v)) for k, v in zip(ids, values, strict=True) if k != item]
     return Reasons("nearest", score, score, pairs[:N], unlisted=max(len(pairs) - N, 0))

@@ -331,11 +331,29 @@ class MarginRanker(KernelRanker):
     def _explain(
         self, userid: int, row: sp.csr_matrix, item: int, times: NDArray[np.float64] | None = None
     ) -> tuple[float, NDArray[np.float64]]:
+        return self._explain_items(userid, row, np.array([item]), times)[0]
+
+    def _explain_items(  # type: ignore[override]
+        self,
+        userid: int,
+        row: sp.csr_matrix,
+        items: NDArray[np.int64],
+        times: NDArray[np.float64] | None = None,
+    ) -> list[tuple[float, NDArray[np.float64]]]:
+        alpha, _ = self._solve(row, times)
+        return [self._shares(row, alpha, item, times) for item in items.tolist()]
+
+    def _shares(
+        self,
+        row: sp.csr_matrix,
+        alpha: NDArray[np.float64],
+        item: int,
+        times: NDArray[np.float64] | None,
+    ) -> tuple[float, NDArray[np.float64]]:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
         if self.unrated == "mean" and self.popularity_[item] == 0:
             score = self._fold_in_scores(row, times)[0, item]
             return float(score), np.zeros(row.nnz)
-        alpha, _ = self._solve(row, times)
         similarity = self._gram.entries(row.indices, item)
         inside = similarity.sum() if self.q == "exact" else 0.0
         share = self._share(np.array([row.nnz]))[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys._jit import jit
+from recsys._jit import borrowed, jit
 from recsys.optim.simplex_qp import gather, multiply, solve_face
 
 # Each pairwise step costs a pass over the profile; no program has needed a hundredth of these.
@@ -66,6 +66,7 @@ def programs(
     alpha,
     residuals,
 ):
+    indices, gram, row_sums, lone, omega, alpha = borrowed((indices, gram, row_sums, lone, omega, alpha))
     m = len(gram)
     block = np.empty(longest * longest, dtype=np.float32)
     small = np.empty(longest * longest, dtype=np.float32)
@@ -93,6 +94,7 @@ def programs(
 def full_programs(
     first, stride, indptr, indices, gram, ridge_p, ridge_n, omega, tol, max_steps, signed, residuals
 ):
+    gram, signed = borrowed((gram, signed))
     m = len(gram)
     small, work = np.empty(m * m, dtype=np.float32), np.empty((7, m))
     sign, ridge, q = np.empty(m), np.empty(m), np.zeros(m)

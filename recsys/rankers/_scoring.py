@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 
 TILE = 128  # columns a pass works on: 128 float32 × thousands of rows stay in the second-level cache
 TOGETHER = 32  # products added in the matrix' precision before they join a float64 sum
@@ -159,6 +159,7 @@ def _user(u, indptr, indices, weights, matrix, offset, scale, out, acc, part):
 
 @jit
 def _direct(first, stride, indptr, indices, weights, matrix, offset, scale, out):
+    indices, weights, matrix = borrowed((indices, weights, matrix))
     acc, part = np.empty(1024), np.empty(1024, dtype=matrix.dtype)
     for u in range(first, len(out), stride):
         _user(u, indptr, indices, weights, matrix, offset, scale, out, acc, part)
@@ -167,6 +168,7 @@ def _direct(first, stride, indptr, indices, weights, matrix, offset, scale, out)
 @jit
 def _packed(first_tile, stride, indptr, indices, weights, matrix, offset, scale, out):
     """Many users: copy a tile of columns together, and run all users over it."""
+    indices, weights = borrowed((indices, weights))
     items, m = matrix.shape
     pack = np.empty((items, TILE), dtype=matrix.dtype)
     acc, part = np.empty(TILE), np.empty(TILE, dtype=matrix.dtype)

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.utils.topn import offer, put_in_order
 
 
@@ -79,6 +79,7 @@ def _sums(first, stride, indptr, indices, votes, wptr, wind, wdata, out):
 
 @jit
 def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best):
+    ids, best = borrowed((ids, best))
     m = len(mask)
     acc, touched = np.empty(m), np.empty(m, dtype=np.int32)
     seen, banned = np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8)

@@ -76,15 +76,21 @@ class StandardisedSum(Ranker):
     def _explain(
         self, userid: int, row: sp.csr_matrix, item: int, times: Times = None
     ) -> tuple[float, NDArray[np.float64]]:
+        return self._explain_items(userid, row, np.array([item]), times)[0]
+
+    def _explain_items(  # type: ignore[override]
+        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
+    ) -> list[tuple[float, NDArray[np.float64]]]:
         users = np.array([userid])
-        score = float(self._scores(users, row, times)[0, item])
-        shares = np.zeros(row.nnz)
+        scores = self._scores(users, row, times)[0, items].astype(float).tolist()
+        shares = np.zeros((len(items), row.nnz))
         for part, weight in zip(self.parts_, self.part_weights_, strict=True):
             if "explain" in part.capabilities:
                 timed = part._timed(times)
                 _, deviation = moments(part._scores(users, row, **timed)[0])
-                shares += weight / deviation * part._explain(userid, row, item, **timed)[1]
-        return score, shares
+                told = part._explain_items(userid, row, items, **timed)
+                shares += weight / deviation * np.array([own for _, own in told]).reshape(shares.shape)
+        return list(zip(scores, shares, strict=True))
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
         able = [part for part in self.parts_ if "similar-items" in part.capabilities]

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.kernels.gram.structured import (
     StructuredGram,
     add_head,
@@ -23,7 +23,6 @@ from recsys.kernels.gram.structured import (
     search,
     value_of,
 )
-from recsys.kernels.plans import LINEAR
 from recsys.utils.topn import offer, put_in_order
 
 BLOCKS = 256  # of places beyond the head, whose best candidate is bounded at once
@@ -130,6 +129,7 @@ def fill_best(
 
 @jit
 def _peaks(first, stride, G, edges, part, peak, low):
+    G = borrowed(G)
     bounded, blocks = peak.shape
     indptr, indices, split, values = G.indptr, G.indices, G.split, np.empty(len(G.classes))
     for i in range(first, bounded, stride):
@@ -197,15 +197,12 @@ def _collect(
     What is listed has at least what it came to and `least`: the worst of the best of these is a floor,
     and the cut, which is what a floor exceeds `most` and its own share `far` by, rises with it.
     """
-    indices, together, values, classes = G.indices, G.together, G.values, G.classes
-    own, lookup, linear, single = G.own, G.lookup, G.code == LINEAR, G.single
+    G = borrowed(G)
+    indices, together, values = G.indices, G.together, G.values
     kept, w = len(values) > 0, np.float32(weight)
     for p in range(begin, end):
         j = indices[p]
-        if kept:
-            v = np.float32(values[p])
-        else:
-            v = np.float32(value_of(G, together[p], i, j, classes, own, lookup, linear, single))
+        v = np.float32(values[p] if kept else value_of(G, together[p], i, j))
         total = partial[j] + w * v
         partial[j] = total
         if total >= cut and mark[j] == 0:
@@ -251,21 +248,21 @@ def _bound_rows(begin, places, weights, by_place, peak, high, goal, rest):
     return kept
 
 
-@jit
-def _value_at(
-    G, i, j, indptr, indices, together, values, classes, own, lookup, diagonal, linear, single
-):
+@jit(inline="always")
+def _value_at(G, i, j):
     """Return correction[i, j], j beyond the head: searched for in the row of the rarer of the two."""
-    if i == j:
-        return np.float64(diagonal[classes[j]])
     late, early = max(i, j), min(i, j)
-    end = indptr[late + 1]
-    p = search(indices, indptr[late], end, early)
-    if p == end or indices[p] != early:
-        return 0.0
-    if len(values) and late == i:  # to the bit: a value is that of its own row
-        return np.float64(values[p])
-    return value_of(G, together[p], i, j, classes, own, lookup, linear, single)
+    end = G.indptr[late + 1]
+    p = search(G.indices, G.indptr[late], end, early)
+    if i == j:
+        v = np.float64(G.diagonal[G.classes[j]])
+    elif p == end or G.indices[p] != early:
+        v = 0.0
+    elif len(G.values) and late == i:  # to the bit: a value is that of its own row
+        v = np.float64(G.values[p])
+    else:
+        v = value_of(G, G.together[p], i, j)
+    return v
 
 
 @jit
@@ -274,9 +271,8 @@ def _offer_found(
     cut, order, spare, lower, lowest, s, top, size,
 ):  # fmt: skip
     """Offer what the rows walked bring near the best, but what the bounded ones cannot carry there."""
-    indptr, indices, together, values, classes = G.indptr, G.indices, G.together, G.values, G.classes
-    own, lookup, diagonal = G.own, G.lookup, G.diagonal
-    linear, single = G.code == LINEAR, G.single
+    G, B = borrowed(G), borrowed(B)
+    classes = G.classes
     block, offset, peak = B.block, B.offset, B.peak
     rounding = 1.2e-7 * (end - begin + 8)  # of sums in float32
     # First what all of them came to, then what they have of the bounded rows, one by one: the rarest
@@ -301,10 +297,7 @@ def _offer_found(
             elif reached + more >= floor:
                 for q in range(kept - 1, -1, -1):
                     p = begin + by_place[q]
-                    v = _value_at(
-                        G, places[p], j, indptr, indices, together, values, classes, own, lookup,
-                        diagonal, linear, single,
-                    )  # fmt: skip
+                    v = _value_at(G, places[p], j)
                     reached += weights[p] * v
                     more -= weights[p] * peak[places[p], k]
                     if reached + more < floor:
@@ -321,10 +314,7 @@ def _offer_found(
         j = found[e]
         score = level[classes[j]] - scale * offset[j]  # as a pass over all items adds it up
         for p in range(begin, end):
-            v = _value_at(
-                G, places[p], j, indptr, indices, together, values, classes, own, lookup, diagonal,
-                linear, single,
-            )  # fmt: skip
+            v = _value_at(G, places[p], j)
             score += weights[p] * v
         size = offer(s, top, size, score, order[j])
     return size
@@ -335,6 +325,8 @@ def _top(
     first, stride, G, B, order, indptr, places, weights, scale, skip_liked, restricted, mask,
     ids, best,
 ):  # fmt: skip
+    G, B = borrowed(G), borrowed(B)
+    order, places, weights, mask, ids, best = borrowed((order, places, weights, mask, ids, best))
     classes, table, diagonal, rows, indices = G.classes, G.table, G.diagonal, G.indptr, G.indices
     offset, edges, peak, split = B.offset, B.edges, B.peak, G.split
     group_ptr, group_class, group_least = B.group_ptr, B.group_class, B.group_least

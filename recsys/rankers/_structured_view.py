@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.kernels.gram.structured import (
     StructuredGram,
     add_head,
@@ -17,7 +17,6 @@ from recsys.kernels.gram.structured import (
     search,
     value_of,
 )
-from recsys.kernels.plans import LINEAR
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import MAX_STEPS, solve_one
 from recsys.rankers._structured_lists import Bounds, bounds_of, fill_best
@@ -105,9 +104,9 @@ class StructuredView:
 @jit
 def _gather(G, items, n, place_of, K):
     """Fill the symmetric (n, n) block of the liked items, by their places."""
+    G = borrowed(G)
     indptr, indices, together, head, classes = G.indptr, G.indices, G.together, G.head, G.classes
-    table, diagonal, own, lookup = G.table, G.diagonal, G.own, G.lookup
-    popular, linear, single = len(head), G.code == LINEAR, G.single
+    table, diagonal, popular = G.table, G.diagonal, len(G.head)
     filled = len(table) == len(diagonal)
     for a in range(n):
         place_of[items[a]] = a
@@ -143,7 +142,7 @@ def _gather(G, items, n, place_of, K):
                 p = search(indices, begin, end, j)
                 if p == end or indices[p] != j:
                     continue
-            v = value_of(G, together[p], i, j, classes, own, lookup, linear, single)
+            v = value_of(G, together[p], i, j)
             if b < a:
                 K[a, b] += v
             else:
@@ -159,6 +158,10 @@ def _programs(
     first, stride, order, indptr, indices, places, G, row_sums, lone, exact, ridge_p, omega, tol,
     max_steps, longest, alpha, residuals,
 ):  # fmt: skip
+    G = borrowed(G)
+    indices, places, row_sums, lone, omega, alpha = borrowed(
+        (indices, places, row_sums, lone, omega, alpha)
+    )
     m = len(G.classes)
     block = np.empty(longest * longest, dtype=np.float32)
     small = np.empty(longest * longest, dtype=np.float32)
@@ -187,6 +190,7 @@ def _programs(
 
 @jit
 def _scores(first, stride, G, order, indptr, places, weights, offset, scale, out):
+    G = borrowed(G)
     users, m = out.shape
     classes, table, diagonal, split = G.classes, G.table, G.diagonal, G.split
     rows, popular = G.indptr, len(G.head)

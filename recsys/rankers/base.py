@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import CapabilityError, InputError, NotFittedError
+from recsys.rankers.answers import Explanation, Recommendations
 from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.recency import aligned
@@ -42,80 +43,6 @@ ABILITIES = {
     "updates": "_change_rows",
 }
 SIDE_INFORMATION = frozenset(("item_features", "user_features", "times"))
-
-
-class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
-    """The pair (ids, scores), with `fallback`: which users had no liked item.
-
-    For those the scores are popularities (numbers of users per item), since there is
-    nothing to personalise with. A bool for a single user, else a boolean array.
-
-    Parameters
-    ----------
-    ids : (N,) or (users, N) int32
-    scores : the same shape, float32
-    fallback : bool, or (users,) bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ids, scores = found = Recommendations(np.array([4, 2]), np.array([0.5, 0.25]))
-    >>> found.ids is ids, found.fallback
-    (True, False)
-    """
-
-    fallback: bool | NDArray[np.bool_]
-
-    def __new__(
-        cls,
-        ids: NDArray[np.int32],
-        scores: NDArray[np.float32],
-        fallback: bool | NDArray[np.bool_] = False,
-    ) -> Self:
-        """Make the pair."""
-        pair = super().__new__(cls, (ids, scores))
-        pair.fallback = fallback
-        return pair
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what `__new__` takes: copies are made by calling it, and a tuple would give it one."""
-        return (*self, self.fallback)
-
-    @property
-    def ids(self) -> NDArray[np.int32]:
-        """Item indices, best first."""
-        return self[0]
-
-    @property
-    def scores(self) -> NDArray[np.float32]:
-        """Their scores, non-increasing."""
-        return self[1]
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why a score is what it is: score = bias + the contributions' sum.
-
-    Attributes
-    ----------
-    score : float
-        The item's score for this user.
-    bias : float
-        What the listed items do not account for: the model's constant, and the liked
-        items beyond the N listed.
-    contributions : list of (int, float)
-        Liked items and their shares, largest magnitude first.
-
-    Examples
-    --------
-    >>> why = Explanation(1.0, 0.25, [(3, 0.5), (7, 0.25)])
-    >>> why.bias + sum(share for _, share in why.contributions)
-    1.0
-    """
-
-    score: float
-    bias: float
-    contributions: list[tuple[int, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -242,6 +169,11 @@ class Ranker:
         from recsys.rankers.diagram import diagram
 
         return diagram(self)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator  # late: it takes half a second
+
+        return BaseEstimator().__sklearn_tags__()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `deep` is scikit-learn's, and changes nothing."""
@@ -469,18 +401,38 @@ class Ranker:
         ------
         InputError, NotFittedError, CapabilityError
         """
+        item = check_integer("itemid", itemid, 0)
+        return self.explain_items(userid, user_items, [item], N, times=times)[0]
+
+    def explain_items(
+        self, userid: int, user_items: Any, itemids: ArrayLike, N: int = 10, *, times: Any = None
+    ) -> list[Explanation]:
+        """Return what `explain` does for several items, in one go: the user's weights are found once.
+
+        Parameters
+        ----------
+        userid, user_items, N, times
+            As in `explain`.
+        itemids : (n,) int
+
+        Raises
+        ------
+        InputError, NotFittedError, CapabilityError
+        """
         self._check_capability("explain")
         N = check_integer("N", N, 1)
         ids, rows = self._check_users(check_integer("userid", userid, 0), user_items, False)
-        item = int(check_ids("itemid", check_integer("itemid", itemid, 0), self.n_items_)[0])
+        items = check_ids("itemid", itemids, self.n_items_)
         when = self._times_of_rows(ids, rows, times)
         if rows.nnz == 0:
-            score = float(self._score_rows(ids, rows, when)[0, item])
-            return Explanation(score, score, [])
-        score, shares = self._explain(int(ids[0]), rows, item, **self._timed(when))
-        order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
-        listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
-        return Explanation(score, score - sum(value for _, value in listed), listed)
+            scores = self._score_rows(ids, rows, when)[0, items].astype(float)
+            return [Explanation(score, score, []) for score in scores.tolist()]
+        found = []
+        for score, shares in self._explain_items(int(ids[0]), rows, items, **self._timed(when)):
+            order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
+            listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
+            found.append(Explanation(score, score - sum(value for _, value in listed), listed))
+        return found
 
     def similar_items(
         self,
@@ -716,6 +668,12 @@ class Ranker:
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
         """Return the score, and the share of each liked item, aligned with row.indices."""
         raise NotImplementedError
+
+    def _explain_items(
+        self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], **timed: Any
+    ) -> list[tuple[float, NDArray[np.float64]]]:
+        """Return `_explain` of several items; for rankers that can share work between them."""
+        return [self._explain(userid, row, item, **timed) for item in items.tolist()]
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return (ids, items) similarities."""

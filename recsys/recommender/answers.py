@@ -9,6 +9,8 @@ from typing import Any
 from recsys.explain import ItemRule, Reasons, TasteRule
 from recsys.utils import frames
 
+ROUNDING = 1e-9  # of the score: what sums of shares differ by
+
 
 @dataclass(frozen=True)
 class Why:
@@ -76,7 +78,9 @@ class Why:
         if self.measure == "adds":
             rest = self.reasons.unlisted
             lines += [f"{self.reasons.others:+.4g}  {rest:,} other liked items"] if rest else []
-            lines += [f"{self.base:+.4g}  what no liked item adds", f"{self.score:.4g}  score"]
+            if abs(self.base) > ROUNDING * abs(self.score):
+                lines.append(f"{self.base:+.4g}  what no liked item adds")
+            lines.append(f"{self.score:.4g}  score")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

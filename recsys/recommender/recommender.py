@@ -19,7 +19,16 @@ from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes
 from recsys.errors import InputError, NotFittedError, counted
-from recsys.explain import Attributes, Reasons, because, item_attributes, item_rule, reasons, taste_rule
+from recsys.explain import (
+    Attributes,
+    Reasons,
+    because,
+    item_attributes,
+    item_rule,
+    reasons,
+    reasons_for_items,
+    taste_rule,
+)
 from recsys.explain import text as wording
 from recsys.rankers import Bundle, Ranker, Recommendations, fit_bundle, load_bundle, make_ranker
 from recsys.rankers.catalogue import Profile
@@ -38,6 +47,7 @@ from recsys.utils.validation import check_integer
 
 UNKNOWN = ("error", "skip", "popular")
 SILENT = "This model does not say why."
+NAMED = 3  # liked items in a sentence
 LEAST_PROFILE = 5  # liked items below which no taste rule is looked for
 Id = str | int
 Some = Id | Sequence[Id]
@@ -544,18 +554,18 @@ class Recommender:
     ) -> list[tuple[Any, int, Any, str, float, str]]:
         """Return the rows of one user's list: user, rank, item, title, score, why."""
         bundle, asked = self.bundle, lists.asked
-        user, row, times = asked.one(k)
-        rows = []
-        for rank, (item, score) in enumerate(
-            zip(found.ids.tolist(), found.scores.tolist(), strict=True), 1
-        ):
-            told = ""
-            if why:
-                told = self._sentence(reasons(bundle.ranker, user, row, item, 3, times=times))
-            rows.append(
-                (asked.labels[k], rank, bundle.item_ids[item], str(bundle.titles[item]), score, told)
+        items = found.ids.tolist()
+        told = [""] * len(items)
+        if why:
+            user, row, times = asked.one(k)
+            known = reasons_for_items(bundle.ranker, user, row, items, NAMED, times=times)
+            told = [self._sentence(one) for one in known]
+        return [
+            (asked.labels[k], rank, bundle.item_ids[item], str(bundle.titles[item]), score, text)
+            for rank, (item, score, text) in enumerate(
+                zip(items, found.scores.tolist(), told, strict=True), 1
             )
-        return rows
+        ]
 
     def _sentence(self, found: Reasons) -> str:
         return because(self.bundle.titles, found, word=self._word)

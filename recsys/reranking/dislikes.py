@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recsys.errors import CapabilityError
-from recsys.rankers.base import Ranker, Recommendations
+from recsys.rankers.answers import Recommendations
+from recsys.rankers.base import Ranker
 from recsys.utils.sparse import row_of
 from recsys.utils.validation import check_ids, check_real
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.rankers.base import Recommendations
+from recsys.rankers.answers import Recommendations
 from recsys.utils.validation import check_integer, check_real, take_columns
 
 POOL = 100  # of the best, from which a varied list is taken

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recsys.errors import CapabilityError, InputError
-from recsys.rankers.base import Ranker, Recommendations
+from recsys.rankers.answers import Recommendations
+from recsys.rankers.base import Ranker
 from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
 from recsys.reranking.diversity import POOL, check_diversity, diversify
 from recsys.utils.topn import all_but

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
-from recsys.rankers.base import Ranker, Recommendations
+from recsys.rankers.answers import Recommendations
+from recsys.rankers.base import Ranker
 from recsys.reranking.diversity import POOL, check_diversity, diversify
 from recsys.utils.validation import check_integer
 

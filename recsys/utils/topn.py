@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.utils.validation import check_ids
 
@@ -157,6 +157,7 @@ def put_in_order(s, i, size):
 
 @jit
 def _top_rows(first, stride, scores, indptr, indices, skip_liked, liked_last, mask, ids, best):
+    ids, best = borrowed((ids, best))
     rows, m = scores.shape
     width = ids.shape[1]
     banned = np.zeros(m, dtype=np.uint8)

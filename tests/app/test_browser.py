@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from recsys._jit import CACHE_DIR
+
 ROOT = Path(__file__).parents[2]
 SHOTS = os.environ.get("RECSYS_SHOTS")
 CHROMIUM = next(
@@ -49,6 +51,8 @@ def address(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {k: v for k, v in os.environ.items() if k != "RECSYS_DATA"}
+    if CACHE_DIR is not None:  # compiled code is the suite's: what compiling takes is another matter
+        environment["NUMBA_CACHE_DIR"] = str(CACHE_DIR.parent)
     environment["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
     log = open(tmp_path_factory.mktemp("log") / "app.log", "w")
     app = subprocess.Popen(

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -55,14 +56,15 @@ def test_metrics(name):
     train, test = (part == 0) * 1.0, (part == 1) * 1.0
     cuts = (1, 3, 10) if METRICS.get(name).cutoff else (0,)
     asked = [parse_metric(f"{name}@{k}" if k else name) for k in cuts]
-    measured = Measurement(asked, ListContext(sp.csr_matrix(train)))
+    films = pd.DataFrame({"genres": ["|".join(metrics.genres(j)) or None for j in range(7)]})
+    context = ListContext(sp.csr_matrix(train), sp.csr_matrix(test), item_features=films)
+    measured = Measurement(asked, context)
     for rows in (slice(0, 9), slice(9, 20)):  # in blocks, as a run does
         measured.add(scores[rows], sp.csr_matrix(train[rows]), sp.csr_matrix(test[rows]))
     for k, (_, _, called) in zip(cuts, asked, strict=True):
         expected = np.broadcast_to(registry.METRICS.get(name)(scores, train, test, k), 20)
         found = measured.values()[called]
-        # novelty's shares are float32
-        np.testing.assert_allclose(found, expected, rtol=1e-6 if name == "novelty" else 1e-12)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -8,6 +9,7 @@ from sklearn.metrics import ndcg_score, roc_auc_score
 from recsys import InputError
 from recsys.evaluation import metrics as M
 from tests.reference import metrics as reference
+from tests.reference import registry
 
 FUNCTIONS = {
     "auc": lambda s, tr, te, k: M.auc(s, tr, te),
@@ -16,6 +18,7 @@ FUNCTIONS = {
     "map-full": M.average_precision,
     "precision": M.precision,
     "recall": M.recall,
+    "r-precision": lambda s, tr, te, k: M.r_precision(s, tr, te),
     "hit": M.hit_rate,
     "mrr": M.mrr,
 }
@@ -54,6 +57,104 @@ def test_equals_the_mean_over_all_orders(name, case):
     np.testing.assert_allclose(FUNCTIONS[name](scores, train, test, k), expected, rtol=1e-12)
 
 
+SET_FUNCTIONS = {
+    "novelty": M.novelty,
+    "arp": M.average_popularity,
+    "popularity-lift": M.popularity_lift,
+    "diversity": M.diversity,
+    "serendipity": M.serendipity,
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+@pytest.mark.parametrize("name", SET_FUNCTIONS)
+def test_metrics_of_sets_equal_the_mean_over_all_orders(name, case):
+    scores, train, test, k = case
+    dense = [matrix.toarray().astype(float) for matrix in (train, test)]
+    expected = registry.METRICS.get(name)(scores, *dense, k)
+    first = M.FirstItems.of_scores(scores, train, k)
+    found = SET_FUNCTIONS[name](first, M.ListContext(train, test))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert (first.size == np.minimum(k, (dense[0] == 0).sum(axis=1))).all()
+    # lists that are given have no ties: the same as scores that have none
+    ranks = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1).astype(np.float32)
+    strict = registry.METRICS.get(name)(ranks, *dense, k)
+    ids = [
+        [*sorted(set(range(len(s))) - set(np.flatnonzero(a)), key=lambda j, s=s: -s[j]), *[-1] * k][:k]
+        for s, a in zip(ranks, dense[0], strict=True)
+    ]
+    context = M.ListContext(train, test)
+    np.testing.assert_allclose(
+        SET_FUNCTIONS[name](np.array(ids), context), strict, rtol=1e-10, atol=1e-12
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from([0.01, 0.3]))
+def test_gini_and_calibration_equal_their_definitions(case, alpha):
+    scores, train, test, k = case
+    items = train.shape[1]
+    lists = reference.lists(scores, train.toarray(), k)
+    ids = np.array([[*found, *[-1] * k][:k] for found in lists])
+    films = pd.DataFrame({"x": ["|".join(reference.genres(j)) or None for j in range(items)]})
+    context = M.ListContext(train, item_features=films)
+    np.testing.assert_allclose(M.gini(ids, context), reference.gini(lists, items), atol=1e-12)
+    expected = [
+        reference.calibration(found, set(train[u].indices), alpha) for u, found in enumerate(lists)
+    ]
+    np.testing.assert_allclose(M.calibration(ids, context, "x", alpha), expected, atol=1e-12)
+
+
+def test_gini_is_between_even_and_one_for_all():
+    context = M.ListContext(sp.csr_matrix((3, 100)))
+    assert M.gini(np.arange(100).reshape(10, 10), context) == 0
+    assert M.gini(np.full((5, 1), 7), context) == pytest.approx(0.99)
+    assert np.isnan(M.gini(np.full((5, 1), -1), context))
+
+
+def test_many_users_are_measured_as_a_few_at_a_time(monkeypatch):
+    from recsys.evaluation.metrics import similarity
+
+    rng = np.random.default_rng(0)
+    scores, train, test = random_lists(rng, 40, 30, 5)
+    context, first = M.ListContext(train, test), M.FirstItems.of_scores(scores, train, 5)
+    whole = [metric(first, context) for metric in (M.diversity, M.serendipity)]
+    monkeypatch.setattr(similarity, "ROWS", 7)
+    parts = [metric(first, context) for metric in (M.diversity, M.serendipity)]
+    np.testing.assert_allclose(parts, whole)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda c: M.average_popularity([[0, 0], [1, 2]], c), "repeat an item"),
+        (lambda c: M.novelty([[9]], c), "within −1…3"),
+        (lambda c: M.novelty([[0.5]], c), "must be whole numbers"),
+        (lambda c: M.serendipity([[0], [1]], c), "needs test items"),
+        (lambda c: M.popularity_lift([[0]], M.ListContext(c.train, users=[0, 1])), "1 lists are given for 2 users"),
+        (lambda c: M.calibration([[0], [1]], c), "calibration needs a table of items"),
+    ],
+)  # fmt: skip
+def test_what_metrics_of_lists_refuse(call, text):
+    with pytest.raises(InputError, match=text):
+        call(M.ListContext(sp.csr_matrix(np.eye(2, 4))))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("calibration", "calibration@10"), ("calibration:year@5", "calibration:year@5")]
+)
+def test_a_metric_of_a_feature_is_named_with_it(text, name):
+    metric, _, called = M.parse_metric(text)
+    assert called == name and metric.feature == (None if "year" not in text else "year")
+
+
+@pytest.mark.parametrize("text", ["ndcg:genres", "calibration:@5", "auc:x"])
+def test_features_are_for_metrics_that_take_one(text):
+    with pytest.raises(InputError, match="takes no feature|name a column after"):
+        M.parse_metric(text)
+
+
 def random_lists(rng, users, items, levels):
     scores = rng.integers(0, levels, (users, items)).astype(np.float64)
     part = rng.random((users, items))
@@ -81,7 +182,7 @@ def test_equals_scikit_learn(levels):
 
 def test_equals_trec_eval_on_strict_orders():
     ir_measures = pytest.importorskip("ir_measures")
-    from ir_measures import AP, RR, P, R, Success, nDCG
+    from ir_measures import AP, RR, P, R, Rprec, Success, nDCG
 
     rng = np.random.default_rng(1)
     scores = np.array([rng.permutation(50) for _ in range(1000)]).astype(np.float32)
@@ -100,6 +201,7 @@ def test_equals_trec_eval_on_strict_orders():
         "map-full": AP @ 10,
         "precision": P @ 10,
         "recall": R @ 10,
+        "r-precision": Rprec,
         "hit": Success @ 10,
         "mrr": RR @ 10,
     }

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import recsys
@@ -109,9 +110,27 @@ def test_names_need_somebody_who_knows_them(planted):
         evaluate(planted, ["ease"])
 
 
+def test_a_recommender_and_a_table_are_taken_by_the_front_door(planted):
+    table = pd.DataFrame(
+        {"user": planted.user_ids[planted.users], "item": planted.item_ids[planted.items]}
+    )
+    models = [
+        recsys.Recommender("ease"),
+        recsys.Recommender(EASE(5.0)),
+        {"c": recsys.Recommender("ease")},
+    ]
+    found = recsys.evaluate(table, models, folds=2, metrics="auc")
+    wanted = recsys.evaluate(planted, "ease", folds=2, metrics="auc")
+    assert [r.model for r in found.results] == ["ease", "ease:regularization=5.0", "c"]
+    assert found.results[0].metrics["auc"].mean == found.results[2].metrics["auc"].mean
+    assert found.results[0].metrics["auc"].mean == pytest.approx(
+        wanted.results[0].metrics["auc"].mean, abs=1e-6
+    )
+
+
 def test_data_must_be_interactions(planted):
     with pytest.raises(InputError, match="must be Interactions, not csr_matrix: make them of a table"):
-        recsys.evaluate(planted.matrix, "ease")
+        evaluate(planted.matrix, EASE())
 
 
 class Wrong(Counts):

@@ -136,6 +136,36 @@ def test_one_leads_only_where_the_interval_excludes_zero(difference, low, high, 
     assert verdict(compared(difference, low, high)).startswith(told)
 
 
+@pytest.mark.parametrize(
+    ("better", "difference", "told"),
+    [
+        ("less", 0.02, "auc: b leads a by 0.0200 less over users, 95% interval [0.0100, 0.0300]"),
+        ("less", -0.02, "auc: a leads b by 0.0200 less over users, 95% interval [0.0100, 0.0300]"),
+        ("", 0.02, "auc: a has 0.0200 more than b over users, 95% interval [0.0100, 0.0300]"),
+        ("", -0.02, "auc: b has 0.0200 more than a over users, 95% interval [0.0100, 0.0300]"),
+    ],
+)
+def test_less_may_be_better_or_neither(better, difference, told):
+    low, high = sorted((0.5 * difference, 1.5 * difference))
+    assert verdict(compared(difference, low, high) | {"better": better}).startswith(told)
+    same = verdict(compared(difference, -0.03, 0.03) | {"better": "less"})
+    first, second = ("b", "a") if difference > 0 else ("a", "b")
+    assert f"{first} and {second} are not told apart: {first} has 0.0200 less over users" in same
+
+
+def test_the_best_figure_is_the_least_where_less_is_better(planted):
+    names = ["auc", "gini@5", "calibration@5", "arp@5"]
+    report = evaluate(planted, models("popularity", "ease"), metrics=names, folds=2)
+    best, means = report.best(), {n: [r.metrics[n].mean for r in report.results] for n in names}
+    assert best == {
+        "auc": max(means["auc"]),
+        "gini@5": min(means["gini@5"]),
+        "calibration@5": min(means["calibration@5"]),
+    }
+    with pytest.raises(InputError, match="items have no 'genre': did you mean 'genres'"):
+        evaluate(planted, models("popularity"), metrics=["calibration:genre@5"])
+
+
 def test_equal_models_are_not_told_apart_and_files_say_what_figures_depend_on(planted):
     report = evaluate(
         planted, models("ease", "popularity") + [("twin", make_ranker("ease"))],

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import InputError, make_ranker
+from recsys import InputError, load_dataset, make_ranker
 from recsys.data.statistics import power_law, profile
 from recsys.datasets import planted_catalogue
 from recsys.explain import (
@@ -14,6 +14,7 @@ from recsys.explain import (
     item_rule,
     listing,
     reasons,
+    reasons_for_items,
     taste_rule,
 )  # fmt: skip
 from recsys.explain.rules.item_attributes import Attributes
@@ -200,3 +201,17 @@ def test_a_profile_of_the_data_counts_and_fits():
         and law.scale == pytest.approx(100)
         and law.r_squared == pytest.approx(1)
     )
+
+
+@pytest.mark.parametrize("name", ["ease", "cf-komd", "blend", "slist", "als", "popularity", "fm"])
+def test_reasons_of_a_list_are_those_of_each_item(name):
+    data = load_dataset("sample")
+    ranker = make_ranker(name).fit(data.matrix, show_progress=False)
+    ids = ranker.recommend(7, data.matrix[7], N=5).ids
+    assert reasons_for_items(ranker, 7, data.matrix[7], ids, 4) == [
+        reasons(ranker, 7, data.matrix[7], int(item), 4) for item in ids
+    ]
+    nothing = data.matrix[7] * 0
+    nothing.eliminate_zeros()
+    assert [one.kind for one in reasons_for_items(ranker, 7, nothing, ids)] == ["popularity"] * 5
+    assert reasons_for_items(ranker, 7, data.matrix[7], []) == []

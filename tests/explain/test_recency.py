@@ -32,7 +32,7 @@ def calendar_days(first, last):
     return (datetime.fromtimestamp(last, UTC).date() - datetime.fromtimestamp(first, UTC).date()).days
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(st.integers(0, 19), st.integers(0, 12), min_size=1, max_size=12),
     st.sampled_from(["order", "dates"]),

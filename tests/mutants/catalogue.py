@@ -61,8 +61,8 @@ MUTANTS = [
     Mutant(
         "ties count as wins in AUC",
         "evaluation/metrics/expectation.py",
-        "0.5 * (upto - below)",
-        "1.0 * (upto - below)",
+        "0.5 * (low - above)",
+        "1.0 * (low - above)",
         orders("auc"),
     ),
     Mutant(
@@ -74,7 +74,7 @@ MUTANTS = [
     ),
     Mutant(
         "an item nobody has is as novel as one user's",
-        "evaluation/metrics/lists.py",
+        "evaluation/metrics/popularity.py",
         "np.maximum(context.popularity, 0.5)",
         "np.maximum(context.popularity, 1.0)",
         LISTS,
@@ -321,8 +321,8 @@ MUTANTS = [
     Mutant(
         "a sparse inverse's blocks are filled on one side of the diagonal",
         "rankers/_sparse_inverse.py",
-        "                        A[b, a] = data[p]\n",
-        "                        A[b, a] = 0.0\n",
+        "                    A[b, a] = data[p]\n",
+        "                    A[b, a] = 0.0\n",
         ("tests/rankers/test_sparse_inverse.py", "-k", "ease_where_all or most_like"),
     ),
     Mutant(

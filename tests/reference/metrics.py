@@ -31,6 +31,8 @@ def one_order(name, order, positives, k):
     found = sum(rel)
     if name == "precision":
         return found / k
+    if name == "r-precision":
+        return sum(hits(order, positives, len(positives))) / len(positives)
     if name == "recall":
         return found / len(positives)
     if name == "hit":
@@ -74,7 +76,7 @@ def of_rankings(name):
     return twin
 
 
-for _name in ("auc", "ndcg", "map", "map-full", "precision", "recall", "hit", "mrr"):
+for _name in ("auc", "ndcg", "map", "map-full", "precision", "r-precision", "recall", "hit", "mrr"):
     METRICS.add(_name)(of_rankings(_name))
 
 
@@ -89,6 +91,98 @@ def coverage_of(scores, train, test, k):
     return coverage(lists(scores, train, k), train.shape[1])
 
 
-@METRICS.add("novelty")
-def novelty_of(scores, train, test, k):
-    return [novelty(ids, train.sum(axis=0), len(train)) for ids in lists(scores, train, k)]
+@METRICS.add("gini")
+def gini_of(scores, train, test, k):
+    return gini(lists(scores, train, k), train.shape[1])
+
+
+@METRICS.add("calibration")
+def calibration_of(scores, train, test, k):
+    rows = zip(lists(scores, train, k), train, strict=True)
+    return [calibration(ids, set(np.flatnonzero(a))) for ids, a in rows]
+
+
+def gini(lists, n_items):
+    """Half the mean difference of two items' counts, over their mean."""
+    counts = [sum(j in ids for ids in lists) for j in range(n_items)]
+    if not sum(counts):
+        return np.nan
+    return np.mean([abs(a - b) for a in counts for b in counts]) / 2 / np.mean(counts)
+
+
+def genres(item):
+    """Genres of items made up for tests; item 3 has none."""
+    return {0: ["war"], 1: ["war", "love"], 2: ["love"], 3: []}.get(
+        item, ["love", "war", "joy"][: item % 4]
+    )
+
+
+def calibration(ids, profile, alpha=0.01):
+    def shares(items):
+        told = [dict.fromkeys(genres(j), 1 / len(genres(j))) for j in items if genres(j)]
+        total = {}
+        for one in told:
+            for genre, share in one.items():
+                total[genre] = total.get(genre, 0) + share / len(told)
+        return total
+
+    p, q = shares(profile), shares(ids)
+    if not p:
+        return np.nan
+    return sum(s * np.log(s / ((1 - alpha) * q.get(g, 0) + alpha * s)) for g, s in p.items())
+
+
+def cosine(train, i, j):
+    both = np.sum(train[:, i] * train[:, j])
+    return both / np.sqrt(train[:, i].sum() * train[:, j].sum()) if both else 0.0
+
+
+def arp(ids, train, user, test):
+    return np.mean([train[:, j].sum() for j in ids]) if len(ids) else np.nan
+
+
+def lift(ids, train, user, test):
+    own = np.flatnonzero(train[user])
+    return arp(ids, train, user, test) / arp(own, train, user, test) - 1 if len(own) else np.nan
+
+
+def rarity(ids, train, user, test):
+    return novelty(ids, train.sum(axis=0), len(train))
+
+
+def diversity(ids, train, user, test):
+    pairs = [(i, j) for i in ids for j in ids if i < j]
+    return np.mean([1 - cosine(train, i, j) for i, j in pairs]) if pairs else np.nan
+
+
+def serendipity(ids, train, user, test):
+    if not test[user].any():
+        return np.nan
+    own = np.flatnonzero(train[user])
+    like = {j: np.mean([cosine(train, i, j) for i in own]) if len(own) else 0.0 for j in ids}
+    return np.mean([test[user, j] * (1 - like[j]) for j in ids]) if len(ids) else 0.0
+
+
+def of_sets(measure):
+    """The mean over all orders of tied items; only the first k count."""
+
+    def twin(scores, train, test, k):
+        out = []
+        for u in range(len(scores)):
+            candidates = [j for j in range(train.shape[1]) if not train[u, j]]
+            values = [measure(order[:k], train, u, test) for order in orders(scores[u], candidates)]
+            out.append(np.mean(values))
+        return out
+
+    return twin
+
+
+SETS = {
+    "novelty": rarity,
+    "arp": arp,
+    "popularity-lift": lift,
+    "diversity": diversity,
+    "serendipity": serendipity,
+}
+for _name, _measure in SETS.items():
+    METRICS.add(_name)(of_sets(_measure))

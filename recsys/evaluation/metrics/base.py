@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
+from recsys.evaluation.metrics.first_items import FirstItems
 from recsys.registry import Registry
 from recsys.utils.validation import clean_matrix
 
@@ -33,6 +36,8 @@ class ListContext:
     test : (users, items) CSR, optional
     users : (lists,) int64, optional
         Whose lists they are, as rows of `train` and `test`; all users in their order when not given.
+    item_features : DataFrame, optional
+        One row an item.
 
     Raises
     ------
@@ -50,11 +55,15 @@ class ListContext:
 
     train: sp.csr_matrix
     test: sp.csr_matrix | None = None
-    users: NDArray[np.int64] | None = None
+    users: NDArray[np.int64] | Sequence[int] | None = None
+    item_features: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
-        """Check the matrix."""
+        """Check the matrices."""
         object.__setattr__(self, "train", clean_matrix(self.train, name="train"))
+        if self.test is not None:
+            test = clean_matrix(self.test, n_items=self.n_items, n_rows=self.n_users, name="test")
+            object.__setattr__(self, "test", test)
 
     @property
     def n_users(self) -> int:
@@ -67,9 +76,60 @@ class ListContext:
         return self.train.shape[1]
 
     @cached_property
-    def popularity(self) -> NDArray[np.float32]:
-        """How many users have each item; (items,) float32."""
-        return np.bincount(self.train.indices, minlength=self.n_items).astype(np.float32)
+    def popularity(self) -> NDArray[np.float64]:
+        """How many users have each item; (items,) float64."""
+        return np.bincount(self.train.indices, minlength=self.n_items).astype(np.float64)
+
+    @cached_property
+    def unit_items(self) -> sp.csr_matrix:
+        """Items as who has them, (items, users) float64 CSR with rows of length 1; 0 for nobody's."""
+        columns = sp.csr_matrix((self.train != 0).T, dtype=np.float64)
+        return sp.csr_matrix(sp.diags(1.0 / np.sqrt(np.maximum(self.popularity, 1.0))) @ columns)
+
+    @cached_property
+    def profiles(self) -> sp.csr_matrix:
+        """What the users of the lists have in training, (lists, items) float64 CSR of ones."""
+        return sp.csr_matrix(self.train[self._rows] != 0, dtype=np.float64)
+
+    @cached_property
+    def tested(self) -> sp.csr_matrix:
+        """What is tested of the users of the lists, (lists, items) float64 CSR of ones.
+
+        Raises
+        ------
+        InputError
+            If that was not given.
+        """
+        if self.test is None:
+            raise InputError("this metric needs test items: give ListContext a test matrix")
+        return sp.csr_matrix(self.test[self._rows] != 0, dtype=np.float64)
+
+    def first(self, given: ArrayLike | FirstItems) -> FirstItems:
+        """Return ranked ids, or the first items by scores, as the first items of this context's lists.
+
+        Raises
+        ------
+        InputError
+            If they are as many as the context has no users for, or no items.
+        """
+        found = given if isinstance(given, FirstItems) else FirstItems.of_ids(given, self.n_items)
+        if found.sure.shape != (len(self._rows), self.n_items) and self.users is not None:
+            raise InputError(f"{found.sure.shape[0]} lists are given for {len(self._rows)} users")
+        return found
+
+    def part(self, rows: slice) -> ListContext:
+        """Return the context of some of the lists; what is known of items is shared."""
+        shared = (self.popularity, self.unit_items)  # computed here once, and copied by reference
+        out = copy.copy(self)
+        vars(out).pop("profiles", None)
+        vars(out).pop("tested", None)
+        object.__setattr__(out, "users", self._rows[rows])
+        assert out.unit_items is shared[1]
+        return out
+
+    @property
+    def _rows(self) -> NDArray[np.int64]:
+        return np.arange(self.n_users) if self.users is None else np.asarray(self.users, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -85,6 +145,11 @@ class Metric:
         Whether it has one value a user, which models can be compared by, or one a fold.
     cutoff : bool
         Whether it takes @k.
+    better : "more", "less" or ""
+        Which figure is the better one, if one is.
+    feature : str, optional
+        The items' column that it is about, of a metric that takes one: NAME:COLUMN@k.
+    takes_feature : bool
 
     Examples
     --------
@@ -97,6 +162,9 @@ class Metric:
     definition: str
     per_user: bool = True
     cutoff: bool = True
+    better: str = "more"
+    feature: str | None = None
+    takes_feature: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +194,22 @@ class ListMetric(Metric):
         or to one value for all.
     """
 
-    measure: Callable[[ArrayLike, ListContext], NDArray[np.float64] | float] = lambda ids, context: 0.0
+    measure: Callable[..., NDArray[np.float64] | float] = lambda ids, context: 0.0
+
+
+@dataclass(frozen=True)
+class SetMetric(Metric):
+    """A metric of which items are among the first k, ties by expectation.
+
+    Attributes
+    ----------
+    measure : callable
+        From `FirstItems` and the `ListContext` of their users to values, (users,) float64.
+    """
+
+    measure: Callable[[FirstItems, ListContext], NDArray[np.float64]] = lambda first, context: np.zeros(
+        len(first.drawn)
+    )
 
 
 METRICS: Registry[Metric] = Registry("metric", package="recsys.evaluation.metrics")
@@ -144,26 +227,57 @@ def ranking_metric(
     return register
 
 
-def list_metric(name: str, definition: str, *, per_user: bool = True) -> Callable[[Function], Function]:
-    """Register the decorated function as a `ListMetric`; arguments as there."""
+def list_metric(
+    name: str,
+    definition: str,
+    *,
+    per_user: bool = True,
+    better: str = "more",
+    takes_feature: bool = False,
+) -> Callable[[Function], Function]:
+    """Register the decorated function as a `ListMetric`; arguments as there.
+
+    One that takes a feature is called with the items' column as `feature`, or with None.
+    """
 
     def register(function: Function) -> Function:
-        METRICS.add(name)(ListMetric(name, definition, per_user=per_user, measure=function))
+        METRICS.add(name)(
+            ListMetric(
+                name, definition, per_user=per_user, better=better, takes_feature=takes_feature,
+                measure=function,
+            )
+        )  # fmt: skip
+        return function
+
+    return register
+
+
+def set_metric(name: str, definition: str, *, better: str = "more") -> Callable[[Function], Function]:
+    """Register the decorated function as a `SetMetric`; arguments as there."""
+
+    def register(function: Function) -> Function:
+        METRICS.add(name)(SetMetric(name, definition, better=better, measure=function))
         return function
 
     return register
 
 
 def parse_metric(text: str) -> tuple[Metric, int, str]:
-    """Return metric, k and full name of `NAME[@k]`, k = 10 by default.
+    """Return metric, k and full name of `NAME[:FEATURE][@k]`, k = 10 by default.
 
     Raises
     ------
     InputError
-        If the name is unknown or k no whole number of at least 1.
+        If the name is unknown, it takes no feature, or k is no whole number of at least 1.
     """
-    name, at, k = text.strip().partition("@")
-    metric = METRICS.get(name)
+    name, at, k = text.strip().rpartition("@") if "@" in text else (text.strip(), "", "")
+    kind, colon, feature = name.partition(":")
+    metric = METRICS.get(kind)
+    if colon:
+        if not metric.takes_feature or not feature:
+            told = "name a column after the colon" if metric.takes_feature else "it takes no feature"
+            raise InputError(f"metric {text!r}: {kind}: {told}")
+        metric = replace(metric, feature=feature)
     if not metric.cutoff:
         if at:
             raise InputError(f"metric {text!r}: {name} takes no @k")

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.evaluation.metrics.base import ListContext, ListMetric, Metric, RankingMetric
+from recsys.evaluation.metrics.base import ListContext, ListMetric, Metric, RankingMetric, SetMetric
+from recsys.evaluation.metrics.first_items import FirstItems
 from recsys.evaluation.metrics.ranking import ranking_values
 from recsys.utils.topn import LOWEST, candidates, top_n
 
@@ -44,6 +45,9 @@ class Measurement:
             context.n_items,
             max([depth, *(k for metric, k, _ in asked if isinstance(metric, ListMetric))]),
         )
+        self._of_sets = [one for one in asked if isinstance(one[0], SetMetric)]
+        self._sets: list[NDArray[np.float64]] = []
+        self._added = 0
         self._every_item = candidates(context.n_items, None, None).mask
         self._values: list[NDArray[np.float64]] = []
         self._ids: list[NDArray[np.int32]] = []
@@ -59,6 +63,22 @@ class Measurement:
             top_n(scores, train, True, self._every_item, top, best)
             self._ids.append(top)
             self._best.append(best)
+        if self._of_sets:
+            part = self._context.part(slice(self._added, self._added + len(scores)))
+            self._sets.append(self._of_first(scores, train, part))
+        self._added += len(scores)
+
+    def _of_first(
+        self, scores: NDArray[np.float32], train: sp.csr_matrix, part: ListContext
+    ) -> NDArray[np.float64]:
+        """Return the metrics of sets, (users, metrics); the first items are found once for each k."""
+        first = {k: FirstItems.of_scores(scores, train, k) for _, k, _ in self._of_sets}
+        columns = [
+            metric.measure(first[k], part)
+            for metric, k, _ in self._of_sets
+            if isinstance(metric, SetMetric)
+        ]
+        return np.column_stack(columns)
 
     def values(self) -> dict[str, NDArray[np.float64]]:
         """Return the values of all users added, (users,) float64 a metric.
@@ -67,10 +87,13 @@ class Measurement:
         """
         table = np.concatenate(self._values) if self._values else np.empty((0, len(self._of_rankings)))
         ids, _ = self.lists()
+        sets = np.concatenate(self._sets) if self._sets else np.empty((0, len(self._of_sets)))
         out = {name: table[:, column] for column, (_, _, name) in enumerate(self._of_rankings)}
+        out |= {name: sets[:, column] for column, (_, _, name) in enumerate(self._of_sets)}
         for metric, k, name in self._asked:
             if isinstance(metric, ListMetric):
-                value = metric.measure(ids[:, :k], self._context)
+                extra = {"feature": metric.feature} if metric.takes_feature else {}
+                value = metric.measure(ids[:, :k], self._context, **extra)
                 out[name] = np.broadcast_to(np.asarray(value, dtype=np.float64), len(ids)).copy()
         return out
 

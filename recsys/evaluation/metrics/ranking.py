@@ -21,6 +21,7 @@ from recsys.evaluation.metrics.expectation import (
     ANY_HIT,
     DISCOUNTED_HITS,
     HITS,
+    HITS_AT_POSITIVES,
     PAIRS,
     PRECISION_AT_HITS,
     RECIPROCAL_RANK,
@@ -149,6 +150,27 @@ def precision(
     array([0.5])
     """
     return _per_user("precision", ranking, train, test, k)
+
+
+@ranking_metric(
+    "r-precision",
+    "positives among the first R, divided by R, their own number",
+    HITS_AT_POSITIVES,
+    lambda total, k, positives: total / positives,
+    cutoff=False,
+)
+def r_precision(ranking: ArrayLike, train: sp.csr_matrix, test: sp.csr_matrix) -> NDArray[np.float64]:
+    """Return the precision at R, the number of a user's positives; arguments as in `auc`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from recsys.evaluation.metrics import r_precision
+    >>> train, test = sp.csr_matrix([[1, 0, 0, 0]]), sp.csr_matrix([[0, 1, 0, 1]])
+    >>> r_precision([[0.9, 0.2, 0.1, 0.4]], train, test)
+    array([1.])
+    """
+    return _per_user("r-precision", ranking, train, test, 1)
 
 
 @ranking_metric(

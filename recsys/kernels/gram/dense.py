@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts, dense_counts, mirror
@@ -138,6 +138,7 @@ def _derived(
 def _fill(
     first, stride, together, sizes, code, logarithmic, zero_at_zero, w, short, missed, par, table, out
 ):
+    together, sizes, w, par, table, out = borrowed((together, sizes, w, par, table, out))
     m = len(sizes)
     for i in range(first, m, stride):  # interleaved: rows of a triangle differ in length
         count = together[i]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, parallel
 from recsys.errors import InputError
 from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts
@@ -313,47 +313,44 @@ def computed(G, ci, cj, s):
     return np.float64(np.float32(v)) if G.single else v
 
 
-# The functions below take the arrays out of G once, before their loops: each access of a field counts
-# references, atomically. For the same reason nothing that is called per entry is passed G, but where a
-# count is too large for the look-up table.
+# Each function below borrows G first: otherwise each access of a field counts references, atomically.
 
 
 @jit(inline="always")
-def value_of(G, s, i, j, classes, own, lookup, linear, single):
-    """Return correction[i, j] of two places that share s ≥ 1, which `values` would hold."""
-    if linear:
-        v = s * (own[i] * own[j])
-        return np.float64(np.float32(v)) if single else v
-    if s < lookup.shape[1]:
-        return np.float64(lookup[classes[i], np.int64(s), classes[j]])
-    return computed(G, classes[i], classes[j], s)
+def value_of(G, s, i, j):
+    """Return correction[i, j] of two places that share s ≥ 1."""
+    if G.code == LINEAR:
+        v = s * (G.own[i] * G.own[j])
+        return np.float64(np.float32(v)) if G.single else v
+    if s < G.lookup.shape[1]:
+        return np.float64(G.lookup[G.classes[i], np.int64(s), G.classes[j]])
+    return computed(G, G.classes[i], G.classes[j], s)
 
 
 @jit
 def row_values(G, i, begin, end, out):
     """Write the corrections of the stored entries begin…end of row i to the front of out."""
+    G = borrowed(G)
     indices, together, values = G.indices, G.together, G.values
-    classes, own, lookup, linear, single = G.classes, G.own, G.lookup, G.code == LINEAR, G.single
     if len(values):
         for p in range(begin, end):
             out[p - begin] = values[p]
         return
     for p in range(begin, end):
-        out[p - begin] = value_of(G, together[p], i, indices[p], classes, own, lookup, linear, single)
+        out[p - begin] = value_of(G, together[p], i, indices[p])
 
 
 @jit
 def add_row(G, i, weight, begin, end, acc):
     """Add weight·correction[i, j] to acc[j] over the stored entries begin…end of row i."""
+    G = borrowed(G)
     indices, together, values = G.indices, G.together, G.values
-    classes, own, lookup, linear, single = G.classes, G.own, G.lookup, G.code == LINEAR, G.single
     if len(values):
         for p in range(begin, end):
             acc[indices[p]] += weight * values[p]
         return
     for p in range(begin, end):
-        j = indices[p]
-        acc[j] += weight * value_of(G, together[p], i, j, classes, own, lookup, linear, single)
+        acc[indices[p]] += weight * value_of(G, together[p], i, indices[p])
 
 
 @jit
@@ -396,6 +393,7 @@ def search(indices, begin, end, j):
 
 @jit
 def _lookup(first, stride, G, n, out):
+    G = borrowed(G)
     classes, depth = out.shape[0], out.shape[1]
     sizes = G.sizes
     for i in range(first, classes, stride):
@@ -409,6 +407,7 @@ def _lookup(first, stride, G, n, out):
 
 @jit
 def _all_values(first, stride, G, out):
+    G = borrowed(G)
     indptr = G.indptr
     for i in range(first, len(indptr) - 1, stride):
         row_values(G, i, indptr[i], indptr[i + 1], out[indptr[i] :])
@@ -416,6 +415,7 @@ def _all_values(first, stride, G, out):
 
 @jit
 def _head(first, stride, G, head, split):
+    G = borrowed(G)
     popular = len(head)
     indptr, indices, classes, diagonal = G.indptr, G.indices, G.classes, G.diagonal
     values = np.empty(popular)
@@ -433,6 +433,7 @@ def _head(first, stride, G, head, split):
 
 @jit
 def _row_sums(first, stride, G, out, good):
+    G = borrowed(G)
     m = len(out)
     indptr, classes, diagonal, values = G.indptr, G.classes, G.diagonal, np.empty(m)
     for i in range(first, m, stride):
@@ -448,6 +449,7 @@ def _row_sums(first, stride, G, out, good):
 
 @jit
 def _rows(first, stride, G, at, order, out):
+    G = borrowed(G)
     m = out.shape[1]
     classes, table, diagonal = G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
@@ -465,6 +467,7 @@ def _rows(first, stride, G, at, order, out):
 @jit
 def _sub(G, rows, cols, out):
     """Entries one by one; those of weighed vectors, which are no counts, by whole rows."""
+    G = borrowed(G)
     indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
     one = np.empty(1)
@@ -485,6 +488,7 @@ def _sub(G, rows, cols, out):
 
 @jit
 def _multiply(first, stride, G, B, out):
+    G = borrowed(G)
     m, width = B.shape
     indptr, indices, classes, diagonal, values = (
         G.indptr, G.indices, G.classes, G.diagonal, np.empty(m)
@@ -503,6 +507,7 @@ def _multiply(first, stride, G, B, out):
 @jit
 def _squares(first, stride, G, out):
     """Per row, Σ_j K² less the table's share."""
+    G = borrowed(G)
     indptr, indices, classes, table, diagonal = G.indptr, G.indices, G.classes, G.table, G.diagonal
     filled = len(table) == len(diagonal)
     values = np.empty(len(out))

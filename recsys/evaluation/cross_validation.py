@@ -1,0 +1,174 @@
+"""scikit-learn's cross-validation of rankers: groups of users, and half of each profile predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.errors import InputError
+from recsys.evaluation.metrics import parse_metric, ranking_values
+from recsys.evaluation.metrics.base import RankingMetric
+from recsys.utils.validation import check_integer, clean_matrix
+
+BLOCK_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class UserSplit:
+    """Divide the rows of a (users, items) matrix: some users train, the others are predicted.
+
+    The groups of users are those of the protocol half-profile with the same number and seed. There the
+    visible halves of a group train, too; here a ranker has never seen the users it is scored on.
+
+    Parameters
+    ----------
+    n_splits : int ≥ 2
+    seed : int ≥ 0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [test.tolist() for _, test in UserSplit(2).split(np.ones((5, 3)))]
+    [[1, 2, 3], [0, 4]]
+    """
+
+    n_splits: int = 5
+    seed: int = 0
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield the rows that train and those that are predicted; `y` and `groups` are not read.
+
+        Raises
+        ------
+        InputError
+            If there are fewer users than groups.
+        """
+        folds, users = check_integer("n_splits", self.n_splits, 2), int(np.shape(X)[0])
+        if folds > users:
+            raise InputError(f"n_splits must be from 2 to the number of users, {users}; not {folds}")
+        group = np.empty(users, dtype=np.int64)
+        order = np.random.default_rng(check_integer("seed", self.seed, 0)).permutation(users)
+        group[order] = np.arange(users) % folds
+        for fold in range(folds):
+            yield np.flatnonzero(group != fold), np.flatnonzero(group == fold)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of groups."""
+        return self.n_splits
+
+
+@dataclass(frozen=True)
+class RankingScorer:
+    """What scikit-learn scores a fitted ranker by: half of each row, drawn at random, is predicted.
+
+    Parameters
+    ----------
+    metric : str
+        A metric of rankings, `NAME[@k]`.
+    seed : int ≥ 0
+
+    Examples
+    --------
+    >>> from recsys import Popularity, load_dataset
+    >>> likes = load_dataset("sample").matrix
+    >>> model = Popularity().fit(likes, show_progress=False)
+    >>> 0.5 < RankingScorer("auc")(model, likes) < 1
+    True
+    """
+
+    metric: str = "ndcg@10"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no metric of rankings.
+
+        Raises
+        ------
+        InputError
+        """
+        if not isinstance(parse_metric(self.metric)[0], RankingMetric):
+            raise InputError(
+                f"metric {self.metric!r} depends on what the model was fitted on, which a scorer is not "
+                "told: use recsys.evaluate"
+            )
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+        """Return the metric's mean over the users with two items or more; NaN where there is none.
+
+        Parameters
+        ----------
+        estimator : Ranker
+            Fitted; one that ranks users it was not fitted on.
+        X : (users, items) matrix
+        y : ignored
+
+        Raises
+        ------
+        CapabilityError
+            If the ranker only knows the users it was fitted on.
+        """
+        liked = clean_matrix(X)
+        seen, hidden = halves(liked, np.random.default_rng(self.seed))
+        asked = [parse_metric(self.metric)]
+        values = []
+        block = max(1, BLOCK_BYTES // (4 * liked.shape[1]))
+        for start in range(0, liked.shape[0], block):
+            rows = slice(start, start + block)
+            some = seen[rows]
+            scores = estimator.scores(np.arange(some.shape[0]), some, recalculate_user=True)
+            values.append(ranking_values(asked, scores, some, hidden[rows])[:, 0])
+        every = np.concatenate(values) if values else np.empty(0)
+        found = every[np.isfinite(every)]
+        return float(found.mean()) if len(found) else float("nan")
+
+
+def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
+    """Return a scorer for `cross_val_score` and `GridSearchCV` of rankers.
+
+    Parameters
+    ----------
+    metric : str
+        A metric of rankings: auc, ndcg@k, map@k, precision@k, recall@k, r-precision, hit@k, mrr@k.
+    seed : int ≥ 0
+        Of the halves that are hidden: the same ones for every ranker.
+
+    Raises
+    ------
+    InputError
+        If it is no metric of rankings.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from recsys import EASE, load_dataset
+    >>> likes = load_dataset("sample").matrix
+    >>> grid = {"regularization": [1.0, 100.0, 1000.0]}
+    >>> search = GridSearchCV(EASE(), grid, scoring=ranking_scorer("ndcg@10"), cv=UserSplit(3))
+    >>> search.fit(likes, show_progress=False).best_params_
+    {'regularization': 100.0}
+    >>> search.best_estimator_.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+    return RankingScorer(metric, seed)
+
+
+def halves(liked: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Return a random ceil(n/2) of each row's n items, and the rest."""
+    lengths = np.diff(liked.indptr)
+    rows = np.repeat(np.arange(liked.shape[0]), lengths)
+    order = np.lexsort((rng.random(liked.nnz), rows))
+    place = np.arange(liked.nnz) - np.repeat(liked.indptr[:-1], lengths)
+    keep = np.empty(liked.nnz, dtype=bool)
+    keep[order] = place < np.repeat((lengths + 1) // 2, lengths)
+    out = []
+    for chosen in (keep, ~keep):
+        part = (liked.data[chosen], (rows[chosen], liked.indices[chosen]))
+        out.append(sp.csr_matrix(part, liked.shape))
+    return out[0], out[1]

@@ -1,0 +1,195 @@
+"""Learning curves: what the same users' figures are when models are fitted on less."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys.data import Fold, Interactions, find_protocol, split
+from recsys.data.side_information import SideInformation
+from recsys.errors import InputError
+from recsys.evaluation.bootstrap import mean_intervals
+from recsys.evaluation.drawing import draw_lines
+from recsys.evaluation.models import Make, Models, named_models
+from recsys.evaluation.report import Result
+from recsys.evaluation.rows import table_of
+from recsys.evaluation.run import Progress, figure_of, measure, parsed_metrics
+from recsys.utils.validation import check_choice, check_real
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INTERACTIONS, USERS = "interactions", "users"
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Figures of models fitted on shares of the training data.
+
+    Attributes
+    ----------
+    of : "interactions" or "users"
+        What is drawn.
+    rows : list of dict
+        One a share, model and metric: `share`, `interactions` that a fit had on average over folds,
+        `model`, `metric`, `mean` over folds, `low` and `high` of its 95% bootstrap interval over
+        users, `users` with a value.
+    title : str
+
+    Examples
+    --------
+    >>> from recsys import EASE, load_dataset
+    >>> from recsys.evaluation import learning_curve
+    >>> data = load_dataset("sample")
+    >>> curve = learning_curve(data, EASE(), shares=(0.2, 1.0), metrics="auc", folds=2)
+    >>> means = curve.frame()["mean"].tolist()
+    >>> len(means), means[0] < means[1]
+    (2, True)
+    """
+
+    of: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    title: str = ""
+
+    def frame(self, kind: str = "pandas") -> Any:
+        """Return the rows as a table, "pandas", "polars" or "pyarrow".
+
+        Raises
+        ------
+        InputError
+            For another kind, or one that is not installed.
+        """
+        return table_of(self.rows, kind)
+
+    def plot(self) -> Figure:
+        """Return a figure: one panel a metric, one line a model over the shares.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+        """
+        axis = f"share of the {self.of} in training"
+        rows = [row | {axis: row["share"]} for row in self.rows]
+        shares = sorted({row["share"] for row in self.rows})
+        return draw_lines(rows, axis, self.title, shares, [f"{share:.4g}" for share in shares])
+
+
+def learning_curve(
+    data: Interactions,
+    models: Models,
+    *,
+    shares: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
+    of: str = INTERACTIONS,
+    protocol: str = "half-profile",
+    folds: int | None = None,
+    metrics: str | Sequence[str] = ("auc", "ndcg@10"),
+    seed: int = 0,
+    only_folds: int | None = None,
+    progress: Progress | None = None,
+    make: Make | None = None,
+) -> LearningCurve:
+    """Fit models on shares of each fold's training data, and measure them on the same users and items.
+
+    A smaller share is part of every larger one. What is tested, and what is ranked, stays the same: an
+    item that a user has in training is never a candidate, also where the model was not told of it.
+
+    Parameters
+    ----------
+    data, models, protocol, folds, metrics, seed, only_folds, progress, make
+        As in `evaluate`.
+    shares : sequence of float in (0, 1]
+    of : "interactions" or "users"
+        Interactions are drawn from all profiles, those of the evaluated users included, which become
+        shorter; users are drawn from those who are not evaluated in a fold, and evaluated ones keep
+        their profiles.
+
+    Raises
+    ------
+    InputError
+        As `evaluate`; if a share is none or leaves nothing, or if all users are evaluated and users
+        are to be drawn.
+
+    Examples
+    --------
+    >>> from recsys import EASE, load_dataset
+    >>> data = load_dataset("sample")
+    >>> curve = learning_curve(data, EASE(), shares=(0.5, 1.0), of="users", metrics="auc", folds=2)
+    >>> [row["share"] for row in curve.rows]
+    [0.5, 1.0]
+    """
+    check_choice("of", of, (INTERACTIONS, USERS))
+    given = [check_real("shares", share, 0.0, 1.0, open_low=True) for share in shares]
+    if not given or len(set(given)) < len(given):
+        raise InputError(f"shares must be different numbers, at least one; not {list(shares)}")
+    parsed = parsed_metrics(metrics, data)
+    named = named_models(models, make)
+    if of == USERS and not find_protocol(protocol).grouped:
+        raise InputError(
+            f"{protocol} evaluates every user, and none is left to draw: use of='interactions', or a "
+            "half-profile protocol"
+        )
+    divisions = [
+        fold
+        for fold in islice(split(data, protocol, folds=folds, seed=seed), only_folds)
+        if len(fold.users)
+    ]
+    if not divisions:
+        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}")
+    side = SideInformation(data, protocol)
+    users = np.concatenate([fold.users for fold in divisions])
+    numbers = np.repeat(np.arange(len(divisions)), [len(fold.users) for fold in divisions])
+    total, done, rows = len(given) * len(named) * len(divisions), 0, []
+    for share in sorted(given):
+        thinned = [_thinned(fold, share, of, (seed, k)) for k, fold in enumerate(divisions)]
+        for label, _, model in named:
+            values: dict[str, list[NDArray[np.float64]]] = {name: [] for _, _, name in parsed}
+            for fold, seen in zip(divisions, thinned, strict=True):
+                if progress:
+                    progress(f"{label}, {share:.4g} of the {of}", done, total)
+                found, _ = measure(
+                    copy.deepcopy(model), fold, parsed, Result(label, {}), side,
+                    table=data.item_features, seen=seen,
+                )  # fmt: skip
+                done += 1
+                for name in values:
+                    values[name].append(found[name])
+            table = np.column_stack([np.concatenate(parts) for parts in values.values()])
+            low, high = mean_intervals(table, users, numbers, seed)
+            for column, (metric, _, name) in enumerate(parsed):
+                figure = figure_of(values[name])
+                rows.append(
+                    {
+                        "share": share, "interactions": float(np.mean([seen.nnz for seen in thinned])),
+                        "model": label, "metric": name, "mean": figure.mean,
+                        "low": float(low[column]) if metric.per_user else float("nan"),
+                        "high": float(high[column]) if metric.per_user else float("nan"),
+                        "users": figure.users,
+                    }
+                )  # fmt: skip
+    if progress:
+        progress("done", total, total)
+    return LearningCurve(of, rows, f"{data.name}, {protocol}")
+
+
+def _thinned(fold: Fold, share: float, of: str, seed: tuple[int, int]) -> sp.csr_matrix:
+    """Return a share of the training rows; the same draws for every share, so that they are nested."""
+    rng, train = np.random.default_rng(seed), fold.train
+    if of == USERS:
+        others = np.setdiff1d(np.arange(train.shape[0]), fold.users)
+        dropped = rng.permutation(others)[round(share * len(others)) :]
+        keep = ~np.isin(np.repeat(np.arange(train.shape[0]), np.diff(train.indptr)), dropped)
+    else:
+        keep = np.zeros(train.nnz, dtype=bool)
+        keep[rng.permutation(train.nnz)[: round(share * train.nnz)]] = True
+    if not keep.any():
+        raise InputError(f"a share of {share:g} leaves no interaction to fit on")
+    rows = np.repeat(np.arange(train.shape[0]), np.diff(train.indptr))[keep]
+    return sp.csr_matrix((train.data[keep], (rows, train.indices[keep])), train.shape)
