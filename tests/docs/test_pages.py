@@ -1,6 +1,7 @@
 """Every block of every page runs, and the commands print what the pages show."""
 
 import os
+import re
 import warnings
 
 import pytest
@@ -38,3 +39,14 @@ def test_the_comparison_sees_words_and_not_figures():
 
 def test_there_are_pages():
     assert len(PAGES) > 20 and "README.md" in PAGES and "docs/getting-started.md" in PAGES
+
+
+def test_the_labels_of_the_app_are_those_of_the_app():
+    """What stands in bold on the analyst's page, and in brackets of the app's sources."""
+    text = (ROOT / "docs" / "tutorials" / "analyst.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
+    labels = {" ".join(label.split()) for label in re.findall(r"\*\*([^*]+)\*\*", text)} - {"bold"}
+    assert len(labels) > 15
+    menu = {"Recommend", "Explain", "Evaluate", "Data", "Kernels"}  # capitalised by the menu
+    missing = [label for label in labels - menu if f'"{label}"' not in sources]
+    assert not missing

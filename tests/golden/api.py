@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from docs.generate.reference import homes, public_modules
+from recsys import Ranker
 
 FILE = Path(__file__).with_name("api.txt")
 
@@ -29,6 +30,12 @@ def methods(kind):
         if name.startswith("_"):
             continue
         value = inspect.getattr_static(kind, name)
+        if (
+            kind is not Ranker
+            and issubclass(kind, Ranker)
+            and value is inspect.getattr_static(Ranker, name, None)
+        ):
+            continue  # a ranker's protocol is told once
         if isinstance(value, property) or type(value).__name__ == "cached_property":
             yield f".{name}"
         elif isinstance(value, (staticmethod, classmethod)) or inspect.isfunction(value):
