@@ -12,6 +12,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.jobs import Job, Jobs
+from app.parts.titles import natural
 from recsys import make_ranker
 from recsys.data import Interactions
 from recsys.data.side_information import SideInformation
@@ -135,7 +136,7 @@ def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None =
     years = np.full(data.n_items, np.nan)
     if data.item_features is not None and "year" in data.item_features:
         years = pd.to_numeric(data.item_features["year"], errors="coerce").to_numpy(np.float64)
-    titles = data.titles
+    titles = np.array([natural(str(title)) for title in data.titles], dtype=object)
     seen: dict[str, int] = {}
     labels = []
     for k, title in enumerate(titles):

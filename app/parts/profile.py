@@ -98,6 +98,9 @@ def choose_dislikes(catalogue: Catalogue, asked: Asked) -> Asked:
         placeholder="Type a title",
         help="They are left out, and what goes with them is lowered.",
         key=f"dislikes {catalogue.key}",
+        filter_mode="contains",
+        select_all=False,
+        wrap=True,
     )
     return replace(asked, dislikes=tuple(chosen))
 
@@ -105,7 +108,9 @@ def choose_dislikes(catalogue: Catalogue, asked: Asked) -> Asked:
 def _user(catalogue: Catalogue) -> Asked:
     ids = catalogue.data.user_ids
     restore("user", range(len(ids)))
-    name = st.selectbox("User", range(len(ids)), format_func=lambda k: str(ids[k]), key="user")
+    name = st.selectbox(
+        "User", range(len(ids)), format_func=lambda k: str(ids[k]), key="user", filter_mode="contains"
+    )
     user = min(int(name or 0), len(ids) - 1)
     keep("user", user)
     profile = catalogue.user(user)
@@ -149,6 +154,9 @@ def _built(catalogue: Catalogue) -> Asked:
         placeholder="Type a title",
         help="In order: the last one is your latest.",
         key=key,
+        filter_mode="contains",
+        select_all=False,
+        wrap=True,
     )
     keep(key, list(chosen))
     return Asked(catalogue.profile(chosen))

@@ -43,6 +43,7 @@ def page() -> None:
             "Item",
             choices(catalogue, asked, ranked),
             format_func=lambda k: catalogue.labels[k],
+            filter_mode="contains",
             help="The best come first; any item can be asked about, also one that is not recommended.",
         )
     with right:

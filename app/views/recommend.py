@@ -20,6 +20,8 @@ from recsys.explain import text as wording
 from recsys.reranking import diversify, list_diversity, overlap, tail_items
 from recsys.utils.export import csv_text
 
+ANY, ALL = "any of these genres", "all of them"
+
 
 def page() -> None:
     """Show the page."""
@@ -61,9 +63,11 @@ def filters(catalogue: Catalogue) -> NDArray[np.int64] | None:
     names = catalogue.attributes.names
     plain = [k for k, name in enumerate(names) if "=" not in name and not name.endswith("0s")]
     if plain:
-        chosen = st.multiselect("Genre", plain, format_func=lambda k: names[k])
-        for k in chosen:
-            keep &= catalogue.attributes.X[:, k] > 0
+        chosen = st.multiselect("Genre", plain, format_func=lambda k: names[k], select_all=False)
+        if chosen:
+            has = catalogue.attributes.X[:, chosen] > 0
+            both = len(chosen) > 1 and st.radio("An item has", (ANY, ALL), horizontal=True) == ALL
+            keep &= has.all(axis=1) if both else has.any(axis=1)
     known = catalogue.years[np.isfinite(catalogue.years)]
     if len(known) and known.min() < known.max():
         low, high = int(known.min()), int(known.max())

@@ -82,7 +82,7 @@ def test_filters_variety_and_a_second_model():
     assert texts(at) != varied
     next(s for s in at.selectbox if s.label == "Compare with").set_value("popularity").run()
     settle(at)
-    assert [s.value for s in at.subheader] == ["auto", "popularity"]
+    assert [s.value for s in at.subheader] == ["cf-komd", "popularity"]
 
 
 def test_titles_that_a_person_dislikes_are_kept_away_from():
@@ -146,6 +146,8 @@ def test_every_kind_of_model_gives_a_list_and_an_explanation(model):
 
 def test_explain_shows_shares_and_what_would_change():
     at = run("explain")
+    at.selectbox(key="model").set_value("auto").run()
+    settle(at)
     values = {m.label: m.value for m in at.metric}
     assert set(values) == {"score", "place"} and values["place"].startswith("1 of ")
     shown = texts(at)
@@ -539,7 +541,7 @@ def test_models_and_metrics_are_offered_as_the_registries_declare_them(monkeypat
     from recsys import EASE
     from recsys.evaluation.metrics import METRICS
 
-    assert models()[0] == "auto" and "ease" in models()
+    assert models()[:2] == ["cf-komd:kernel=mc,degree=2", "auto"] and "ease" in models()
     monkeypatch.setattr(EASE, "offered", ("regularization=3",))
     assert "ease:regularization=3" in models() and "ease" not in models()
     assert {name.split("@")[0] for name in metrics()} == set(METRICS.names())
@@ -682,7 +684,10 @@ def test_choices_of_another_page_are_taken_where_they_are_offered():
     at.session_state["kept model"] = "ease:recency=77"
     at.session_state["kept user"] = 10_000
     settle(at.run())
-    assert at.selectbox(key="model").value == "auto" and at.selectbox(key="user").value == 0
+    assert (
+        at.selectbox(key="model").value == "cf-komd:kernel=mc,degree=2"
+        and at.selectbox(key="user").value == 0
+    )
 
 
 def test_a_history_is_shown_newest_first_with_its_dates():
@@ -721,3 +726,45 @@ def test_a_history_without_dates_is_shown_in_order():
     dated = table([1.2e9, 1.1e9, -np.inf, 1.3e9, 1e9, 1e9])
     assert dated["title"] == ["w", "x", "y", "z"]
     assert dated["date"] == ["2011-03-13", "2008-01-10", "2004-11-09", ""]
+
+
+def test_genres_are_any_or_all_of_those_chosen():
+    from recsys.datasets import load_dataset
+    from recsys.explain import item_attributes
+
+    data = load_dataset("sample")
+    genres = dict(zip(data.titles, data.item_features["genres"], strict=True))
+    at = run("recommend")
+    box = next(m for m in at.multiselect if m.label == "Genre")
+    two = ["Comedy", "Drama"]
+    names = item_attributes(data).names
+    box.set_value([names.index(name) for name in two]).run()
+    settle(at)
+    for mode, wanted in ((0, any), (1, all)):
+        radio = next(r for r in at.radio if r.label == "An item has")
+        radio.set_value(radio.options[mode]).run()
+        settle(at)
+        cards = [
+            t.split(". ", 1)[1].removesuffix("  ◆") for t in texts(at) if t.split(". ")[0].isdigit()
+        ]
+        assert cards and all(wanted(name in genres[title].split("|") for name in two) for title in cards)
+
+
+TITLES = {
+    "Godfather, The (1972)": "The Godfather (1972)",
+    "Avventura, L' (1960)": "L'Avventura (1960)",
+    "City of Lost Children, The (Cité des enfants perdus, La) (1995)": (
+        "The City of Lost Children (Cité des enfants perdus, La) (1995)"
+    ),
+    "Alien (1979)": "Alien (1979)",
+    "Good, the Bad and the Ugly, The": "The Good, the Bad and the Ugly",
+    "Love, Actually": "Love, Actually",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_titles_are_shown_as_they_are_said(title):
+    from app.parts.titles import natural
+
+    assert natural(title) == TITLES[title] and natural(natural(title)) == TITLES[title]
