@@ -28,7 +28,8 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other libraries; ours have tests of their own
         failures = play(PAGES[page])
-    assert not failures, "\n\n".join(failures)
+    told = "If what is printed now is right: make pages"
+    assert not failures, "\n\n".join([*failures, told])
 
 
 def test_the_comparison_sees_words_and_not_figures():
