@@ -5,7 +5,7 @@ import inspect
 import re
 from pathlib import Path
 
-from docs.generate.reference import homes, public_modules
+from docs.generate.reference import adapters, homes, public_modules
 from recsys import Ranker
 
 FILE = Path(__file__).with_name("api.txt")
@@ -62,6 +62,8 @@ def lines():
                 yield f"{own}{signature(thing)}"
             else:
                 yield f"{own}: {type(thing).__name__}"
+    for module, (_, names) in adapters().items():
+        yield from (f"{module}.{name}" for name in sorted(names))
 
 
 def text():
