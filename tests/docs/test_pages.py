@@ -51,3 +51,13 @@ def test_the_labels_of_the_app_are_those_of_the_app():
     menu = {"Recommend", "Explain", "Evaluate", "Data", "Kernels"}  # capitalised by the menu
     missing = [label for label in labels - menu if f'"{label}"' not in sources]
     assert not missing
+
+
+def test_a_newcomers_whole_way_takes_under_fifteen_lines():
+    """Own table, list with reasons, explanation, file, measurement; and the line that serves it."""
+    text = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    way = re.search(r"```python\n(.*?)```", text, re.S)[1]
+    for call in ("read_csv", "from_frame", ".recommend(", ".explain(", ".save(", "evaluate("):
+        assert call in way
+    served = [line for line in text.splitlines() if line.startswith("recsys serve")]
+    assert len(way.splitlines()) + len(served) < 15 and len(served) == 1
