@@ -101,7 +101,7 @@ class Result:
     lists: Lists | None = None
 
 
-@dataclass
+@dataclass(repr=False)
 class Report:
     """What `evaluate` found.
 
@@ -291,6 +291,10 @@ class Report:
 
     def _repr_html_(self) -> str:
         return self.html()
+
+    def __repr__(self) -> str:
+        models = ", ".join(r.model for r in self.results)
+        return f"<Report: {models} on {self.dataset!r}, {self.protocol}, {counted(self.folds, 'fold')}>"
 
     def run(self, model: str | None = None) -> trec.Run:
         """Return the lists of a model as {user: {item: score}}, for ranx and ir_measures.

@@ -245,3 +245,8 @@ def test_results_by_label(report):
     bare = Report("d", "p", 1, 0, 1, 1, 1, 1, {"auc": "pairs"}, [], [], [])
     with pytest.raises(InputError, match="does not say who was evaluated"):
         bare.by("profile length")
+
+
+def test_a_report_is_told_in_one_line():
+    report = recsys.evaluate(recsys.load_dataset("sample"), ["popularity"], metrics=["auc"], folds=2)
+    assert repr(report) == "<Report: popularity on 'sample', half-profile, 2 folds>"
