@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app docs gallery constraints api test test-all test-browser test-lowest test-pythons check format clean
+.PHONY: evaluate app docs pages screenshots gallery constraints api test test-all test-browser test-lowest test-pythons check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,14 @@ test-pythons: $(VENV)/installed
 # The pages, without a network; a warning is an error.
 docs: $(VENV)/installed
 	$(BIN)/python docs/build.py
+
+# Puts what commands and examples print now into the pages.
+pages: $(VENV)/installed
+	$(BIN)/python -W ignore -m tests.docs.pages
+
+# The pictures of the app, of the app as it is; the system's Chromium draws them.
+screenshots: $(VENV)/installed
+	$(BIN)/python -m docs.generate.screenshots
 
 # Runs the notebooks and stores what they print and draw for the pages; pictures need vl-convert-python.
 gallery: $(VENV)/installed

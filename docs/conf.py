@@ -30,6 +30,7 @@ default_role = "code"
 nitpicky = True
 suppress_warnings = ["myst.strikethrough"]
 
+autodoc_mock_imports = ["lenskit", "mlflow", "rectools"]  # of the adapters
 autodoc_typehints = "none"  # the docstrings say them, with shapes
 toc_object_entries = False  # every name has a heading
 autodoc_preserve_defaults = True

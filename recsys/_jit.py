@@ -112,6 +112,15 @@ def borrowed(typing: Any, x: Any) -> Any:
     return x(x), make
 
 
+def _itself(x: Any) -> Any:
+    """Return what is given: Python counts by itself."""
+    return x
+
+
+if numba.config.DISABLE_JIT:  # for tests that read compiled code as Python
+    borrowed = _itself
+
+
 class _Compiling(Listener):
     """Adds up the seconds that one thread spends compiling; the calls of a compilation nest."""
 
@@ -183,17 +192,18 @@ def in_parts(threads: int, function: Any, *args: Any) -> None:
     The function is a serial one, compiled by `jit`, that does its share and writes to arrays. It serves
     single calls as well, which a `prange` around it would not: that is compiled apart, for longer.
     """
+    others = []
     if threads > 1:
-        types = tuple(function.typeof_pyval(x) for x in (0, threads, *args))
-        if types not in function.overloads:  # here, where `compiling` sees it
-            function.compile(types)
+        if not numba.config.DISABLE_JIT:
+            types = tuple(function.typeof_pyval(x) for x in (0, threads, *args))
+            if types not in function.overloads:  # here, where `compiling` sees it
+                function.compile(types)
         others = [_pool().submit(function, part, threads, *args) for part in range(1, threads)]
     try:
         function(0, threads, *args)
     finally:
-        if threads > 1:
-            for other in others:
-                other.result()
+        for other in others:
+            other.result()
 
 
 @cache

@@ -12,6 +12,7 @@ import numpy as np
 from recsys.data import Interactions, find_protocol, split
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
+from recsys.evaluation.metrics import parse_metric
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
@@ -67,11 +68,18 @@ def tune(
     Raises
     ------
     InputError
-        For a ranker without a space, or when Optuna is not installed.
+        For a ranker without a space, a metric of which more is not better, or when Optuna is not
+        installed.
     """
     check_integer("trials", trials, 1)
     name, fixed = parse_spec(model)
     check_choice("model", name, tunable())
+    for text in metric.split("+"):
+        if parse_metric(text)[0].better != "more":
+            raise InputError(
+                f"metric {text!r}: more of it is not better, and a search raises a figure; name "
+                "another, such as ndcg@10"
+            )
     try:
         import optuna
     except ImportError as error:

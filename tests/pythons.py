@@ -76,7 +76,6 @@ def trial(version, python, folder, package):
         "-m",
         "pytest",
         "tests/contract",
-        "-q",
         "-p",
         "no:cacheprovider",
         cwd=tests,

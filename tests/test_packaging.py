@@ -180,8 +180,9 @@ def test_the_lines_of_the_image_run_in_an_empty_environment(empty, tmp_path):
     variables = {}
     for line in final.splitlines():
         word, _, rest = line.partition(" ")
-        for place in ("/opt/", "/wheels", "/tmp/", "/var/cache", "/models", "/events", "/home/"):
-            rest = rest.replace(place, f"{tmp_path}{place}")
+        rest = re.sub(
+            r"(?<![\w/.-])/(?=(opt|wheels|tmp|var|models|events|home)\b)", f"{tmp_path}/", rest
+        )
         rest = rest.replace("$PATH", os.environ["PATH"])
         if word == "ENV":
             variables |= dict(part.split("=", 1) for part in rest.split())

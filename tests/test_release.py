@@ -100,6 +100,9 @@ def test_the_compose_file_starts_service_and_app():
         "app",
     ]
     assert all(part["cap_drop"] == ["ALL"] and part["image"] == "recsys" for part in found.values())
+    assert not any(part.get("read_only") for part in found.values()), (
+        "Numba would compile at every start"
+    )
     assert found["app"]["ports"][0].startswith("127.0.0.1:"), "the app has no accounts"
 
 

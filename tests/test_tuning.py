@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recsys import EASE, make_ranker, tuning
+from recsys import EASE, InputError, make_ranker, tuning
 from recsys.data import split
 from recsys.evaluation import evaluate
 from recsys.tuning import training_part, tune
@@ -37,6 +37,12 @@ def test_validation_is_the_protocol_inside_the_first_training_rows(timed, protoc
         )  # fmt: skip
         assert value == again.results[0].metrics["ndcg@10"].mean
     assert found.value == max(value for _, value in found.trials)
+
+
+@pytest.mark.parametrize("metric", ["gini@10", "auc+calibration@5", "arp@10"])
+def test_a_search_raises_figures_of_which_more_is_better(timed, metric):
+    with pytest.raises(InputError, match="more of it is not better"):
+        tune(timed, "ease", 1, metric=metric)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -15,6 +16,33 @@ from recsys.rankers.base import Ranker
 
 # Packages of commands and pages, whose references are pages of their own.
 ELSEWHERE = {"recsys.cli"}
+
+
+def adapters() -> dict[str, tuple[str, list[str]]]:
+    """Return the modules that need another library to be imported, with what they say and offer.
+
+    Nothing is imported: the library need not be installed where the pages are built.
+    """
+    out = {}
+    for path in sorted((Path(recsys.__file__).parent / "adapters").glob("[a-z]*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = [
+            ast.literal_eval(node.value)
+            for node in tree.body
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+        ]
+        if names:
+            out[f"recsys.adapters.{path.stem}"] = ((ast.get_docstring(tree) or ""), names[0])
+    return out
+
+
+def adapter(name: str, about: str, offered: list[str]) -> str:
+    """Return the page of such a module; Sphinx puts dummies in the place of the library."""
+    lines = [name, "=" * len(name), "", f".. py:module:: {name}", "", about, ""]
+    for thing in offered:
+        directive = "autoclass" if thing[0].isupper() else "autofunction"
+        lines += [thing, "-" * len(thing), "", f".. {directive}:: {name}.{thing}", ""]
+    return "\n".join(lines)
 
 
 def public_modules() -> list[ModuleType]:
@@ -117,6 +145,10 @@ def write(folder: Path) -> None:
     for module in public_modules():
         (folder / f"{module.__name__}.rst").write_text(page(module, where), encoding="utf-8")
         names.append(module.__name__)
+    for name, (about, offered) in adapters().items():
+        (folder / f"{name}.rst").write_text(adapter(name, about, offered), encoding="utf-8")
+        names.append(name)
+    names.sort()
     index = [
         "Python",
         "======",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from recsys.data import PROTOCOLS
 from recsys.evaluation.metrics import METRICS
+
+ROOM = Path(__file__).resolve().parents[2] / "recsys"
 
 
 def metrics() -> str:
@@ -32,7 +35,33 @@ def protocols() -> str:
     return "\n".join(lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {"metrics": metrics, "protocols": protocols}
+def told(path: Path) -> str:
+    """Return the first line of a module's docstring, without importing it."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return text.split("\n")[0].replace("|", "\\|").replace("*", "\\*")
+
+
+def modules() -> str:
+    """Return every module with what it holds, one room after another."""
+    lines = []
+    for room in sorted(
+        path for path in ROOM.iterdir() if path.is_dir() and (path / "__init__.py").exists()
+    ):
+        lines += [
+            f"::::{{dropdown}} recsys/{room.name}/: {told(room / '__init__.py') or 'see the files'}",
+            "| file | |",
+            "|---|---|",
+        ]
+        for path in sorted(room.rglob("*.py")):
+            if path.name != "__init__.py" or path.parent != room:
+                lines.append(f"| `{path.relative_to(room)}` | {told(path)} |")
+        lines += ["::::", ""]
+    lines += ["| file | |", "|---|---|"]
+    lines += [f"| `recsys/{path.name}` | {told(path)} |" for path in sorted(ROOM.glob("*.py"))]
+    return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {"metrics": metrics, "protocols": protocols, "modules": modules}
 
 
 def fill(folder: Path) -> None:

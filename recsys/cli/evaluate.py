@@ -33,7 +33,8 @@ def evaluate(
     protocol: Protocol = "half-profile",
     folds: Annotated[int | None, typer.Option("--folds")] = None,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="NAME[@k]; repeat for more.")
+        list[str] | None,
+        typer.Option("--metric", help="NAME[@k], calibration:COLUMN@k; repeat for more."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     by: Annotated[

@@ -15,7 +15,7 @@ from recsys.data.columns import Columns
 from recsys.errors import InputError, OutOfRangeError, counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Interactions:
     """Pairs of users and items, one row each, no pair twice.
 
@@ -178,7 +178,8 @@ class Interactions:
         table : pandas, polars or pyarrow table, or path of a CSV, TSV or Parquet file
             One row a pair; of a repeated pair the latest row is kept.
         user, item : str, optional
-            Columns of ids, text or whole numbers; usual names are looked for when not given.
+            Columns of ids, text or whole numbers; usual names are looked for when not given. Those of
+            a file are text.
         rating : str, optional
             Column of numbers; `rating` is taken where there is one.
         time : str, optional
@@ -210,11 +211,10 @@ class Interactions:
         >>> data.n_users, data.item_ids.tolist(), data.titles.tolist()
         (2, [7], ['Alien'])
         """
-        from recsys.data.tables import interactions_of
+        from recsys.data.tables import checked, interactions_of
 
-        return interactions_of(
-            table, Columns(user or "", item or "", rating, time, min_rating), items, users, name
-        )
+        given = {"user": user, "item": item, "rating": rating, "time": time}
+        return interactions_of(table, checked(given, min_rating), items, users, name)
 
     @property
     def n_users(self) -> int:
@@ -266,7 +266,12 @@ class Interactions:
             )
         dropped = int((~keep).sum())
         if dropped == 0:
-            return self
+            columns = self.columns
+            return (
+                self
+                if columns is None
+                else replace(self, columns=replace(columns, min_rating=float(least)))
+            )
         out = Interactions.from_ids(
             self.user_ids[self.users[keep]],
             self.item_ids[self.items[keep]],
@@ -283,6 +288,7 @@ class Interactions:
             item_features=None
             if self.item_features is None
             else self.item_features.reindex(out.item_ids),
+            columns=None if self.columns is None else replace(self.columns, min_rating=float(least)),
         )
 
     def with_features(
@@ -317,15 +323,30 @@ class Interactions:
         """
         found = pd.Index(known).get_indexer(pd.Index(ids, dtype=object))
         if (found < 0).any():
-            absent = [ids[k] for k in np.flatnonzero(found < 0).tolist()]
-            more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
-            shown = ", ".join(
-                repr(name[:60] if isinstance(name, str) else name)[:80] for name in absent[:5]
-            )
-            raise InputError(
-                f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}"
-            )
+            raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])
         return found.astype(np.int64)
+
+    def __repr__(self) -> str:
+        has = [
+            text
+            for value, text in (
+                (self.rating, "ratings"), (self.time, "times"), (self.item_features, "item features"),
+                (self.user_features, "user features"),
+            )
+            if value is not None
+        ]  # fmt: skip
+        sizes = (
+            f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}, "
+            f"{counted(len(self.users), 'pair')}"
+        )
+        return f"<Interactions {self.name!r}: {sizes}{''.join(f', {text}' for text in has)}>"
+
+
+def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) -> InputError:
+    """Return the error for ids that there are not; it names the first of them."""
+    more = f" and {len(absent) - 5} more" if len(absent) > 5 else ""
+    shown = ", ".join(repr(name[:60] if isinstance(name, str) else name)[:80] for name in absent[:5])
+    return InputError(f"unknown {what} id {shown}{more}; there are {len(known):,}, such as {known[0]!r}")
 
 
 def _vector(name: str, what: str, given: Any) -> Any:
@@ -366,6 +387,12 @@ def _numbered(name: str, what: str, given: Any) -> tuple[NDArray[np.int64], NDAr
                 f"{name}: {what} must be text or whole numbers, not {str(k)[:60]!r} "
                 f"({type(k).__name__}); convert them, as by .astype(str)"
             )
+        if isinstance(k, int) and not -(2**63) <= k < 2**63:
+            raise InputError(f"{name}: {what} hold a number beyond 64 bits; make them text")
+    if len({type(k) for k in known}) > 1:
+        raise InputError(
+            f"{name}: {what} are text and whole numbers mixed; make them one kind, as by .astype(str)"
+        )
     return numbers, known
 
 
@@ -373,7 +400,10 @@ def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
     """Return ratings or times as numbers."""
     column = _vector(name, what, given)
     kind = column.dtype.kind
-    dated = kind == "M" or (kind == "O" and pd.api.types.infer_dtype(column) in ("datetime", "date"))
+    dated = kind == "M" or (
+        kind == "O"
+        and pd.api.types.infer_dtype(np.asarray(column, dtype=object)) in ("datetime", "date")
+    )
     try:
         if what == "time" and dated:
             moments = pd.to_datetime(pd.Series(column), utc=True).to_numpy("datetime64[ns]")

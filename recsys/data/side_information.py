@@ -118,7 +118,12 @@ def time_matrix(data: Interactions) -> sp.csr_matrix:
     """
     assert data.time is not None
     known = np.isfinite(data.time)
-    oldest = float(data.time[known].min()) if known.any() else 0.0
-    start = 0.0 if oldest > 0 else oldest - 1.0
-    times = np.where(known, data.time - start, 0.0)
+    times = np.where(known, data.time - start_of(data), 0.0)
     return sp.csr_matrix((times, (data.users, data.items)), (data.n_users, data.n_items))
+
+
+def start_of(data: Interactions) -> float:
+    """Return what `time_matrix` takes from all times: the oldest less 1 where that is not above 0."""
+    known = np.zeros(0) if data.time is None else data.time[np.isfinite(data.time)]
+    oldest = float(known.min()) if len(known) else 1.0
+    return 0.0 if oldest > 0 else oldest - 1.0

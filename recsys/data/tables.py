@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from recsys.data.columns import (
     some,
     usual,
 )
+from recsys.data.encoding import SEPARATOR
 from recsys.data.interactions import Interactions
 from recsys.data.readers import read_features, read_interactions
 from recsys.errors import InputError
 from recsys.utils.dates import ACCEPTED, iso_seconds
 from recsys.utils.frames import column, kind_of, pandas_of, wrapped
+from recsys.utils.validation import check_real
 
 NAME = "interactions"
 
@@ -58,6 +61,34 @@ def interactions_of(
     return data.with_features(**features) if features else data
 
 
+def checked(given: dict[str, str | None], min_rating: float | None) -> Columns:
+    """Return the columns asked for, an empty name where one of users or items is to be looked for.
+
+    Raises
+    ------
+    InputError
+        If a name is no text, one is given twice, or the least rating is no number.
+    """
+    for role, name in given.items():
+        if name is not None and (not isinstance(name, str) or not name):
+            raise InputError(f"{role} must be the name of a column, not {name!r}")
+    named = [name for name in given.values() if name is not None]
+    if len(set(named)) < len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise InputError(f"column {twice!r} is named for two things; name each its own")
+    least = None if min_rating is None else check_real("min_rating", min_rating, -np.inf, open_low=True)
+    return Columns(given["user"] or "", given["item"] or "", given["rating"], given["time"], least)
+
+
+def _names(what: str, frame: Any) -> list[str]:
+    """Return the columns of a table; each is text, and there once."""
+    names = list(frame.columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{what}: column {name!r} has no name of text; rename it")
+    return names
+
+
 def columns_found(name: str, names: list[str], asked: Columns) -> Columns:
     """Return the columns that are meant among those there are.
 
@@ -85,7 +116,7 @@ def columns_found(name: str, names: list[str], asked: Columns) -> Columns:
 
 def _read(table: Any, asked: Columns, name: str) -> Interactions:
     frame = wrapped(name, table)
-    columns = columns_found(name, list(frame.columns), asked)
+    columns = columns_found(name, _names(name, frame), asked)
     data = Interactions.from_ids(
         _ids(column(frame, columns.user)),
         _ids(column(frame, columns.item)),
@@ -146,6 +177,9 @@ def features_table(table: Any, what: str, id_column: str, ids: NDArray[np.object
         found = read_features(os.fspath(table), None, what)
     else:
         found = _features(table, what, id_column)
+    # Whole numbers in one table and their text in the other are the same ids.
+    by_text = {str(name): name for name in ids}
+    found = found.set_axis(pd.Index([by_text.get(str(k), k) for k in found.index], dtype=object))
     known = pd.Index(ids).isin(found.index)
     if len(found) and not known.any():
         raise InputError(
@@ -157,10 +191,10 @@ def features_table(table: Any, what: str, id_column: str, ids: NDArray[np.object
 
 def _features(table: Any, what: str, id_column: str) -> pd.DataFrame:
     frame = wrapped(f"{what}s", table)
-    names = list(frame.columns)
+    names = _names(f"{what}s", frame)
     known = (id_column, *(ITEM_NAMES if what == "item" else USER_NAMES), "id")
     name = usual(names, known)
-    if name is None and kind_of(frame) == "pandas" and not isinstance(table.index, pd.RangeIndex):
+    if name is None and kind_of(frame) == "pandas" and _indexed(table):
         out = table.set_axis(pd.Index(list(table.index), dtype=object))
     elif name is None:
         raise InputError(
@@ -170,9 +204,40 @@ def _features(table: Any, what: str, id_column: str) -> pd.DataFrame:
     else:
         out = pandas_of(frame, [other for other in names if other != name])
         out.index = pd.Index(_ids(column(frame, name)).tolist(), dtype=object)
+    out = out.apply(_plain_cells)
     if out.index.hasnans:
         raise InputError(f"{what}s: row {int(np.argmax(out.index.isna()))} has no id; drop such rows")
     twice = out.index.duplicated()
     if twice.any():
         raise InputError(f"{what}s: id {out.index[int(np.argmax(twice))]!r} occurs twice")
     return out
+
+
+def _indexed(table: pd.DataFrame) -> bool:
+    """Return whether a frame's index is of ids, and not the numbers of its rows."""
+    return not isinstance(table.index, pd.RangeIndex) or table.index.name is not None
+
+
+def _plain_cells(cells: pd.Series) -> pd.Series:
+    """Return a column as files keep it: numbers, truth values, or text; several values joined by |."""
+    kind = cells.dtype
+    if pd.api.types.is_bool_dtype(kind):
+        plain = [None if pd.isna(cell) else bool(cell) for cell in cells]
+        return pd.Series(plain, cells.index, dtype=bool if None not in plain else object)
+    if pd.api.types.is_numeric_dtype(kind):
+        if pd.api.types.is_integer_dtype(kind) and not cells.hasnans:
+            return pd.Series(cells.to_numpy(dtype=np.int64), cells.index)
+        numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        return pd.Series(np.where(np.isfinite(numbers), numbers, np.nan), cells.index)
+    return pd.Series([_plain_cell(cell) for cell in cells.tolist()], cells.index, dtype=object)
+
+
+def _plain_cell(cell: Any) -> Any:
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        return SEPARATOR.join(str(part) for part in cell)
+    if cell is None or cell is pd.NA or cell is pd.NaT or cell != cell:
+        return None
+    if isinstance(cell, (datetime, date)):
+        text = cell.isoformat()
+        return text.removesuffix("T00:00:00")
+    return cell if isinstance(cell, (str, bool, int, float)) else str(cell)

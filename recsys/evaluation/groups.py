@@ -138,6 +138,10 @@ def group_of(who: Evaluated, attribute: str) -> tuple[list[str], NDArray[np.int6
     place = check_attribute(attribute, table)
     assert table is not None
     column = table.iloc[:, place].iloc[who.users]
+    if not pd.api.types.is_bool_dtype(column):
+        figures = pd.to_numeric(column, errors="coerce")  # files have numbers as text
+        if figures.notna().sum() == column.notna().sum():
+            column = figures
     numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
     if numeric and column.nunique() > MOST:
         return _binned(column.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -255,7 +255,7 @@ class Report:
         Raises
         ------
         InputError
-            If there is no such attribute.
+            If there is no such attribute, or no metric with a value for each user was measured.
 
         Examples
         --------
@@ -267,6 +267,11 @@ class Report:
         ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']
         """
         names = [name for name in self.definitions if name not in self.whole]
+        if not names:
+            told = ", ".join(self.definitions)
+            raise InputError(
+                f"{told} has one value for all users: measure auc or ndcg@10, say, for groups"
+            )
         return group_figures(self._evaluated(), attribute, self.results, names, self.seed)
 
     def plot(self) -> Drawing:
@@ -388,7 +393,8 @@ class Report:
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without the values per user."""
+        """Return plain values for JSON, intervals among them, without the values per user."""
+        low, high = self.intervals()
         left_out = ("results", "evaluated", "whole")
         out = {key: value for key, value in vars(self).items() if key not in left_out}
         out["ties"] = TIES
@@ -396,7 +402,10 @@ class Report:
             {
                 "model": r.model,
                 "params": r.params,
-                "metrics": {name: asdict(figure) for name, figure in r.metrics.items()},
+                "metrics": {
+                    name: asdict(figure) | {"low": low[r.model, name], "high": high[r.model, name]}
+                    for name, figure in r.metrics.items()
+                },
                 "fit_seconds": r.fit_seconds,
                 "score_seconds": r.score_seconds,
                 "compile_seconds": r.compile_seconds,

@@ -44,6 +44,9 @@ class ImplicitFactors(Ranker):
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         with threadpool_limits(limits=1, user_api="blas"):
             model = self._model(**self.get_params())
+            from implicit.recommender_base import RecommenderBase  # which `_model` has imported
+
+            RecommenderBase.register(Ranker)
             model.fit(self._matrix(liked), show_progress=show_progress, callback=callback)
         self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)
         self.item_factors_ = np.ascontiguousarray(model.item_factors, dtype=np.float32)
@@ -91,6 +94,16 @@ class ImplicitFactors(Ranker):
         """Of the factors."""
         return np.dtype(np.float32)
 
+    @property
+    def item_norms(self) -> NDArray[np.float32] | None:
+        """Euclidean lengths of the item factors, (items,) float32, 1 for a zero row; None before fit."""
+        return _norms(self.item_factors)
+
+    @property
+    def user_norms(self) -> NDArray[np.float32] | None:
+        """Euclidean lengths of the user factors, (users,) float32, 1 for a zero row; None before fit."""
+        return _norms(self.user_factors)
+
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         return cosines(self.item_factors_, ids)
 
@@ -101,3 +114,11 @@ class ImplicitFactors(Ranker):
         width = self.user_factors_.shape[-1]
         expect("user_factors_", self.user_factors_, (self.n_users_, width), np.float32)
         expect("item_factors_", self.item_factors_, (self.n_items_, width), np.float32)
+
+
+def _norms(factors: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    """Return lengths as implicit has them, which divides by them."""
+    if factors is None:
+        return None
+    norms = np.linalg.norm(factors, axis=-1)
+    return np.where(norms == 0, np.float32(1.0), norms)

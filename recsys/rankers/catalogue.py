@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes, with_events
-from recsys.data.side_information import SideInformation
+from recsys.data.interactions import unknown_ids
+from recsys.data.side_information import SideInformation, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers._margin import KernelRanker
 from recsys.rankers._updates import Updatable
@@ -37,7 +38,7 @@ from recsys.rankers.catalogue_file import (
 )
 from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
-from recsys.utils.dates import FIRST, date_text, dated, moment, number_of
+from recsys.utils.dates import FIRST, LAST, date_text, dated, moment, number_of
 from recsys.utils.sparse import entries_of, row_of, with_rows
 
 TEXTS = ("user_ids", "item_ids", "titles")
@@ -156,6 +157,9 @@ class Bundle:
         One row an id. Those of users are kept for rankers that use them only.
     columns : Columns or None
         How the table was read that the data came from.
+    start : float
+        What was taken from the times of the data, so that all known ones are above 0: 0, or, where some
+        were not, the oldest less 1. Times that are asked by are those of the data.
 
     Examples
     --------
@@ -177,6 +181,7 @@ class Bundle:
     item_features: pd.DataFrame | None = None
     user_features: pd.DataFrame | None = None
     columns: Columns | None = None
+    start: float = 0.0
 
     def save(self, path: model_file.Target) -> None:
         """Write everything to exactly `path`, atomically, or to a file open for writing bytes."""
@@ -194,6 +199,8 @@ class Bundle:
             arrays[f"history.{part}"] = getattr(self.user_items, part)
         if self.times is not None:
             arrays["history.times"] = self.times.data
+            if self.start:
+                arrays["history.start"] = np.array([self.start])
         self.ranker.save(path, arrays)
 
     @cached_property
@@ -369,7 +376,7 @@ class Bundle:
                 f"{shown}: {self.ranker.name} ranks users by all that it was fitted on; fit a ranker "
                 "that folds in"
             )
-        return self._in_unit(shown, moment("as of", given), given)
+        return self._in_unit(shown, moment("as of", given, early=self.start < 0), given)
 
     def time_of_event(self, given: float | str | None) -> float | None:
         """Return when an event happened in the unit of the times; None, for now, where it does not say.
@@ -387,13 +394,15 @@ class Bundle:
                     f"{low:g} to {high:g}; give each event one"
                 )
             return None
-        found = moment("time", given)
+        found = moment("time", given, early=self.start < 0)
         return found if self.times is None else self._in_unit(f"time {str(given)[:40]!r}", found, given)
 
     def _in_unit(self, shown: str, found: float, given: float | str) -> float:
         """Return a point in time, refused where it cannot be in the unit of the times."""
+        if self.start:  # counted from the oldest: dates and numbers are alike here
+            return max(found - self.start, 0.0)
         low, high = self._span
-        if self.dated and found < FIRST:
+        if self.dated and not FIRST <= found < LAST:
             raise InputError(
                 f"{shown}: the times of these data are dates from {date_text(low)[:10]} to "
                 f"{date_text(high)[:10]}; give a date"
@@ -475,7 +484,7 @@ class Bundle:
             item_ids=_appended(self.item_ids, [str(k) for k in data.item_ids[len(self.item_ids) :]]),
         )
         made = fit_bundle(copy.deepcopy(self.ranker), data, show_progress=False)
-        return replace(made, columns=self.columns)
+        return replace(made, columns=self.columns, start=self.start)
 
     def updated(self, changes: Changes) -> Bundle:
         """Return a bundle with what events left applied to a copy of the ranker and its histories.
@@ -520,7 +529,7 @@ class Bundle:
         titles = np.concatenate([self.titles, np.array(items, dtype=object)])
         made = Bundle(
             ranker, user_ids, item_ids, titles, rows, times, _rows_for(self.item_features, item_ids),
-            _rows_for(self.user_features, user_ids), self.columns,
+            _rows_for(self.user_features, user_ids), self.columns, self.start,
         )  # fmt: skip
         vars(made).update(user_index=user_index, item_index=item_index)  # as if asked for before
         return made
@@ -535,6 +544,7 @@ def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     return Bundle(
         ranker, data.user_ids, data.item_ids, titles, matrix, times_of(data), data.item_features,
         data.user_features if "user_features" in ranker.wanted() else None, data.columns,
+        start_of(data),
     )  # fmt: skip
 
 
@@ -574,7 +584,7 @@ def _places(
     """Return the places of ids; an unknown one is named."""
     found = np.array([index.get(str(name), -1) for name in ids], dtype=np.int64)
     if (found < 0).any():
-        Interactions.lookup(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])
+        raise unknown_ids(what, known, [ids[k] for k in np.flatnonzero(found < 0).tolist()])
     return found
 
 
@@ -670,6 +680,8 @@ def load_bundle(path: model_file.Target) -> Bundle:
     if history.data.dtype != np.float32 or not (np.isfinite(history.data) & (history.data > 0)).all():
         raise ModelFileError(f"{path}: the histories hold values that are not above 0")
     times = _read_times(path, arrays, history)
+    if "history.start" in arrays:
+        others["start"] = _read_start(path, arrays["history.start"])
     return Bundle(ranker, user_items=history, times=times, **texts, **others)
 
 
@@ -684,3 +696,9 @@ def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp
             f"{path}: the times of the histories hold values that are below 0 or no numbers"
         )
     return entries_of(history, when)
+
+
+def _read_start(path: str, start: NDArray[Any]) -> float:
+    if start.dtype != np.float64 or start.shape != (1,) or not -np.inf < start[0] < 0:
+        raise ModelFileError(f"{path}: the start of the times is not one number below 0")
+    return float(start[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from recsys.data.columns import absent
 from recsys.data.encoding import SEPARATOR
 from recsys.errors import InputError
 from recsys.rankers import Bundle
+from recsys.recommender.ids import id_list
+from recsys.utils.dates import iso_seconds
 
 
 def left_out(
     bundle: Bundle,
-    items: Sequence[Any] | None,
-    exclude: Sequence[Any] | None,
+    items: Any,
+    exclude: Any,
     filters: Mapping[str, Any] | None,
 ) -> NDArray[np.int64] | None:
     """Return the items that are not to be recommended; None where all may.
@@ -39,10 +42,10 @@ def left_out(
     keep = np.ones(len(bundle.item_ids), dtype=bool)
     if items is not None:
         keep[:] = False
-        keep[bundle.items(items)] = True
+        keep[bundle.items(id_list("items", items))] = True
     if exclude is not None:
-        keep[bundle.items(exclude)] = False
-    if filters:
+        keep[bundle.items(id_list("exclude", exclude))] = False
+    if filters is not None and filters != {}:
         keep &= passing(bundle.item_features, filters)
     if keep.all():
         return None
@@ -63,8 +66,8 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
     features : DataFrame or None
         One row an item.
     filters : mapping of str to what is wanted
-        By column: a pair (least, most), both included, None for no end; a list or set of values, of
-        which any will do; or one value. A cell of several values, `Drama|War`, has each of them.
+        By column: a pair (least, most) of numbers or dates, both included, None for no end; a list or
+        set of values, of which any will do; or one value. A cell of several, `Drama|War`, has each.
 
     Raises
     ------
@@ -77,6 +80,10 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
     >>> passing(films, {"year": (1980, None), "genres": "Sci-Fi"})
     array([False,  True])
     """
+    if not isinstance(filters, Mapping):
+        raise InputError(
+            f"filters must be a mapping by column, as {{'year': (1980, 1999)}}, not {filters!r}"
+        )
     if features is None or len(features.columns) == 0:
         raise InputError(
             "filters need something known of the items: give Interactions.from_frame a table items="
@@ -89,31 +96,53 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
         if isinstance(wanted, tuple):
             keep &= _between(name, cells, wanted)
         else:
-            keep &= _among(cells, wanted)
+            keep &= _among(name, cells, wanted)
     return keep
 
 
 def _between(name: str, cells: pd.Series, wanted: tuple[Any, ...]) -> NDArray[np.bool_]:
     if len(wanted) != 2:
         raise InputError(f"filter {name!r}: a pair (least, most) is needed, not {len(wanted)} values")
-    known = ~pd.isna(cells).to_numpy(dtype=bool)
-    numbers = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    numeric = bool(np.isfinite(numbers[known]).all())
-    values = numbers if numeric else cells.astype(str).to_numpy(dtype=object)
-    keep = np.isfinite(numbers) if numeric else known.copy()
+    known = ~(pd.isna(cells) | (cells.astype(str) == "")).to_numpy(dtype=bool)
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    has = "numbers"
+    if not np.isfinite(values[known]).all():
+        has = "dates"
+        values = np.array([iso_seconds(str(cell)) for cell in cells])
+        if not np.isfinite(values[known]).all():
+            raise InputError(
+                f"filter {name!r}: a pair is a range, and the column holds text; list the values wanted"
+            )
+    keep = known.copy()
     for end, above in zip(wanted, (True, False), strict=True):
         if end is None:
             continue
-        if numeric != (isinstance(end, (int, float, np.number)) and not isinstance(end, bool)):
-            has = "numbers" if numeric else "text"
-            raise InputError(f"filter {name!r}: the column holds {has}, the end is {end!r}")
-        inside = values[keep] >= end if above else values[keep] <= end
-        keep[keep] = inside.astype(bool)
+        bound = _end(end, dates=has == "dates")
+        if np.isnan(bound):
+            raise InputError(f"filter {name!r}: the column holds {has}, the end is {str(end)[:40]!r}")
+        keep &= (values >= bound) if above else (values <= bound)
     return keep
 
 
-def _among(cells: pd.Series, wanted: Any) -> NDArray[np.bool_]:
+def _end(end: Any, dates: bool) -> float:
+    """Return an end of a range as a number; NaN where it is none, or no date where dates are needed."""
+    if isinstance(end, (bool, np.bool_)):
+        return float("nan")
+    if not dates:
+        return float(end) if isinstance(end, (int, float, np.number)) else float("nan")
+    if isinstance(end, np.datetime64):
+        end = str(end)
+    elif isinstance(end, date):  # datetimes and pandas' timestamps are dates
+        end = end.isoformat()
+    return iso_seconds(end) if isinstance(end, str) else float("nan")
+
+
+def _among(name: str, cells: pd.Series, wanted: Any) -> NDArray[np.bool_]:
     several = isinstance(wanted, (list, set, frozenset, np.ndarray, pd.Series))
+    if not several and not isinstance(wanted, (str, bool, int, float, np.generic)):
+        raise InputError(
+            f"filter {name!r}: give one value, a list of values or a pair (least, most), not {wanted!r}"
+        )
     values = {_text(value) for value in (wanted if several else [wanted])}
     keep = np.zeros(len(cells), dtype=bool)
     for k, cell in enumerate(cells.tolist()):

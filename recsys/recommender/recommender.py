@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import functools
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ from recsys.rankers.catalogue import Profile
 from recsys.recommender import updates
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.filters import left_out
+from recsys.recommender.ids import id_list, one_id
 from recsys.recommender.lists import Asked, Lists
 from recsys.reranking import similar as similar_items
 from recsys.utils import frames
@@ -43,7 +46,7 @@ from recsys.utils.model_file import Target
 from recsys.utils.rows import write_rows
 from recsys.utils.spec import parse_spec
 from recsys.utils.topn import LOWEST
-from recsys.utils.validation import check_integer
+from recsys.utils.validation import check_integer, check_real
 
 UNKNOWN = ("error", "skip", "popular")
 SILENT = "This model does not say why."
@@ -51,6 +54,54 @@ NAMED = 3  # liked items in a sentence
 LEAST_PROFILE = 5  # liked items below which no taste rule is looked for
 Id = str | int
 Some = Id | Sequence[Id]
+Method = TypeVar("Method", bound=Callable[..., Any])
+NAMES = ("user", "rank", "item", "title", "score", "why")
+TYPES: dict[str, type] = {"rank": int, "title": str, "score": float, "why": str}
+_CHANGING = threading.RLock()  # one update at a time, in all threads
+
+
+def _of_one_state(method: Method) -> Method:
+    """Answer from the state that there is when the call comes, whatever an update puts in its place."""
+
+    @functools.wraps(method)
+    def answer(self: Any, *given: Any, **named: Any) -> Any:
+        return method(copy.copy(self), *given, **named)
+
+    return answer  # type: ignore[return-value]
+
+
+def _one_at_a_time(method: Method) -> Method:
+    """Let a change see the changes before it."""
+
+    @functools.wraps(method)
+    def change(self: Any, *given: Any, **named: Any) -> Any:
+        with _CHANGING:
+            return method(self, *given, **named)
+
+    return change  # type: ignore[return-value]
+
+
+class _Fitted:
+    """A bundle, and what is made of it once."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+
+    @cached_property
+    def titled(self) -> bool:
+        """Whether items have titles besides their ids."""
+        pairs = zip(self.bundle.titles, self.bundle.item_ids, strict=True)
+        return any(str(title) != str(name) for title, name in pairs)
+
+    @cached_property
+    def item_users(self) -> Any:
+        """Who liked each item, as CSC."""
+        return self.bundle.user_items.tocsc()
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        """The items' attributes."""
+        return item_attributes(self.bundle.interactions)
 
 
 class Recommender:
@@ -97,24 +148,27 @@ class Recommender:
                 f"model must be a ranker or a specification such as 'ease', not {type(model).__name__}"
             )
         self.model = model
-        self._bundle: Bundle | None = None
+        self._fitted: _Fitted | None = None
         self._kind: str | None = None
 
     @classmethod
     def of(cls, bundle: Bundle, kind: str | None = None) -> Self:
         """Return the recommender of a fitted bundle, whose tables are of a kind."""
         made = cls(bundle.ranker)
-        made._bundle, made._kind = bundle, kind
+        made._fitted, made._kind = _Fitted(bundle), kind
         return made
 
-    def fit(self, data: Any, *, show_progress: bool = False) -> Self:
+    @_one_at_a_time
+    def fit(self, data: Any, *, show_progress: bool = False, **columns: Any) -> Self:
         """Fit on who liked what.
 
         Parameters
         ----------
         data : Interactions, table or path
-            A table or file is read as `Interactions.from_frame` does, with columns of usual names.
+            A table or file is read as `Interactions.from_frame` does.
         show_progress : bool
+        **columns
+            What `Interactions.from_frame` takes: user, item, rating, time, items, users, min_rating.
 
         Raises
         ------
@@ -122,21 +176,28 @@ class Recommender:
             If the data cannot be read or fitted on.
         """
         if not isinstance(data, Interactions):
-            data = Interactions.from_frame(data)
+            data = Interactions.from_frame(data, **columns)
+        elif columns:
+            raise InputError(f"{next(iter(columns))} is for a table or a file; these are interactions")
         if isinstance(self.model, str):
             name, params = parse_spec(self.model)
             ranker = make_ranker(name, **params)
         else:
             ranker = copy.deepcopy(self.model)
-        self._take(fit_bundle(ranker, data, show_progress=show_progress))
+        fitted = _Fitted(fit_bundle(ranker, data, show_progress=show_progress))
+        self._fitted, self._kind = fitted, None
         return self
 
     @property
     def bundle(self) -> Bundle:
         """The ranker, ids, titles and histories."""
-        if self._bundle is None:
+        return self._now.bundle
+
+    @property
+    def _now(self) -> _Fitted:
+        if self._fitted is None:
             raise NotFittedError("this recommender is not fitted yet: call fit(data)")
-        return self._bundle
+        return self._fitted
 
     @property
     def ranker(self) -> Ranker:
@@ -155,6 +216,7 @@ class Recommender:
 
     # Lists
 
+    @_of_one_state
     def recommend(
         self,
         users: Any,
@@ -186,7 +248,8 @@ class Recommender:
             By what is known of items: {"year": (1980, 1999), "genres": ["Drama", "War"]}; a pair is a
             range with both ends, a list any of its values, a single value itself.
         as_of : number or str, optional
-            As if nothing had been liked then or later: a number in the data's unit or an ISO date.
+            Rank by what these users had liked before: a number in the data's unit, a date or a datetime.
+            The model was fitted on what came later, too, and counts of people are of all times.
         unknown : "error", "skip" or "popular"
             What an unknown user gets.
         why : bool
@@ -203,9 +266,9 @@ class Recommender:
         InputError
             If an id is unknown, a number out of range, or nothing passes the filters.
         """
-        if unknown not in UNKNOWN:
+        if not isinstance(unknown, str) or unknown not in UNKNOWN:
             raise InputError(f"unknown must be one of {', '.join(UNKNOWN)}, not {unknown!r}")
-        given = _ids("users", users)
+        given = id_list("users", users)
         index = self.bundle.user_index
         known = given if unknown == "error" else [name for name in given if str(name) in index]
         lists = self._lists(
@@ -216,9 +279,10 @@ class Recommender:
         if unknown == "popular":
             for name in given:
                 if str(name) not in found:
-                    found[str(name)] = self._popular(name, n, lists.left_out, why)
+                    found[str(name)] = self._popular(name, n, lists, why)
         return self._frame([row for name in given for row in found.get(str(name), [])], why)
 
+    @_of_one_state
     def recommend_history(
         self,
         history: Sequence[Id],
@@ -253,13 +317,14 @@ class Recommender:
         CapabilityError
             If the model ranks the users of its fit only.
         """
-        profile = self.bundle.profile(history=_ids("history", history), times=times)
+        profile = self.bundle.profile(history=id_list("history", history), times=times)
         lists = self._lists(
             Asked.of_profile(user, profile), n, items, exclude, dislikes, diversity, filters
         )
         [[(k, one)]] = list(lists.blocks())
         return self._frame(self._rows(lists, k, one, why), why)
 
+    @_of_one_state
     def recommend_all(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -267,10 +332,12 @@ class Recommender:
         *,
         items: Sequence[Id] | None = None,
         exclude: Sequence[Id] | None = None,
+        dislikes: Sequence[Id] = (),
         diversity: float = 0.0,
         filters: Mapping[str, Any] | None = None,
         as_of: float | str | None = None,
         why: bool = False,
+        raw: bool = False,
     ) -> Any:
         """Make the lists of all users, and write them to a file a block of users at a time.
 
@@ -279,8 +346,11 @@ class Recommender:
         path : path, optional
             Ending in .parquet, .json or .csv; there whole or not at all. A table is returned when not
             given.
-        n, items, exclude, diversity, filters, as_of, why
+        n, items, exclude, dislikes, diversity, filters, as_of, why
             As in `recommend`.
+        raw : bool
+            Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
+            stays as it is; it gets an apostrophe otherwise.
 
         Returns
         -------
@@ -292,7 +362,7 @@ class Recommender:
             As `recommend`; if the file cannot be written.
         """
         lists = self._lists(
-            Asked.of_users(self.bundle, None, as_of), n, items, exclude, (), diversity, filters
+            Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters
         )
         blocks = (
             [row for k, one in block for row in self._rows(lists, k, one, why)]
@@ -300,19 +370,23 @@ class Recommender:
         )
         if path is None:
             return self._frame([row for block in blocks for row in block], why)
+        if not isinstance(path, (str, os.PathLike)):
+            raise InputError(f"path must name a file, not {type(path).__name__}")
         target = Path(path)
         if target.suffix not in (".parquet", ".json", ".csv"):
             raise InputError(f"{target}: the ending must be .parquet, .json or .csv")
-        user, item = (type(ids[0]) for ids in (self.user_ids, self.item_ids))
-        kinds = {"user": user, "rank": int, "item": item, "title": str, "score": float, "why": str}
+        types = self._types()
+        kinds = {name: types[name] for name in NAMES}
         kept = self._columns(why)
         places = [place for place, name in enumerate(kinds) if name in kept]
         write_rows(
             target, {name: kinds[name] for name in kept},
             ([[row[place] for place in places] for row in block] for block in blocks),
+            raw,
         )  # fmt: skip
         return target
 
+    @_of_one_state
     def similar(
         self,
         items: Some,
@@ -349,10 +423,10 @@ class Recommender:
         without = left_out(bundle, candidates, exclude, filters)
         check_integer("n", n, 1)
         rows: list[tuple[Any, ...]] = []
-        for place in bundle.items(_ids("items", items)):
+        for place in bundle.items(id_list("items", items)):
             ids, scores = similar_items(
                 bundle.ranker, int(place), n, diversity=diversity, filter_items=without,
-                item_users=self._item_users if diversity else None,
+                item_users=self._now.item_users if diversity else None,
             )  # fmt: skip
             rows += [
                 (bundle.item_ids[place], rank, bundle.item_ids[k], str(bundle.titles[k]), float(score))
@@ -360,12 +434,13 @@ class Recommender:
             ]
         names = ["to", "rank", "item", "title", "score"]
         columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-        if not self._titled:
+        if not self._now.titled:
             del columns["title"]
-        return frames.make(columns, self.kind)
+        return frames.make(columns, self.kind, self._types())
 
     # Reasons
 
+    @_of_one_state
     def explain(self, user: Id, item: Id, n: int = 10, *, as_of: float | str | None = None) -> Why:
         """Return why an item would be recommended to a user.
 
@@ -382,8 +457,9 @@ class Recommender:
         InputError
             If an id is unknown.
         """
-        return self._why(self.bundle.profile(user, as_of=as_of), item, n)
+        return self._why(self.bundle.profile(one_id("user", user), as_of=as_of), item, n)
 
+    @_of_one_state
     def explain_history(
         self,
         history: Sequence[Id],
@@ -393,9 +469,10 @@ class Recommender:
         times: Sequence[float | str] | None = None,
     ) -> Why:
         """Return why an item would be recommended to somebody with this history."""
-        profile = self.bundle.profile(history=_ids("history", history), times=times)
+        profile = self.bundle.profile(history=id_list("history", history), times=times)
         return self._why(profile, item, n)
 
+    @_of_one_state
     def rules(self, user: Id, n: int = 10) -> Rules:
         """Return the rules behind a user's list: their taste by attributes, and other people's likes.
 
@@ -413,7 +490,7 @@ class Recommender:
             If the id is unknown.
         """
         bundle = self.bundle
-        profile = bundle.profile(user)
+        profile = bundle.profile(one_id("user", user))
         lists = self._lists(Asked.of_users(bundle, [user]), n, None, None, (), 0.0, None)
         [[(_, found)]] = list(lists.blocks())
         told = []
@@ -433,6 +510,7 @@ class Recommender:
 
     # What changes, and files
 
+    @_one_at_a_time
     def update(self, rows: Any, *, items: Any = None) -> Self:
         """Take in new likes: exactly and quickly where the ranker can, else by a new fit.
 
@@ -452,9 +530,10 @@ class Recommender:
         data = updates.rows_of(self.bundle, rows)
         changes = updates.changes_of(self.bundle, data)
         bundle = self.bundle if items is None else updates.with_items(self.bundle, items, data)
-        self._take(updates.changed(bundle, changes))
+        self._fitted = _Fitted(updates.changed(bundle, changes))
         return self
 
+    @_one_at_a_time
     def forget(self, users: Some) -> Self:
         """Forget what users liked: the model is then as if they had never liked anything.
 
@@ -465,12 +544,16 @@ class Recommender:
         InputError
             If an id is unknown, or nobody who likes anything is left.
         """
-        given = _ids("users", users)
+        given = id_list("users", users)
         self.bundle.rows(given)  # refuses unknown ones
         names = [str(name) for name in given]
-        self._take(updates.changed(self.bundle, Changes({name: {} for name in names}, set(names))))
+        bundle = updates.without_features(self.bundle, names)
+        self._fitted = _Fitted(
+            updates.changed(bundle, Changes({name: {} for name in names}, set(names)))
+        )
         return self
 
+    @_of_one_state
     def save(self, path: Target) -> None:
         """Write everything to exactly `path`, atomically, for `recsys.load` and `recsys serve`.
 
@@ -491,7 +574,7 @@ class Recommender:
         return self._kind
 
     def __repr__(self) -> str:
-        if self._bundle is None:
+        if self._fitted is None:
             return f"Recommender({self.model!r})"
         users = counted(len(self.user_ids), "user")
         items = counted(len(self.item_ids), "item")
@@ -499,17 +582,12 @@ class Recommender:
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it: what it is fitted on, and what the ranker is made of."""
-        if self._bundle is None:
+        if self._fitted is None:
             return f"<pre>{escape(repr(self))}</pre>"
         diagram = getattr(self.ranker, "_repr_html_", lambda: escape(repr(self.ranker)))()
         return f"<p>{escape(repr(self)[1:-1])}</p>{diagram}"
 
     # Within
-
-    def _take(self, bundle: Bundle) -> None:
-        self._bundle = bundle
-        for name in ("_item_users", "_attributes", "_titled"):
-            self.__dict__.pop(name, None)
 
     def _likes(self) -> str:
         return counted(self.bundle.user_items.nnz, "like" if self._word == "liked" else "rating")
@@ -520,19 +598,6 @@ class Recommender:
         columns = self.bundle.columns
         every = columns is not None and columns.rating is not None and columns.min_rating is None
         return "rated" if every else "liked"
-
-    @cached_property
-    def _titled(self) -> bool:
-        pairs = zip(self.bundle.titles, self.bundle.item_ids, strict=True)
-        return any(str(title) != str(name) for title, name in pairs)
-
-    @cached_property
-    def _item_users(self) -> Any:
-        return self.bundle.user_items.tocsc()
-
-    @cached_property
-    def _attributes(self) -> Attributes:
-        return item_attributes(self.bundle.interactions)
 
     def _lists(
         self,
@@ -545,8 +610,9 @@ class Recommender:
         filters: Any,
     ) -> Lists:
         return Lists(
-            self.bundle, asked, check_integer("n", n, 1), self.bundle.items(dislikes).tolist(),
-            diversity, left_out(self.bundle, items, exclude, filters),
+            self.bundle, asked, check_integer("n", n, 1),
+            self.bundle.items(id_list("dislikes", dislikes)).tolist(),
+            check_real("diversity", diversity, 0.0, 1.0), left_out(self.bundle, items, exclude, filters),
         )  # fmt: skip
 
     def _rows(
@@ -571,12 +637,13 @@ class Recommender:
         return because(self.bundle.titles, found, word=self._word)
 
     def _popular(
-        self, label: Any, n: int, without: NDArray[np.int64] | None, why: bool
+        self, label: Any, n: int, lists: Lists, why: bool
     ) -> list[tuple[Any, int, Any, str, float, str]]:
         """Return the rows of a list of the most popular items, for somebody of whom nothing is known."""
         people = self.ranker.popularity_.astype(np.float64)
-        if without is not None:
-            people[without] = LOWEST
+        if lists.left_out is not None:
+            people[lists.left_out] = LOWEST
+        people[lists.dislikes] = LOWEST
         best = np.lexsort((np.arange(len(people)), -people))[:n]
         rows = []
         for rank, item in enumerate(best[people[best] > LOWEST].tolist(), 1):
@@ -589,7 +656,7 @@ class Recommender:
         return rows
 
     def _columns(self, why: bool) -> list[str]:
-        title, reason = ["title"] if self._titled else [], ["why"] if why and self._says_why else []
+        title, reason = ["title"] if self._now.titled else [], ["why"] if why and self._says_why else []
         return ["user", "rank", "item", *title, "score", *reason]
 
     @property
@@ -598,13 +665,20 @@ class Recommender:
         return "explain" in has or "similar-items" in has or self.ranker.name == "popularity"
 
     def _frame(self, rows: list[tuple[Any, ...]], why: bool) -> Any:
-        names = ["user", "rank", "item", "title", "score", "why"]
-        columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-        return frames.make({name: columns[name] for name in self._columns(why)}, self.kind)
+        columns = {name: [row[k] for row in rows] for k, name in enumerate(NAMES)}
+        if len({type(name) for name in columns["user"]}) > 1:  # an unknown user of another kind
+            columns["user"] = [str(name) for name in columns["user"]]
+        kept = {name: columns[name] for name in self._columns(why)}
+        return frames.make(kept, self.kind, self._types())
+
+    def _types(self) -> dict[str, type]:
+        """Return what the cells of each column are."""
+        user, item = type(self.user_ids[0]), type(self.item_ids[0])
+        return TYPES | {"user": user, "item": item, "to": item}
 
     def _why(self, profile: Profile, item: Id, n: int) -> Why:
         bundle = self.bundle
-        place = int(bundle.items([item])[0])
+        place = int(bundle.items([one_id("item", item)])[0])
         found = reasons(
             bundle.ranker, profile.userid, profile.row, place, n, times=profile.times,
             as_of=profile.as_of,
@@ -627,31 +701,16 @@ class Recommender:
 
     def _taste(self, profile: Profile) -> Any:
         """Return the rule that describes a profile, where there is one that holds its test."""
-        if len(self._attributes) == 0 or profile.row.nnz < LEAST_PROFILE:
+        if len(self._now.attributes) < 2 or profile.row.nnz < LEAST_PROFILE:
             return None
         popularity = self.ranker.popularity_.astype(np.float64)
         if profile.user is not None:
             popularity[profile.items] -= 1
         others = np.setdiff1d(np.arange(len(self.item_ids)), profile.items)
         found = taste_rule(
-            profile.items.astype(np.int64), self._attributes, popularity, candidates=others
+            profile.items.astype(np.int64), self._now.attributes, popularity, candidates=others
         )
         return found if found is not None and found.shown else None
-
-
-def _ids(what: str, given: Any) -> list[Any]:
-    """Return ids as a list: of one id, a sequence, or a column of a table."""
-    if isinstance(given, (str, int, np.integer)) and not isinstance(given, bool):
-        return [given]
-    try:
-        found = given.tolist() if hasattr(given, "tolist") else list(given)
-    except TypeError:
-        found = None
-    if found is None or not all(
-        isinstance(name, (str, int)) and not isinstance(name, bool) for name in found
-    ):
-        raise InputError(f"{what} must be ids, text or whole numbers, not {str(given)[:60]!r}")
-    return found
 
 
 def load(path: Target, frames: str | None = None) -> Recommender:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -50,26 +50,32 @@ def number_of(text: str) -> float:
     return found if math.isfinite(found) and "_" not in text else math.nan
 
 
-def moment(what: str, given: Any) -> float:
-    """Return a point in time as a number of at least 0.
+def moment(what: str, given: Any, *, early: bool = False) -> float:
+    """Return a point in time as a number, of at least 0 if not early.
 
     Parameters
     ----------
     what : str
         What messages call it.
-    given : number or str
+    given : number, str, date or datetime
         A number in the data's unit, also as text, or an ISO date or datetime.
+    early : bool
+        Whether it may be below 0, as dates before 1970 are.
 
     Raises
     ------
     InputError
-        If it is neither, not finite, or below 0: before 1970.
+        If it is neither, not finite, or below 0 and not early.
 
     Examples
     --------
     >>> moment("as of", "1970-01-02T00:00:30"), moment("as of", 30)
     (86430.0, 30.0)
     """
+    if isinstance(given, np.datetime64):
+        given = str(given)
+    elif isinstance(given, date):  # datetimes are dates; pandas' timestamps are datetimes
+        given = given.isoformat()
     if isinstance(given, str):
         found = number_of(given)
         found = iso_seconds(given) if math.isnan(found) else found
@@ -86,7 +92,7 @@ def moment(what: str, given: Any) -> float:
         shown = f"{given!r}"[:40] if not math.isinf(found) else "infinity"
     if not math.isfinite(found):
         raise InputError(f"{what} {shown}: no time; {ACCEPTED} is needed")
-    if found < 0:
+    if found < 0 and not early:
         raise InputError(f"{what} {shown}: before 1970; times count from there and are not below 0")
     return found
 

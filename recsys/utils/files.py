@@ -144,6 +144,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     ...     path.read_bytes()
     b'user,item'
     """
+    if "\0" in os.fspath(path):
+        raise InputError(f"{str(path)[:60]!r} is no name of a file: it holds a NUL")
     try:
         target = Path(os.path.realpath(path))
         if target.is_dir():

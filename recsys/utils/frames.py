@@ -37,6 +37,9 @@ def wrapped(what: str, table: Any) -> nw.DataFrame[Any]:
         raise InputError(
             f"{what} must be a table of pandas, polars or pyarrow, not {type(table).__name__}"
         ) from None
+    except (ValueError, NotImplementedError) as error:  # a column twice, columns in levels
+        told = str(error).split("\n")[0][:120]
+        raise InputError(f"{what}: this table cannot be read: {told}") from None
     return found.collect() if isinstance(found, nw.LazyFrame) else found
 
 
@@ -48,7 +51,12 @@ def kind_of(table: nw.DataFrame[Any]) -> str:
 
 def column(table: nw.DataFrame[Any], name: str) -> pd.Series:
     """Return a column, its index left behind, as pandas has it."""
-    return table[name].to_pandas().reset_index(drop=True)
+    native = table[name].to_native()
+    if kind_of(table) == "polars":
+        native = native.to_arrow()
+    # Arrow's own conversion: narwhals' (2.29) drops the nulls of a dictionary.
+    found = native.to_pandas() if hasattr(native, "to_pandas") else pd.Series(native)
+    return found.reset_index(drop=True)
 
 
 def pandas_of(table: nw.DataFrame[Any], names: Sequence[str]) -> pd.DataFrame:
@@ -56,13 +64,19 @@ def pandas_of(table: nw.DataFrame[Any], names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: column(table, name) for name in names})
 
 
-def make(columns: Mapping[str, Sequence[Any]], kind: str = "pandas") -> Any:
+def make(
+    columns: Mapping[str, Sequence[Any]],
+    kind: str = "pandas",
+    types: Mapping[str, type] | None = None,
+) -> Any:
     """Return a table of columns of equal lengths.
 
     Parameters
     ----------
     columns : mapping of str to sequence
     kind : "pandas", "polars" or "pyarrow"
+    types : mapping of str to str, int or float, optional
+        Of columns, where an empty one does not tell.
 
     Raises
     ------
@@ -76,16 +90,25 @@ def make(columns: Mapping[str, Sequence[Any]], kind: str = "pandas") -> Any:
     0   tea    2.0
     1  milk    1.0
     """
+    known: dict[str, Any] = {
+        name: None if len(columns[name]) else (types or {}).get(name) for name in columns
+    }
     if kind == "pandas":
-        return pd.DataFrame(dict(columns))
+        return pd.DataFrame({
+            name: values if known[name] is None else pd.Series(values, dtype=known[name])
+            for name, values in columns.items()
+        })  # fmt: skip
     if kind == "pyarrow":
         import pyarrow as pa
 
-        return pa.table({name: pa.array(values) for name, values in columns.items()})
+        arrow: dict[Any, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), None: None}
+        return pa.table({name: pa.array(c, arrow[known[name]]) for name, c in columns.items()})
     if kind == "polars":
         try:
             import polars as pl
         except ImportError:
             raise InputError("a polars table needs polars: pip install polars") from None
-        return pl.DataFrame(dict(columns))
+        return pl.DataFrame({
+            name: pl.Series(name, list(c), dtype=known[name]) for name, c in columns.items()
+        })  # fmt: skip
     raise InputError(f"a table is one of {', '.join(KINDS)}, not {kind!r}")

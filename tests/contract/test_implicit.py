@@ -5,6 +5,9 @@ likes the items of its own parity but item u, so that item u is the one to recom
 """
 
 import io
+import pickle
+import subprocess
+import sys
 import tempfile
 import warnings
 
@@ -59,9 +62,11 @@ def test_the_item_withheld_is_the_first(fitted):
         pytest.skip("knows nothing of the user")
     ids, scores = fitted.recommend(USERS, R, N=1)
     np.testing.assert_array_equal(ids[:, 0], USERS)
-    for user in (0, 1, 49):
+    for user in USERS.tolist():
         one, score = fitted.recommend(user, R[user], N=1)
         assert one.tolist() == [user] and score[0] == scores[user, 0]
+    few = np.array([2, 3, 4])
+    np.testing.assert_array_equal(fitted.recommend(few, R[few], N=1).ids[:, 0], few)
 
 
 def test_a_list_of_items_comes_back_whole_with_the_liked_ones_last(fitted):
@@ -159,7 +164,10 @@ def test_a_row_recalculated_gives_what_the_fit_gave_or_is_not_implemented(fitted
     wanted = fitted.recommend(USERS, R, N=1)
     np.testing.assert_array_equal(ids, wanted.ids)
     np.testing.assert_allclose(scores, wanted.scores, atol=1e-3)
-    np.testing.assert_array_equal(fitted.recommend(0, R[7], N=1, recalculate_user=True).ids, ids[7])
+    for user in USERS.tolist():  # whoever is named, the row decides
+        one = fitted.recommend(0, R[user], N=1, recalculate_user=True)
+        np.testing.assert_array_equal(one.ids, ids[user])
+        np.testing.assert_allclose(one.scores, scores[user], rtol=1e-5, atol=1e-6)
 
 
 def test_what_is_not_offered_is_not_implemented(fitted):
@@ -186,6 +194,38 @@ def test_implicits_own_metrics_take_every_ranker(fitted):
     assert precision_at_k(fitted, R, sp.csr_matrix(np.eye(SIZE)), K=1, show_progress=False) == 1
 
 
+def test_all_of_implicits_metrics_at_once(fitted):
+    """Lists that are recomputed here: hits, and the discounts that implicit's source has."""
+    from implicit.evaluation import leave_k_out_split, ranking_metrics_at_k
+
+    data = load_dataset("sample").matrix
+    train, test = leave_k_out_split(data, K=2, random_state=0)
+    ranker = make_ranker(fitted.name, **SMALL.get(fitted.name, {})).fit(train, show_progress=False)
+    found = ranking_metrics_at_k(ranker, train, test, K=5, show_progress=False)
+    users = np.flatnonzero(np.diff(test.indptr))
+    ids = ranker.recommend(users, train[users], N=5).ids
+    hit = np.array([np.isin(row, test[u].indices) for u, row in zip(users, ids, strict=True)])
+    positives = np.diff(test.indptr)[users]
+    assert found["precision"] == pytest.approx(hit.sum() / np.minimum(positives, 5).sum())
+    gains = 1 / np.log2(np.arange(2, 7))
+    ideal = np.array([gains[: min(5, n)].sum() for n in positives])
+    assert found["ndcg"] == pytest.approx(((hit @ gains) / ideal).mean(), rel=1e-5)
+    assert set(found) == {"precision", "map", "ndcg", "auc"} and 0 < found["auc"] < 1
+
+
+def test_it_can_be_sent_elsewhere(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.scores(USERS, R), fitted.scores(USERS, R))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
+def test_it_can_be_fitted_on_any_dtype(fitted, dtype):
+    again = make_ranker(fitted.name, **SMALL.get(fitted.name, {})).fit(
+        R.astype(dtype), show_progress=False
+    )
+    np.testing.assert_array_equal(again.scores(USERS, R), fitted.scores(USERS, R))
+
+
 def test_similar_ones_have_one_parity(fitted):
     if fitted.name in ("popularity", "ease", "slim", "slist", "pairnet"):
         pytest.skip("similar by weights, or by products of three, that need not follow co-occurrence")
@@ -196,10 +236,17 @@ def test_similar_ones_have_one_parity(fitted):
         assert (np.sort(some, axis=1) == np.arange(10)).all()
         without = fitted.similar_items(USERS, N=10, filter_items=np.arange(10) * 5)[0]
         assert (without % 5 != 0).all()
+        for item in USERS.tolist():
+            assert (fitted.similar_items(item, N=10)[0] % 2 == item % 2).all()
     if "similar-users" in fitted.capabilities:
         ids, scores = fitted.similar_users(USERS, N=10)
         assert (ids % 2 == USERS[:, None] % 2).all()
         np.testing.assert_allclose(scores[:, 0], 1, atol=1e-4)
+        for user in USERS.tolist():
+            assert (fitted.similar_users(user, N=10)[0] % 2 == user % 2).all()
+        some = fitted.similar_users(USERS, N=10, users=np.arange(10))[0]
+        assert (np.sort(some, axis=1) == np.arange(10)).all()
+        assert (fitted.similar_users(USERS, N=10, filter_users=np.arange(10) * 5)[0] % 5 != 0).all()
 
 
 def test_items_without_users_are_similar_to_nothing():
@@ -264,14 +311,45 @@ def test_factors_are_read_by_implicits_names():
         ranker.user_embeddings(sp.vstack([R, R]))
 
 
-def test_a_class_of_implicits_is_told_of_ours_in_a_line():
-    """As docs/implicit.md says; the import is the caller's, for ours would take a second."""
-    from implicit.recommender_base import RecommenderBase
+def test_factors_and_their_norms_are_read_but_not_written():
+    from implicit.cpu.als import AlternatingLeastSquares
 
-    from recsys.rankers.base import Ranker
+    ranker = make_ranker("als", factors=3)
+    assert ranker.user_norms is None and ranker.item_norms is None
+    ranker.fit(R, show_progress=False)
+    theirs = AlternatingLeastSquares(factors=3, num_threads=1)
+    theirs.user_factors, theirs.item_factors = ranker.user_factors, ranker.item_factors
+    np.testing.assert_allclose(ranker.user_norms, theirs.user_norms, rtol=1e-6)
+    np.testing.assert_allclose(ranker.item_norms, theirs.item_norms, rtol=1e-6)
+    for name in ("user_factors", "item_factors", "user_norms", "item_norms", "dtype"):
+        with pytest.raises(AttributeError):
+            setattr(ranker, name, None)
 
-    RecommenderBase.register(Ranker)
-    assert isinstance(make_ranker("ease"), RecommenderBase)
+
+def test_rankers_are_recommenders_once_implicit_is_imported_by_one_of_them():
+    """In a process of its own: what is registered stays so."""
+    code = """
+import sys
+from recsys import make_ranker
+ranker = make_ranker("ease")
+assert "implicit" not in sys.modules  # importing it takes a third of a second
+make_ranker("als", factors=2, iterations=1).fit([[1, 1, 0], [0, 1, 1]], show_progress=False)
+from implicit.recommender_base import RecommenderBase
+assert isinstance(ranker, RecommenderBase) and issubclass(type(ranker), RecommenderBase)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_module_registers_them_without_a_fit():
+    code = """
+import recsys.adapters.implicit
+from implicit.recommender_base import RecommenderBase
+from recsys import make_ranker
+assert isinstance(make_ranker("ease"), RecommenderBase)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 # ---- open files

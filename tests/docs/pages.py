@@ -3,9 +3,9 @@
 `python` blocks share their names. A `pycon` block is a doctest among them. In a `console` block every line `$ recsys …`
 is run, and what follows is what it printed, up to figures and spaces.
 
-    python -m tests.docs.pages docs/tutorials/engineer.md …
+    python -m tests.docs.pages [docs/tutorials/engineer.md …]
 
-puts what the commands print now into the pages.
+puts what commands and examples print now into the pages, into all of them unless some are named (`make pages`).
 """
 
 import contextlib
@@ -145,7 +145,7 @@ def rewritten(path):
 if __name__ == "__main__":
     os.environ.pop("RECSYS_DATA", None)
     here = Path.cwd()
-    for given in sys.argv[1:]:
+    for given in sys.argv[1:] or [str(path) for path in pages()]:
         path = (here / given).resolve()
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

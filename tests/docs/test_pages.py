@@ -1,6 +1,7 @@
 """Every block of every page runs, and the commands print what the pages show."""
 
 import os
+import re
 import warnings
 
 import pytest
@@ -27,7 +28,8 @@ def test_a_page_does_what_it_says(page, tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other libraries; ours have tests of their own
         failures = play(PAGES[page])
-    assert not failures, "\n\n".join(failures)
+    told = "If what is printed now is right: make pages"
+    assert not failures, "\n\n".join([*failures, told])
 
 
 def test_the_comparison_sees_words_and_not_figures():
@@ -38,3 +40,24 @@ def test_the_comparison_sees_words_and_not_figures():
 
 def test_there_are_pages():
     assert len(PAGES) > 20 and "README.md" in PAGES and "docs/getting-started.md" in PAGES
+
+
+def test_the_labels_of_the_app_are_those_of_the_app():
+    """What stands in bold on the analyst's page, and in brackets of the app's sources."""
+    text = (ROOT / "docs" / "tutorials" / "analyst.md").read_text(encoding="utf-8")
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
+    labels = {" ".join(label.split()) for label in re.findall(r"\*\*([^*]+)\*\*", text)} - {"bold"}
+    assert len(labels) > 15
+    menu = {"Recommend", "Explain", "Evaluate", "Data", "Kernels"}  # capitalised by the menu
+    missing = [label for label in labels - menu if f'"{label}"' not in sources]
+    assert not missing
+
+
+def test_a_newcomers_whole_way_takes_under_fifteen_lines():
+    """Own table, list with reasons, explanation, file, measurement; and the line that serves it."""
+    text = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    way = re.search(r"```python\n(.*?)```", text, re.S)[1]
+    for call in ("read_csv", "from_frame", ".recommend(", ".explain(", ".save(", "evaluate("):
+        assert call in way
+    served = [line for line in text.splitlines() if line.startswith("recsys serve")]
+    assert len(way.splitlines()) + len(served) < 15 and len(served) == 1

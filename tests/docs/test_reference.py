@@ -38,6 +38,21 @@ def test_every_public_name_is_described_once_and_found_from_its_module(pages):
     assert all(f"   {module}\n" in index for module in {module for module, _ in where})
 
 
+def test_adapters_are_described_without_the_libraries_they_need(pages, tmp_path, monkeypatch):
+    package = tmp_path / "recsys" / "adapters"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "theirs.py").write_text('"""Of theirs."""\nimport nowhere\n__all__ = ["Model"]\n')
+    monkeypatch.setattr(reference.recsys, "__file__", str(tmp_path / "recsys" / "__init__.py"))
+    assert reference.adapters() == {"recsys.adapters.theirs": ("Of theirs.", ["Model"])}
+    page = reference.adapter("recsys.adapters.theirs", "Of theirs.", ["Model"])
+    assert ".. autoclass:: recsys.adapters.theirs.Model\n" in page
+    monkeypatch.undo()
+    for name, (_, offered) in reference.adapters().items():
+        text = (pages / f"{name}.rst").read_text(encoding="utf-8")
+        assert all(f"{name}.{thing}\n" in text for thing in offered)
+
+
 def test_every_method_that_users_call_is_described(pages):
     text = (pages / "recsys.rst").read_text(encoding="utf-8")
     for name in (
@@ -74,6 +89,13 @@ def test_every_route_and_body_is_described(tmp_path):
 def test_metrics_and_protocols_are_all_in_their_tables():
     assert all(f"`{name}" in tables.metrics() for name in METRICS)
     assert all(f"`{name}`" in tables.protocols() for name in PROTOCOLS)
+
+
+def test_every_module_is_in_the_architecture():
+    table = tables.modules()
+    for path in (ROOT / "recsys").rglob("*.py"):
+        if path.name != "__init__.py":
+            assert f"{path.name}`" in table, path
 
 
 # Reproductions

@@ -169,6 +169,12 @@ def test_what_answers_wrongly_is_named(planted, model, text):
         evaluate(planted, model, folds=2)
 
 
+@pytest.mark.parametrize("metric", ["auc", "arp@5", "coverage@5", "calibration@5"])
+def test_scores_that_are_no_numbers_are_refused_whatever_is_measured(planted, metric):
+    with pytest.raises(InputError, match="NaN or infinity"):
+        evaluate(planted, Wrong(np.full((30, 40), np.nan)), folds=2, metrics=metric)
+
+
 def test_items_that_are_not_listed_tie_below_those_that_are(planted):
     short = Listed(np.array([3, 7, -1]), np.array([2.0, 1.0, 0.0]))
     whole = np.zeros(40)

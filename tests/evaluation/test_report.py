@@ -45,6 +45,17 @@ def test_a_frame_has_a_row_a_model_and_metric(report):
             assert row["low"] < row["mean"] < row["high"]
 
 
+def test_json_has_the_intervals_of_the_frame(report):
+    told = report.as_dict()
+    rows = report.frame().to_dict("records")
+    for result in told["results"]:
+        for name, figure in result["metrics"].items():
+            (row,) = [r for r in rows if (r["model"], r["metric"]) == (result["model"], name)]
+            for key in ("mean", "std", "low", "high", "users"):
+                assert figure[key] == row[key] or (np.isnan(figure[key]) and np.isnan(row[key]))
+    assert not {"evaluated", "whole"} & set(told) and told["better"]["coverage@5"] == "more"
+
+
 @pytest.mark.parametrize("kind", ["polars", "pyarrow"])
 def test_a_frame_of_the_kind_asked_for(report, kind):
     pytest.importorskip(kind)
@@ -124,6 +135,21 @@ def test_what_users_are_grouped_by(report, people):
             assert who.popularity[row] == pytest.approx(counts[tested].mean())
 
 
+def test_numbers_as_text_are_numbers(people):
+    table = people.user_features.assign(
+        age=[None if np.isnan(a) else f"{a:.0f}" for a in people.user_features["age"]],
+        kids=people.user_features["kids"].astype(str),
+        known=people.user_features["kids"] > 0,
+    )
+    found = recsys.evaluate(
+        replace(people, user_features=table), "popularity", metrics="auc", folds=3, seed=2
+    )
+    wanted = recsys.evaluate(people, "popularity", metrics="auc", folds=3, seed=2)
+    for name in ("age", "kids"):
+        assert found.by(name).rows == wanted.by(name).rows
+    assert set(found.by("known").sizes) == {"True", "False"}
+
+
 def test_many_values_are_put_together(people):
     table = pd.DataFrame({"town": [f"t{k % 20}" for k in range(people.n_users)]}, index=people.user_ids)
     found = recsys.evaluate(replace(people, user_features=table), "popularity", metrics="auc", folds=2)
@@ -137,6 +163,14 @@ def test_many_values_are_put_together(people):
 def test_an_attribute_that_is_none(report, attribute, text):
     with pytest.raises(InputError, match=text):
         report.by(attribute)
+
+
+def test_groups_need_a_metric_of_each_user(planted):
+    found = evaluate(planted, make_ranker("popularity"), folds=2, metrics="coverage@3")
+    with pytest.raises(InputError, match="coverage@3 has one value for all users"):
+        found.by("profile length")
+    pytest.importorskip("matplotlib")
+    assert found.plot()._repr_png_() and "<table>" in found.html() and len(found.frame()) == 1
 
 
 def test_without_a_table_of_users_that_is_said(planted):
@@ -208,6 +242,6 @@ def test_results_by_label(report):
         report.result()
     with pytest.raises(InputError, match="no model 'eaze': did you mean 'ease'"):
         report.result("eaze")
-    bare = Report("d", "p", 1, 0, 1, 1, 1, 1, {}, [], [], [])
+    bare = Report("d", "p", 1, 0, 1, 1, 1, 1, {"auc": "pairs"}, [], [], [])
     with pytest.raises(InputError, match="does not say who was evaluated"):
         bare.by("profile length")

@@ -5,7 +5,8 @@ import inspect
 import re
 from pathlib import Path
 
-from docs.generate.reference import homes, public_modules
+from docs.generate.reference import adapters, homes, public_modules
+from recsys import Ranker
 
 FILE = Path(__file__).with_name("api.txt")
 
@@ -29,6 +30,12 @@ def methods(kind):
         if name.startswith("_"):
             continue
         value = inspect.getattr_static(kind, name)
+        if (
+            kind is not Ranker
+            and issubclass(kind, Ranker)
+            and value is inspect.getattr_static(Ranker, name, None)
+        ):
+            continue  # a ranker's protocol is told once
         if isinstance(value, property) or type(value).__name__ == "cached_property":
             yield f".{name}"
         elif isinstance(value, (staticmethod, classmethod)) or inspect.isfunction(value):
@@ -55,6 +62,8 @@ def lines():
                 yield f"{own}{signature(thing)}"
             else:
                 yield f"{own}: {type(thing).__name__}"
+    for module, (_, names) in adapters().items():
+        yield from (f"{module}.{name}" for name in sorted(names))
 
 
 def text():

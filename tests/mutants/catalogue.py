@@ -8,6 +8,13 @@ def orders(name):
     return (f"tests/evaluation/test_metrics.py::test_equals_the_mean_over_all_orders[{name}]",)
 
 
+def sets(name):
+    """The enumeration for a metric of which items are among the first k."""
+    return (
+        f"tests/evaluation/test_metrics.py::test_metrics_of_sets_equal_the_mean_over_all_orders[{name}]",
+    )
+
+
 def protocol(name):
     """A protocol against its slow twin."""
     return (f"tests/contract/test_references.py::test_protocols[{name}]",)
@@ -78,6 +85,62 @@ MUTANTS = [
         "np.maximum(context.popularity, 0.5)",
         "np.maximum(context.popularity, 1.0)",
         LISTS,
+    ),
+    Mutant(
+        "tied items are all among the first k",
+        "evaluation/metrics/first_items.py",
+        "return self.drawn / np.maximum(np.diff(self.tied.indptr), 1)",
+        "return np.minimum(self.drawn, 1) * 1.0",
+        sets("arp"),
+    ),
+    Mutant(
+        "two tied items are drawn with replacement",
+        "evaluation/metrics/similarity.py",
+        "two = one * (drawn - 1) / np.maximum(ties - 1, 1)",
+        "two = one * one",
+        sets("diversity"),
+    ),
+    Mutant(
+        "unexpectedness is counted for items that nobody wanted",
+        "evaluation/metrics/similarity.py",
+        "expected[rows].multiply(tested[rows] != 0).tocoo()",
+        "expected[rows].tocoo()",
+        sets("serendipity"),
+    ),
+    Mutant(
+        "the divergence is from the list to the profile",
+        "evaluation/metrics/calibration.py",
+        "divergence = (wanted * np.log(ratio)).sum(axis=1)",
+        "divergence = (found * np.log(ratio)).sum(axis=1)",
+        ("tests/evaluation/test_metrics.py::test_gini_and_calibration_equal_their_definitions",),
+    ),
+    Mutant(
+        "a learning curve lets items be candidates that the model was not told of",
+        "evaluation/run.py",
+        "measured.add(scores, fold.train[chosen], fold.test[chosen])",
+        "measured.add(scores, given[chosen], fold.test[chosen])",
+        ("tests/evaluation/test_learning_curves.py", "-k", "no_candidate"),
+    ),
+    Mutant(
+        "a user of several folds is drawn as several users",
+        "evaluation/bootstrap.py",
+        "distinct, who = np.unique(users, return_inverse=True)",
+        "distinct = who = np.arange(len(users))",
+        ("tests/evaluation/test_report.py", "-k", "several_folds"),
+    ),
+    Mutant(
+        "less is better where more is",
+        "evaluation/significance.py",
+        'less = better == "less"',
+        'less = better != "less"',
+        ("tests/evaluation/test_run.py", "-k", "less_may_be"),
+    ),
+    Mutant(
+        "a dataset's name is markup",
+        "evaluation/page.py",
+        "<strong>{escape(report.dataset)}</strong>",
+        "<strong>{report.dataset}</strong>",
+        ("tests/evaluation/test_report.py", "-k", "escapes"),
     ),
     Mutant(
         "coverage is of the recommended places, not of the catalogue",

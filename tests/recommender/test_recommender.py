@@ -178,7 +178,7 @@ def test_filters_read_text_numbers_and_gaps():
         ({"colur": "red"}, "did you mean 'colour'"),
         ({"year": (1, 2, 3)}, "a pair"),
         ({"year": ("a", None)}, "the column holds numbers, the end is 'a'"),
-        ({"made": (2020, None)}, "the column holds text, the end is 2020"),
+        ({"made": (2020, None)}, "the column holds dates, the end is '2020'"),
     ):
         with pytest.raises(InputError, match=told):
             passing(table, filters)

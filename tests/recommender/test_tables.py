@@ -97,8 +97,10 @@ def test_a_least_rating_drops_rows(kind):
 WRONG = {
     "no column 'userid' (did you mean 'user_id'?)": {"user": "userid"},
     "no column 'star' (did you mean 'stars'?)": {"rating": "star"},
-    "rating must be numbers": {"rating": "user_id"},
-    "row 0 of item_id is 'tea'; a number or an ISO date": {"time": "item_id"},
+    "rating must be numbers": {"rating": "ts", "time": None},
+    "row 0 of when is 'noon'; a number or an ISO date": {
+        "table": ROWS.assign(when="noon"), "time": "when"
+    },
     "no user column; found: item_id, ts, stars": {
         "table": ROWS.drop(columns="user_id"), "user": None,
     },

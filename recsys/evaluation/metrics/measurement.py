@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.errors import InputError
 from recsys.evaluation.metrics.base import ListContext, ListMetric, Metric, RankingMetric, SetMetric
 from recsys.evaluation.metrics.first_items import FirstItems
 from recsys.evaluation.metrics.ranking import ranking_values
@@ -54,7 +55,15 @@ class Measurement:
         self._best: list[NDArray[np.float32]] = []
 
     def add(self, scores: NDArray[np.float32], train: sp.csr_matrix, test: sp.csr_matrix) -> None:
-        """Measure a block of users: (users, items) scores, and the rows of train and test."""
+        """Measure a block of users: (users, items) scores, and the rows of train and test.
+
+        Raises
+        ------
+        InputError
+            If scores are not finite.
+        """
+        if not np.isfinite(scores).all():
+            raise InputError("scores hold NaN or infinity: there is no order to evaluate")
         if self._of_rankings:
             self._values.append(ranking_values(self._of_rankings, scores, train, test))
         if self._depth:

@@ -1,0 +1,74 @@
+"""The pictures of the app: `python -m docs.generate.screenshots` opens it on the sample and takes them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = {"recommend": "Recommend", "explain": "Explain"}
+SIZE = {"width": 1280, "height": 900}
+
+
+def started(port: int) -> subprocess.Popen[bytes]:
+    """Start the app and wait until it answers."""
+    sys.path.insert(0, str(ROOT))
+    from recsys.cli.open_app import command_line
+
+    environment = {key: value for key, value in os.environ.items() if key != "RECSYS_DATA"}
+    environment["XDG_CACHE_HOME"] = tempfile.mkdtemp()  # no dataset that was downloaded shows up
+    app = subprocess.Popen(
+        command_line("127.0.0.1", port, True), env=environment, stdout=subprocess.DEVNULL
+    )
+    for _ in range(120):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5).close()
+            return app
+        except OSError:
+            time.sleep(0.5)
+    app.terminate()
+    raise SystemExit("the app does not answer")
+
+
+def settled(page: Any) -> None:
+    """Wait until nothing is computed any more."""
+    page.wait_for_timeout(1500)
+    page.wait_for_selector('[data-testid="stStatusWidget"]', state="detached", timeout=180_000)
+    page.wait_for_timeout(1500)
+
+
+def main() -> None:
+    """Take them."""
+    from playwright.sync_api import sync_playwright
+
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next((path for name in names if (path := shutil.which(name))), None)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    app = started(port)
+    try:
+        with sync_playwright() as tool:
+            browser = tool.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            page = browser.new_page(viewport=SIZE)
+            for name, title in PICTURES.items():
+                path = "" if name == "recommend" else name
+                page.goto(f"http://127.0.0.1:{port}/{path}")
+                page.get_by_role("heading", name=title, exact=True).wait_for(timeout=180_000)
+                settled(page)
+                page.screenshot(path=ROOT / "docs" / f"{name}.png")
+    finally:
+        app.terminate()
+        app.wait(20)
+
+
+if __name__ == "__main__":
+    main()

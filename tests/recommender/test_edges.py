@@ -1,0 +1,309 @@
+"""What people hand over by mistake, in odd types, from several threads: right, or refused in one line."""
+
+import threading
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recsys
+from recsys import InputError, Interactions, Recommender, RecsysError
+from recsys.recommender.filters import passing
+from tests.recommender.test_recommender import ITEMS, KINDS, ROWS, data_of
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Recommender("ease").fit(data_of())
+
+
+WRONG = {
+    "a fraction": lambda m: m.recommend(117, items=[9.0]),
+    "a truth value": lambda m: m.recommend(117, exclude=[True]),
+    "a fraction among dislikes": lambda m: m.recommend(117, dislikes=[9.0]),
+    "a fraction as user": lambda m: m.explain(117.0, 9),
+    "a fraction as item": lambda m: m.explain(117, 9.0),
+    "a list as user": lambda m: m.rules([117]),
+    "bytes": lambda m: m.recommend(b"57"),
+    "an array without dimension": lambda m: m.recommend(np.array(117)),
+    "an array of two dimensions": lambda m: m.recommend(np.array([[117]])),
+    "nothing for dislikes": lambda m: m.recommend(117, dislikes=None),
+    "a dict": lambda m: m.recommend({117: 1}),
+    "no mapping of filters": lambda m: m.recommend(117, filters=["year"]),
+    "a range of years": lambda m: m.recommend(117, filters={"year": range(1980, 1990)}),
+    "a range of text": lambda m: m.recommend(117, filters={"genres": ("Drama", "War")}),
+    "no path": lambda m: m.recommend_all(5),
+    "a NUL in a path": lambda m: m.recommend_all("a\0.csv"),
+    "no number": lambda m: m.recommend(117, n="3"),
+    "no diversity": lambda m: m.recommend(117, diversity=None),
+    "an array of unknown": lambda m: m.recommend(117, unknown=np.array([1, 2])),
+    "columns for interactions": lambda m: Recommender("ease").fit(data_of(), user="user_id"),
+    "no such day": lambda m: m.recommend(117, as_of="1997-13-45"),
+    "one column for two": lambda m: Interactions.from_frame(ROWS, user="user_id", item="user_id"),
+    "a column named by a number": lambda m: Interactions.from_frame(ROWS, time=0),
+    "a truth value as least": lambda m: Interactions.from_frame(
+        ROWS.assign(rating=1), min_rating=True
+    ),
+    "text as least": lambda m: Interactions.from_frame(ROWS.assign(rating=1), min_rating="x"),
+    "columns without text": lambda m: Interactions.from_frame(ROWS.rename(columns={"ts": 5})),
+    "a column twice": lambda m: Interactions.from_frame(
+        pd.concat([ROWS, ROWS[["item_id"]]], axis=1)
+    ),
+    "ids of two kinds": lambda m: Interactions.from_ids([1, "1", 2], [1, 2, 3]),
+    "ids beyond 64 bits": lambda m: Interactions.from_ids([2**70, 1], [1, 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_wrong_is_one_line(kind, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RecsysError) as caught:
+        WRONG[kind](model)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 250
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_text_is_one_id():
+    rows = pd.DataFrame({"user": ["a", "a", "b", "b", "c"], "item": ["1", "2", "12", "1", "2"]})
+    model = Recommender("ease").fit(rows)
+    assert "12" not in set(model.recommend("c", exclude="12")["item"])
+    assert model.recommend("c", items="12")["item"].tolist() == ["12"]
+
+
+def test_ids_of_many_types(model):
+    want = model.recommend([117, 100], n=2)
+    for users in (
+        [np.int64(117), np.int32(100)], (117, "100"), np.array([117, 100]),
+        pd.Series([117, 100], index=[5, 5]), pd.array([117, 100], dtype="Int64"),
+        pl.Series([117, 100]), pa.chunked_array([[117], [100]]), (u for u in (117, 100)),
+    ):  # fmt: skip
+        assert model.recommend(users, n=2).equals(want)
+    assert len(model.recommend([], n=2)) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_answer_has_columns_of_the_right_types(kind):
+    model = Recommender("ease").fit(data_of(kind))
+    empty, full = (model.recommend(users, unknown="skip") for users in ([3], [3, 117]))
+    if kind == "pandas":
+        assert empty.dtypes.equals(full.dtypes)
+    else:
+        assert empty.schema == full.schema
+    assert len(model.recommend([3, "abc"], unknown="popular")) == 20
+
+
+def test_times_that_are_not_above_0():
+    rows = pd.DataFrame({"user": list("aaaabb"), "item": list("wxyzwx"), "time": [0, 1, 2, 3, 1, 5]})
+    for shift in (0.0, -10.0):
+        moved = rows.assign(time=rows.time + shift)
+        model = Recommender("slist").fit(moved)
+        for as_of in range(7):
+            liked = set(moved[(moved.user == "a") & (moved.time < as_of + shift)].item)
+            kept = model.bundle.profile("a", as_of=as_of + shift)
+            assert {model.item_ids[k] for k in kept.items} == liked
+        new = pd.DataFrame({"user": ["b"], "item": ["y"], "time": [3 + shift]})
+        whole = Recommender("slist").fit(pd.concat([moved, new]))
+        model.update(new)
+        mine, theirs = (m.recommend("b", why=False) for m in (model, whole))
+        assert mine["item"].tolist() == theirs["item"].tolist()
+        np.testing.assert_allclose(mine["score"], theirs["score"], atol=1e-6)
+
+
+def test_dates_before_1970(tmp_path):
+    rows = ROWS.assign(ts=ROWS.ts - pd.Timedelta(days=365 * 60))
+    model = Recommender("ease").fit(Interactions.from_frame(rows, time="ts"))
+    model.save(tmp_path / "m")
+    day = rows.ts.iloc[150]
+    before = set(rows[(rows.user_id == 117) & (rows.ts < day)].item_id)
+    for one in (model, recsys.load(tmp_path / "m")):
+        assert set(one.recommend(117, n=99, as_of=day)["item"]) == set(ITEMS.item_id) - before
+        one.update(pd.DataFrame({"user_id": [117], "item_id": [7], "ts": [rows.ts.max()]}))
+
+
+@pytest.mark.parametrize("as_of", [
+    "2024-01-05T00:00:00", pd.Timestamp("2024-01-05"), datetime(2024, 1, 5), date(2024, 1, 5),
+    np.datetime64("2024-01-05"),
+])  # fmt: skip
+def test_a_day_in_any_type(model, as_of):
+    assert model.recommend(117, as_of=as_of).equals(model.recommend(117, as_of="2024-01-05"))
+
+
+def test_an_update_keeps_the_latest_as_a_fit_does():
+    rated = ROWS.assign(stars=5)
+    given = {"time": "ts", "rating": "stars", "min_rating": 3}
+    first = ROWS.drop_duplicates(["user_id", "item_id"]).iloc[0]
+    old, new = first.ts - pd.Timedelta("1D"), first.ts + pd.Timedelta("1D")
+    for when, stars in ((old, 1), (old, 5), (new, 1), (new, 5)):
+        row = pd.DataFrame(
+            {"user_id": [first.user_id], "item_id": [first.item_id], "ts": [when], "stars": [stars]}
+        )
+        model = Recommender("msdw").fit(rated, **given).update(row)
+        whole = Recommender("msdw").fit(pd.concat([rated, row]), **given)
+        for one in (model, whole):
+            k, place = (
+                one.user_ids.tolist().index(first.user_id),
+                one.item_ids.tolist().index(first.item_id),
+            )
+            expected = 0.0 if (when, stars) == (new, 1) else max(when, first.ts).timestamp()
+            assert one.bundle.times[k, place] == expected
+
+
+def test_a_threshold_after_reading_is_that_of_later_rows():
+    rated = ROWS.assign(stars=5)
+    data = Interactions.from_frame(rated, time="ts", rating="stars").rated(3)
+    model = Recommender("msdw").fit(data)
+    likes = model.bundle.user_items.nnz
+    row = pd.DataFrame({"user_id": [999], "item_id": [7], "ts": [ROWS.ts.max()], "stars": [1]})
+    assert model.update(row).bundle.user_items.nnz == likes
+
+
+def test_times_of_another_unit_are_refused(model):
+    model = Recommender("ease").fit(data_of())
+    row = pd.DataFrame({"user_id": [117], "item_id": [7], "ts": [1.7e12]})
+    with pytest.raises(InputError, match="the times of these data are dates from 2024"):
+        model.update(row)
+    assert model.bundle.dated
+
+
+def test_an_update_needs_no_column_that_nothing_reads():
+    model = Recommender("msdw").fit(ROWS.drop(columns="ts").assign(rating=3.0))
+    model.update(pd.DataFrame({"user_id": [999], "item_id": [7]}))
+    assert 999 in model.user_ids.tolist()
+
+
+def test_a_fit_on_another_kind_of_table_answers_in_it():
+    model = Recommender("ease").fit(data_of())
+    assert isinstance(model.recommend(117), pd.DataFrame)
+    assert isinstance(model.fit(data_of("polars")).recommend(117), pl.DataFrame)
+
+
+def test_formulas_in_files_are_text_unless_asked(tmp_path):
+    rows = pd.DataFrame({"user": ["@1", "@1", "b"], "item": ["-1", "c", "c"]})
+    model = Recommender("ease").fit(rows)
+    model.recommend_all(tmp_path / "a.csv")
+    model.recommend_all(tmp_path / "b.csv", raw=True)
+    assert "'-1" in (tmp_path / "a.csv").read_text()
+    assert "'-1" not in (tmp_path / "b.csv").read_text() and "-1" in (tmp_path / "b.csv").read_text()
+
+
+def test_popular_lists_keep_dislikes_away(model):
+    best = model.recommend([3], unknown="popular", n=1)["item"][0]
+    assert best not in model.recommend([3], unknown="popular", n=25, dislikes=[best])["item"].tolist()
+
+
+FEATURES = pd.DataFrame({
+    "item_id": ITEMS.item_id,
+    "made": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(len(ITEMS)), unit="D"),
+    "tags": [["a", "b"] if k % 2 else ["c"] for k in range(len(ITEMS))],
+    "size": [np.inf if k == 3 else k / 2 for k in range(len(ITEMS))],
+    "count": pd.array([None if k == 4 else k for k in range(len(ITEMS))], dtype="Int64"),
+    "new": pd.array([None if k == 5 else k % 3 == 0 for k in range(len(ITEMS))], dtype="boolean"),
+    "kind": pd.Categorical(["x" if k % 4 else None for k in range(len(ITEMS))]),
+    "title": pd.array([None if k == 6 else f"T{k}" for k in range(len(ITEMS))], dtype="string"),
+})  # fmt: skip
+WANTED = [
+    {"made": ("2020-01-05", "2020-01-10")}, {"made": (datetime(2020, 1, 5), None)}, {"tags": "a"},
+    {"size": (0, None)}, {"count": (3, 9)}, {"new": True}, {"kind": ["x"]}, {"title": "T7"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_features_of_many_types_are_read_alike_before_and_after_a_file(kind, tmp_path):
+    data = Interactions.from_frame(ROWS, time="ts", items=KINDS[kind](FEATURES))
+    model = Recommender("fm:iterations=2").fit(data)
+    model.save(tmp_path / "m")
+    again = recsys.load(tmp_path / "m")
+    for wanted in WANTED:
+        kept = passing(model.bundle.item_features, wanted)
+        assert kept.tolist() == passing(again.bundle.item_features, wanted).tolist(), wanted
+        assert 0 < kept.sum() < len(kept), wanted
+    by_hand = {7 + k for k in range(len(ITEMS)) if k % 2}
+    names = np.array(model.item_ids)[passing(model.bundle.item_features, {"tags": "a"})]
+    assert set(names.tolist()) == by_hand
+    assert str(model.rules(117)) == str(again.rules(117))
+
+
+def test_features_by_index_by_path_and_of_one_column(tmp_path):
+    indexed = ITEMS.set_index("item_id")
+    assert isinstance(indexed.index, pd.RangeIndex) or len(indexed)
+    assert Interactions.from_frame(ROWS, items=indexed).titles[0].startswith("Title ")
+    ITEMS.assign(year=[None, *ITEMS.year[1:]]).to_csv(tmp_path / "i.csv", index=False)
+    data = Interactions.from_frame(ROWS, time="ts", items=tmp_path / "i.csv")
+    model = Recommender("ease").fit(data)
+    assert len(model.recommend(117, n=99, filters={"year": (1980, 2010)}))
+    alone = ITEMS[["item_id"]].assign(g=["a" if k % 2 else None for k in range(len(ITEMS))])
+    model = Recommender("ease").fit(Interactions.from_frame(ROWS, time="ts", items=alone))
+    assert model.rules(117).taste is None
+
+
+def test_dates_without_a_time():
+    days = [day.date() for day in ROWS.ts]
+    data = Interactions.from_frame(ROWS.assign(ts=days), time="ts")
+    assert data.time.max() == pd.Timestamp(max(days)).timestamp()
+    zones = [
+        day.tz_localize("UTC").tz_convert("Asia/Tokyo" if k % 2 else "UTC")
+        for k, day in enumerate(ROWS.ts)
+    ]
+    mixed = Interactions.from_frame(ROWS.assign(ts=pd.Series(zones, dtype=object)), time="ts")
+    assert (mixed.time == data_of().time).all()
+
+
+@pytest.mark.parametrize("least", [np.int64(3), np.float32(3), 3, Decimal(3)])
+def test_a_least_rating_of_any_number_is_kept_in_a_file(least, tmp_path):
+    try:
+        model = Recommender("msdw").fit(ROWS.assign(rating=4), min_rating=least)
+    except InputError as error:
+        assert isinstance(least, Decimal) and "min_rating must be a finite number" in str(error)
+        return
+    model.save(tmp_path / "m")
+    assert recsys.load(tmp_path / "m").bundle.columns.min_rating == 3.0
+
+
+def test_a_forgotten_user_is_described_no_more(tmp_path):
+    people = pd.DataFrame({"user_id": np.unique(ROWS.user_id), "age": np.arange(40) + 18.0})
+    people.loc[40] = [999, 77.0]
+    extra = pd.DataFrame({"user_id": [999], "item_id": [7], "ts": [ROWS.ts.max()]})
+    data = Interactions.from_frame(pd.concat([ROWS, extra]), time="ts", users=people)
+    model = Recommender("fm:iterations=2").fit(data).forget(999)
+    if model.bundle.user_features is not None:
+        assert pd.isna(model.bundle.user_features.loc[999, "age"])
+
+
+def test_lists_stay_whole_while_another_thread_updates():
+    model = Recommender("msdw").fit(data_of())
+    wrong, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                found = model.recommend([100, 139, 117], n=5)
+                assert found["user"].tolist() == [100] * 5 + [139] * 5 + [117] * 5
+                model.recommend_history([7, 9], n=3)
+                model.rules(117, n=2)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the test tells it
+                wrong.append(repr(error))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    changes = [
+        threading.Thread(
+            target=model.update,
+            args=(pd.DataFrame({"user_id": [500 + k], "item_id": [600 + k], "ts": [ROWS.ts.max()]}),),
+        )
+        for k in range(12)
+    ]
+    for change in changes:
+        change.start()
+    for change in changes:
+        change.join()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong[:3]
+    assert {500 + k for k in range(12)} <= set(model.user_ids) and len(model.item_ids) == 25 + 12
