@@ -1,7 +1,7 @@
 """Points in time: what is one, and what is said of what is none."""
 
 import math
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -43,11 +43,13 @@ def test_numbers_are_taken_as_they_are():
         ("20240131", 20240131.0),
     ):
         assert moment("t", given_) == found
+    for day in (datetime(2024, 1, 31), datetime(2024, 1, 31, tzinfo=UTC), date(2024, 1, 31), np.datetime64("2024-01-31")):  # fmt: skip
+        assert moment("t", day) == moment("t", "2024-01-31") == 1_706_659_200.0
     assert math.isnan(number_of("2024-01-31")) and math.isnan(number_of("1_000"))
 
 
 NONE = ["", "x", "31/12/2020", "2024-13-01", "2024-1-3", "nan", "inf", "1e999", "1_000", float("nan"), float("inf"),
-        10**400, True, None, [], {}, b"2024-01-01", datetime(2024, 1, 1)]  # fmt: skip
+        10**400, True, None, [], {}, b"2024-01-01"]  # fmt: skip
 
 
 @pytest.mark.parametrize("given_", NONE, ids=str)
