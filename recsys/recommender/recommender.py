@@ -49,7 +49,6 @@ from recsys.utils.topn import LOWEST
 from recsys.utils.validation import check_integer, check_real
 
 UNKNOWN = ("error", "skip", "popular")
-SILENT = "This model does not say why."
 NAMED = 3  # liked items in a sentence
 LEAST_PROFILE = 5  # liked items below which no taste rule is looked for
 Id = str | int
@@ -57,7 +56,6 @@ Some = Id | Sequence[Id]
 Method = TypeVar("Method", bound=Callable[..., Any])
 NAMES = ("user", "rank", "item", "title", "score", "why")
 TYPES: dict[str, type] = {"rank": int, "title": str, "score": float, "why": str}
-_CHANGING = threading.RLock()  # one update at a time, in all threads
 
 
 def _of_one_state(method: Method) -> Method:
@@ -71,11 +69,11 @@ def _of_one_state(method: Method) -> Method:
 
 
 def _one_at_a_time(method: Method) -> Method:
-    """Let a change see the changes before it."""
+    """Let a change see the changes before it, whichever threads they come from."""
 
     @functools.wraps(method)
     def change(self: Any, *given: Any, **named: Any) -> Any:
-        with _CHANGING:
+        with self._changing:
             return method(self, *given, **named)
 
     return change  # type: ignore[return-value]
@@ -150,6 +148,16 @@ class Recommender:
         self.model = model
         self._fitted: _Fitted | None = None
         self._kind: str | None = None
+        self._changing = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles are made of: a lock is no part of it."""
+        return {name: value for name, value in vars(self).items() if name != "_changing"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take it up, with a lock of its own."""
+        vars(self).update(state)
+        self._changing = threading.RLock()
 
     @classmethod
     def of(cls, bundle: Bundle, kind: str | None = None) -> Self:

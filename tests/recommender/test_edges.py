@@ -1,5 +1,7 @@
 """What people hand over by mistake, in odd types, from several threads: right, or refused in one line."""
 
+import copy
+import pickle
 import threading
 from datetime import date, datetime
 from decimal import Decimal
@@ -307,3 +309,12 @@ def test_lists_stay_whole_while_another_thread_updates():
         thread.join()
     assert not wrong, wrong[:3]
     assert {500 + k for k in range(12)} <= set(model.user_ids) and len(model.item_ids) == 25 + 12
+
+
+@pytest.mark.parametrize("through", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_a_copy_answers_and_changes_by_itself(model, through):
+    other = through(model)
+    assert other.recommend(117).equals(model.recommend(117))
+    other.forget(117)
+    assert other.recommend(117)["why"].str.endswith("people like it.").all()
+    assert not model.recommend(117)["why"].str.endswith("people like it.").any()
