@@ -152,8 +152,8 @@ MUTANTS = [
     Mutant(
         "a list metric sees the longest list asked for",
         "evaluation/metrics/measurement.py",
-        "metric.measure(ids[:, :k], self._context)",
-        "metric.measure(ids, self._context)",
+        "metric.measure(ids[:, :k], self._context, **extra)",
+        "metric.measure(ids, self._context, **extra)",
         METRICS,
     ),
     Mutant(
@@ -166,8 +166,8 @@ MUTANTS = [
     Mutant(
         "models are compared by what has one value a fold",
         "evaluation/run.py",
-        "[name for metric, _, name in parsed if metric.per_user]",
-        "[name for metric, _, name in parsed]",
+        "if not metric.per_user:\n            continue",
+        "if False:\n            continue",
         REPORTS,
     ),
     Mutant(
