@@ -206,6 +206,15 @@ def in_parts(threads: int, function: Any, *args: Any) -> None:
             other.result()
 
 
+def over_rows(rows: int, function: Any, *args: Any) -> None:
+    """Call a function of `in_parts` for so many rows; for one it runs here, without the lock."""
+    if rows <= 1:
+        function(0, 1, *args)
+        return
+    with parallel() as threads:
+        in_parts(threads, function, *args)
+
+
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "recsys")

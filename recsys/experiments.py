@@ -12,6 +12,7 @@ from recsys.evaluation import learning_curve as learning_curve_of_models
 from recsys.evaluation.models import Models
 from recsys.evaluation.run import Progress
 from recsys.rankers import make_ranker
+from recsys.recommender import Recommender
 from recsys.utils.spec import parse_spec
 
 __all__ = ["evaluate", "learning_curve"]
@@ -143,7 +144,7 @@ def _interactions(data: Any) -> Interactions:
 
 def _model(given: Any) -> Any:
     """Make a ranker of a specification, and take out the one that a recommender is made of."""
-    if hasattr(given, "recommend_history") and hasattr(given, "model"):
+    if isinstance(given, Recommender):
         given = given.model
     if not isinstance(given, str):
         return given

@@ -387,11 +387,15 @@ def test_a_bundle_round_trips_any_id(tmp_path):
         again.rows(["nobody"])
 
 
-def forged_ids(values):
-    def change(manifest, arrays):
-        arrays["catalogue.item_ids"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
+def forged_catalogue(folder, planted, name, text):
+    """Write a bundle whose catalogue has some bytes for a part, and return its path."""
+    fit_bundle(make_ranker("popularity"), planted).save(folder / "m")
 
-    return change
+    def change(manifest, arrays):
+        arrays[f"catalogue.{name}"] = np.frombuffer(text, np.uint8)
+
+    forge(folder / "m", change)
+    return folder / "m"
 
 
 MIXED: list = [*range(39), "a"]
@@ -409,11 +413,9 @@ FORGED_IDS = [
 
 @pytest.mark.parametrize("values", FORGED_IDS)
 def test_forged_ids_are_refused(tmp_path, planted, values):
-    bundle = fit_bundle(make_ranker("popularity"), planted)
-    bundle.save(tmp_path / "m")
-    forge(tmp_path / "m", forged_ids(values))
+    path = forged_catalogue(tmp_path, planted, "item_ids", json.dumps(values).encode())
     with pytest.raises(ModelFileError, match="item_ids"):
-        load_bundle(tmp_path / "m")
+        load_bundle(path)
 
 
 FORGED_FEATURES = [[], {"year": [1]}, {"year": 1980}, {"year": [[]] * 40}, {"year": [{}] * 40}, 5, None]
@@ -421,14 +423,9 @@ FORGED_FEATURES = [[], {"year": [1]}, {"year": 1980}, {"year": [[]] * 40}, {"yea
 
 @pytest.mark.parametrize("values", FORGED_FEATURES)
 def test_forged_features_are_refused(tmp_path, planted, values):
-    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
-
-    def change(manifest, arrays):
-        arrays["catalogue.item_features"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
-
-    forge(tmp_path / "m", change)
+    path = forged_catalogue(tmp_path, planted, "item_features", json.dumps(values).encode())
     with pytest.raises(ModelFileError, match="item_features does not describe each of 40 rows"):
-        load_bundle(tmp_path / "m")
+        load_bundle(path)
 
 
 READ = {"user": "u", "item": "i", "rating": None, "time": None, "min_rating": None, "kind": "pandas"}
@@ -440,27 +437,17 @@ FORGED_COLUMNS = [
 
 @pytest.mark.parametrize("values", FORGED_COLUMNS)
 def test_forged_columns_are_refused(tmp_path, planted, values):
-    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
-
-    def change(manifest, arrays):
-        arrays["catalogue.columns"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
-
-    forge(tmp_path / "m", change)
+    path = forged_catalogue(tmp_path, planted, "columns", json.dumps(values).encode())
     with pytest.raises(ModelFileError, match="columns does not say which columns were read"):
-        load_bundle(tmp_path / "m")
+        load_bundle(path)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"NaN", b"[" * 100_000, b"\xff"])
 @pytest.mark.parametrize("name", ["columns", "item_features", "titles", "user_ids"])
 def test_what_is_no_json_is_refused(tmp_path, planted, text, name):
-    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
-
-    def change(manifest, arrays):
-        arrays[f"catalogue.{name}"] = np.frombuffer(text, np.uint8)
-
-    forge(tmp_path / "m", change)
+    path = forged_catalogue(tmp_path, planted, name, text)
     with pytest.raises(ModelFileError, match=f"{name} is no JSON"):
-        load_bundle(tmp_path / "m")
+        load_bundle(path)
 
 
 @pytest.mark.parametrize("kind", ["range", "falling", "negative", "absent"])

@@ -13,7 +13,6 @@ from app.jobs import Job
 from app.parts.models import DEFAULT, metrics, models
 from recsys import InputError, make_ranker
 from recsys.data import PROTOCOLS, find_protocol
-from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
 from recsys.explain import listing
 from recsys.utils.export import csv_text, json_text
@@ -100,11 +99,7 @@ def running(job: Job) -> None:
 
 def show(report: Report) -> None:
     """Show a report: table, differences, spread, trade-off, files."""
-    st.caption(
-        f"{report.dataset}: {counted(report.users, 'user')}, {counted(report.items, 'item')}, "
-        f"{counted(report.interactions, 'interaction')}; {report.protocol}, "
-        f"{counted(report.folds, 'fold')}, seed {report.seed}"
-    )
+    st.caption(f"{report.dataset}: {report.about()}")
     for note in [*report.notes, *report.conventions]:
         st.caption(note)
     names = list(report.definitions)

@@ -95,11 +95,6 @@ def evaluate(
 
 
 def _print_report(report: Report) -> None:
-    title = (
-        f"{report.dataset}: {counted(report.users, 'user')}, {counted(report.items, 'item')}, "
-        f"{counted(report.interactions, 'interaction')}; {report.protocol}, "
-        f"{counted(report.folds, 'fold')}, seed {report.seed}"
-    )
     names = list(report.definitions)
     best = report.best()
     rows = []
@@ -110,7 +105,7 @@ def _print_report(report: Report) -> None:
             text = f"{figure.mean:.4f}" + (f" ±{figure.std:.4f}" if report.folds > 1 else "")
             cells.append(Text(text, style="bold" if figure.mean == best.get(name) else ""))
         rows.append([r.model, *cells, f"{r.fit_seconds:.2f}", f"{r.score_seconds:.2f}"])
-    terminal.table(title, ("model", *names, "fit s", "score s"), rows)
+    terminal.table(f"{report.dataset}: {report.about()}", ("model", *names, "fit s", "score s"), rows)
     for line in report.sentences():
         print(line)
 

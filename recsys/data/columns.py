@@ -60,9 +60,16 @@ def usual(names: Sequence[str], known: tuple[str, ...]) -> str | None:
     return next((name for name in known if name in names), None)
 
 
-def nearest(what: str, names: Sequence[str], known: tuple[str, ...]) -> str | None:
-    """Return a column that may be meant: a usual name in another case, or one that begins alike."""
+def no_ids(
+    where: str, what: str, names: Sequence[str], known: tuple[str, ...], option: str, sign: str
+) -> InputError:
+    """Return the error for a table without a usual column of users or items.
+
+    It names the option that says which is meant, with a column that may be: a usual name in another
+    case, or one that begins alike. Option and sign are, as they are written, `--user-col` and a blank.
+    """
     lower = {name.lower() for name in known}
     near = [name for name in names if name.lower() in lower]
     near += [name for name in names if name[:1].lower() == what[0]]
-    return near[0] if near else None
+    such = f", as in {option}{sign}{near[0][:40]}" if near else ""
+    return InputError(f"{where}: no {what} column; found: {some(names)}. Name it with {option}{such}")

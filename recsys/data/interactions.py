@@ -244,10 +244,7 @@ class Interactions:
     @property
     def titles(self) -> NDArray[np.object_]:
         """Titles of the items, their ids where they have none."""
-        if self.item_features is None or "title" not in self.item_features:
-            return self.item_ids
-        titles = self.item_features["title"].to_numpy(dtype=object)
-        return np.where(pd.isna(titles) | (titles == ""), self.item_ids, titles)
+        return titles_of(self.item_ids, self.item_features)
 
     def rated(self, least: float) -> Interactions:
         """Return the pairs rated at least `least`, with the users and items that remain.
@@ -340,6 +337,14 @@ class Interactions:
             f"{counted(len(self.users), 'pair')}"
         )
         return f"<Interactions {self.name!r}: {sizes}{''.join(f', {text}' for text in has)}>"
+
+
+def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:
+    """Return the titles in a table of items, aligned with `ids`; the ids where they have none."""
+    if features is None or "title" not in features:
+        return ids
+    titles = features["title"].to_numpy(dtype=object)
+    return np.where(pd.isna(titles) | (titles == ""), ids, titles)
 
 
 def unknown_ids(what: str, known: NDArray[np.object_], absent: Sequence[Any]) -> InputError:

@@ -24,8 +24,7 @@ from recsys.data.columns import (
     USER_NAMES,
     Columns,
     absent,
-    nearest,
-    some,
+    no_ids,
     usual,
 )
 from recsys.data.interactions import Interactions
@@ -306,12 +305,7 @@ def _ids(table: Table, name: str) -> NDArray[np.object_]:
 def _usual(table: Table, what: str, known: tuple[str, ...]) -> str:
     found = usual(table.names, known)
     if found is None:
-        near = nearest(what, table.names, known)
-        such = f", as in --{what}-col {near[:40]}" if near else ""
-        raise InputError(
-            f"{table.path}: no {what} column; found: {some(table.names)}. "
-            f"Name it with --{what}-col{such}"
-        )
+        raise no_ids(str(table.path), what, table.names, known, f"--{what}-col", " ")
     return found
 
 

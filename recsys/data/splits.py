@@ -230,8 +230,7 @@ def groups_of_users(
 
     def register(order: Order) -> Order:
         def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-            group = np.empty(data.n_users, dtype=np.int64)
-            group[rng.permutation(data.n_users)] = np.arange(data.n_users) % folds
+            group = user_groups(data.n_users, folds, rng)
             place, lengths = _positions(data, order(data, rng))
             second = place >= (lengths[data.users] + 1) // 2
             for fold in range(folds):
@@ -255,6 +254,13 @@ def groups_of_users(
         return order
 
     return register
+
+
+def user_groups(users: int, folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return which of so many groups, as equal in size as can be, each user is in by lot; (users,)."""
+    group = np.empty(users, dtype=np.int64)
+    group[rng.permutation(users)] = np.arange(users) % folds
+    return group
 
 
 def every_user(

@@ -18,7 +18,7 @@ from recsys.data.columns import (
     USER_NAMES,
     Columns,
     absent,
-    nearest,
+    no_ids,
     some,
     usual,
 )
@@ -104,9 +104,7 @@ def columns_found(name: str, names: list[str], asked: Columns) -> Columns:
     for what, given, known in (("user", asked.user, USER_NAMES), ("item", asked.item, ITEM_NAMES)):
         found = given or usual(names, known)
         if not found:
-            near = nearest(what, names, known)
-            such = f', as in {what}="{near[:40]}"' if near else ""
-            raise InputError(f"{name}: no {what} column; found: {some(names)}. Name it{such}")
+            raise no_ids(name, what, names, known, what, "=")
         ids[what] = found
     return replace(
         asked, **ids, rating=asked.rating or usual(names, RATING_NAMES),

@@ -10,9 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.data.splits import user_groups
 from recsys.errors import InputError
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.evaluation.metrics.base import RankingMetric
+from recsys.utils.sparse import owners, random_halves
 from recsys.utils.validation import check_integer, clean_matrix
 
 BLOCK_BYTES = 64_000_000
@@ -53,9 +55,8 @@ class UserSplit:
         folds, users = check_integer("n_splits", self.n_splits, 2), int(np.shape(X)[0])
         if folds > users:
             raise InputError(f"n_splits must be from 2 to the number of users, {users}; not {folds}")
-        group = np.empty(users, dtype=np.int64)
-        order = np.random.default_rng(check_integer("seed", self.seed, 0)).permutation(users)
-        group[order] = np.arange(users) % folds
+        rng = np.random.default_rng(check_integer("seed", self.seed, 0))
+        group = user_groups(users, folds, rng)
         for fold in range(folds):
             yield np.flatnonzero(group != fold), np.flatnonzero(group == fold)
 
@@ -161,14 +162,9 @@ def ranking_scorer(metric: str = "ndcg@10", seed: int = 0) -> RankingScorer:
 
 def halves(liked: sp.csr_matrix, rng: np.random.Generator) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Return a random ceil(n/2) of each row's n items, and the rest."""
-    lengths = np.diff(liked.indptr)
-    rows = np.repeat(np.arange(liked.shape[0]), lengths)
-    order = np.lexsort((rng.random(liked.nnz), rows))
-    place = np.arange(liked.nnz) - np.repeat(liked.indptr[:-1], lengths)
-    keep = np.empty(liked.nnz, dtype=bool)
-    keep[order] = place < np.repeat((lengths + 1) // 2, lengths)
-    out = []
-    for chosen in (keep, ~keep):
-        part = (liked.data[chosen], (rows[chosen], liked.indices[chosen]))
-        out.append(sp.csr_matrix(part, liked.shape))
-    return out[0], out[1]
+    keep, rows = random_halves(liked, rng), owners(liked)
+    seen, hidden = (
+        sp.csr_matrix((liked.data[one], (rows[one], liked.indices[one])), liked.shape)
+        for one in (keep, ~keep)
+    )
+    return seen, hidden

@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data import Fold, Interactions, find_protocol, split
+from recsys.data import Fold, Interactions, find_protocol
 from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation.bootstrap import mean_intervals
@@ -20,7 +19,7 @@ from recsys.evaluation.drawing import draw_lines
 from recsys.evaluation.models import Make, Models, named_models
 from recsys.evaluation.report import Result
 from recsys.evaluation.rows import table_of
-from recsys.evaluation.run import Progress, figure_of, measure, parsed_metrics
+from recsys.evaluation.run import Progress, divided, figure_of, measure, parsed_metrics
 from recsys.utils.validation import check_choice, check_real
 
 if TYPE_CHECKING:
@@ -136,13 +135,7 @@ def learning_curve(
             f"{protocol} evaluates every user, and none is left to draw: use of='interactions', or a "
             "half-profile protocol"
         )
-    divisions = [
-        fold
-        for fold in islice(split(data, protocol, folds=folds, seed=seed), only_folds)
-        if len(fold.users)
-    ]
-    if not divisions:
-        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}")
+    divisions = [fold for fold in divided(data, protocol, folds, seed, only_folds) if len(fold.users)]
     side = SideInformation(data, protocol)
     users = np.concatenate([fold.users for fold in divisions])
     numbers = np.repeat(np.arange(len(divisions)), [len(fold.users) for fold in divisions])

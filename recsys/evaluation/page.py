@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recsys.errors import counted
-
 if TYPE_CHECKING:
     from recsys.evaluation.groups import Groups
     from recsys.evaluation.report import Report
@@ -32,11 +30,6 @@ STYLE = """<style scoped>
 
 def report_page(report: Report) -> str:
     """Return a report as an HTML fragment: figures with intervals, verdicts, definitions folded away."""
-    about = (
-        f"{counted(report.users, 'user')}, {counted(report.items, 'item')}, "
-        f"{counted(report.interactions, 'interaction')}; {report.protocol}, "
-        f"{counted(report.folds, 'fold')}, seed {report.seed}"
-    )
     low, high = report.intervals()
     names = list(report.definitions)
     best = report.best()
@@ -53,7 +46,7 @@ def report_page(report: Report) -> str:
     return "\n".join(
         [
             '<div class="recsys-report">', STYLE,
-            f"<p><strong>{escape(report.dataset)}</strong>: {escape(about)}</p>",
+            f"<p><strong>{escape(report.dataset)}</strong>: {escape(report.about())}</p>",
             _table(["model", *names, "fit s"], rows),
             "<p><em>Below each mean: 95% bootstrap interval over users.</em></p>",
             *(f"<p>{escape(line)}</p>" for line in told),

@@ -160,6 +160,14 @@ class Report:
     whole: frozenset[str] = frozenset()
     better: dict[str, str] = field(default_factory=dict)
 
+    def about(self) -> str:
+        """Return what was evaluated, and how: sizes, protocol, folds and seed."""
+        return (
+            f"{counted(self.users, 'user')}, {counted(self.items, 'item')}, "
+            f"{counted(self.interactions, 'interaction')}; {self.protocol}, "
+            f"{counted(self.folds, 'fold')}, seed {self.seed}"
+        )
+
     def sentences(self) -> list[str]:
         """Return what a reader of the figures should know: counts, tests, definitions."""
         lines = list(self.conventions)

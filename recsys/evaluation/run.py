@@ -82,11 +82,7 @@ def evaluate(
     named = named_models(models, make)
     if keep_lists is not None:
         keep_lists = check_integer("keep_lists", keep_lists, 1)
-    divisions = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
-    if not any(len(fold.users) for fold in divisions):
-        cold = any(fold.cold for fold in divisions)
-        why = "who has one has none before it" if cold else "every profile is too short"
-        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
+    divisions = divided(data, protocol, folds, seed, only_folds)
     way, side = find_protocol(protocol), SideInformation(data, protocol)
     results = [Result(one.label, one.params) for one in named]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in named]
@@ -144,6 +140,26 @@ def evaluate(
         whole=frozenset(name for metric, _, name in parsed if not metric.per_user),
         better={name: metric.better for metric, _, name in parsed},
     )
+
+
+def divided(
+    data: Interactions, protocol: str, folds: int | None, seed: int, only_folds: int | None
+) -> list[Fold]:
+    """Return the folds that are asked for.
+
+    Raises
+    ------
+    InputError
+        If none is, or no user has an item to predict.
+    """
+    if only_folds is not None:
+        check_integer("only_folds", only_folds, 1)
+    found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
+    if not any(len(fold.users) for fold in found):
+        cold = any(fold.cold for fold in found)
+        why = "who has one has none before it" if cold else "every profile is too short"
+        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
+    return found
 
 
 def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Asked]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recsys.rankers._scoring import cosines, inner_products
 from recsys.rankers.base import Ranker
-from recsys.utils.sparse import binary, owners, unit_rows
+from recsys.utils.sparse import binary, owners, random_halves, unit_rows
 from recsys.utils.validation import check_integer, check_real, clean_matrix
 
 Factors = NDArray[np.float64]
@@ -181,10 +181,7 @@ def split_profiles(
     lengths = np.diff(liked.indptr)
     users = np.flatnonzero(lengths >= 2)
     owner = owners(liked)
-    place = np.lexsort((rng.random(liked.nnz), owner))
-    rank = np.empty(liked.nnz, dtype=np.int64)
-    rank[place] = np.arange(liked.nnz) - np.repeat(liked.indptr[:-1], lengths)
-    first = rank < (lengths[owner] + 1) // 2
+    first = random_halves(liked, rng)
     number = np.full(len(lengths), -1)
     number[users] = np.arange(len(users))
     keep = number[owner] >= 0

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import borrowed, in_parts, jit, parallel
+from recsys._jit import borrowed, jit, over_rows
 
 TILE = 128  # columns a pass works on: 128 float32 × thousands of rows stay in the second-level cache
 TOGETHER = 32  # products added in the matrix' precision before they join a float64 sum
@@ -47,15 +47,8 @@ def weighted_rows(
     offset = np.zeros(m) if offset is None else offset
     scale = np.zeros(users) if scale is None else scale
     arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, out)
-    if users <= 1:
-        if users:
-            _direct(0, 1, *arrays)
-    elif rows.nnz < 4 * m:
-        with parallel() as threads:
-            in_parts(threads, _direct, *arrays)
-    else:
-        with parallel() as threads:
-            in_parts(threads, _packed, *arrays)
+    if users:
+        over_rows(users, _direct if users == 1 or rows.nnz < 4 * m else _packed, *arrays)
     return out
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import borrowed, in_parts, jit, parallel
+from recsys._jit import borrowed, jit, over_rows
 from recsys.utils.topn import offer, put_in_order
 
 
@@ -28,11 +28,7 @@ def sparse_sums(
     """
     out = np.empty((rows.shape[0], weights.shape[1]), dtype=np.float32)
     arrays = (rows.indptr, rows.indices, votes, weights.indptr, weights.indices, weights.data, out)
-    if rows.shape[0] <= 1:
-        _sums(0, 1, *arrays)
-    else:
-        with parallel() as threads:
-            in_parts(threads, _sums, *arrays)
+    over_rows(rows.shape[0], _sums, *arrays)
     return out
 
 
@@ -53,11 +49,7 @@ def fill_best(
         rows.indptr, rows.indices, votes, weights.indptr, weights.indices, weights.data, skip_liked,
         mask, ids, best,
     )  # fmt: skip
-    if rows.shape[0] <= 1:
-        _best(0, 1, *arrays)
-    else:
-        with parallel() as threads:
-            in_parts(threads, _best, *arrays)
+    over_rows(rows.shape[0], _best, *arrays)
 
 
 # ---- kernels

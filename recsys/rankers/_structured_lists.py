@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import borrowed, in_parts, jit, parallel
+from recsys._jit import borrowed, in_parts, jit, over_rows, parallel
 from recsys.kernels.gram.structured import (
     StructuredGram,
     add_head,
@@ -115,11 +115,7 @@ def fill_best(
         gram.arrays, bounds, gram.order, rows.indptr, gram.place[rows.indices], weights, scale,
         skip_liked, not mask.all(), mask, ids, wide,
     )  # fmt: skip
-    if rows.shape[0] <= 1:
-        _top(0, 1, *shared)
-    else:
-        with parallel() as threads:
-            in_parts(threads, _top, *shared)
+    over_rows(rows.shape[0], _top, *shared)
     if wide is not best:
         best[:] = wide
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import borrowed, in_parts, jit, parallel
+from recsys._jit import borrowed, jit, over_rows
 from recsys.kernels.gram.structured import (
     StructuredGram,
     add_head,
@@ -50,11 +50,7 @@ class StructuredView:
             self.gram.arrays, self.gram.order, rows.indptr, self.gram.place[rows.indices], weights,
             offset[self.gram.order], scale, out,
         )  # fmt: skip
-        if users <= 1:
-            _scores(0, 1, *shared)
-        else:
-            with parallel() as threads:
-                in_parts(threads, _scores, *shared)
+        over_rows(users, _scores, *shared)
         return out
 
     def solve(
@@ -71,11 +67,7 @@ class StructuredView:
             self.gram.place[rows.indices], self.gram.arrays, row_sums, lone, exact, ridge, omega,
             TOLERANCE, MAX_STEPS, longest, alpha, residuals,
         )  # fmt: skip
-        if rows.shape[0] <= 1:
-            _programs(0, 1, *shared)
-        else:
-            with parallel() as threads:
-                in_parts(threads, _programs, *shared)
+        over_rows(rows.shape[0], _programs, *shared)
         return alpha, residuals
 
     def top(

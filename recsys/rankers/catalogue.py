@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes, with_events
-from recsys.data.interactions import unknown_ids
+from recsys.data.interactions import titles_of, unknown_ids
 from recsys.data.side_information import SideInformation, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers._margin import KernelRanker
@@ -214,6 +214,12 @@ class Bundle:
         return {str(name): k for k, name in enumerate(self.item_ids)}
 
     @cached_property
+    def _whole(self) -> frozenset[str]:
+        """Which of "user" and "item" have whole numbers for ids."""
+        ids = {"user": self.user_ids, "item": self.item_ids}
+        return frozenset(what for what, known in ids.items() if whole(known))
+
+    @cached_property
     def dated(self) -> bool:
         """Whether the times can be seconds since 1970, and not places in an order."""
         return self.times is not None and dated(self.times.data)
@@ -246,7 +252,7 @@ class Bundle:
         if self.times is not None:
             time = np.where(self.times.data > 0, self.times.data, -np.inf)
         features = self.item_features
-        if features is None and any(map(_differ, self.titles, self.item_ids)):
+        if features is None and (self.titles != texts_of(self.item_ids)).any():
             features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
         return Interactions(
             rows.row.astype(np.int32), rows.col.astype(np.int32), self.user_ids, self.item_ids,
@@ -463,8 +469,8 @@ class Bundle:
         InputError
             If ids are whole numbers, and one of these is none.
         """
-        for what, known, given in (("user", self.user_ids, users), ("item", self.item_ids, items)):
-            if whole(known):
+        for what, given in (("user", users), ("item", items)):
+            if what in self._whole:
                 for name in given:
                     _whole_id(what, name)
 
@@ -480,8 +486,8 @@ class Bundle:
         data = with_events(self.interactions, changes)
         data = replace(
             data,
-            user_ids=_appended(self.user_ids, [str(k) for k in data.user_ids[len(self.user_ids) :]]),
-            item_ids=_appended(self.item_ids, [str(k) for k in data.item_ids[len(self.item_ids) :]]),
+            user_ids=self._extended("user", self.user_ids, data.user_ids[len(self.user_ids) :].tolist()),
+            item_ids=self._extended("item", self.item_ids, data.item_ids[len(self.item_ids) :].tolist()),
         )
         made = fit_bundle(copy.deepcopy(self.ranker), data, show_progress=False)
         return replace(made, columns=self.columns, start=self.start)
@@ -525,14 +531,27 @@ class Bundle:
         except InputError:
             ranker = copy.copy(self.ranker)
             ranker.fit(rows, show_progress=False, times=times)
-        user_ids, item_ids = _appended(self.user_ids, users), _appended(self.item_ids, items)
-        titles = np.concatenate([self.titles, np.array(items, dtype=object)])
+        user_ids = self._extended("user", self.user_ids, users)
+        item_ids = self._extended("item", self.item_ids, items)
         made = Bundle(
-            ranker, user_ids, item_ids, titles, rows, times, _rows_for(self.item_features, item_ids),
+            ranker, user_ids, item_ids, np.concatenate([self.titles, np.array(items, dtype=object)]),
+            rows, times, _rows_for(self.item_features, item_ids),
             _rows_for(self.user_features, user_ids), self.columns, self.start,
         )  # fmt: skip
-        vars(made).update(user_index=user_index, item_index=item_index)  # as if asked for before
+        # As if they had been asked for before.
+        vars(made).update(user_index=user_index, item_index=item_index, _whole=self._whole)
         return made
+
+    def described(self, item_features: pd.DataFrame) -> Bundle:
+        """Return a bundle of which this is known of the items, by id: features and titles."""
+        table = item_features.reindex(self.item_ids)
+        titles = texts_of(titles_of(self.item_ids, table))
+        return replace(self, item_features=table, titles=titles)
+
+    def _extended(self, what: str, ids: NDArray[np.object_], new: list[str]) -> NDArray[np.object_]:
+        """Return ids with new ones behind them, of their kind."""
+        own = [int(name) for name in new] if what in self._whole else new
+        return np.concatenate([ids, np.array(own, dtype=object)]) if new else ids
 
 
 def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
@@ -540,11 +559,10 @@ def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     matrix = data.matrix
     known = SideInformation(data).of(ranker)
     ranker.fit(matrix, **known, **options)
-    titles = np.array([str(title) for title in data.titles], dtype=object)
     return Bundle(
-        ranker, data.user_ids, data.item_ids, titles, matrix, times_of(data), data.item_features,
-        data.user_features if "user_features" in ranker.wanted() else None, data.columns,
-        start_of(data),
+        ranker, data.user_ids, data.item_ids, texts_of(data.titles), matrix, times_of(data),
+        data.item_features, data.user_features if "user_features" in ranker.wanted() else None,
+        data.columns, start_of(data),
     )  # fmt: skip
 
 
@@ -565,12 +583,6 @@ def times_of(data: Interactions) -> sp.csr_matrix | None:
 def _longer(index: dict[str, int], new: list[str]) -> dict[str, int]:
     """Return an index with new ids behind the others; itself where there are none."""
     return index | {name: len(index) + k for k, name in enumerate(new)} if new else index
-
-
-def _appended(ids: NDArray[np.object_], new: list[str]) -> NDArray[np.object_]:
-    """Return ids with new ones behind them, of their kind."""
-    own = [int(name) for name in new] if whole(ids) else new
-    return np.concatenate([ids, np.array(own, dtype=object)]) if new else ids
 
 
 def _rows_for(table: pd.DataFrame | None, ids: NDArray[np.object_]) -> pd.DataFrame | None:
@@ -598,8 +610,9 @@ def _whole_id(what: str, name: str) -> None:
         raise InputError(f"{what} id {name[:60]!r}: the ids of these data are whole numbers")
 
 
-def _differ(title: Any, name: Any) -> bool:
-    return str(title) != str(name)
+def texts_of(names: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Return names as text."""
+    return np.array([str(name) for name in names], dtype=object)
 
 
 def _reshaped(matrix: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:

@@ -33,7 +33,7 @@ from recsys.explain import (
 )
 from recsys.explain import text as wording
 from recsys.rankers import Bundle, Ranker, Recommendations, fit_bundle, load_bundle, make_ranker
-from recsys.rankers.catalogue import Profile
+from recsys.rankers.catalogue import Profile, texts_of
 from recsys.recommender import updates
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.filters import left_out
@@ -88,8 +88,7 @@ class _Fitted:
     @cached_property
     def titled(self) -> bool:
         """Whether items have titles besides their ids."""
-        pairs = zip(self.bundle.titles, self.bundle.item_ids, strict=True)
-        return any(str(title) != str(name) for title, name in pairs)
+        return bool((self.bundle.titles != texts_of(self.bundle.item_ids)).any())
 
     @cached_property
     def item_users(self) -> Any:
@@ -568,18 +567,18 @@ class Recommender:
         The file holds the ids and histories of all users.
         """
         bundle = self.bundle
-        if self._kind not in (None, bundle.columns.kind if bundle.columns else None):
-            columns = bundle.columns or Columns()
-            bundle = replace(bundle, columns=replace(columns, kind=self.kind))
+        if self._kind is not None:
+            columns = replace(bundle.columns or Columns(), kind=self._kind)
+            bundle = replace(bundle, columns=columns)
         bundle.save(path)
 
     @property
     def kind(self) -> str:
         """Of the tables that come back: "pandas", "polars" or "pyarrow"."""
-        if self._kind is None:
-            columns = self.bundle.columns
-            self._kind = "pandas" if columns is None else columns.kind
-        return self._kind
+        if self._kind is not None:
+            return self._kind
+        columns = self.bundle.columns
+        return "pandas" if columns is None else columns.kind
 
     def __repr__(self) -> str:
         if self._fitted is None:
@@ -634,34 +633,36 @@ class Recommender:
             user, row, times = asked.one(k)
             known = reasons_for_items(bundle.ranker, user, row, items, NAMED, times=times)
             told = [self._sentence(one) for one in known]
-        return [
-            (asked.labels[k], rank, bundle.item_ids[item], str(bundle.titles[item]), score, text)
-            for rank, (item, score, text) in enumerate(
-                zip(items, found.scores.tolist(), told, strict=True), 1
-            )
-        ]
-
-    def _sentence(self, found: Reasons) -> str:
-        return because(self.bundle.titles, found, word=self._word)
+        return self._listed(asked.labels[k], items, found.scores.tolist(), told)
 
     def _popular(
         self, label: Any, n: int, lists: Lists, why: bool
     ) -> list[tuple[Any, int, Any, str, float, str]]:
         """Return the rows of a list of the most popular items, for somebody of whom nothing is known."""
         people = self.ranker.popularity_.astype(np.float64)
-        if lists.left_out is not None:
-            people[lists.left_out] = LOWEST
-        people[lists.dislikes] = LOWEST
-        best = np.lexsort((np.arange(len(people)), -people))[:n]
-        rows = []
-        for rank, item in enumerate(best[people[best] > LOWEST].tolist(), 1):
-            number = float(people[item])
-            told = ""
-            if why:
-                told = self._sentence(Reasons("popularity", number, number, [], unit="people"))
-            item_id, title = self.bundle.item_ids[item], str(self.bundle.titles[item])
-            rows.append((label, rank, item_id, title, number, told))
-        return rows
+        for without in (lists.left_out, lists.dislikes):
+            if without is not None:
+                people[without] = LOWEST
+        best = np.argsort(-people, kind="stable")[:n]
+        items = best[people[best] > LOWEST].tolist()
+        scores = people[items].tolist()
+        told = [
+            self._sentence(Reasons("popularity", number, number, [], unit="people")) if why else ""
+            for number in scores
+        ]
+        return self._listed(label, items, scores, told)
+
+    def _listed(
+        self, label: Any, items: list[int], scores: list[float], told: list[str]
+    ) -> list[tuple[Any, int, Any, str, float, str]]:
+        ids, titles = self.bundle.item_ids, self.bundle.titles
+        return [
+            (label, rank, ids[item], str(titles[item]), score, text)
+            for rank, (item, score, text) in enumerate(zip(items, scores, told, strict=True), 1)
+        ]
+
+    def _sentence(self, found: Reasons) -> str:
+        return because(self.bundle.titles, found, word=self._word)
 
     def _columns(self, why: bool) -> list[str]:
         title, reason = ["title"] if self._now.titled else [], ["why"] if why and self._says_why else []

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from recsys.data import Interactions
 from recsys.data.columns import Columns
@@ -110,13 +109,4 @@ def changed(bundle: Bundle, changes: Changes) -> Bundle:
         made = bundle.refitted(changes)
     else:
         made = bundle.updated(changes)
-    features = bundle.item_features
-    if features is None:
-        return made
-    features = features.reindex(made.item_ids)
-    titles = made.titles
-    if "title" in features:
-        told = features["title"].to_numpy(dtype=object)
-        titles = np.where(pd.isna(told) | (told == ""), made.item_ids, told)
-        titles = np.array([str(title) for title in titles], dtype=object)
-    return replace(made, item_features=features, titles=titles)
+    return made if bundle.item_features is None else made.described(bundle.item_features)

@@ -84,6 +84,22 @@ def owners(X: sp.csr_matrix) -> NDArray[np.int64]:
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
 
 
+def random_halves(X: sp.csr_matrix, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return which entries are in a random ceil(n/2) of each row's n, (nnz,), in the order of `X.data`.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> random_halves(sp.csr_matrix([[1, 1, 1], [0, 1, 0]]), np.random.default_rng(0)).tolist()
+    [True, True, False, True]
+    """
+    lengths, owner = np.diff(X.indptr), owners(X)
+    order = np.lexsort((rng.random(X.nnz), owner))
+    place = np.empty(X.nnz, dtype=np.int64)
+    place[order] = np.arange(X.nnz) - np.repeat(X.indptr[:-1], lengths)
+    return place < (lengths[owner] + 1) // 2
+
+
 def with_rows(X: sp.csr_matrix, numbers: NDArray[np.integer], rows: sp.csr_matrix) -> sp.csr_matrix:
     """Return a copy of X with some of its rows replaced by others; stored zeros stay stored.
 

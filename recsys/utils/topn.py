@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import borrowed, in_parts, jit, parallel
+from recsys._jit import borrowed, jit, over_rows
 from recsys.errors import InputError
 from recsys.utils.validation import check_ids
 
@@ -82,11 +82,7 @@ def top_n(
         best[:] = wide
         return
     arrays = (scores, rows.indptr, rows.indices, skip_liked, liked_last, mask, ids, best)
-    if len(scores) <= 1:
-        _top_rows(0, 1, *arrays)
-    else:
-        with parallel() as threads:
-            in_parts(threads, _top_rows, *arrays)
+    over_rows(len(scores), _top_rows, *arrays)
 
 
 # ---- kernels

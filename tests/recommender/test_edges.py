@@ -231,8 +231,7 @@ def test_features_of_many_types_are_read_alike_before_and_after_a_file(kind, tmp
 
 
 def test_features_by_index_by_path_and_of_one_column(tmp_path):
-    indexed = ITEMS.set_index("item_id")
-    assert isinstance(indexed.index, pd.RangeIndex) or len(indexed)
+    indexed = ITEMS.drop(columns="item_id").set_axis(pd.RangeIndex(7, 32, name="item_id"))
     assert Interactions.from_frame(ROWS, items=indexed).titles[0].startswith("Title ")
     ITEMS.assign(year=[None, *ITEMS.year[1:]]).to_csv(tmp_path / "i.csv", index=False)
     data = Interactions.from_frame(ROWS, time="ts", items=tmp_path / "i.csv")
@@ -272,8 +271,11 @@ def test_a_forgotten_user_is_described_no_more(tmp_path):
     extra = pd.DataFrame({"user_id": [999], "item_id": [7], "ts": [ROWS.ts.max()]})
     data = Interactions.from_frame(pd.concat([ROWS, extra]), time="ts", users=people)
     model = Recommender("fm:iterations=2").fit(data).forget(999)
-    if model.bundle.user_features is not None:
-        assert pd.isna(model.bundle.user_features.loc[999, "age"])
+    assert pd.isna(model.bundle.user_features.loc[999, "age"])
+    assert model.bundle.user_features["age"].notna().sum() == 40
+    model.save(tmp_path / "m")
+    again = recsys.load(tmp_path / "m").bundle.user_features["age"]
+    assert pd.isna(again.loc[999]) and again.notna().sum() == 40
 
 
 def test_lists_stay_whole_while_another_thread_updates():

@@ -104,7 +104,7 @@ WRONG = {
     "no user column; found: item_id, ts, stars": {
         "table": ROWS.drop(columns="user_id"), "user": None,
     },
-    "Name it, as in user=\"User\"": {"table": ROWS.rename(columns={"user_id": "User"}), "user": None},
+    "Name it with user, as in user=User": {"table": ROWS.rename(columns={"user_id": "User"}), "user": None},
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
     "no item of the interactions is in this table; its ids are such as 1": {

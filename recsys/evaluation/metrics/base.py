@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -57,6 +57,7 @@ class ListContext:
     test: sp.csr_matrix | None = None
     users: NDArray[np.int64] | Sequence[int] | None = None
     item_features: pd.DataFrame | None = None
+    whole: ListContext | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check the matrices."""
@@ -78,11 +79,15 @@ class ListContext:
     @cached_property
     def popularity(self) -> NDArray[np.float64]:
         """How many users have each item; (items,) float64."""
+        if self.whole is not None:
+            return self.whole.popularity
         return np.bincount(self.train.indices, minlength=self.n_items).astype(np.float64)
 
     @cached_property
     def unit_items(self) -> sp.csr_matrix:
         """Items as who has them, (items, users) float64 CSR with rows of length 1; 0 for nobody's."""
+        if self.whole is not None:
+            return self.whole.unit_items
         columns = sp.csr_matrix((self.train != 0).T, dtype=np.float64)
         return sp.csr_matrix(sp.diags(1.0 / np.sqrt(np.maximum(self.popularity, 1.0))) @ columns)
 
@@ -118,13 +123,11 @@ class ListContext:
         return found
 
     def part(self, rows: slice) -> ListContext:
-        """Return the context of some of the lists; what is known of items is shared."""
-        shared = (self.popularity, self.unit_items)  # computed here once, and copied by reference
+        """Return the context of some of the lists; what is known of items is found once for all."""
         out = copy.copy(self)
         vars(out).pop("profiles", None)
         vars(out).pop("tested", None)
-        object.__setattr__(out, "users", self._rows[rows])
-        assert out.unit_items is shared[1]
+        vars(out).update(users=self._rows[rows], whole=self)
         return out
 
     @property
