@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,9 +15,13 @@ from sklearn.base import BaseEstimator
 from recsys.errors import InputError, NotFittedError
 from recsys.registry import Registry, check_parameters
 
-__all__ = ["LINKS", "LinkPredictor", "Task", "check_symmetric", "check_task", "make_link_predictor"]
+__all__ = [
+    "LINKS", "Callback", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
+    "make_link_predictor",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
+Callback = Callable[[int, int], None]  # (steps done, steps at most)
 
 
 class Task(NamedTuple):
@@ -27,6 +32,33 @@ class Task(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     y: Array
+    callback: Callback | None = None
+
+    def report(self, done: int, most: int) -> None:
+        """Tell how many steps are done of at most so many; what the callback raises ends the fit."""
+        if self.callback is not None:
+            self.callback(done, most)
+
+
+class Parts(NamedTuple):
+    """What a score is the sum of, for one pair of objects.
+
+    Attributes
+    ----------
+    base, left, right : float
+        A constant, and what the features of each end add by themselves.
+    rows, columns : (m,), (n,) int64
+        Features of the left and of the right object.
+    pairs : (m, n) float64
+        What each pair of these adds.
+    """
+
+    base: float
+    left: float
+    right: float
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    pairs: Array
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +90,9 @@ class LinkPredictor(BaseEstimator):
         """Tell scikit-learn whether there was a fit."""
         return hasattr(self, "n_features_")
 
-    def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Any:
+    def fit(
+        self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, callback: Callback | None = None
+    ) -> Any:
         """Fit.
 
         Parameters
@@ -68,6 +102,8 @@ class LinkPredictor(BaseEstimator):
         pairs : (pairs, 2) int
         y : (pairs,)
             Two classes; the second one in order is the link.
+        callback : callable, optional
+            Called with the steps done and the most there are, many times; what it raises ends the fit.
 
         Raises
         ------
@@ -84,7 +120,7 @@ class LinkPredictor(BaseEstimator):
         if len(self.classes_) != 2:
             raise InputError(f"y must hold two classes, and has {len(self.classes_)}")
         self.n_features_ = (A.shape[1], B.shape[1])
-        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0))
+        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0, callback))
         return self
 
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
@@ -97,6 +133,11 @@ class LinkPredictor(BaseEstimator):
         InputError
             For another number of features, or for pairs that point nowhere.
         """
+        return self._score(*self._checked(A, B, pairs))
+
+    def _checked(
+        self, A: Any, B: Any, pairs: ArrayLike
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
         A, B, left, right = check_task(A, B, pairs)
@@ -105,7 +146,7 @@ class LinkPredictor(BaseEstimator):
                 f"A and B have {A.shape[1]} and {B.shape[1]} features; fit had {self.n_features_[0]} "
                 f"and {self.n_features_[1]}"
             )
-        return self._score(A, B, left, right)
+        return A, B, left, right
 
     def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
         """Return the class of each pair."""
@@ -116,6 +157,24 @@ class LinkPredictor(BaseEstimator):
         """Return the logistic function of the scores as probabilities, (pairs, 2)."""
         p = expit(self.decision_function(A, B, pairs))
         return np.column_stack([1.0 - p, p])
+
+    def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
+        """Return what the score of a pair is the sum of, None for models that are no such sum.
+
+        Parameters
+        ----------
+        A, B
+            As in `decision_function`.
+        left, right : int
+            Rows of A and of B.
+
+        Raises
+        ------
+        NotFittedError, InputError
+            As `decision_function`.
+        """
+        A, B = self._checked(A, B, [[left, right]])[:2]
+        return self._parts(A[[left]], B[[right]])
 
     def score(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> float:
         """Return the accuracy."""
@@ -137,6 +196,10 @@ class LinkPredictor(BaseEstimator):
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Array:
         raise NotImplementedError
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
+        """Return the parts of the score of two rows; None where it is no such sum."""
+        return None
 
 
 LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")

@@ -116,9 +116,10 @@ class _Network(LinkPredictor):
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
         self._network.train()
-        for _ in range(self.epochs):
+        for epoch in range(self.epochs):
             total, order = 0.0, rng.permutation(len(task.y))
             for start in range(0, len(order), self.batch_size):
+                task.report(epoch * len(order) + start, self.epochs * len(order))
                 rows = order[start : start + self.batch_size]
                 logits = self._forward(task.A, task.B, task.left[rows], task.right[rows])
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(
