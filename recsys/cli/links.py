@@ -15,6 +15,7 @@ from recsys.datasets.graphs import Graph
 from recsys.datasets.linked_tables import graph_of, read_graph
 from recsys.errors import InputError
 from recsys.links import text as wording
+from recsys.utils.progress import listening
 
 COLUMNS = ("model", "auc", "±", "accuracy", "precision", "recall")
 
@@ -83,13 +84,13 @@ def links(
         raise InputError("say which graph: --pairs FILE, --graph NAME or --dataset NAME")
     given = given.weighted(weighting)
     index = None if of is None else _index(given, side, of)
-    with terminal.progress(not quiet) as progress:
+    with terminal.progress(not quiet) as progress, listening(progress):
         found = models.compare_links(
             given, model or models.usual_link_models(given), cold=cold, test_size=test_size,
-            ratio=ratio, seed=seed, progress=progress,
+            ratio=ratio, seed=seed,
         )  # fmt: skip
         told = None if index is None else _strongest(
-            given, found.best.model, index, side, to, number, ratio, seed, progress
+            given, found.best.model, index, side, to, number, ratio, seed
         )  # fmt: skip
     if json is not None:
         terminal.write_json(json, _as_json(given, found, told))
@@ -122,12 +123,11 @@ def _index(graph: Graph, side: str, given: str) -> int:
 
 def _strongest(
     graph: Graph, name: str, index: int, side: str, to: str | None, number: int, ratio: float, seed: int,
-    progress: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the strongest links of an object by the best model, each with the features that make it."""
     other_side = "right" if side == "left" else "left"
     own, other = (graph.left, graph.right) if side == "left" else (graph.right, graph.left)
-    fitted = models.fit_on_all_links(graph, name, ratio=ratio, seed=seed, progress=progress)
+    fitted = models.fit_on_all_links(graph, name, ratio=ratio, seed=seed)
     found = models.strongest_links(fitted, graph, index, side, number)
     listed = found.objects.tolist() if to is None else [_index(graph, other_side, to)]
     entries = []

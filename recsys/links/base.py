@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,12 +15,10 @@ from recsys.errors import InputError, NotFittedError
 from recsys.registry import Registry, check_parameters
 
 __all__ = [
-    "LINKS", "Callback", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
-    "make_link_predictor",
+    "LINKS", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task", "make_link_predictor",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
-Callback = Callable[[int, int], None]  # (steps done, steps at most)
 
 
 class Task(NamedTuple):
@@ -32,12 +29,6 @@ class Task(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     y: Array
-    callback: Callback | None = None
-
-    def report(self, done: int, most: int) -> None:
-        """Tell how many steps are done of at most so many; what the callback raises ends the fit."""
-        if self.callback is not None:
-            self.callback(done, most)
 
 
 class Parts(NamedTuple):
@@ -90,9 +81,7 @@ class LinkPredictor(BaseEstimator):
         """Tell scikit-learn whether there was a fit."""
         return hasattr(self, "n_features_")
 
-    def fit(
-        self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, callback: Callback | None = None
-    ) -> Any:
+    def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Any:
         """Fit.
 
         Parameters
@@ -102,8 +91,6 @@ class LinkPredictor(BaseEstimator):
         pairs : (pairs, 2) int
         y : (pairs,)
             Two classes; the second one in order is the link.
-        callback : callable, optional
-            Called with the steps done and the most there are, many times; what it raises ends the fit.
 
         Raises
         ------
@@ -120,7 +107,7 @@ class LinkPredictor(BaseEstimator):
         if len(self.classes_) != 2:
             raise InputError(f"y must hold two classes, and has {len(self.classes_)}")
         self.n_features_ = (A.shape[1], B.shape[1])
-        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0, callback))
+        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0))
         return self
 
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:

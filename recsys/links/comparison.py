@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from recsys.errors import InputError, counted
 from recsys.links.base import LinkPredictor, make_link_predictor
 from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
 from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
+from recsys.utils.progress import within
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
@@ -22,8 +23,6 @@ __all__ = [
     "split_graph", "strongest_links", "usual_link_models",
 ]  # fmt: skip
 
-Progress = Callable[[str, int, int], None]
-STEPS = 1000  # of progress for each model
 INTERVAL = float(norm.ppf(0.975))  # 95%
 
 
@@ -174,7 +173,6 @@ def compare_links(
     test_size: float = 0.3,
     ratio: float = 1.0,
     seed: int = 0,
-    progress: Progress | None = None,
 ) -> LinkComparison:
     """Fit predictors on the same training pairs, and measure them on the same held-out ones.
 
@@ -186,8 +184,6 @@ def compare_links(
         As `name:key=value,…`; one that is named twice counts once.
     cold, test_size, ratio, seed
         As in `split_graph`.
-    progress : callable, optional
-        Called with a text, what is done and of how much, many times; what it raises ends the work.
 
     Raises
     ------
@@ -211,10 +207,8 @@ def compare_links(
     split = split_graph(graph, cold=cold, test_size=test_size, ratio=ratio, seed=seed)
     scores = []
     for k, (name, model) in enumerate(zip(names, made, strict=True)):
-        model.fit(
-            graph.A, graph.B, split.train, split.train_labels,
-            callback=_reporter(progress, f"Fitting {name}", k, len(names)),
-        )  # fmt: skip
+        with within(name, k, len(names)):
+            model.fit(graph.A, graph.B, split.train, split.train_labels)
         scores.append(model.decision_function(graph.A, graph.B, split.test))
     aucs, covariance = auc_covariance(split.test_labels, np.array(scores))
     best = int(np.argmax(aucs))
@@ -239,9 +233,7 @@ def compare_links(
     )
 
 
-def fit_on_all_links(
-    graph: Graph, model: str, *, ratio: float = 1.0, seed: int = 0, progress: Progress | None = None
-) -> LinkPredictor:
+def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int = 0) -> LinkPredictor:
     """Return a predictor fitted on every link, and as many pairs without one as `ratio` says.
 
     Parameters
@@ -251,8 +243,6 @@ def fit_on_all_links(
         As `name:key=value,…`.
     ratio : float
     seed : int
-    progress : callable, optional
-        As in `compare_links`.
 
     Raises
     ------
@@ -262,10 +252,7 @@ def fit_on_all_links(
     made = _made(model)
     down = sample_negatives(graph.links, *graph.sizes, round(ratio * len(graph.links)), seed + 1)
     labels = np.repeat([1, 0], [len(graph.links), len(down)])
-    return made.fit(
-        graph.A, graph.B, np.concatenate([graph.links, down]), labels,
-        callback=_reporter(progress, f"Fitting {model} on all links", 0, 1),
-    )  # fmt: skip
+    return made.fit(graph.A, graph.B, np.concatenate([graph.links, down]), labels)
 
 
 def strongest_links(
@@ -317,15 +304,3 @@ def strongest_links(
 def _made(text: str) -> LinkPredictor:
     name, params = parse_spec(text)
     return make_link_predictor(name, **params)
-
-
-def _reporter(
-    progress: Progress | None, text: str, place: int, models: int
-) -> Callable[[int, int], None] | None:
-    if progress is None:
-        return None
-
-    def report(done: int, most: int) -> None:
-        progress(text, place * STEPS + STEPS * done // max(most, 1), models * STEPS)
-
-    return report

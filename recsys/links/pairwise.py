@@ -21,6 +21,7 @@ from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, predict_pairs
 from recsys.utils.docstrings import documented
+from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
@@ -120,7 +121,7 @@ class _Factorized(LinkPredictor):
                     float(self.beta),
                 )  # fmt: skip
             for place, term in enumerate(self.terms_):
-                task.report((step - 1) * len(self.terms_) + place, self.max_iter * len(self.terms_))
+                report(f"epoch {step}", step - 1 + place / len(self.terms_), self.max_iter)
                 pair_epoch(
                     pairs, term, target, shrinkage, self._has_weights(term), self.num_threads or None
                 )

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.links.base import LinkPredictor
+from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer
 
 __all__ = ["LinkReasons", "link_reasons"]
@@ -90,19 +91,29 @@ def link_reasons(
     """
     check_integer("N", N, 1)
     score = float(model.decision_function(A, B, [[left, right]])[0])
+    features = [sp.csr_matrix(X)[[at]].nnz for X, at in ((A, left), (A if B is None else B, right))]
+    check_fits(
+        4.0 * features[0] * features[1],
+        f"the pairs of {features[0]} and {features[1]} features",
+        "describe the objects by fewer features",
+    )
     parts = model.parts(A, B, left, right)
     if parts is None:
         return LinkReasons("changes", score, changes=_changes(model, A, B, left, right, score)[:N])
     flat = parts.pairs.ravel()
-    used = np.flatnonzero(flat)
-    best = used[np.argsort(-np.abs(flat[used]), kind="stable")[:N]]
+    used = int(np.count_nonzero(flat))
+    size = np.abs(flat)  # two authors' words make millions of pairs: they are not sorted
+    some = min(N, used)
+    least = np.partition(size, len(size) - some)[len(size) - some] if some else np.inf
+    near = np.flatnonzero(size >= least)
+    best = near[np.lexsort([near, -size[near]])][:some]
     width = max(parts.pairs.shape[1], 1)
     listed = tuple(
         (int(parts.rows[k // width]), int(parts.columns[k % width]), float(flat[k])) for k in best
     )
     return LinkReasons(
         "exact", score, parts.base, parts.left, parts.right, listed,
-        float(flat.sum() - flat[best].sum()), len(used) - len(best),
+        float(flat.sum() - flat[best].sum()), used - len(best),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from recsys._jit import jit
 from recsys.links.base import LINKS, Array, LinkPredictor, Parts, Task, check_symmetric
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
+from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]
@@ -91,7 +92,7 @@ class PairSVM(LinkPredictor):
             index = np.flatnonzero(active)
 
             def times(v: Array, index: NDArray[np.int64] = index, step: int = step) -> Array:
-                task.report(step, self.max_iter)
+                report(f"Newton step {step + 1}", step, self.max_iter)
                 # bordered by the bias, with the constant's weight as one more feature
                 v = np.asarray(v).ravel()
                 out = self._products(GA, GB, left, right, index, v, index)

@@ -92,4 +92,4 @@ def test_a_graph_of_the_data_folder(recsys, data_dir):  # noqa: F811
     assert code == 0, err
     told = json.loads(out)
     assert told["about"].startswith("2,708 papers with 1,433 features, 5,278 links")
-    assert told["results"][0]["auc"] > 0.7 and np.isfinite(told["results"][0]["auc_error"])
+    assert told["results"][0]["auc"] > 0.6 and np.isfinite(told["results"][0]["auc_error"])
