@@ -42,6 +42,9 @@ def links(
     right_id: Annotated[str | None, typer.Option("--right-id", help="Its id column.")] = None,
     left_col: Annotated[str | None, typer.Option("--left-col", help="Column of --pairs.")] = None,
     right_col: Annotated[str | None, typer.Option("--right-col", help="Column of --pairs.")] = None,
+    min_rating: Annotated[
+        float | None, typer.Option("--min-rating", help="With --dataset: rated below it is no link.")
+    ] = None,
     ids: Annotated[
         bool, typer.Option("--ids", help="With --dataset: each object's id is a feature, too.")
     ] = False,
@@ -74,7 +77,8 @@ def links(
     if graph is not None:
         given = load_graph(graph, data_dir)
     elif dataset is not None:
-        given = graph_of(load_dataset(dataset, data_dir), ids)
+        data = load_dataset(dataset, data_dir)
+        given = graph_of(data if min_rating is None else data.rated(min_rating), ids)
     elif pairs is not None:
         given = read_graph(
             pairs, left, right, left_id=left_id, right_id=right_id, left_col=left_col,
