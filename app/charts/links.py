@@ -24,18 +24,18 @@ def aucs(frame: pd.DataFrame) -> Any:
         Columns model, AUC, low and high, in the order shown.
     """
     order = frame["model"].tolist()
-    y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(labelLimit=230))
+    y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(labelLimit=190, labelOverlap=False))
     x = alt.Scale(zero=False, padding=12)
     tips = ["model", *(alt.Tooltip(name, format=".4f") for name in ("AUC", "low", "high"))]
     base = alt.Chart(frame)
     line = base.mark_rule(strokeWidth=2, color=COLOURS[0]).encode(
-        x=alt.X("low:Q", scale=x, title="AUC on the held-out pairs, with 95% interval"), x2="high:Q",
+        x=alt.X("low:Q", scale=x, title="AUC, 95% interval"), x2="high:Q",
         y=y, tooltip=tips,
     )  # fmt: skip
     mark = base.mark_point(size=110, filled=True, color=COLOURS[0], opacity=1).encode(
         x=alt.X("AUC:Q", scale=x), y=y, tooltip=tips
     )
-    return (line + mark).properties(height=44 * len(frame) + 40, title="How well links are told")
+    return (line + mark).properties(height=44 * len(frame) + 90, title="AUC of each predictor")
 
 
 def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
@@ -48,7 +48,7 @@ def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
     edges : DataFrame
         Columns x, y, x2, y2 and kind: "known link", "predicted link" or "between them".
     """
-    x = alt.Scale(domain=[-1.75, 1.75])
+    x = alt.Scale(domain=[-2.25, 2.25])
     y = alt.Scale(domain=[-1.15, 1.15])
     lines = (
         alt.Chart(edges)
@@ -92,7 +92,7 @@ def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
             layers += (
                 alt.Chart(part)
                 .mark_text(
-                    align=align, dx=dx, dy=-16 if side == "middle" else 0, limit=150, fontSize=12,
+                    align=align, dx=dx, dy=-18 if side == "middle" else 0, limit=105, fontSize=11,
                     color=LABEL,
                 )
                 .encode(**place, text="name", tooltip=["name", "kind"])

@@ -56,7 +56,7 @@ def items(
             )
         shade = alt.Color(
             f"{colour}:N", scale=scale, sort=groups,
-            legend=alt.Legend(orient="bottom", title=None, columns=4, symbolOpacity=1),
+            legend=alt.Legend(orient="bottom", title=None, columns=3, symbolOpacity=1),
         )  # fmt: skip
     brush = alt.selection_interval(name=AREA, encodings=["x", "y"])
     points = (
@@ -73,14 +73,12 @@ def items(
             shape=alt.Shape(
                 "mark:N",
                 scale=alt.Scale(domain=[LIKED, LISTED], range=["diamond", "triangle-up"]),
-                legend=alt.Legend(
-                    orient="bottom", title=None, symbolFillColor="#555555", symbolStrokeColor="#555555"
-                ),
+                legend=alt.Legend(orient="top", title=None, symbolSize=110),
             ),
             fill=alt.Fill(
                 "mark:N",
                 scale=alt.Scale(domain=[LIKED, LISTED], range=[COLOURS[1], COLOURS[6]]),
-                legend=None,
+                legend=alt.Legend(orient="top", title=None, symbolSize=110),
             ),
             tooltip=tips,
         )

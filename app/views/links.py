@@ -51,7 +51,7 @@ MOST_TABLES = 3
 LISTED = 10  # strongest links, and features of one
 MOST_NEIGHBOURS = 12  # known ones in the picture
 USUAL = "what suits"
-SHORT = 22  # letters of a name in the picture
+SHORT = 20  # letters of a name in the picture
 
 
 def page() -> None:
@@ -371,7 +371,7 @@ def strongest(
         )  # fmt: skip
         nodes, edges = neighbourhood(graph, index, side, told)
         two.altair_chart(
-            link_charts.network(nodes, edges, "Known links left, predicted ones right"),
+            link_charts.network(nodes, edges, "Known links (left), predicted (right)"),
             width="stretch", alt=f"{label} with its known and its predicted links",
         )  # fmt: skip
         shown = int((nodes["kind"] == "known link").sum())
@@ -509,8 +509,8 @@ def neighbourhood(
 
 def on_arc(group: list[int], sign: float) -> dict[int, tuple[float, float]]:
     """Return places on a half circle, left (−1) or right (1), from the top to the bottom."""
-    angles = np.pi * (np.arange(len(group)) + 0.5) / max(len(group), 1)
-    return {k: (sign * float(np.sin(a)), float(np.cos(a))) for k, a in zip(group, angles, strict=True)}
+    down = 1.0 - 2.0 * (np.arange(len(group)) + 0.5) / max(len(group), 1)  # names do not overlap
+    return {k: (sign * float(0.4 + 0.6 * np.sqrt(1.0 - y * y)), float(y)) for k, y in zip(group, down)}
 
 
 def short(name: str) -> str:
@@ -519,10 +519,8 @@ def short(name: str) -> str:
 
 
 def named(graph: Graph, side: str, index: int) -> str:
-    """Return an object's label, with the id where that is another."""
-    objects = graph.left if side == "left" else graph.right
-    label, one = str(objects.labels[index]), str(objects.ids[index])
-    return label if label == one else f"{label} [{one}]"
+    """Return what an object is called."""
+    return str((graph.left if side == "left" else graph.right).labels[index])
 
 
 def most_linked(graph: Graph, side: str) -> int:

@@ -210,9 +210,9 @@ def sentences(
     on = set(drawn.items.tolist())
     likes = sum(int(k) in on for k in asked.row.indices)
     lines = [
-        f"The map has {which} {counted(len(catalogue.labels), 'item')}: {likes:,} of "
-        f"{called(catalogue, asked)} marked with a diamond, and {sum(int(k) in on for k in listed):,} "
-        "that the model recommends with a triangle."
+        f"The map has {which} {counted(len(catalogue.labels), 'item')}. Diamonds mark "
+        f"{counted(likes, f'{catalogue.word} item')} of {called(catalogue, asked)}, triangles "
+        f"{counted(sum(int(k) in on for k in listed), 'item')} that the model recommends."
     ]
     if laid.shares is not None:
         both = float(laid.shares.sum())
@@ -230,7 +230,7 @@ def sentences(
         lines.append(
             f"{spec} has no vectors of its own: these are the "
             f"{counted(found.vectors.shape[1], 'main direction')} of its scores for "
-            f"{counted(found.users, 'user')}, which miss {found.error:.0%} of them."
+            f"{counted(found.users, 'user')}, which miss {found.error:.0%} of their size."
         )
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -52,9 +53,18 @@ class Objects(NamedTuple):
     def of(
         noun: str, ids: Sequence[str], features: Sequence[str], labels: Sequence[str] | None = None
     ) -> Objects:
-        """Return objects whose labels are their ids, unless given."""
+        """Return objects whose labels are their ids, unless given; one that two have gets the id."""
         names = np.array(ids, dtype=object)
-        shown = names if labels is None else np.array(labels, dtype=object)
+        shown = names
+        if labels is not None:
+            often = Counter(labels)
+            shown = np.array(
+                [
+                    label if often[label] == 1 and label else f"{label} [{one}]".strip()
+                    for label, one in zip(labels, ids, strict=True)
+                ],
+                dtype=object,
+            )
         return Objects(noun, names, shown, tuple(features))
 
 

@@ -59,13 +59,13 @@ def verdicts(found: LinkComparison) -> list[str]:
     ]
     others = [(r.model, r.gap) for r in found.results if r.gap is not None]
     for name, gap in sorted(others, key=lambda one: one[1].difference):
-        interval = f"95% interval [{gap.low:.4f}, {gap.high:.4f}]"
+        interval = f"95% interval [{_decimal(gap.low)}, {_decimal(gap.high)}]"
         if gap.told_apart:
-            lines.append(f"{best.model} leads {name} by {gap.difference:.4f} in AUC, {interval}.")
+            lines.append(f"{best.model} leads {name} by {_decimal(gap.difference)} in AUC, {interval}.")
         else:
             lines.append(
-                f"{best.model} and {name} are not told apart: the first has {gap.difference:.4f} more "
-                f"AUC, {interval}."
+                f"{best.model} and {name} are not told apart: the first has "
+                f"{_decimal(gap.difference)} more AUC, {interval}."
             )
     return lines
 
@@ -123,6 +123,11 @@ def chance(model: LinkPredictor, proba: float, ratio: float = 1.0) -> str:
         return ""
     among = "as many pairs without one" if ratio == 1 else f"{ratio:g} times as many pairs without one"
     return f"That is a chance of {proba:.1%} among links and {among}; of all pairs far fewer are links."
+
+
+def _decimal(value: float) -> str:
+    """Return four decimals, or two figures of what these would round to 0."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"
 
 
 def _listed(number: int) -> str:
