@@ -9,9 +9,9 @@ import pandas as pd
 
 from recsys.utils.palette import COLOURS
 
-KINDS = {"this one": COLOURS[6], "known link": COLOURS[0], "predicted link": COLOURS[1]}
+KINDS = ("this one", "known link", "predicted link")
 GREY = "#8a8a8a"
-LABEL = "#7a7a7a"  # of names, on light and on dark
+INK = {"light": "#333333", "dark": "#e6e6e6"}  # of names
 TALL = 420  # of the network
 
 
@@ -38,7 +38,7 @@ def aucs(frame: pd.DataFrame) -> Any:
     return (line + mark).properties(height=44 * len(frame) + 90, title="AUC of each predictor")
 
 
-def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
+def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str, theme: str = "light") -> Any:
     """Return an object in the middle, its known neighbours left of it, the predicted ones right.
 
     Parameters
@@ -47,7 +47,10 @@ def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
         Columns name, kind, x and y (−1 to 1), score (None where the link is known).
     edges : DataFrame
         Columns x, y, x2, y2 and kind: "known link", "predicted link" or "between them".
+    title : str
+    theme : "light" or "dark"
     """
+    ink = INK[theme]
     x = alt.Scale(domain=[-2.25, 2.25])
     y = alt.Scale(domain=[-1.15, 1.15])
     lines = (
@@ -78,7 +81,7 @@ def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
             **place,
             color=alt.Color(
                 "kind:N",
-                scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())),
+                scale=alt.Scale(domain=list(KINDS), range=[ink, COLOURS[0], COLOURS[1]]),
                 legend=alt.Legend(orient="bottom", title=None),
             ),
             size=alt.condition(alt.datum["kind"] == "this one", alt.value(260), alt.value(130)),
@@ -93,7 +96,7 @@ def network(nodes: pd.DataFrame, edges: pd.DataFrame, title: str) -> Any:
                 alt.Chart(part)
                 .mark_text(
                     align=align, dx=dx, dy=-18 if side == "middle" else 0, limit=105, fontSize=11,
-                    color=LABEL,
+                    color=ink,
                 )
                 .encode(**place, text="name", tooltip=["name", "kind"])
             )  # fmt: skip

@@ -371,7 +371,10 @@ def strongest(
         )  # fmt: skip
         nodes, edges = neighbourhood(graph, index, side, told)
         two.altair_chart(
-            link_charts.network(nodes, edges, "Known links (left), predicted (right)"),
+            link_charts.network(
+                nodes, edges, "Known links (left), predicted (right)",
+                "dark" if st.context.theme.type == "dark" else "light",
+            ),
             width="stretch", alt=f"{label} with its known and its predicted links",
         )  # fmt: skip
         shown = int((nodes["kind"] == "known link").sum())
@@ -510,7 +513,8 @@ def neighbourhood(
 def on_arc(group: list[int], sign: float) -> dict[int, tuple[float, float]]:
     """Return places on a half circle, left (−1) or right (1), from the top to the bottom."""
     down = 1.0 - 2.0 * (np.arange(len(group)) + 0.5) / max(len(group), 1)  # names do not overlap
-    return {k: (sign * float(0.4 + 0.6 * np.sqrt(1.0 - y * y)), float(y)) for k, y in zip(group, down)}
+    out = 0.4 + 0.6 * np.sqrt(1.0 - down**2)
+    return {k: (sign * float(x), float(y)) for k, x, y in zip(group, out, down, strict=True)}
 
 
 def short(name: str) -> str:

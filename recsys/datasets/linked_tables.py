@@ -129,8 +129,9 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
     """Return the features of a table of objects, and the columns that are left out.
 
     Numbers are kept where they lie between −1 and 1 or at least half of them are 0 (truth values,
-    counts, vectors); others are cut at quantiles. Text gives one feature a value, of which a cell may
-    hold several between `|`. Left out are titles, and columns of text whose values each occur once.
+    counts, vectors); others are cut at quantiles, and named by what lies between these. Text gives one
+    feature a value, of which a cell may hold several between `|`. Left out are titles, and columns of
+    text whose values each occur once.
 
     Parameters
     ----------
@@ -166,9 +167,19 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
             continue
         blocks.append(found.X)
         columns += found.columns
-        values += found.values
+        values += _ranges(found.X, figures) if numeric and not kept else found.values
     X = sp.csr_matrix(sp.hstack(blocks, format="csr"))
     return Features(X, tuple(columns), tuple(values)), tuple(dropped)
+
+
+def _ranges(X: sp.csr_matrix, figures: pd.Series) -> list[str]:
+    """Return each bucket of a column of numbers as its lowest and its highest: "20–29"."""
+    values = figures.to_numpy(np.float64)
+    names = []
+    for bucket in X.tocsc().T:
+        low, high = values[bucket.indices].min(), values[bucket.indices].max()
+        names.append(f"{low:g}" if low == high else f"{low:g}–{high:g}")
+    return names
 
 
 def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Path, Path | None, Path | None]:

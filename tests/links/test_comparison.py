@@ -396,6 +396,8 @@ def test_which_columns_describe_objects():
     assert set(found.columns) == {"year", "counts", "part", "kind"}
     assert found.columns.count("counts") == found.columns.count("part") == 1
     assert found.columns.count("kind") == 2 and found.columns.count("year") == 10
+    years = [v for c, v in zip(found.columns, found.values, strict=True) if c == "year"]
+    assert years[:2] == ["1990–1991", "1992–1993"] and "2008–2009" in years
 
 
 def test_users_and_items_are_a_graph():
