@@ -82,6 +82,11 @@ class ItemVectors(NamedTuple):
         Users whose scores these are; 0 where the vectors are the model's own.
     error : float
         Share of those scores that they miss (see `Embeddings`).
+
+    Examples
+    --------
+    >>> ItemVectors(np.ones((4, 2), dtype=np.float32), own=True, users=0, error=0.0).vectors.shape
+    (4, 2)
     """
 
     vectors: Vectors
@@ -148,6 +153,11 @@ class Projection(NamedTuple):
     points : (items, 2) float64
     shares : (2,) float64 or None
         Of the vectors' variance, what each dimension shows; None where that is not what a method keeps.
+
+    Examples
+    --------
+    >>> Projection(np.zeros((4, 2)), np.array([0.5, 0.25])).shares.sum()
+    np.float64(0.75)
     """
 
     points: NDArray[np.float64]

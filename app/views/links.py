@@ -61,7 +61,7 @@ def page() -> None:
     source, key, graph = choose_graph()
     st.text(wording.about_graph(graph))
     for note in graph.notes:
-        st.caption(f"{note}.")
+        st.text(f"{note}.")  # it may name columns of anybody's file
     usual = list(usual_link_models(graph))
     names = ask(
         st.multiselect, "Predictors", name=f"links.models.{source}", default=usual,
@@ -205,7 +205,7 @@ def uploaded() -> tuple[tuple[Any, ...], Graph]:
         )
         st.stop()
     if not files:
-        st.caption(f"Tables: {', '.join(name for name, _ in kept)}.")
+        st.text(f"Tables: {', '.join(name for name, _ in kept)}.")
     key = (TABLES, tokens)
     graph: Graph = state.result(
         ("links-graph", *key), lambda progress: read_tables(kept), "Reading tables"
@@ -413,7 +413,7 @@ def explained(
     found = link_reasons(model, graph.A, graph.B, *ends, LISTED)
     st.text(wording.why(found, *labels))
     proba = float(model.predict_proba(graph.A, graph.B, [ends])[0, 1])
-    if line := wording.chance(model, proba, ratio):
+    if line := wording.chance(model, graph, proba, ratio):
         st.text(line)
     rows = bars(found, graph, labels)
     if found.kind == "exact":

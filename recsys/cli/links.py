@@ -158,7 +158,7 @@ def _strongest(
                     for end, feature, value in reasons.changes
                 ],
                 "text": wording.why(reasons, *names),
-                "chance": wording.chance(fitted, proba, ratio),
+                "chance": wording.chance(fitted, graph, proba, ratio),
             }
         )  # fmt: skip
     return {

@@ -80,12 +80,12 @@ def read_graph(
     first, second = (_texts(table.column(name)) for name in named)
     if left is None and right is None:
         one = _alike(named, first, second) if one_kind is None else one_kind
-        noun = "object" if one else ""
-        described[0] = _by_id(noun or named[0], np.concatenate([first, second]) if one else first)
-        if not one:
-            described[1] = _by_id(named[1], second)
+        if one:
+            described[0] = _by_id("object", np.concatenate([first, second]))
+        else:
+            described = [_by_id(_noun(0, named), first), _by_id(_noun(1, named), second)]
     elif left is None:
-        described[0] = _by_id(named[0], first)
+        described[0] = _by_id(_noun(0, named), first)
     here, there = described[0], described[1]
     assert here is not None
     other = here if there is None else there
@@ -251,6 +251,11 @@ def _described(noun: str, ids: NDArray[np.object_], table: pd.DataFrame | None, 
         X = sp.csr_matrix(sp.hstack([X, sp.eye(len(texts))], format="csr"))
         names = (*names, *(f"{noun}={one}" for one in texts))
     return Described(X, Objects.of(noun, texts, names, labels), dropped, False)
+
+
+def _noun(side: int, named: tuple[str, str]) -> str:
+    known = (("user", USER_NAMES), ("item", ITEM_NAMES))[side]
+    return known[0] if named[side] in known[1] else ("left object", "right object")[side]
 
 
 def _by_id(noun: str, ids: NDArray[np.object_], labels: Sequence[str] | None = None) -> Described:

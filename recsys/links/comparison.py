@@ -36,6 +36,11 @@ class AucGap(NamedTuple):
         A 95% interval (DeLong).
     told_apart : bool
         Whether it excludes 0.
+
+    Examples
+    --------
+    >>> AucGap(0.02, low=0.01, high=0.03, told_apart=True).told_apart
+    True
     """
 
     difference: float
@@ -55,6 +60,11 @@ class LinkResult(NamedTuple):
         Standard error of the AUC (DeLong), pairs taken as independent.
     gap : AucGap or None
         To the model of the best AUC; None for that model.
+
+    Examples
+    --------
+    >>> LinkResult("pair-svm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None).metrics.auc
+    0.9
     """
 
     model: str
@@ -75,6 +85,12 @@ class LinkComparison(NamedTuple):
     seed : int
     results : tuple of LinkResult
         In the order of the models.
+
+    Examples
+    --------
+    >>> result = LinkResult("pair-svm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None)
+    >>> LinkComparison(10, 14, 6, 3, cold=False, seed=0, results=(result,)).best.model
+    'pair-svm'
     """
 
     links: int
@@ -103,6 +119,12 @@ class StrongestLinks(NamedTuple):
         Objects that it might be linked to.
     known : (links,) int64
         Those that it is linked to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> StrongestLinks(np.array([4]), np.array([0.5]), candidates=3, known=np.array([1, 2])).objects
+    array([4])
     """
 
     objects: NDArray[np.int64]

@@ -24,13 +24,10 @@ def about_graph(graph: Graph) -> str:
     """
     n = graph.A.shape[0]
     told = f"{counted(n, graph.left.noun)} with {counted(graph.A.shape[1], 'feature')}"
-    pairs = n * (n - 1) // 2
     if graph.B is not None:
         m = graph.B.shape[0]
         told += f", {counted(m, graph.right.noun)} with {counted(graph.B.shape[1], 'feature')}"
-        pairs = n * m
-    share = 100.0 * len(graph.links) / pairs
-    return f"{told}, {counted(len(graph.links), 'link')}: {share:.2g}% of the pairs."
+    return f"{told}, {counted(len(graph.links), 'link')}: {_share(graph)} of the pairs."
 
 
 def headline(found: LinkComparison) -> str:
@@ -108,12 +105,13 @@ def why(found: LinkReasons, left: str, right: str) -> str:
     return f"The score of {left} and {right} is {found.score:.4f}: {', '.join(parts)}."
 
 
-def chance(model: LinkPredictor, proba: float, ratio: float = 1.0) -> str:
+def chance(model: LinkPredictor, graph: Graph, proba: float, ratio: float = 1.0) -> str:
     """Return a score as a probability, for models that were fitted to give one; else an empty text.
 
     Parameters
     ----------
     model : LinkPredictor
+    graph : Graph
     proba : float
         Of a link.
     ratio : float
@@ -122,7 +120,13 @@ def chance(model: LinkPredictor, proba: float, ratio: float = 1.0) -> str:
     if getattr(model, "loss", None) != "logistic" and not hasattr(model, "dropout"):
         return ""
     among = "as many pairs without one" if ratio == 1 else f"{ratio:g} times as many pairs without one"
-    return f"That is a chance of {proba:.1%} among links and {among}; of all pairs far fewer are links."
+    return f"That is a chance of {proba:.1%} among links and {among}; of all pairs {_share(graph)} are links."
+
+
+def _share(graph: Graph) -> str:
+    """Return how many of all pairs are links."""
+    n, m = graph.sizes
+    return f"{100.0 * len(graph.links) / (n * (n - 1) / 2 if m is None else n * m):.2g}%"
 
 
 def _decimal(value: float) -> str:

@@ -227,9 +227,7 @@ class TestBrowser:
         settled(tab)
         time.sleep(1)
         shot(tab, "map-1400")
-        chart = tab.locator(
-            "[data-testid=stVegaLiteChart] .marks"
-        ).first
+        chart = tab.locator("[data-testid=stVegaLiteChart] .marks").first
         box = chart.bounding_box()
         tab.mouse.move(box["x"] + 80, box["y"] + 250)
         tab.mouse.down()

@@ -296,9 +296,10 @@ def test_the_usual_models_suit_the_graph():
 def test_a_chance_is_told_of_models_that_give_one():
     graph = planted()
     model = fit_on_all_links(graph, "bilinear:max_iter=5")
-    assert wording.chance(model, 0.25) == "That is a chance of 25.0% among links and as many pairs without one; of all pairs far fewer are links."  # fmt: skip
-    assert "2 times as many" in wording.chance(model, 0.25, 2.0)
-    assert wording.chance(PairSVM(), 0.25) == wording.chance(LowRankBilinear(), 0.25) == ""
+    share = 100 * len({tuple(pair) for pair in graph.links.tolist()}) / (40 * 39 / 2)
+    assert wording.chance(model, graph, 0.25) == f"That is a chance of 25.0% among links and as many pairs without one; of all pairs {share:.2g}% are links."  # fmt: skip
+    assert "2 times as many" in wording.chance(model, graph, 0.25, 2.0)
+    assert wording.chance(PairSVM(), graph, 0.25) == wording.chance(LowRankBilinear(), graph, 0.25) == ""
 
 
 @pytest.mark.parametrize("one", [True, False])
@@ -343,9 +344,10 @@ def test_pairs_alone_make_a_graph_of_ids(tmp_path):
     assert graph.links.tolist() == [[0, 1], [1, 2], [0, 2]]
     (two,) = write(tmp_path, two="who,what\na,x\nb,y\na,y\n")
     graph = read_graph(two)
-    assert graph.by_id and graph.B.shape == (2, 2) and graph.right.noun == "what"
+    assert graph.by_id and graph.B.shape == (2, 2) and graph.right.noun == "right object"
     assert read_graph(two, one_kind=True).A.shape == (4, 4)
     (three,) = write(tmp_path, three="user_id,item_id,rating\n1,1,5\n2,1,3\n1,2,1\n")
+    assert (read_graph(three).left.noun, read_graph(three).right.noun) == ("user", "item")
     assert read_graph(three).sizes == (2, 2), "users and items are two kinds, whatever their ids"
 
 
