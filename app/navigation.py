@@ -11,6 +11,8 @@ import streamlit as st
 PAGES = (
     "recommend",  # the first one opens
     "explain",
+    "links",
+    "map",
     "evaluate",
     "data",
     "kernels",
