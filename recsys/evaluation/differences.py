@@ -13,6 +13,8 @@ from recsys.errors import InputError
 if TYPE_CHECKING:
     from recsys.evaluation.report import Report
 
+ROUNDING = 1e-12  # within which two means over folds are one
+
 
 @dataclass(frozen=True)
 class UserDifferences:
@@ -54,7 +56,8 @@ class UserDifferences:
         Of a metric without a better figure, better is more.
         """
         sign = -1.0 if self.better == "less" else 1.0
-        ahead, behind = int((sign * self.values > 0).sum()), int((sign * self.values < 0).sum())
+        gain = sign * self.values
+        ahead, behind = int((gain > ROUNDING).sum()), int((gain < -ROUNDING).sum())
         return ahead, len(self.values) - ahead - behind, behind
 
 
