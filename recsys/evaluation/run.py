@@ -10,6 +10,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -68,7 +69,8 @@ def evaluate(
     keep_lists : int ≥ 1, optional
         Keep each user's first so many items, for `Report.run`, `Report.qrels` and `Report.write_trec`.
     progress : callable, optional
-        Called as progress(text, done, total).
+        Called as progress(text, done, total), again and again while a model is fitted and measured, so
+        that it can end the evaluation by an exception.
     make : callable, optional
         What makes a model of a name.
 
@@ -92,10 +94,12 @@ def evaluate(
         if progress:
             progress(f"{label}, compiling", done, total)
         _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
+    beat: Callable[[], None] | None = None
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(named):
             if progress:
-                progress(f"{label}, fold {number}", done, total)
+                beat = partial(progress, f"{label}, fold {number}", done, total)
+                beat()
             per_metric, kept = measure(
                 copy.deepcopy(model),
                 fold,
@@ -104,6 +108,7 @@ def evaluate(
                 side,
                 table=data.item_features,
                 keep=keep_lists,
+                beat=beat,
             )
             for name in names:
                 values[position][name].append(per_metric[name])
@@ -226,6 +231,7 @@ def measure(
     table: pd.DataFrame | None = None,
     keep: int | None = None,
     seen: sp.csr_matrix | None = None,
+    beat: Callable[[], None] | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
     """Fit a model on a fold and measure it.
 
@@ -246,6 +252,8 @@ def measure(
         How many items of each list are kept.
     seen : (users, items) CSR, optional
         What models are given, if that is less than what they cannot be asked for: `fold.train`.
+    beat : callable, optional
+        Called where fitting iterates and before each block of users.
 
     Returns
     -------
@@ -257,6 +265,8 @@ def measure(
     known = side.of(model, given, only)
     if takes(model.fit, "show_progress"):
         known["show_progress"] = False
+    if beat is not None and takes(model.fit, "callback"):
+        known["callback"] = lambda *told, **more: beat()
     with compiling() as compiled:
         start = time.perf_counter()
         model.fit(given, **known)
@@ -270,6 +280,8 @@ def measure(
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
+        if beat is not None:
+            beat()
         with compiling() as compiled:
             start = time.perf_counter()
             scores = _scores(model, chosen, given[chosen], items)

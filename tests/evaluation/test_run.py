@@ -247,3 +247,29 @@ def test_a_new_metric_is_one_decorated_function(planted, monkeypatch):
     np.testing.assert_allclose(f[known], 2 * hits / (5 + positives), atol=1e-12)
     assert 0 <= report.results[0].metrics["first@1"].mean <= 1
     assert {row["metric"] for row in report.comparisons} == set(names[:3])
+
+
+@pytest.mark.parametrize(("most", "epochs", "blocks"), [(5, 3, 0), (53, 50, 1)])
+def test_an_evaluation_can_be_ended_while_a_model_is_fitted_or_measured(planted, most, epochs, blocks):
+    """Of its reports the first two are "compiling" and "fold 1"; fitting takes fifty."""
+
+    class Ended(Exception):
+        pass
+
+    fitted, told = [], []
+
+    class Slow(Plain):
+        def fit(self, user_items, show_progress=True, callback=None):
+            super().fit(user_items)
+            for epoch in range(50 if callback else 0):
+                fitted.append(epoch)
+                callback(epoch, 0.0, 0.0)
+
+    def progress(text, done, total):
+        told.append(text)
+        if len(told) == most:
+            raise Ended
+
+    with pytest.raises(Ended):
+        evaluate(planted, [("slow", Slow())], folds=2, metrics=["auc"], progress=progress)
+    assert len(fitted) == epochs and told.count("slow, fold 1") == 1 + epochs + blocks
