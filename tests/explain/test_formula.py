@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
-from recsys.explain.rules.formula import formula_text, parse_formula, quoted
+from recsys.explain.rules.formula import formula_text, measure_formula, parse_formula, quoted
 from recsys.explain.rules.rule import Rule
 
 NAMES = ("a=x", "a=y", "b c=1", "d=<=50K", 'e="(or)"'.replace('"', ""), "f=not", "g=1 and 2")
@@ -63,6 +63,25 @@ def test_a_rule_written_as_a_formula_covers_what_it_did(clauses):
     formula = parse_formula(formula_text(rule), NAMES)
     assert formula.covers(ROWS).tolist() == rule.covers(ROWS).tolist()
     assert len(formula.clauses) == len(rule.clauses)
+
+
+@settings(max_examples=100, deadline=None)
+@given(TREE, st.lists(st.integers(0, 1), min_size=64, max_size=64))
+def test_figures_are_counts_of_rows(tree, y):
+    formula = parse_formula(written(tree), NAMES)
+    found = measure_formula(formula, ROWS, y)
+    told = [truth(tree, row) for row in ROWS]
+    assert (found.rows, found.positives, found.covered) == (64, sum(y), sum(told))
+    assert found.right == sum(t and k for t, k in zip(told, y, strict=True))
+    assert found.accuracy == sum(t == bool(k) for t, k in zip(told, y, strict=True)) / 64
+    assert found.base == max(sum(y), 64 - sum(y)) / 64
+    each = [parse_formula(c.text, NAMES).covers(ROWS) for c in found.clauses]
+    for k, clause in enumerate(found.clauses):
+        others = [any(e[r] for j, e in enumerate(each) if j != k) for r in range(64)]
+        assert clause.covered == sum(each[k]) and clause.right == sum(
+            bool(y[r]) for r in range(64) if each[k][r]
+        )
+        assert clause.alone == sum(bool(each[k][r]) and not others[r] for r in range(64))
 
 
 SAME = {
@@ -123,3 +142,18 @@ def test_whatever_is_typed_is_read_or_refused(text):
         assert not re.search("Traceback|Error", str(error))
         return
     assert formula.covers(ROWS).shape == (64,)
+
+
+def test_a_measured_rule_says_on_which_rows():
+    from recsys.explain import measure_rule
+
+    X = np.random.default_rng(1).integers(0, 2, (80, 5))
+    y = X[:, 0] & X[:, 2] | X[:, 4]
+    found = measure_rule(X, y, seed=3, names=tuple(f"c{k}=1" for k in range(5)))
+    assert (
+        len(found.held) == found.held_out == len(set(found.held)) and found.held_out + found.rows == 80
+    )
+    again = measure_formula(
+        parse_formula(formula_text(found.rule), found.rule.names), X[found.held], y[found.held]
+    )
+    assert again.accuracy == found.accuracy and again.base == found.majority

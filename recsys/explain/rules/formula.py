@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,6 +62,79 @@ class Formula:
         """Return each clause's text, and for each row whether the clause holds."""
         rows = np.asarray(X) > 0
         return [(text, _holds(steps, rows)) for text, steps in self.clauses]
+
+
+class ClauseFigures(NamedTuple):
+    """One clause on some rows: how many it covers, how many of these are of the class, and alone."""
+
+    text: str
+    covered: int
+    right: int
+    alone: int
+
+
+class FormulaFigures(NamedTuple):
+    """A formula on some rows of a table.
+
+    Attributes
+    ----------
+    rows, positives : int
+        All rows, and those of the class.
+    covered, right : int
+        Rows where the formula holds, and those of the class among them.
+    clauses : list of ClauseFigures
+        `alone` counts the rows that no other clause covers.
+
+    Examples
+    --------
+    >>> formula = parse_formula("a=1 or b=1", ("a=1", "b=1"))
+    >>> found = measure_formula(formula, [[1, 0], [1, 1], [0, 0]], [1, 0, 1])
+    >>> found.covered, found.right, round(found.accuracy, 3), round(found.base, 3)
+    (2, 1, 0.333, 0.667)
+    >>> found.clauses[1]
+    ClauseFigures(text='b=1', covered=1, right=0, alone=0)
+    """
+
+    rows: int
+    positives: int
+    covered: int
+    right: int
+    clauses: list[ClauseFigures]
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the rows that are told right: covered and of the class, or neither."""
+        return (self.rows - self.positives - self.covered + 2 * self.right) / max(self.rows, 1)
+
+    @property
+    def base(self) -> float:
+        """Share of the larger class: what is right when every row is told alike."""
+        return max(self.positives, self.rows - self.positives) / max(self.rows, 1)
+
+
+def measure_formula(formula: Formula, X: ArrayLike, y: ArrayLike) -> FormulaFigures:
+    """Count what a formula and each of its clauses cover.
+
+    Parameters
+    ----------
+    formula : Formula
+    X : (rows, features) binary
+    y : (rows,)
+        1 for the class.
+    """
+    each = formula.each(X)
+    truth = np.asarray(y) > 0
+    times = np.sum([holds for _, holds in each], axis=0)
+    clauses = [
+        ClauseFigures(
+            text, int(holds.sum()), int((holds & truth).sum()), int((holds & (times == 1)).sum())
+        )
+        for text, holds in each
+    ]
+    covers = times > 0
+    return FormulaFigures(
+        len(truth), int(truth.sum()), int(covers.sum()), int((covers & truth).sum()), clauses
+    )
 
 
 def parse_formula(text: str, names: Sequence[str]) -> Formula:
