@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -29,11 +28,12 @@ from recsys.evaluation.evaluated import Lists, evaluated
 from recsys.evaluation.models import Make, Models, named_models, takes
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
+from recsys.utils.progress import Listener, listening, report, within
 from recsys.utils.topn import LOWEST
 from recsys.utils.validation import check_integer
 
 BLOCK_BYTES = 64_000_000
-Progress = Callable[[str, int, int], None]
+Progress = Listener
 Asked = tuple[M.Metric, int, str]
 
 
@@ -69,8 +69,7 @@ def evaluate(
     keep_lists : int ≥ 1, optional
         Keep each user's first so many items, for `Report.run`, `Report.qrels` and `Report.write_trec`.
     progress : callable, optional
-        Called as progress(text, done, total), again and again while a model is fitted and measured, so
-        that it can end the evaluation by an exception.
+        Called as progress(text, done, total).
     make : callable, optional
         What makes a model of a name.
 
@@ -91,30 +90,25 @@ def evaluate(
     lists: list[list[Lists]] = [[] for _ in named]
     total, done = len(named) * len(divisions), 0
     for label, _, model in named:
-        if progress:
-            progress(f"{label}, compiling", done, total)
-        _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
-    beat: Callable[[], None] | None = None
+        with listening(progress), within(f"{label}, compiling", done, total, part=0.0):
+            _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(named):
-            if progress:
-                beat = partial(progress, f"{label}, fold {number}", done, total)
-                beat()
-            per_metric, kept = measure(
-                copy.deepcopy(model),
-                fold,
-                parsed,
-                results[position],
-                side,
-                table=data.item_features,
-                keep=keep_lists,
-                beat=beat,
-            )
+            with listening(progress), within(f"{label}, fold {number}", done, total):
+                per_metric, kept = measure(
+                    copy.deepcopy(model),
+                    fold,
+                    parsed,
+                    results[position],
+                    side,
+                    table=data.item_features,
+                    keep=keep_lists,
+                )
             for name in names:
                 values[position][name].append(per_metric[name])
             lists[position] += [kept] if kept else []
             done += 1
-    if progress:
+    if progress is not None:
         progress("done", total, total)
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
@@ -231,7 +225,6 @@ def measure(
     table: pd.DataFrame | None = None,
     keep: int | None = None,
     seen: sp.csr_matrix | None = None,
-    beat: Callable[[], None] | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
     """Fit a model on a fold and measure it.
 
@@ -252,8 +245,6 @@ def measure(
         How many items of each list are kept.
     seen : (users, items) CSR, optional
         What models are given, if that is less than what they cannot be asked for: `fold.train`.
-    beat : callable, optional
-        Called where fitting iterates and before each block of users.
 
     Returns
     -------
@@ -265,8 +256,6 @@ def measure(
     known = side.of(model, given, only)
     if takes(model.fit, "show_progress"):
         known["show_progress"] = False
-    if beat is not None and takes(model.fit, "callback"):
-        known["callback"] = lambda *told, **more: beat()
     with compiling() as compiled:
         start = time.perf_counter()
         model.fit(given, **known)
@@ -280,8 +269,7 @@ def measure(
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
-        if beat is not None:
-            beat()
+        report("measuring", 1, 1)
         with compiling() as compiled:
             start = time.perf_counter()
             scores = _scores(model, chosen, given[chosen], items)

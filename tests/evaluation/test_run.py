@@ -249,27 +249,19 @@ def test_a_new_metric_is_one_decorated_function(planted, monkeypatch):
     assert {row["metric"] for row in report.comparisons} == set(names[:3])
 
 
-@pytest.mark.parametrize(("most", "epochs", "blocks"), [(5, 3, 0), (53, 50, 1)])
-def test_an_evaluation_can_be_ended_while_a_model_is_fitted_or_measured(planted, most, epochs, blocks):
-    """Of its reports the first two are "compiling" and "fold 1"; fitting takes fifty."""
-
-    class Ended(Exception):
+def test_an_evaluation_can_be_ended_between_blocks_of_users(planted, monkeypatch):
+    class Ended(BaseException):
         pass
 
-    fitted, told = [], []
-
-    class Slow(Plain):
-        def fit(self, user_items, show_progress=True, callback=None):
-            super().fit(user_items)
-            for epoch in range(50 if callback else 0):
-                fitted.append(epoch)
-                callback(epoch, 0.0, 0.0)
+    told = []
 
     def progress(text, done, total):
-        told.append(text)
-        if len(told) == most:
+        told.append((text, done))
+        if sum(text == "plain, fold 1, measuring" for text, _ in told) == 3:
             raise Ended
 
+    monkeypatch.setattr(run, "BLOCK_BYTES", 4 * planted.n_items * 5)  # five users a block
     with pytest.raises(Ended):
-        evaluate(planted, [("slow", Slow())], folds=2, metrics=["auc"], progress=progress)
-    assert len(fitted) == epochs and told.count("slow, fold 1") == 1 + epochs + blocks
+        evaluate(planted, [("plain", Plain())], folds=2, metrics=["auc"], progress=progress)
+    assert told[-1] == ("plain, fold 1, measuring", 1.0)
+    assert not any("fold 2" in text for text, _ in told)
