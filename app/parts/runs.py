@@ -17,8 +17,8 @@ import numpy as np
 import streamlit as st
 
 from recsys.doctor import versions
-from recsys.evaluation import Report
-from recsys.evaluation.page import report_document
+from recsys.evaluation import Groups, Report
+from recsys.evaluation.page import Ends, report_document
 from recsys.utils.export import csv_text, json_text
 
 MOST_BYTES = 400_000_000  # of all reports that are kept
@@ -39,6 +39,8 @@ class Source:
         Columns of the file; "" where there is none.
     least : float or None
         The rating below which rows do not count.
+    items : str
+        Name of an uploaded table of items; "" where there is none.
     left_out : int
         Rows of the file that could not be read: a command needs the cleaned file.
     """
@@ -49,6 +51,7 @@ class Source:
     item: str = ""
     rating: str = ""
     time: str = ""
+    items: str = ""
     least: float | None = None
     left_out: int = 0
 
@@ -61,6 +64,7 @@ class Source:
             for column in ("user", "item", "rating", "time"):
                 if getattr(self, column):
                     out += [f"--{column}-col", getattr(self, column)]
+            out += ["--items", self.items] if self.items else []
         return out if self.least is None else [*out, "--min-rating", f"{self.least!r}"]
 
 
@@ -132,11 +136,23 @@ class Run:
     report: Report
     when: str
     versions: Mapping[str, str] = field(default_factory=dict)
+    _groups: dict[str, Groups] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def now(cls, settings: Settings, report: Report) -> Run:
         """Return a run that has just ended."""
         return cls(settings, report, datetime.now(UTC).isoformat(timespec="seconds"), versions())
+
+    @cached_property
+    def intervals(self) -> Ends:
+        """The 95% intervals of all means, which take a while to draw."""
+        return self.report.intervals()
+
+    def by(self, attribute: str) -> Groups:
+        """Return figures of groups of users, drawn once."""
+        if attribute not in self._groups:
+            self._groups[attribute] = self.report.by(attribute)
+        return self._groups[attribute]
 
     @property
     def bytes(self) -> int:
@@ -215,7 +231,7 @@ def csv_of(named: Iterable[tuple[str, Run]]) -> str:
     )  # fmt: skip
     rows = []
     for name, run in named:
-        report, (low, high) = run.report, run.report.intervals()
+        report, (low, high) = run.report, run.intervals
         for r in report.results:
             for metric, figure in r.metrics.items():
                 key = (r.model, metric)
@@ -232,5 +248,5 @@ def csv_of(named: Iterable[tuple[str, Run]]) -> str:
 def html_of(named: Iterable[tuple[str, Run]]) -> str:
     """Return runs as one HTML page that needs no network and runs no script."""
     return report_document(
-        "Evaluations by recsys", [(name, run.report, run.how()) for name, run in named]
+        "Evaluations by recsys", [(name, run.report, run.intervals, run.how()) for name, run in named]
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recsys.evaluation.groups import Groups
     from recsys.evaluation.report import Report
 
+Ends = tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]
 LONGEST = 44  # characters of a model's name that are drawn
 
 STYLE = """<style scoped>
@@ -32,9 +33,16 @@ STYLE = """<style scoped>
 </style>"""
 
 
-def report_page(report: Report) -> str:
-    """Return a report as an HTML fragment: figures with intervals, verdicts, definitions folded away."""
-    low, high = report.intervals()
+def report_page(report: Report, ends: Ends | None = None) -> str:
+    """Return a report as an HTML fragment: figures with intervals, verdicts, definitions folded away.
+
+    Parameters
+    ----------
+    report : Report
+    ends : (low, high), optional
+        `report.intervals()`, if they are known.
+    """
+    low, high = report.intervals() if ends is None else ends
     names = list(report.definitions)
     best = report.best()
     rows = []
@@ -85,20 +93,20 @@ pre {white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid; padding:
 .recsys-report {overflow-x: auto}"""
 
 
-def report_document(title: str, runs: Sequence[tuple[str, Report, str]]) -> str:
+def report_document(title: str, runs: Sequence[tuple[str, Report, Ends, str]]) -> str:
     """Return a whole HTML page about reports: it needs no network and runs no script.
 
     Parameters
     ----------
     title : str
-    runs : sequence of (name, report, how)
-        `how` says how to get the report again: a command, with its versions.
+    runs : sequence of (name, report, intervals, how)
+        The intervals are the report's; `how` says how to get the report again: a command, with its versions.
     """
     parts = []
-    for name, report, how in runs:
-        panels = "".join(forest_plot(report, metric) for metric in report.definitions)
+    for name, report, ends, how in runs:
+        panels = "".join(forest_plot(report, metric, ends) for metric in report.definitions)
         parts += [
-            f"<section><h2>{escape(name)}</h2>", report_page(report),
+            f"<section><h2>{escape(name)}</h2>", report_page(report, ends),
             f'<h3>Means and 95% bootstrap intervals over users</h3><div class="panels">{panels}</div>',
             f"<h3>To get this again</h3><pre>{escape(how)}</pre></section>",
         ]  # fmt: skip
@@ -112,9 +120,9 @@ def report_document(title: str, runs: Sequence[tuple[str, Report, str]]) -> str:
     )  # fmt: skip
 
 
-def forest_plot(report: Report, metric: str) -> str:
+def forest_plot(report: Report, metric: str, intervals: Ends) -> str:
     """Return an SVG picture: each model's mean as a dot on its interval, its name at the left."""
-    low, high = report.intervals()
+    low, high = intervals
     rows = [
         (r.model, r.metrics[metric].mean, low[r.model, metric], high[r.model, metric])
         for r in report.results

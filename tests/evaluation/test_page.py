@@ -41,7 +41,7 @@ class Balanced(HTMLParser):
 
 def test_the_page_is_whole_and_escaped(report):
     text = report_document(
-        "A & B", [("run <1>", report, "recsys evaluate --model '<x>'"), ("2", report, "y")]
+        "A & B", [("run <1>", report, report.intervals(), "recsys evaluate --model '<x>'"), ("2", report, report.intervals(), "y")]
     )
     page = Balanced()
     page.feed(text)
@@ -58,7 +58,7 @@ def test_the_page_is_whole_and_escaped(report):
 
 @pytest.mark.parametrize("metric", ["auc", "ndcg@10", "coverage@10"])
 def test_marks_stand_where_the_figures_are(report, metric):
-    svg = forest_plot(report, metric)
+    svg = forest_plot(report, metric, report.intervals())
     low, high = report.intervals()
     means = [r.metrics[metric].mean for r in report.results]
     ends = [
