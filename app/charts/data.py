@@ -27,8 +27,9 @@ def tail(data: pd.DataFrame, fit: pd.DataFrame, title: str, across: str, up: str
         scale=alt.Scale(domain=names, range=[COLOURS[0], COLOURS[1]]),
         legend=alt.Legend(orient="bottom", columns=1, title=None, labelLimit=320),
     )
-    x = alt.X("rank:Q", title=across, scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=4, format="~s"))
-    y = alt.Y("likes:Q", title=up, scale=alt.Scale(type="log"), axis=alt.Axis(tickCount=4, format="~s"))
+    log, axis = alt.Scale(type="log"), alt.Axis(tickCount=4, format="~s")
+    x = alt.X("rank:Q", title=across, scale=log, axis=axis)
+    y = alt.Y("likes:Q", title=up, scale=log, axis=axis)
     tips = [alt.Tooltip("rank:Q", format=","), alt.Tooltip("likes:Q", format=",.1f")]
     dots = alt.Chart(data, title=title).mark_circle(size=28, opacity=0.9)
     line = alt.Chart(fit).mark_line(strokeWidth=2, strokeDash=[6, 4])
@@ -37,7 +38,7 @@ def tail(data: pd.DataFrame, fit: pd.DataFrame, title: str, across: str, up: str
     ).properties(height=320)
 
 
-def ratings(frame: pd.DataFrame, least: float, word: str) -> Any:
+def ratings(frame: pd.DataFrame, word: str) -> Any:
     """Return how often each rating was given, those that count in colour.
 
     Parameters
@@ -50,7 +51,12 @@ def ratings(frame: pd.DataFrame, least: float, word: str) -> Any:
         alt.Chart(frame, title="How often each rating was given")
         .mark_bar()
         .encode(
-            x=alt.X("rating:N", sort=frame["rating"].tolist(), title="rating", axis=alt.Axis(labelAngle=0)),
+            x=alt.X(
+                "rating:N",
+                sort=frame["rating"].tolist(),
+                title="rating",
+                axis=alt.Axis(labelAngle=0, labelOverlap=True),
+            ),
             y=alt.Y("rows:Q", title="ratings", axis=alt.Axis(tickMinStep=1, format="~s")),
             color=alt.Color(
                 "counts:N",

@@ -26,14 +26,13 @@ def degrees(frame: pd.DataFrame, value: str, title: str, up: str) -> Any:
         scale=alt.Scale(range=list(COLOURS[:6])),
         legend=alt.Legend(orient="bottom", columns=2, title=None, labelLimit=320),
     )
-    x = alt.X(
-        "degree:Q", title="degree", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False, padding=8)
-    )
+    axis = alt.Axis(tickMinStep=1, format="d")
+    x = alt.X("degree:Q", title="degree", axis=axis, scale=alt.Scale(nice=False, padding=8))
     y = alt.Y(f"{value}:Q", title=up, scale=alt.Scale(zero=False))
-    tips = ["kernel", alt.Tooltip("degree:Q", format="d"), alt.Tooltip(f"{value}:Q", title=up, format=".4f")]
+    shown_value = alt.Tooltip(f"{value}:Q", title=up, format=".4f")
+    tips = ["kernel", alt.Tooltip("degree:Q", format="d"), shown_value]
     base = alt.Chart(shown, title=title)
     lines = base.transform_filter("datum['has degree']").mark_line(point=True)
     flat = base.transform_filter("!datum['has degree']").mark_line(strokeDash=[6, 4])
-    return (
-        lines.encode(x=x, y=y, color=colour, tooltip=tips) + flat.encode(x=x, y=y, color=colour, tooltip=tips)
-    ).properties(height=320)
+    how = {"x": x, "y": y, "color": colour, "tooltip": tips}
+    return (lines.encode(**how) + flat.encode(**how)).properties(height=320)

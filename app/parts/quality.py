@@ -1,4 +1,4 @@
-"""What a dataset is like, in figures and plain sentences: how little there is of it, and what that means."""
+"""What a dataset is like, in figures and plain sentences, and what cannot be done with so little."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from recsys.utils.dates import dated
 
 FEW = 5  # likes below which a user or an item is called cold
 NOISY = 0.25  # share of cold users from which figures are called noisy
+MOST_BARS = 40  # of a histogram of ratings
+LOWER = "does not count"
 NARROW = 30  # users below which figures are of very few
 
 
@@ -31,9 +33,10 @@ def cold_sentences(matrix: sp.csr_matrix, word: str, few: int = FEW) -> list[str
     """Return two sentences: cold users, cold items."""
     n, m = matrix.shape
     users, items = cold(matrix, few)
+    are = "is" if items == 1 else "are"
     return [
         f"{users:,} of {counted(n, 'user')} ({users / n:.1%}) {word} fewer than {few} items.",
-        f"{items:,} of {counted(m, 'item')} ({items / m:.1%}) are {word} by fewer than {few} people.",
+        f"{items:,} of {counted(m, 'item')} ({items / m:.1%}) {are} {word} by fewer than {few} people.",
     ]
 
 
@@ -51,14 +54,21 @@ def limits(
     lengths = np.diff(matrix.indptr)
     cannot, know = [], []
     if n == 1:
-        cannot.append("There is one user only: models learn from what people have in common, and of one there is nothing to learn.")
+        cannot.append(
+            "There is one user only: models learn from what people have in common, and of one there is "
+            "nothing to learn."
+        )
     several = int((lengths >= 2).sum())
     if several == 0:
-        cannot.append("Nobody has two items, so none can be hidden and predicted: Evaluate has nothing to measure.")
+        cannot.append(
+            "Nobody has two items, so none can be hidden and predicted: Evaluate has nothing to measure."
+        )
     elif n == 1:
         cannot.append("Evaluate divides users into groups and needs two of them.")
     elif several < NARROW:
-        know.append(f"Evaluate can hide items of {counted(several, 'user')} only: its intervals will be wide.")
+        know.append(
+            f"Evaluate can hide items of {counted(several, 'user')} only: its intervals will be wide."
+        )
     full = int((lengths == m).sum())
     if full == n:
         cannot.append("Everybody has every item: nothing is left to recommend.")
@@ -71,16 +81,20 @@ def limits(
     if n > 1 and users / n >= NOISY:
         have = "has" if users == 1 else "have"
         know.append(
-            f"{counted(users, 'user')} of {n:,} ({users / n:.0%}) {have} fewer than {FEW} items: lists for them "
-            "rest on little, and figures about them are noisy."
+            f"{counted(users, 'user')} of {n:,} ({users / n:.0%}) {have} fewer than {FEW} items: lists "
+            "for them rest on little, and figures about them are noisy."
         )
     alone = int((np.bincount(matrix.indices, minlength=m) == 1).sum())
     if m > 1 and alone / m >= NOISY:
         are = "is" if alone == 1 else "are"
-        know.append(f"{counted(alone, 'item')} of {m:,} ({alone / m:.0%}) {are} known from one person only.")
+        know.append(
+            f"{counted(alone, 'item')} of {m:,} ({alone / m:.0%}) {are} known from one person only."
+        )
     timed = [name for name in PROTOCOLS if PROTOCOLS.get(name).needs_time]
     if time is None:
-        know.append(f"There are no times: the protocols {listing(timed)} and what comes next are not to be had.")
+        know.append(
+            f"There are no times: the protocols {listing(timed)} and what comes next are not to be had."
+        )
     elif len(np.unique(time)) == 1:
         know.append(f"All times are equal: the protocols {listing(timed)} have nothing to divide.")
     if rating is None:
@@ -110,27 +124,35 @@ def course(time: NDArray[np.float64]) -> tuple[pd.DataFrame, str] | None:
     unit = {"day": "D", "month": "M", "year": "Y"}[period]
     starts = known.astype("datetime64[s]").astype(f"datetime64[{unit}]")
     first, last = starts.min(), starts.max()
-    counts = np.bincount((starts - first).astype(np.int64), minlength=int((last - first).astype(np.int64)) + 1)
-    places = first + np.arange(len(counts))
-    return pd.DataFrame({"start": pd.to_datetime(places.astype("datetime64[s]")), "likes": counts}), period
+    size = int((last - first).astype(np.int64)) + 1
+    counts = np.bincount((starts - first).astype(np.int64), minlength=size)
+    places = pd.to_datetime((first + np.arange(size)).astype("datetime64[s]"))
+    return pd.DataFrame({"start": places, "likes": counts}), period
 
 
 def span(time: NDArray[np.float64]) -> str:
     """Return the first and the last day that are known, as a sentence."""
     known = time[time > 0]
-    first, last = (datetime.fromtimestamp(float(t), UTC).date().isoformat() for t in (known.min(), known.max()))
+    first, last = (
+        datetime.fromtimestamp(float(t), UTC).date().isoformat() for t in (known.min(), known.max())
+    )
     return f"They are from {first} to {last}." if first != last else f"All are from {first}."
 
 
 def ratings(rating: NDArray[np.float64], least: float, word: str) -> pd.DataFrame:
-    """Return how often each rating was given, and whether it counts, in the order of the scale."""
+    """Return how often each rating was given and whether it counts, in the order of the scale.
+
+    More than `MOST_BARS` different ratings are put together, a bar never on both sides of `least`.
+    """
     grades, counts = np.unique(rating, return_counts=True)
+    labels = [f"{grade:g}" for grade in grades]
+    if len(grades) > MOST_BARS:
+        edges = np.unique([*np.linspace(grades[0], grades[-1], MOST_BARS), least])
+        place = np.clip(np.searchsorted(edges, grades, side="right") - 1, 0, len(edges) - 1)
+        counts = np.bincount(place, weights=counts, minlength=len(edges)).astype(np.int64)
+        grades, labels = edges, [f"{edge:.3g}…" for edge in edges]
     return pd.DataFrame(
-        {
-            "rating": [f"{grade:g}" for grade in grades],
-            "rows": counts,
-            "counts": np.where(grades >= least, word, "does not count"),
-        }
+        {"rating": labels, "rows": counts, "counts": np.where(grades >= least, word, LOWER)}
     )
 
 

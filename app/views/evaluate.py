@@ -27,9 +27,9 @@ from recsys.evaluation.metrics import parse_metric
 from recsys.utils.spec import parse_spec
 
 INTRO = (
-    "A part of what people liked is hidden, each model predicts it from the rest, and is measured by what "
-    "it puts first. Figures are means over users; two models are told apart only where the interval of "
-    "their difference leaves out 0."
+    "A part of what people liked is hidden, each model predicts it from the rest, and is measured by "
+    "what it puts first. Figures are means over users; two models are told apart only where the "
+    "interval of their difference leaves out 0."
 )
 CHOSEN = ("popularity", "ease", DEFAULT)  # until a person chooses, as far as they are offered
 MEASURED = ("auc", "map@10", "ndcg@10")
@@ -210,7 +210,9 @@ def follow() -> None:
     else:
         here.forget("evaluate.running")
         told = "The evaluation was cancelled." if job.error == CANCELLED else job.error
-        (st.info if job.error == CANCELLED else st.error)(told or "The evaluation ended without a result.")
+        (st.info if job.error == CANCELLED else st.error)(
+            told or "The evaluation ended without a result."
+        )
         state.jobs().forget((KIND, id))
 
 
@@ -219,13 +221,13 @@ def running(job: Job, key: tuple[Any, ...]) -> None:
     """Show where an evaluation is and the way out; a cancel is heard at once."""
     if not job.running:
         st.rerun()
-    if job.cancelled:
-        st.progress(job.share, text="Cancelling… The step that runs is the last one.")
-        return
-    st.progress(job.share, text=state.told(job, job.text))
-    if st.button("Cancel", key="cancel evaluation"):
+    bar = st.empty()
+    if not job.cancelled and st.button("Cancel", key="cancel evaluation"):
         state.cancel(key)
-        st.rerun(scope="fragment")
+    if job.cancelled:
+        bar.progress(job.share, text="Cancelling… The step that runs is the last one.")
+        return
+    bar.progress(job.share, text=state.told(job, job.text))
     st.caption("Other pages stay usable, and a reload of this one finds it again.")
 
 
@@ -276,9 +278,13 @@ def show(run: Run, name: str) -> None:
     frame = table(report)
     st.dataframe(styled(frame, report), hide_index=True, width="stretch")
     if report.folds > 1:
-        st.caption(f"±: standard deviation over {counted(report.folds, 'fold')}. In colour: the best figure.")
+        st.caption(
+            f"±: standard deviation over {counted(report.folds, 'fold')}. In colour: the best figure."
+        )
     else:
-        st.caption("One fold: how far a figure may be off is in the intervals below. In colour: the best figure.")
+        st.caption(
+            "One fold: how far a figure may be off is in the intervals below. In colour: the best one."
+        )
     told = report.verdicts()
     if told:
         st.subheader("Which is better", anchor=False)
@@ -293,7 +299,7 @@ def show(run: Run, name: str) -> None:
 
 
 def table(report: Report) -> pd.DataFrame:
-    """Return a row a model: each metric with its ± where there are folds, and seconds without compiling."""
+    """Return a row a model: each metric with its ± over folds, and seconds without compiling."""
     rows = []
     compiled = any(r.compile_seconds >= 0.05 for r in report.results)
     for r in report.results:
@@ -388,7 +394,10 @@ def two_models(run: Run, metric: str, labels: list[str]) -> None:
     sign = -1.0 if found.better == "less" else 1.0
     frame = charts.binned(found.values, first, second, sign)
     st.altair_chart(
-        charts.histogram(frame, (first, second), f"{metric} of the first less that of the second", "Differences user by user"),
+        charts.histogram(
+            frame, (first, second), f"{metric} of the first less that of the second",
+            "Differences user by user",
+        ),
         width="stretch", alt=f"Histogram of users by the difference of {first} and {second}",
     )  # fmt: skip
     for line in differences_told(found):
@@ -472,13 +481,17 @@ def side_by_side(kept: dict[str, Run], names: dict[str, str]) -> None:
     """Show the figures of several runs in one table, and what they differ in."""
     with st.expander(f"Compare the {counted(len(kept), 'run')}", expanded=True):
         every = list(dict.fromkeys(m for run in kept.values() for m in run.report.definitions))
-        metric = ask(st.selectbox, "Metric of all runs", name="evaluate.across", default=every[0], options=every)
-        st.dataframe(across(kept, names, metric).style.format(precision=4), hide_index=True, width="stretch")
+        metric = ask(
+            st.selectbox, "Metric of all runs", name="evaluate.across", default=every[0], options=every
+        )
+        st.dataframe(
+            across(kept, names, metric).style.format(precision=4), hide_index=True, width="stretch"
+        )
         differ = differing([run.settings for run in kept.values()])
         if differ:
             st.caption(
-                f"These runs differ in: {', '.join(differ)}. Figures of different data or protocols are not "
-                "comparable."
+                f"These runs differ in: {', '.join(differ)}. Figures of different data or protocols are "
+                "not comparable."
             )
 
 

@@ -54,8 +54,14 @@ class Profile(NamedTuple):
     items: NDArray[np.int64]
 
 
-def profile(user_items: sp.csr_matrix) -> Profile:
+def profile(user_items: sp.csr_matrix, kernel: bool = True) -> Profile:
     """Return densities and tails of a (users, items) matrix.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+    kernel : bool
+        Whether to measure how dense the kernel is, which takes memory; NaN else.
 
     Notes
     -----
@@ -63,15 +69,17 @@ def profile(user_items: sp.csr_matrix) -> Profile:
     """
     n, m = user_items.shape
     density = user_items.nnz / (n * m)
-    ones = binary(user_items, np.float32)
-    gram = (ones.T @ ones).tocsr()
-    off = gram.nnz - int(np.count_nonzero(gram.diagonal()))
+    dense = np.nan
+    if kernel:
+        ones = binary(user_items, np.float32)
+        gram = (ones.T @ ones).tocsr()
+        dense = (m + gram.nnz - int(np.count_nonzero(gram.diagonal()))) / m**2
     p = -np.expm1(n * np.log1p(-(density**2))) if density < 1 else 1.0
     by_user = np.sort(np.diff(user_items.indptr))[::-1].astype(np.int64)
     by_item = np.sort(np.bincount(user_items.indices, minlength=m))[::-1].astype(np.int64)
     return Profile(
         density,
-        (m + off) / m**2,
+        dense,
         (m + (m * m - m) * p) / m**2,
         power_law(by_user),
         power_law(by_item),

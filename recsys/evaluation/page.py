@@ -100,7 +100,7 @@ def report_document(title: str, runs: Sequence[tuple[str, Report, Ends, str]]) -
     ----------
     title : str
     runs : sequence of (name, report, intervals, how)
-        The intervals are the report's; `how` says how to get the report again: a command, with its versions.
+        The intervals are the report's; `how` says how to get it again: a command, with its versions.
     """
     parts = []
     for name, report, ends, how in runs:

@@ -41,7 +41,11 @@ class Balanced(HTMLParser):
 
 def test_the_page_is_whole_and_escaped(report):
     text = report_document(
-        "A & B", [("run <1>", report, report.intervals(), "recsys evaluate --model '<x>'"), ("2", report, report.intervals(), "y")]
+        "A & B",
+        [
+            ("run <1>", report, report.intervals(), "recsys evaluate --model '<x>'"),
+            ("2", report, report.intervals(), "y"),
+        ],
     )
     page = Balanced()
     page.feed(text)
