@@ -329,7 +329,9 @@ def _usual(table: Table, what: str, known: tuple[str, ...]) -> str:
     return found
 
 
-def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFrame:
+def read_features(
+    path: str | Path, id_col: str | None, what: str, like: str | None = None
+) -> pd.DataFrame:
     """Read a table of item or user features, indexed by id.
 
     Parameters
@@ -338,6 +340,8 @@ def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFra
     id_col : str, optional
         The id column; a usual name is looked for when not given.
     what : "item" or "user"
+    like : str, optional
+        What the interactions call the ids: taken before the usual names, where the table has it.
 
     Raises
     ------
@@ -346,7 +350,7 @@ def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFra
     """
     table = read_table(path, what=f"features of {what}s")
     known = ITEM_NAMES if what == "item" else USER_NAMES
-    id_col = id_col or _usual(table, what, (*known, "id"))
+    id_col = id_col or _usual(table, what, (*((like,) if like else ()), *known, "id"))
     ids = _ids(table, id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():
