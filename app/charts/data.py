@@ -27,7 +27,7 @@ def tail(data: pd.DataFrame, fit: pd.DataFrame, title: str, across: str, up: str
         scale=alt.Scale(domain=names, range=[COLOURS[0], COLOURS[1]]),
         legend=alt.Legend(orient="bottom", columns=1, title=None, labelLimit=320),
     )
-    log, axis = alt.Scale(type="log"), alt.Axis(tickCount=4, format="~s")
+    log, axis = alt.Scale(type="log", nice=False), alt.Axis(tickCount=4, format="~s")
     x = alt.X("rank:Q", title=across, scale=log, axis=axis)
     y = alt.Y("likes:Q", title=up, scale=log, axis=axis)
     tips = [alt.Tooltip("rank:Q", format=","), alt.Tooltip("likes:Q", format=",.1f")]
@@ -35,7 +35,7 @@ def tail(data: pd.DataFrame, fit: pd.DataFrame, title: str, across: str, up: str
     line = alt.Chart(fit).mark_line(strokeWidth=2, strokeDash=[6, 4])
     return (
         dots.encode(x=x, y=y, color=colour, tooltip=tips) + line.encode(x=x, y=y, color=colour)
-    ).properties(height=320)
+    ).properties(height=360)
 
 
 def ratings(frame: pd.DataFrame, word: str) -> Any:
@@ -65,7 +65,7 @@ def ratings(frame: pd.DataFrame, word: str) -> Any:
             ),
             tooltip=["rating", alt.Tooltip("rows:Q", format=","), "counts"],
         )
-        .properties(height=260)
+        .properties(height=320)
     )
 
 
@@ -79,5 +79,5 @@ def course(frame: pd.DataFrame, period: str, word: str) -> Any:
             y=alt.Y("likes:Q", title=word, axis=alt.Axis(tickMinStep=1, format="~s")),
             tooltip=[alt.Tooltip("start:T", format="%Y-%m-%d"), alt.Tooltip("likes:Q", format=",")],
         )
-        .properties(height=260)
+        .properties(height=320)
     )

@@ -12,7 +12,7 @@ from recsys.utils.palette import COLOURS
 
 BEST, OTHER = COLOURS[0], "#8a8a8a"
 BINS = 25  # of a histogram
-SHORT = 34  # characters of a model's name on an axis
+PLOT, AROUND, LINE = 220, 80, 22  # pixels: of a plot, of its title and axis, of a line of its legend
 
 
 def forest(frame: pd.DataFrame, metric: str, unit: str) -> Any:
@@ -39,7 +39,7 @@ def forest(frame: pd.DataFrame, metric: str, unit: str) -> Any:
     x = alt.X("mean:Q", title=unit, scale=alt.Scale(zero=False, padding=12), axis=alt.Axis(tickCount=5))
     bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title=unit), x2="high:Q")
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(x=x)
-    return (bars + dots).properties(height=40 * len(order) + 30)
+    return (bars + dots).properties(height=34 * len(order) + AROUND)
 
 
 def binned(values: np.ndarray, ahead: str, behind: str, sign: float = 1.0) -> pd.DataFrame:
@@ -74,18 +74,29 @@ def binned(values: np.ndarray, ahead: str, behind: str, sign: float = 1.0) -> pd
     return frame[frame["users"] > 0].sort_values("from", ignore_index=True)
 
 
-def histogram(frame: pd.DataFrame, names: tuple[str, str], axis: str, title: str) -> Any:
+def colours(models: list[str]) -> dict[str, str]:
+    """Return each model's colour, the same in every chart."""
+    return {model: COLOURS[k % 6] for k, model in enumerate(models)}
+
+
+def histogram(
+    frame: pd.DataFrame, names: tuple[str, str], models: list[str], axis: str, title: str
+) -> Any:
     """Return the bars of `binned`, coloured by who is better."""
-    scale = alt.Scale(domain=[names[0], "equal", names[1]], range=[COLOURS[0], OTHER, COLOURS[1]])
+    own = colours(models)
+    scale = alt.Scale(domain=[names[0], "equal", names[1]], range=[own[names[0]], OTHER, own[names[1]]])
     return (
         alt.Chart(frame, title=title)
-        .mark_bar()
+        .mark_bar(orient="vertical")
         .encode(
             x=alt.X("from:Q", title=axis),
             x2="to:Q",
             y=alt.Y("users:Q", title="users", axis=alt.Axis(tickMinStep=1)),
+            y2=alt.datum(0),
             color=alt.Color(
-                "who:N", scale=scale, legend=alt.Legend(title="better", orient="bottom", labelLimit=280)
+                "who:N",
+                scale=scale,
+                legend=alt.Legend(title="better", orient="bottom", columns=1, labelLimit=280),
             ),
             tooltip=[
                 alt.Tooltip("from:Q", format=".4f"),
@@ -94,7 +105,7 @@ def histogram(frame: pd.DataFrame, names: tuple[str, str], axis: str, title: str
                 "who",
             ],
         )
-        .properties(height=300)
+        .properties(height=PLOT + AROUND + 4 * LINE)
     )
 
 
@@ -102,8 +113,9 @@ def against(frame: pd.DataFrame, x: str, y: str, titles: tuple[str, str, str], l
     """Return one named mark a model: y over x; `titles` are those of the chart and of the axes."""
     title, across, up = titles
     kind = alt.Scale(type="log", padding=30) if log else alt.Scale(zero=False, padding=30)
+    axis = alt.Axis(tickCount=4, format="~g") if log else alt.Axis(tickCount=6)
     base = alt.Chart(frame, title=title).encode(
-        x=alt.X(f"{_field(x)}:Q", title=across, scale=kind),
+        x=alt.X(f"{_field(x)}:Q", title=across, scale=kind, axis=axis),
         y=alt.Y(f"{_field(y)}:Q", title=up, scale=alt.Scale(zero=False, padding=24)),
     )
     tips = [
@@ -114,12 +126,12 @@ def against(frame: pd.DataFrame, x: str, y: str, titles: tuple[str, str, str], l
     dots = base.mark_point(size=120, filled=True, opacity=1).encode(
         color=alt.Color(
             "model:N",
-            scale=alt.Scale(range=list(COLOURS[:6])),
+            scale=_scale(frame["model"].tolist()),
             legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None),
         ),
         tooltip=tips,
     )
-    return dots.properties(height=320)
+    return dots.properties(height=PLOT + AROUND + LINE * len(frame))
 
 
 def over(frame: pd.DataFrame, x: str, order: list[str], titles: tuple[str, str, str]) -> Any:
@@ -139,7 +151,7 @@ def over(frame: pd.DataFrame, x: str, order: list[str], titles: tuple[str, str, 
         x=alt.X(f"{_field(x)}:N", sort=order, title=across, axis=alt.Axis(labelAngle=0, labelLimit=90)),
         color=alt.Color(
             "model:N",
-            scale=alt.Scale(range=list(COLOURS[:6])),
+            scale=_scale(list(dict.fromkeys(frame["model"]))),
             legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None),
         ),
     )
@@ -149,7 +161,12 @@ def over(frame: pd.DataFrame, x: str, order: list[str], titles: tuple[str, str, 
     if frame["low"].notna().any():
         bars = base.mark_rule(opacity=0.5).encode(y=alt.Y("low:Q", title=up), y2="high:Q")
         lines = bars + lines
-    return lines.properties(height=320)
+    return lines.properties(height=PLOT + AROUND + LINE * frame["model"].nunique())
+
+
+def _scale(models: list[str]) -> Any:
+    own = colours(models)
+    return alt.Scale(domain=list(own), range=list(own.values()))
 
 
 def _field(name: str) -> str:

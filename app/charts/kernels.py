@@ -35,4 +35,4 @@ def degrees(frame: pd.DataFrame, value: str, title: str, up: str) -> Any:
     lines = base.transform_filter("datum['has degree']").mark_line(point=True)
     flat = base.transform_filter("!datum['has degree']").mark_line(strokeDash=[6, 4])
     how = {"x": x, "y": y, "color": colour, "tooltip": tips}
-    return (lines.encode(**how) + flat.encode(**how)).properties(height=320)
+    return (lines.encode(**how) + flat.encode(**how)).properties(height=380)

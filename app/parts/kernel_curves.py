@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,12 @@ def growing(name: str) -> tuple[str, ...]:
 
 
 def spelled_out(name: str) -> str:
-    """Return what a kernel counts, as its own description begins."""
+    """Return what a kernel counts, as its own description begins; parameters stand in quotes."""
     first = (KERNELS.get(name).__doc__ or "").strip().split("\n")[0]
-    return first.replace("`", "")
+    symbol, colon, rest = first.partition(": ")
+    if colon and symbol.lower() == name:  # "mC: " says no more than the name
+        first = rest
+    return re.sub(r"`+([^`]*)`+", r"“\1”", first)
 
 
 def curves(

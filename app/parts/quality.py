@@ -79,10 +79,9 @@ def limits(
         cannot.append("There is one item only: there is nothing to choose from.")
     users, _ = cold(matrix)
     if n > 1 and users / n >= NOISY:
-        have = "has" if users == 1 else "have"
         know.append(
-            f"{counted(users, 'user')} of {n:,} ({users / n:.0%}) {have} fewer than {FEW} items: lists "
-            "for them rest on little, and figures about them are noisy."
+            f"Many have fewer than {FEW} items: lists for them rest on little, and figures about "
+            "them are noisy."
         )
     alone = int((np.bincount(matrix.indices, minlength=m) == 1).sum())
     if m > 1 and alone / m >= NOISY:

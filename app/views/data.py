@@ -168,11 +168,14 @@ def choose_columns(token: str, table: Table) -> Columns:
                 default=getattr(found, role) or NONE, options=options, filter_mode="contains",
                 help="Numbers such as Unix seconds, or ISO dates." if role == "time" else None,
             )  # fmt: skip
-    for role, why in found.why.items():
-        if chosen[role] == getattr(found, role):
-            st.text(TOLD[why].format(PLURAL[role], chosen[role]))
+    told = [
+        TOLD[found.why[role]].format(PLURAL[role], name)
+        for role, name in chosen.items()
+        if role in found.why and name == getattr(found, role)
+    ]
     if chosen["rating"] == NONE:
-        st.text("No column of ratings: every row counts as a like.")
+        told.append("No column of ratings: every row counts as a like.")
+    st.text("\n".join(told))
     more = {role: None if chosen[role] == NONE else chosen[role] for role in ("rating", "time")}
     return Columns(chosen["user"], chosen["item"], **more)
 
@@ -203,9 +206,8 @@ def what_became(data: Interactions, counts: RowCounts) -> None:
         strict=True,
     ):  # fmt: skip
         place.metric(label, f"{number:,}")
-    for line in [*counts.sentences(), *notes_of(data, counts)]:
-        st.text(line)
-    st.text(f"They are of {counted(data.n_users, 'user')} and {counted(data.n_items, 'item')}.")
+    them = f"They are of {counted(data.n_users, 'user')} and {counted(data.n_items, 'item')}."
+    st.text("\n".join([*counts.sentences(), *notes_of(data, counts), them]))
     say_limits(data.matrix, data)
     if counts.left_out or counts.repeated:
         st.download_button(
@@ -237,8 +239,8 @@ def say_limits(matrix: Any, data: Interactions) -> None:
     cannot, know = quality.limits(matrix, data.time, data.rating)
     for line in cannot:
         st.warning(line)
-    for line in know:
-        st.caption(line)
+    if know:
+        st.caption("  \n".join(know))
 
 
 # ---- what a dataset is like
@@ -258,13 +260,13 @@ def show(catalogue: Catalogue, found: Profile) -> None:
         strict=True,
     ):  # fmt: skip
         column.metric(label, value)
-    for note in catalogue.data.notes:
-        st.text(f"{note}.")
+    told = [f"{note}." for note in catalogue.data.notes]
     if catalogue.key[0] == "upload" and (counts := details(str(catalogue.key[1])).counts):
-        st.text(f"{counted(counts.rows, 'row')} read, {counts.kept:,} used.")
+        told = [f"{counted(counts.rows, 'row')} read, {counts.kept:,} used.", *told]
+    if told:
+        st.text("\n".join(told))
     say_limits(catalogue.matrix, catalogue.data)
-    for line in quality.cold_sentences(catalogue.matrix, word):
-        st.caption(line)
+    st.caption("  \n".join(quality.cold_sentences(catalogue.matrix, word)))
     left, right = st.columns(2)
     with left:
         rated(catalogue)

@@ -34,6 +34,7 @@ INTRO = (
 CHOSEN = ("popularity", "ease", DEFAULT)  # until a person chooses, as far as they are offered
 MEASURED = ("auc", "map@10", "ndcg@10")
 BEST = "background-color: #cfe8f5; color: #06344f"  # dark on light in either theme
+SHORT = 16  # characters of a model's name that leave room for three pictures beside each other
 KIND = "evaluation"  # of the jobs
 MOST_FOLDS, MOST_SEED = 10, 10_000
 
@@ -71,8 +72,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
         )  # fmt: skip
     specs = [*chosen, *([more.strip()] if more.strip() else [])]
     with st.expander("What these models are"):
-        for spec in chosen:
-            st.text(f"{spec}: {summary(spec)}")
+        st.text("\n".join(f"{spec}: {summary(spec)}" for spec in chosen))
     one, two, three = st.columns([2, 1, 1])
     with one:
         typed = session().get("evaluate.protocol", "half-profile")
@@ -103,8 +103,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
         st.multiselect, "Metrics", name="evaluate.metrics", options=metrics(), default=list(MEASURED),
         filter_mode="contains", select_all=False, wrap=True,
     )  # fmt: skip
-    for name in measured:
-        st.caption(f"{name}: {definition(name)}.")
+    st.caption("  \n".join(f"{name}: {definition(name)}." for name in measured))
     divided = int(folds) if several else None
     try:
         if not specs:
@@ -293,9 +292,8 @@ def show(run: Run, name: str) -> None:
     forests(run)
     closer(run)
     with st.expander("What the figures mean"):
-        for line in report.sentences():
-            if line not in told and line not in report.conventions:
-                st.text(line)
+        rest = [one for one in report.sentences() if one not in told and one not in report.conventions]
+        st.text("\n".join(rest))
 
 
 def table(report: Report) -> pd.DataFrame:
@@ -330,9 +328,11 @@ def forests(run: Run) -> None:
     """Show all means with their intervals, a picture a metric."""
     st.subheader("Means and their 95% intervals", anchor=False)
     names = list(run.report.definitions)
-    for start in range(0, len(names), 3):
-        some = names[start : start + 3]
-        for place, metric in zip(st.columns(min(3, len(names))), some, strict=False):
+    longest = max(len(r.model) for r in run.report.results)
+    across_ = min(3 if longest <= SHORT else 2, len(names))
+    for start in range(0, len(names), across_):
+        some = names[start : start + across_]
+        for place, metric in zip(st.columns(across_), some, strict=False):
             unit = f"{metric}, mean over users"
             if metric in run.report.whole:
                 unit = f"{metric}, one value a fold"
@@ -382,7 +382,9 @@ def closer(run: Run) -> None:
 
 def two_models(run: Run, metric: str, labels: list[str]) -> None:
     """Show for whom one model is better than another."""
-    pairs = {f"{a} – {b}": (a, b) for a, b in combinations(labels, 2)}
+    sign = 1 if run.report.better.get(metric) == "less" else -1
+    ranked = sorted(labels, key=lambda one: sign * run.report.result(one).metrics[metric].mean)
+    pairs = {f"{a} – {b}": (a, b) for a, b in combinations(ranked, 2)}
     text = next(iter(pairs))
     if len(pairs) > 1:
         text = ask(st.selectbox, "Two models", name="evaluate.pair", default=text, options=list(pairs))
@@ -391,17 +393,15 @@ def two_models(run: Run, metric: str, labels: list[str]) -> None:
     if len(found.users) == 0:
         st.caption(f"Nobody has a value of {metric} for both models.")
         return
-    sign = -1.0 if found.better == "less" else 1.0
-    frame = charts.binned(found.values, first, second, sign)
+    frame = charts.binned(found.values, first, second, -1.0 if found.better == "less" else 1.0)
     st.altair_chart(
         charts.histogram(
-            frame, (first, second), f"{metric} of the first less that of the second",
+            frame, (first, second), labels, f"{metric} of the first less that of the second",
             "Differences user by user",
         ),
         width="stretch", alt=f"Histogram of users by the difference of {first} and {second}",
     )  # fmt: skip
-    for line in differences_told(found):
-        st.text(line)
+    st.text("\n".join(differences_told(found)))
 
 
 def differences_told(found: UserDifferences) -> list[str]:

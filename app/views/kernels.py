@@ -48,7 +48,8 @@ MOST_VALUES = 200  # different values of a column; more are numbers, not categor
 INTRO = {
     DEGREES: (
         "A kernel says how alike two items are by counting the formulas that hold in both. With a "
-        "higher degree the formulas are longer, and the kernel tells more items apart."
+        "higher degree the formulas are longer: conjunctions then tell more items apart, disjunctions "
+        "fewer."
     ),
     RULES: "A kernel machine learns a class from a table of categories; the rule says what it follows.",
 }
@@ -79,9 +80,7 @@ def over_degrees() -> None:
         filter_mode="contains", select_all=False, wrap=True,
     )  # fmt: skip
     top = ask(st.slider, "Highest degree", 2, 20, name="kernels.top", default=6, valid=between(2, 20))
-    for name in chosen:
-        flat = "" if growing(name) else " It has no degree and is drawn as a broken line."
-        st.text(f"{name}: {spelled_out(name)}{flat}")
+    st.text("\n".join(told_of(name) for name in chosen))
     items = len(catalogue.labels)
     if items > MOST_ITEMS:
         st.warning(
@@ -103,6 +102,7 @@ def over_degrees() -> None:
         if not st.button("Compute", type="primary"):
             return
         here.set("kernels.asked", asked)
+        st.rerun()
     frame = state.result(
         key,
         lambda progress: curves(catalogue.data, catalogue.matrix, list(chosen), int(top), progress),
@@ -110,6 +110,12 @@ def over_degrees() -> None:
     )
     show_curves(frame)
     with_model(list(chosen), int(top))
+
+
+def told_of(name: str) -> str:
+    """Return what a kernel counts, and how it is drawn if it has no degree."""
+    flat = "" if growing(name) else " It has no degree and is drawn as a broken line."
+    return f"{name}: {spelled_out(name)}{flat}"
 
 
 def show_curves(frame: pd.DataFrame) -> None:
@@ -124,8 +130,8 @@ def show_curves(frame: pd.DataFrame) -> None:
             alt=f"{value} of each kernel over its degree",
         )  # fmt: skip
     st.caption(
-        "A larger spectral ratio is a more expressive kernel: items look less alike. What is more "
-        "expressive is more accurate only up to a point, after which it learns by heart."
+        "A larger spectral ratio is a more expressive kernel: items look less alike. The most "
+        "expressive kernel need not be the most accurate one."
     )
     for line in refusals(frame):
         st.caption(line)
@@ -385,8 +391,7 @@ def show_rule(table: OneHot, found: Any, key: str) -> None:
         return
     held = measure_formula(formula, table.X[found.held], table.y[found.held])
     every = measure_formula(formula, table.X, table.y)
-    for line in formula_told(held, table.target):
-        st.text(line)
+    st.text("\n".join(formula_told(held, table.target)))
     st.dataframe(
         clause_table(every).style.format({"precision": "{:.1%}"}), hide_index=True, width="stretch"
     )

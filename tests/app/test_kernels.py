@@ -37,7 +37,7 @@ def test_every_kernel_is_offered_with_what_it_counts():
     at = open_page("kernels", kernels__kernels=["mc", "tanimoto"])
     assert box(at, "Kernels", "multiselect").options == list_kernels()
     shown = texts(at)
-    assert any(t.startswith("mc: mC: how many conjunctions of degree variables hold") for t in shown)
+    assert any(t.startswith("mc: how many conjunctions of “degree” variables hold") for t in shown)
     assert any(
         t.startswith("tanimoto: ") and t.endswith("It has no degree and is drawn as a broken line.")
         for t in shown
