@@ -4,6 +4,7 @@ from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
 from recsys.explain.contributions import Reasons, reasons, reasons_for_items
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
+from recsys.explain.made_of import MadeOf, PartShare, Product, blend_parts, products
 from recsys.explain.recency import Age, ages, in_time
 from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
@@ -13,6 +14,7 @@ from recsys.explain.rules.search import search_rule
 from recsys.explain.rules.search_result import SearchResult
 from recsys.explain.rules.user_rules import Following, TasteRule, following, taste_rule
 from recsys.explain.text import because, listing
+from recsys.explain.towards import Path, into_list, out_of_list
 
 __all__ = [
     "Age",
@@ -21,7 +23,11 @@ __all__ = [
     "Following",
     "ItemRule",
     "LearnedRule",
+    "MadeOf",
     "MeasuredRule",
+    "PartShare",
+    "Path",
+    "Product",
     "Reasons",
     "Rule",
     "SearchResult",
@@ -30,16 +36,20 @@ __all__ = [
     "ages",
     "agreement",
     "because",
+    "blend_parts",
     "changes",
     "following",
     "genetic_search",
     "in_time",
+    "into_list",
     "item_attributes",
     "item_rule",
     "learn_rule",
     "listing",
     "lower_bound",
     "measure_rule",
+    "out_of_list",
+    "products",
     "reasons",
     "reasons_for_items",
     "rule_weight",
