@@ -64,12 +64,15 @@ class Details:
 
     Attributes
     ----------
+    file : str
+        Token of the file that it was read from.
     items : str
         Name of the table of items that came with it; "" where none did.
     counts : RowCounts or None
         What became of its rows.
     """
 
+    file: str = ""
     items: str = ""
     counts: RowCounts | None = None
 

@@ -96,10 +96,9 @@ def upload() -> None:
         if st.button("Use this table", type="primary"):
             told = f"{token} {columns} {here.get('data.items', '')}"
             used = state.use_table(data, told)
-            keep_details(used, Details(items[0] if items else "", counts))
-            st.session_state["used table"] = (token, used)
-        used = st.session_state.get("used table")
-        if used is not None and used == (token, here.get("data", "")):
+            keep_details(used, Details(token, items[0] if items else "", counts))
+            st.rerun()  # the address is written when a run of the page begins
+        if details(here.get("data", "")).file == token:
             st.success("This table is the dataset now, on every page.")
             if st.button("Recommend from it", icon=":material/arrow_forward:"):
                 open_page("recommend")

@@ -48,6 +48,7 @@ def page() -> None:
     pressed = st.button("Run", type="primary", disabled=settings is None)
     if pressed and settings is not None:
         start(catalogue, settings)
+        st.rerun()  # the address is written when a run of the page begins
     follow()
     show_runs()
 
@@ -201,6 +202,7 @@ def follow() -> None:
     job = state.jobs().find((KIND, id))
     if runs().get(id) is not None:
         keep(id)
+        st.rerun()
     elif job is None:
         here.forget("evaluate.running")
         st.warning("The evaluation that ran here is no longer known to the server: press Run again.")

@@ -296,7 +296,7 @@ def test_the_command_of_an_upload_prints_the_same_figures(no_runs, tmp_path, mon
     at = open_page("evaluate", evaluate__models=TWO, evaluate__folds=3)
     here = at.session_state["session"]
     name = state.UPLOAD + state.uploads().keep(data.name, data, "t")
-    keep_details(name, Details("", counts))
+    keep_details(name, Details("", "", counts))
     here.set("data", name)
     settle(at.run())
     press(at, "Run")
@@ -504,7 +504,7 @@ class TestBrowser:
         settled(tab)
         assert tab.get_by_text("recsys evaluate --dataset sample").first.inner_text() == command
         pick(tab, "Protocol", "holdout")
-        box_ = tab.get_by_role("combobox", name="Models")
+        box_ = tab.get_by_role("combobox", name="Models", exact=True)
         box_.click()
         box_.fill("hofm")
         tab.get_by_role("option", name="hofm").first.click()
