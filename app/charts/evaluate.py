@@ -127,7 +127,7 @@ def against(frame: pd.DataFrame, x: str, y: str, titles: tuple[str, str, str], l
         color=alt.Color(
             "model:N",
             scale=_scale(frame["model"].tolist()),
-            legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None),
+            legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None, symbolOpacity=1),
         ),
         tooltip=tips,
     )
@@ -152,7 +152,7 @@ def over(frame: pd.DataFrame, x: str, order: list[str], titles: tuple[str, str, 
         color=alt.Color(
             "model:N",
             scale=_scale(list(dict.fromkeys(frame["model"]))),
-            legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None),
+            legend=alt.Legend(orient="bottom", columns=1, labelLimit=320, title=None, symbolOpacity=1),
         ),
     )
     y = alt.Y("mean:Q", title=up, scale=alt.Scale(zero=False))

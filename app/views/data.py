@@ -82,11 +82,13 @@ def upload() -> None:
             )
             return
         name, content = kept
+        items = state.upload(here.get("data.items", ""))
+        st.text(f"File: {name}" if items is None else f"Files: {name}, items in {items[0]}")
+        st.button("Forget it" if items is None else "Forget them", on_click=_forget)
         try:
             table = read(token, content, name)
             columns = choose_columns(token, table)
             data, counts = parsed(token, table, name, columns)
-            items = state.upload(here.get("data.items", ""))
             if items is not None:
                 data = with_items(data, columns, *items)
         except InputError as error:
@@ -115,6 +117,12 @@ def _changed(key: str, name: str) -> None:
     except InputError as error:
         here.forget(name)
         st.session_state["upload error"] = clean(str(error), file.name)
+
+
+def _forget() -> None:
+    """Begin anew: the uploader cannot take away what was uploaded before a reload."""
+    for name in ("data.file", "data.items"):
+        session().forget(name)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")

@@ -19,6 +19,7 @@ from app.parts.upload import details
 from app.session import ask, between, session
 from recsys import InputError, make_ranker
 from recsys.data import PROTOCOLS, find_protocol
+from recsys.data.columns import Columns
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
 from recsys.evaluation.differences import UserDifferences, user_differences
@@ -138,8 +139,7 @@ def source_of(catalogue: Catalogue) -> Source:
     name = str(catalogue.key[1])
     if catalogue.key[0] == "dataset":
         return Source(dataset=name, least=catalogue.least)
-    columns, known = catalogue.data.columns, details(name)
-    assert columns is not None
+    columns, known = catalogue.data.columns or Columns("", ""), details(name)
     return Source(
         "", catalogue.data.name, columns.user, columns.item, columns.rating or "", columns.time or "",
         known.items, catalogue.least, known.left_out,
@@ -470,8 +470,11 @@ def by_fold(report: Report, metric: str) -> None:
         for k, mean in enumerate(r.metrics[metric].folds, 1)
     ]
     order = [str(k) for k in range(1, report.folds + 1)]
+    titles = ("Fold by fold", "fold", metric)
+    if find_protocol(report.protocol).needs_time and not report.grouped:
+        titles = ("Window by window", "window of time, the earliest first", metric)
     st.altair_chart(
-        charts.over(pd.DataFrame(rows), "fold", order, ("Fold by fold", "fold", metric)),
+        charts.over(pd.DataFrame(rows), "fold", order, titles),
         width="stretch", alt=f"{metric} of each model in each fold",
     )  # fmt: skip
 

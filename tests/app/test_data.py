@@ -201,6 +201,14 @@ def test_oversized_uploads_are_not_read():
         upload.limited(File())
 
 
+def test_what_was_uploaded_can_be_forgotten():
+    at = uploaded(GERMAN)
+    assert "File: liste.csv" in texts(at)
+    press(at, "Forget it")
+    assert not [b for b in at.button if b.label == "Use this table"] and not at.warning
+    assert "data.file" not in at.session_state["session"].address()
+
+
 def test_a_file_that_is_gone_is_said_to_be():
     at = open_page("data", {"data.file": ["0123456789abcdef01234567"]})
     assert "no longer on the server: upload it again" in at.warning[0].value
