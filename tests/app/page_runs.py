@@ -42,11 +42,11 @@ def settle(at, seconds=90):
 
 
 def texts(at):
-    return [element.value for element in at.text]
+    return [line for element in at.text for line in element.value.split("\n")]
 
 
 def captions(at):
-    return [element.value for element in at.caption]
+    return [line for element in at.caption for line in element.value.split("  \n")]
 
 
 def press(at, label):

@@ -158,83 +158,6 @@ def test_explain_shows_shares_and_what_would_change():
     assert "adds to the score" in captions and "not a share of it" in captions
 
 
-def test_evaluate_runs_in_the_background_and_reports():
-    at = run("evaluate")
-    assert at.info
-    at.multiselect[0].set_value(["popularity", "ease"])
-    at.button[0].click().run()
-    for _ in range(60):
-        if at.session_state["evaluation job"].over:
-            break
-        time.sleep(0.5)
-    at.run()
-    assert not at.exception and not at.error
-    table = at.dataframe[0].value
-    assert set(table["model"]) == {"popularity", "ease"} and table["auc"].between(0.5, 1).all()
-    report = at.session_state["evaluation job"].result
-    for result in report.results:
-        row = table[table["model"] == result.model].iloc[0]
-        assert row["auc ±"] == result.metrics["auc"].std > 0
-    assert [t for t in texts(at) if " leads " in t or "not told apart" in t] == report.verdicts()
-
-
-def evaluated(at):
-    """Press Run and return the page with what was found."""
-    at.multiselect[0].set_value(["popularity"])
-    at.button[0].click().run()
-    job = at.session_state["evaluation job"]
-    assert job.wait(60)
-    at.run()
-    assert not at.exception and not at.error
-    return job.result
-
-
-@pytest.mark.parametrize("protocol", ["leave-one-out", "next-5", "rolling"])
-def test_evaluate_in_time_tells_its_conventions(protocol):
-    at = run("evaluate")
-    assert {"leave-one-out", "next-5", "rolling", "temporal"} <= set(
-        at.selectbox(key="protocol").options
-    )
-    at.selectbox(key="protocol").set_value(protocol)
-    at.number_input[0].set_value(3)
-    report = evaluated(at)
-    assert (report.protocol, report.folds) == (protocol, 3 if protocol == "rolling" else 1)
-    captions = [c.value for c in at.caption]
-    assert len(report.conventions) >= 3 and set(report.conventions) <= set(captions)
-    assert not set(report.conventions) & set(texts(at))  # once is enough
-
-
-def test_a_protocol_that_is_typed():
-    """The harness cannot type what a menu does not list, and so begins behind it."""
-    assert run("evaluate").selectbox(key="protocol").proto.accept_new_options
-    typed = HARNESS.format(root=str(Path(MAIN).parents[1]), page="evaluate").rsplit("\n", 2)[0]
-    typed += (
-        "\nfrom app import state"
-        "\nevaluate.start(state.choose_data(), ['popularity'], {!r}, 2, 0, ['hit@10'])"
-    )
-    at = AppTest.from_string(typed.format("next-3"), default_timeout=60).run()
-    job = at.session_state["evaluation job"]
-    assert job.wait(60) and job.result.protocol == "next-3" and job.result.folds == 1
-    at = AppTest.from_string(typed.format("next-x"), default_timeout=60).run()
-    assert "as in next-5" in at.error[0].value and not at.exception
-
-
-def test_evaluate_refuses_a_wrong_model_in_one_sentence():
-    at = run("evaluate")
-    at.text_input[0].set_value("eaze")
-    at.button[0].click().run()
-    assert "did you mean 'ease'" in at.error[0].value
-    at.text_input[0].set_value("")
-    at.multiselect[0].set_value([])
-    at.button[0].click().run()
-    for _ in range(20):
-        if at.session_state["evaluation job"].over:
-            break
-        time.sleep(0.2)
-    at.run()
-    assert "at least one model" in at.error[0].value
-
-
 def test_an_evaluation_can_be_cancelled():
     from app.jobs import Job
 
@@ -247,82 +170,6 @@ def test_an_evaluation_can_be_cancelled():
     time.sleep(0.1)
     job.cancel()
     assert job.wait(5) and job.error == "cancelled" and job.result is None
-
-
-def test_data_shows_density_and_tails():
-    at = run("data")
-    values = {m.label: m.value for m in at.metric}
-    assert values["users"] == "400" and values["items"] == "300"
-    assert at.dataframe[-1].value.shape == (1, 3)
-
-
-UPLOADS = {
-    b"": "empty",
-    b"a\n1\n": "needs a column of users",
-    bytes(range(256)) * 16: "",
-    b"user_id,item_id\nu1,i1,extra\n": "line 2",
-}
-
-
-@pytest.mark.parametrize("content", UPLOADS)
-def test_bad_uploads_are_one_sentence(content):
-    from app.parts import upload
-    from app.views import data
-
-    class File:
-        name, size = "<img src=x>.csv", len(content)
-
-        def getvalue(self):
-            return content
-
-    from recsys import InputError
-
-    with pytest.raises(InputError) as caught:
-        data.columns(upload.limited(File()), File.name)
-    told = upload.clean(str(caught.value), File.name)
-    assert UPLOADS[content] in told and "/tmp" not in told and "\n" not in told
-    assert told.startswith(File.name) and "the file" not in told.removesuffix("the file is empty")
-
-
-def test_oversized_uploads_are_not_read():
-    from app.parts import upload
-    from recsys import InputError
-
-    class File:
-        name, size = "big.csv", upload.MOST_BYTES + 1
-
-        def getvalue(self):
-            raise AssertionError("read")
-
-    with pytest.raises(InputError, match="at most 200 MB"):
-        upload.limited(File())
-
-
-def test_uploads_become_interactions_whatever_their_name():
-    from app.views import data
-
-    found = data.parsed(b"who,what\na,x\na,y\nb,x\n", "../../etc/passwd", "who", "what", None)
-    assert (found.n_users, found.n_items) == (2, 2) and found.time is None
-    timed = data.parsed(
-        b"who,what,day\na,x,2024-01-31\nb,x,1970-01-02\n", "t.csv", "who", "what", None, "day"
-    )
-    assert timed.time.tolist() == [1706659200.0, 86400.0]
-    from recsys import InputError
-
-    with pytest.raises(InputError, match="line 2: day is '31/1/2024'; a number or an ISO date such as"):
-        data.parsed(b"who,what,day\na,x,31/1/2024\n", "t.csv", "who", "what", None, "day")
-
-
-def test_kernels_page_learns_a_rule():
-    at = run("kernels")
-    for _ in range(30):
-        if len(at.metric):
-            break
-        time.sleep(1)
-        at.run()
-    values = {m.label: m.value for m in at.metric}
-    assert values["accuracy"] == "1.000" and values["clauses"] == "8"
-    assert any("the larger class has 0.6" in c.value for c in at.caption)
 
 
 def test_jobs_are_built_once_and_shared():
@@ -349,54 +196,6 @@ def test_a_job_that_fails_says_why_in_one_line():
 
     job = Job(lambda progress: 1 / 0)
     assert job.wait(5) and job.error == "ZeroDivisionError: division by zero"
-
-
-def test_dropped_rows_are_said_on_the_rules_tab(monkeypatch):
-    from app.views import kernels
-    from recsys.datasets.categorical import encode
-
-    rng = np.random.default_rng(0)
-    rows = [["?" if k % 7 == 0 else "ab"[k % 2], "ab"[k % 2], "yn"[k % 2]] for k in range(210)]
-    rng.shuffle(rows)
-    table = encode(["one", "two", "class"], rows, None, None, "t")
-    monkeypatch.setattr(kernels, "load_table", lambda name: table)
-    at = run("kernels")
-    said = " ".join(c.value for c in at.caption)
-    assert "30 of 210 rows with a missing value dropped." in said and "the larger class has 0.5" in said
-
-
-LONG = "/tmp/tmpab12/upload.csv: no column 'x'; found: " + ", ".join(f"column{k}" for k in range(200))
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        (
-            "/tmp/t1/upload.csv: no interactions; the file is empty",
-            "h.csv: no interactions; the file is empty",
-        ),
-        ("/tmp/t1/upload.csv, line 2: 3 fields", "h.csv, line 2: 3 fields"),
-        (
-            "/tmp/t1/upload.parquet is no readable Parquet file: x",
-            "h.csv is no readable Parquet file: x",
-        ),
-        ("/tmp/t1/upload.csv.gz: no user column", "h.csv: no user column"),
-        ("users and items must differ", "h.csv: users and items must differ"),
-        ("/tmp/t1/upload.arff: no column 'nonsense'; found: a", "h.csv: no column 'nonsense'; found: a"),
-    ],
-)
-def test_a_readers_message_stays_a_sentence(message, told):
-    from app.parts import upload
-
-    assert upload.clean(message, "h.csv") == told
-
-
-def test_a_long_message_ends_at_a_word():
-    from app.parts import upload
-
-    told = upload.clean(LONG, "h.csv")
-    assert len(told) <= 402 and told.endswith(" …")
-    assert told.removesuffix(" …").split(", ")[-1] in [f"column{k}" for k in range(200)]
 
 
 def rated(grades, users=30, each=20, items=60, seed=0):
@@ -427,8 +226,9 @@ def test_the_usual_threshold_is_three_quarters_up_the_scale(grades, least):
 
 
 def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
-    from app import state
     from app.parts.profile import Asked
+
+    from app import state
     from recsys import make_ranker
     from recsys.rankers.catalogue import Profile
 
@@ -513,17 +313,6 @@ def test_popularity_has_a_unit():
     settle(at)
     values = {m.label: m.value for m in at.metric}
     assert "." not in values["score: people who have it"]
-
-
-@pytest.mark.parametrize(
-    ("exponent", "told"),
-    [(0.7, "rank^(-0.70)"), (-0.001, "rank^(0.00)"), (0.001, "rank^(0.00)"), (-0.5, "rank^(0.50)")],
-)
-def test_a_power_law_reads_as_one(exponent, told):
-    from app.views import data
-    from recsys.data.statistics import PowerLaw
-
-    assert told in data.formula(PowerLaw(exponent=exponent, scale=10.0, r_squared=0.9))
 
 
 def test_a_waterfall_ends_at_the_score():
@@ -707,8 +496,9 @@ def test_a_history_is_shown_newest_first_with_its_dates():
 
 
 def test_a_history_without_dates_is_shown_in_order():
-    from app import state
     from app.parts.profile import history
+
+    from app import state
     from recsys.data import Interactions
 
     users, items = ["a"] * 4 + ["b"] * 2, ["x", "y", "z", "w", "x", "y"]
