@@ -1,96 +1,255 @@
-"""Long work off the page: jobs on threads with progress and cancel, built once for all sessions."""
+"""Long work off the page: jobs on threads with progress and cancel, shared by all sessions."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import numpy as np
+
 from recsys import InputError
+from recsys.utils.progress import listening
 
-KEPT = 12  # finished jobs: fitted rankers and reports
+CANCELLED = "cancelled"
+KEPT_SHARE = 0.2  # of the machine's memory, for finished results of all sessions
+DEEPEST = 6  # levels of objects in which arrays are looked for
+
+Progress = Callable[[str, float, int], None]
 
 
-class Cancelled(Exception):
-    """Raised inside a job whose user pressed cancel."""
+class Cancelled(BaseException):
+    """Raised inside a job whose user pressed cancel. No `except Exception` on its way holds it up."""
 
 
 class Job:
     """A function running on a thread of its own.
 
+    Parameters
+    ----------
+    work : callable
+        Called as work(progress); progress(step, done, total) raises `Cancelled` when it shall stop.
+        What `recsys.utils.progress.report` says inside is heard, too.
+    text : str
+        What it does, as a person reads it: "Fitting ease".
+
     Attributes
     ----------
-    text, done, total
-        Latest progress.
+    step : str
+        Where it is.
+    done, total : int
+        Steps over, and steps there are; 0 of 0 while unknown.
     error : str or None
-        One sentence, when it failed.
+        One sentence, when it failed; "cancelled" as soon as somebody has cancelled it.
+    result
+        What the work returned.
+    size : int
+        Bytes of the result's arrays.
     """
 
-    def __init__(self, work: Callable[[Callable[[str, int, int], None]], Any]) -> None:
-        self.text, self.done, self.total = "starting", 0, 0
+    def __init__(self, work: Callable[[Progress], Any], text: str = "") -> None:
+        self.text, self.step, self.done, self.total = text, "", 0.0, 0
         self.error: str | None = None
         self.result: Any = None
+        self.size = 0
+        self.began, self.ended = time.monotonic(), 0.0
+        self._first: tuple[float, float] | None = None  # when, and at which share, it first told
         self._stop, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
 
-    def _run(self, work: Callable[[Callable[[str, int, int], None]], Any]) -> None:
+    def _run(self, work: Callable[[Progress], Any]) -> None:
+        result, error = None, None
         try:
-            self.result = work(self._progress)
+            with listening(self._progress):
+                result = work(self._progress)
         except Cancelled:
-            self.error = "cancelled"
-        except InputError as error:
-            self.error = str(error)
+            error = CANCELLED
+        except InputError as found:
+            error = str(found)
         except MemoryError:
-            self.error = "out of memory: choose a smaller dataset or another model"
-        except Exception as error:  # noqa: BLE001 - a page shows one sentence, whatever happened
-            self.error = f"{type(error).__name__}: {error}"
-        finally:
-            self._over.set()
+            error = "Out of memory: choose a smaller dataset or another model."
+        except Exception as found:  # noqa: BLE001 - a page shows one sentence, whatever happened
+            error = f"{type(found).__name__}: {found}"
+        if not self._stop.is_set():
+            self.result, self.error = result, error
+            self.size = size_of(result)
+        self.ended = time.monotonic()
+        self._over.set()
 
-    def _progress(self, text: str, done: int, total: int) -> None:
+    def _progress(self, step: str, done: float, total: int) -> None:
         if self._stop.is_set():
             raise Cancelled
-        self.text, self.done, self.total = text, done, total
+        self.step, self.done, self.total = step, done, total
+        if total and self._first is None:
+            self._first = (time.monotonic(), done / total)
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, in whatever way."""
-        return self._over.is_set()
+        """Whether nobody needs to wait for it any longer: it has ended, or was cancelled."""
+        return self._over.is_set() or self._stop.is_set()
+
+    @property
+    def running(self) -> bool:
+        """Whether its thread still works, if only until it hears that it was cancelled."""
+        return not self._over.is_set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has cancelled it."""
+        return self._stop.is_set()
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, 0 to 1."""
+        return min(self.done / self.total, 1.0) if self.total else 0.0
+
+    @property
+    def seconds(self) -> float:
+        """For how long it has run."""
+        return (self.ended or time.monotonic()) - self.began
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go, by its pace since its first report; None while there is no telling."""
+        if self._first is None:
+            return None
+        since, at = self._first
+        gone = time.monotonic() - since
+        if gone < 1.0 or self.share <= at:
+            return None
+        return gone * (1.0 - self.share) / (self.share - at)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end at most so long; return whether it has come."""
-        return self._over.wait(seconds)
+        return self.over or self._over.wait(seconds) or self.over
 
     def cancel(self) -> None:
-        """Ask it to stop at its next progress report."""
-        self._stop.set()
+        """Nobody wants it any more: it is over at once, and its thread stops at its next report."""
+        if not self._over.is_set():
+            self.error = CANCELLED
+            self._stop.set()
 
 
 class Jobs:
     """Jobs by key: whoever asks first starts one, everybody gets the same.
 
-    A failed job is forgotten once it has been read, so that it can be tried again. The
-    least recently used results are dropped.
+    A failed job is forgotten once it has been read, so that it can be tried again. Results are kept
+    while they fit into memory set aside for them; those unused for longest go first.
+
+    Parameters
+    ----------
+    most : int or None
+        Bytes of results to keep; None is a fifth of the machine's memory.
+    alive : callable
+        Whether a session is still there: who has closed the page waits for nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, most: int | None = None, alive: Callable[[str], bool] = lambda session: True
+    ) -> None:
+        self._alive = alive
+        self.most = int(KEPT_SHARE * _memory()) if most is None else most
         self._lock = threading.Lock()
         self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
+        # The sessions that asked for a job, each with its browser.
+        self._wanted: dict[Hashable, dict[str, str]] = {}
 
-    def get(self, key: Hashable, work: Callable[[Callable[[str, int, int], None]], Any]) -> Job:
-        """Return the job of this key, starting it if there is none."""
+    def get(
+        self,
+        key: Hashable,
+        work: Callable[[Progress], Any],
+        text: str = "",
+        session: str = "",
+        browser: str = "",
+    ) -> Job:
+        """Return the job of this key, starting it if there is none or it was cancelled."""
         with self._lock:
             job = self._jobs.get(key)
-            if job is None:
-                job = self._jobs[key] = Job(work)
+            if job is None or job.cancelled:
+                job = self._jobs[key] = Job(work, text)
+                self._wanted[key] = {}
             self._jobs.move_to_end(key)
-            for old in [k for k, j in self._jobs.items() if j.over][: max(0, len(self._jobs) - KEPT)]:
-                del self._jobs[old]
+            self._wanted[key][session] = browser
+            self._drop(key)
             return job
+
+    def find(self, key: Hashable) -> Job | None:
+        """Return the job of this key, if there is one."""
+        with self._lock:
+            return self._jobs.get(key)
+
+    def of(self, session: str, browser: str = "") -> dict[Hashable, Job]:
+        """Return the unfinished jobs that a session has asked for, or its browser before a reload."""
+        with self._lock:
+            return {
+                key: job
+                for key, job in self._jobs.items()
+                if not job.over
+                and (session in self._wanted[key] or (browser in self._wanted[key].values() and browser))
+            }
+
+    def leave(self, key: Hashable, session: str) -> None:
+        """Say that a session no longer waits for a job: it is cancelled when nobody else does."""
+        with self._lock:
+            job, wanted = self._jobs.get(key), self._wanted.get(key, {})
+            wanted.pop(session, None)
+            if job is not None and not any(self._alive(other) for other in wanted):
+                job.cancel()
 
     def forget(self, key: Hashable) -> None:
         """Drop a job, so that it is started anew when asked for."""
         with self._lock:
             self._jobs.pop(key, None)
+            self._wanted.pop(key, None)
+
+    def _drop(self, used: Hashable) -> None:
+        total = sum(job.size for job in self._jobs.values())
+        for key in [k for k, job in self._jobs.items() if job.over and k != used]:
+            if total <= self.most:
+                return
+            total -= self._jobs[key].size
+            del self._jobs[key], self._wanted[key]
+
+
+def size_of(found: Any) -> int:
+    """Return the bytes of the arrays and texts that an object holds, each counted once."""
+    seen: set[int] = set()
+
+    def of(one: Any, depth: int) -> int:
+        if id(one) in seen or depth > DEEPEST or one is None:
+            return 0
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            base = one.base
+            if isinstance(base, np.ndarray):
+                return of(base, depth)
+            return one.nbytes + (64 * one.size if one.dtype == object else 0)
+        if isinstance(one, (str, bytes)):
+            return sys.getsizeof(one)
+        if isinstance(one, dict):
+            return sum(of(value, depth + 1) for value in one.values())
+        if isinstance(one, (list, tuple, set, frozenset)):
+            if len(one) > 100 and isinstance(next(iter(one)), (str, int, float)):
+                return 64 * len(one)
+            return sum(of(value, depth + 1) for value in one)
+        if hasattr(one, "memory_usage"):
+            used = one.memory_usage(deep=False)
+            return int(used if np.isscalar(used) else used.sum())
+        held = getattr(one, "__dict__", None)
+        slots = [getattr(one, name, None) for name in getattr(type(one), "__slots__", ())]
+        return of(held, depth + 1) + of(slots, depth + 1) if held or slots else 0
+
+    return of(found, 0)
+
+
+def _memory() -> int:
+    """Return the machine's memory in bytes, 4 GB where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 4_000_000_000

@@ -1,4 +1,4 @@
-"""The app's entry: `streamlit run app/main.py` from the root of the project."""
+"""The app's entry: `recsys app`, or `streamlit run app/main.py` from the root of the project."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import streamlit as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from app import state  # noqa: E402
 from app.navigation import menu  # noqa: E402
+from app.session import session, write_address  # noqa: E402
 
-st.set_page_config(page_title="recsys", layout="wide")
-menu().run()
+page = menu()
+session().page = page.title
+st.set_page_config(page_title=f"{page.title} · recsys", page_icon=page.icon, layout="wide")
+write_address()  # before the page is drawn: callbacks have run, and a page may end early
+state.tray()
+page.run()

@@ -7,8 +7,6 @@ from typing import Any
 
 import streamlit as st
 
-from app.parts.kept import turn_to
-
 PAGES = (
     "recommend",  # the first one opens
     "explain",
@@ -16,6 +14,16 @@ PAGES = (
     "data",
     "kernels",
 )
+ICONS = {
+    "recommend": ":material/recommend:",
+    "explain": ":material/account_tree:",
+    "interactions": ":material/hub:",
+    "links": ":material/share:",
+    "map": ":material/scatter_plot:",
+    "evaluate": ":material/query_stats:",
+    "data": ":material/table:",
+    "kernels": ":material/function:",
+}
 
 
 def menu() -> Any:
@@ -24,15 +32,14 @@ def menu() -> Any:
         name: st.Page(
             importlib.import_module(f"app.views.{name}").page,
             title=name.capitalize(),
+            icon=ICONS[name],
             url_path=name,
             default=name == PAGES[0],
         )
         for name in PAGES
     }
     st.session_state["pages"] = pages
-    page = st.navigation(list(pages.values()), position="top")
-    turn_to(page.title)
-    return page
+    return st.navigation(list(pages.values()), position="top")
 
 
 def open_page(name: str) -> None:

@@ -1,226 +1,216 @@
-"""What pages share: the chosen dataset, fitted rankers, and waiting for them."""
+"""What pages share: the chosen dataset, fitted rankers, and waiting for what takes long."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import streamlit as st
 from numpy.typing import NDArray
+from streamlit import runtime
 
-from app.jobs import Job, Jobs
-from app.parts.titles import natural
+from app.catalogues import GRADES, Catalogue, catalogue_of, datasets, usual_threshold
+from app.jobs import CANCELLED, Job, Jobs, Progress
+from app.session import SAMPLE, Session, ask, between, session
+from app.uploads import Uploads
 from recsys import make_ranker
-from recsys.data import Interactions
+from recsys.data.interactions import Interactions
 from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
-from recsys.datasets.base import DATASETS
-from recsys.explain import Attributes, item_attributes
 from recsys.rankers.answers import Recommendations
-from recsys.rankers.catalogue import Profile, times_of
 from recsys.reranking import DISLIKE_WEIGHT, rerank
-from recsys.utils.dates import dated
 from recsys.utils.spec import parse_spec
 from recsys.utils.topn import all_but
 
-PATIENCE = 1.5  # seconds a page waits before it shows progress instead
-GRADES = 20  # different ratings at most that are taken for a scale; more are counts or a dial
-LIKED = 0.75  # of the way from the lowest rating to the highest: 4 on 1…5, as usual on MovieLens
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """A dataset with what pages derive from it once. Nobody changes it.
-
-    Attributes
-    ----------
-    key : tuple
-        Identifies the data: ("dataset", name) or ("upload", digest), and the threshold where the
-        data have ratings.
-    data : Interactions
-        What counts as liked.
-    times : (users, items) float64 CSR or None
-        When each like of `matrix` happened, of its pattern; 0 is unknown.
-    dated : bool
-        Whether times are dates, and not places in an order.
-    ratings : (users, items) sparse matrix or None
-        Every rating of these users and items, also those below the threshold.
-    least, lowest, top : float or None
-        The threshold, and the ends of the scale; None without ratings.
-    """
-
-    key: tuple[Any, ...]
-    data: Interactions
-    matrix: sp.csr_matrix
-    titles: NDArray[np.object_]
-    labels: tuple[str, ...]
-    attributes: Attributes
-    popularity: NDArray[np.float64]
-    years: NDArray[np.float64]
-    times: sp.csr_matrix | None = None
-    dated: bool = False
-    ratings: sp.csr_matrix | None = None
-    least: float | None = None
-    lowest: float | None = None
-    top: float | None = None
-
-    @property
-    def word(self) -> str:
-        """What having an item means: "liked", or "rated" where every rating counts."""
-        every = self.least is not None and self.lowest is not None and self.least <= self.lowest
-        return "rated" if every else "liked"
-
-    def rated(self, user: int) -> dict[int, str]:
-        """Return what a user gave items, as it is shown: '4 of 5'."""
-        if self.ratings is None or self.top is None:
-            return {}
-        row = self.ratings[user]
-        return {int(k): f"{v:g} of {self.top:g}" for k, v in zip(row.indices, row.data, strict=True)}
-
-    def user(self, user: int) -> Profile:
-        """Return the profile of a user of the data."""
-        row = self.matrix[user]
-        own = slice(*self.matrix.indptr[user : user + 2])
-        return Profile(user, row, when=None if self.times is None else self.times.data[own])
-
-    def profile(self, items: list[int]) -> Profile:
-        """Return the profile of somebody who liked these items, the oldest like first."""
-        return Profile.in_order(items, self.matrix.shape[1])
+PATIENCE = 1.2  # seconds a page waits before it shows progress instead
+UPLOAD = "upload-"  # before the token of an uploaded dataset
+Work = Callable[[Progress], Any]
+Key = tuple[Any, ...]
 
 
 @st.cache_resource(show_spinner=False)
 def jobs() -> Jobs:
     """Return the jobs of all sessions of this process."""
-    return Jobs()
+    return Jobs(alive=_alive)
 
 
-def datasets() -> list[str]:
-    """Return the datasets that can be used without a download, the embedded one first."""
-    ready = [
-        n for n in DATASETS.names() if not DATASETS.get(n).where().startswith(("on first", "needs"))
-    ]
-    return ["sample", *(name for name in ready if name != "sample")]
+def _alive(session_id: str) -> bool:
+    """Return whether a browser still shows this session."""
+    return not runtime.exists() or runtime.get_instance().is_active_session(session_id)
 
 
-def usual_threshold(ratings: NDArray[np.float64]) -> float:
-    """Return the lowest rating that counts as liked unless a person says otherwise.
+@st.cache_resource(show_spinner=False)
+def uploads() -> Uploads:
+    """Return the uploads of all sessions of this process."""
+    return Uploads()
 
-    On a scale the first grade three quarters of the way up: 4 on 1…5, 3.5 on ½…4. Where there are
-    more than 20 different values they are counts or a dial, and every one counts.
+
+# ---- uploads
+
+
+def keep_upload(name: str, content: bytes) -> str:
+    """Keep an uploaded file over a reload, and return the token to find it by."""
+    return uploads().keep(name, content)
+
+
+def upload(token: str) -> tuple[str, bytes] | None:
+    """Return the name and the bytes of a kept file, or None where it is gone."""
+    return uploads().find(token)
+
+
+def use_table(data: Interactions, told: str) -> str:
+    """Make an uploaded table a dataset, and the one that is chosen; returns its name in the session.
+
+    Parameters
+    ----------
+    told : str
+        What identifies it: the file's digest and the columns.
     """
-    grades = np.unique(ratings)
-    if len(grades) > GRADES:
-        return float(grades[0])
-    least = grades[0] + LIKED * (grades[-1] - grades[0])
-    return float(grades[grades >= least - 1e-9][0])
+    name = UPLOAD + uploads().keep(data.name, data, told)
+    here = session()
+    here.set("data", name)
+    own = here.get("uploads", [])
+    here.set("uploads", [name, *(one for one in own if one != name)])
+    return name
 
 
-def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None = None) -> Catalogue:
-    """Derive what pages need; of rated data, pairs rated `least` or more count as liked."""
-    import pandas as pd
-
-    every, ratings = data, None
-    if every.rating is not None:
-        least = usual_threshold(every.rating) if least is None else least
-        data = every.rated(least)
-        user = pd.Index(data.user_ids).get_indexer(pd.Index(every.user_ids))[every.users]
-        item = pd.Index(data.item_ids).get_indexer(pd.Index(every.item_ids))[every.items]
-        known = (user >= 0) & (item >= 0)
-        ratings = sp.csr_matrix(
-            (every.rating[known], (user[known], item[known])), (data.n_users, data.n_items)
-        )
-    matrix = data.matrix
-    years = np.full(data.n_items, np.nan)
-    if data.item_features is not None and "year" in data.item_features:
-        years = pd.to_numeric(data.item_features["year"], errors="coerce").to_numpy(np.float64)
-    titles = np.array([natural(str(title)) for title in data.titles], dtype=object)
-    seen: dict[str, int] = {}
-    labels = []
-    for k, title in enumerate(titles):
-        seen[str(title)] = seen.get(str(title), 0) + 1
-        labels.append(str(title) if seen[str(title)] == 1 else f"{title} [{data.item_ids[k]}]")
-    times = times_of(data)
-    popularity = np.bincount(matrix.indices, minlength=data.n_items).astype(np.float64)
-    about: dict[str, Any] = {}
-    if every.rating is not None:
-        about = {"least": least, "lowest": float(every.rating.min()), "top": float(every.rating.max())}
-    return Catalogue(
-        key, data, matrix, titles, tuple(labels), item_attributes(data), popularity, years, times,
-        times is not None and dated(times.data), ratings, **about,
-    )  # fmt: skip
+# ---- the dataset
 
 
 def choose_data() -> Catalogue:
-    """Show the dataset's selector and return the chosen one, waiting for it to load."""
-    options = datasets()
-    uploaded = st.session_state.get("uploaded")
-    if uploaded is not None:
-        options = [f"upload: {uploaded[1].name}", *options]
-    current = st.session_state.get("dataset", options[0])
-    index = options.index(current) if current in options else 0
-    name = st.selectbox("Dataset", options, index=index)
-    st.session_state["dataset"] = name
-    if uploaded is not None and name == options[0]:
-        key, given = uploaded
-        data = given
+    """Show the dataset's selector beside the page and return the chosen one, waiting for it to load."""
+    return catalogue(choose_dataset())
+
+
+def choose_dataset() -> str:
+    """Show the dataset's selector beside the page, and return the name of the chosen one."""
+    here = session()
+    chosen = here.get("data", SAMPLE)
+    own = [one for one in dict.fromkeys([*here.get("uploads", []), chosen]) if one.startswith(UPLOAD)]
+    found = {one: kept for one in own if (kept := uploads().find(one.removeprefix(UPLOAD))) is not None}
+    if chosen.startswith(UPLOAD) and chosen not in found:
+        st.warning("The uploaded table is no longer here: upload it again on the page Data.")
+        here.set("data", SAMPLE)
+    with st.sidebar:
+        name: str = ask(
+            st.selectbox,
+            "Dataset",
+            name="data",
+            default=SAMPLE,
+            options=[*found, *datasets()],
+            format_func=lambda one: (
+                f"{found[one][0]} (uploaded)" if one in found else dataset_label(one)
+            ),
+            filter_mode="contains",
+        )
+    return name
+
+
+def catalogue(name: str) -> Catalogue:
+    """Return a dataset with what pages derive from it, waiting for it to load."""
+    key: Key
+    kept = uploads().find(name.removeprefix(UPLOAD)) if name.startswith(UPLOAD) else None
+    if kept is not None:
+        key, data = ("upload", name), kept[1]
     else:
         key = ("dataset", name)
-        job = jobs().get(("data", key), lambda progress: load_dataset(name))
-        data = ready(job, ("data", key), f"Reading {name}")
-    least = None if data.rating is None else choose_threshold(key, data)
+        data = result(("data", key), lambda progress: load_dataset(name), f"Reading {name}")
+    least = None if data.rating is None else choose_threshold(data)
     full = key if least is None else (*key, least)
-    job = jobs().get(("catalogue", full), lambda progress: catalogue_of(full, data, least))
-    return ready(job, ("catalogue", full), f"Preparing {name}")
+    text = f"Preparing {data.name}"
+    made: Catalogue = result(("catalogue", full), lambda progress: catalogue_of(full, data, least), text)
+    return made
 
 
-def choose_threshold(key: tuple[str, str], data: Interactions) -> float:
+def dataset_label(name: str) -> str:
+    """Return a dataset's name as a person chooses it."""
+    return "sample (invented films)" if name == SAMPLE else name
+
+
+def choose_threshold(data: Interactions) -> float:
     """Show from which rating on a pair counts as liked, and return it."""
     assert data.rating is not None
     grades = [float(grade) for grade in np.unique(data.rating)]
-    kept = f"least {key}"  # not a widget's key: Streamlit forgets those on another page
-    current = st.session_state.get(kept, usual_threshold(data.rating))
-    label, low, top = "Counts as liked: rated at least", grades[0], grades[-1]
-    if len(grades) > GRADES:
-        least = float(st.number_input(label, low, top, current))
-    else:
-        index = grades.index(current) if current in grades else 0
-        least = st.selectbox(
-            label,
-            grades,
-            index=index,
-            format_func=lambda g: f"{g:g} of {top:g}" + (" (every rating)" if g == low else ""),
+    usual, label = usual_threshold(data.rating), "Counts as liked: rated at least"
+    low, top = grades[0], grades[-1]
+    with st.sidebar:
+        if len(grades) > GRADES:
+            valid = between(low, top)
+            return float(ask(st.number_input, label, low, top, name="least", default=usual, valid=valid))
+        return float(
+            ask(
+                st.selectbox,
+                label,
+                name="least",
+                default=usual,
+                options=grades,
+                format_func=lambda g: f"{g:g} of {top:g}" + (" (every rating)" if g == low else ""),
+            )
         )
-    st.session_state[kept] = least
-    return least
+
+
+# ---- what takes long
 
 
 def ranker(catalogue: Catalogue, spec: str) -> Any:
     """Return the ranker of a specification fitted on a catalogue, fitting it once for everybody."""
+    key, fit = fitting(catalogue, spec)
+    return result(key, fit, f"Fitting {spec}")
 
-    def fit(progress: Any) -> Any:
+
+def fitting(catalogue: Catalogue, spec: str) -> tuple[Key, Work]:
+    """Return the key and the work of fitting a ranker on a catalogue."""
+
+    def fit(progress: Progress) -> Any:
         name, params = parse_spec(spec)
         known = SideInformation(catalogue.data)
-        ranker = make_ranker(name, **params)
-        return ranker.fit(catalogue.matrix, show_progress=False, **known.of(ranker))
+        made = make_ranker(name, **params)
+        return made.fit(catalogue.matrix, show_progress=False, **known.of(made))
 
-    key = ("ranker", catalogue.key, spec)
-    return ready(jobs().get(key, fit), key, f"Fitting {spec}")
+    return ("ranker", catalogue.key, spec), fit
 
 
-def ready(job: Job, key: tuple, text: str) -> Any:
-    """Return a job's result; until there is one, show progress and end this run of the page."""
+def result(key: Key, work: Work, text: str) -> Any:
+    """Return what a job makes; until it has, show its progress and end this run of the page.
+
+    One such job a session: asking for another one leaves the one before, which is cancelled when
+    nobody else waits for it.
+    """
+    here = session()
+    if here.awaited not in (None, key):
+        jobs().leave(here.awaited, here.id)
+    here.awaited = key
+    if key in here.cancelled:
+        _cancelled(key, text)
+        st.stop()
+    job = jobs().get(key, work, text, here.id, here.browser)
     if not settled(job, key, text):
         st.stop()
+    here.awaited = None
     return job.result
 
 
-def settled(job: Job, key: tuple, text: str) -> bool:
+def run(key: Key, work: Work, text: str) -> Job:
+    """Start a job that the page does not wait for, or find it: one a kind (the key's first word)."""
+    here = session()
+    before = here.background.get(key[0])
+    if before not in (None, key):
+        jobs().leave(before, here.id)
+    here.background[key[0]] = key
+    here.cancelled.discard(key)
+    return jobs().get(key, work, text, here.id, here.browser)
+
+
+def settled(job: Job, key: Key, text: str) -> bool:
     """Return whether a job has a result; else show its progress or its error."""
     if not job.wait(PATIENCE):
-        waiting(job, text)
+        waiting(job, key, text)
+        return False
+    if job.error == CANCELLED:
+        _cancelled(key, text)
         return False
     if job.error is not None:
         jobs().forget(key)
@@ -230,12 +220,65 @@ def settled(job: Job, key: tuple, text: str) -> bool:
 
 
 @st.fragment(run_every=0.7)
-def waiting(job: Job, text: str) -> None:
-    """Show a job's progress, and run the page again when it has ended."""
+def waiting(job: Job, key: Key, text: str) -> None:
+    """Show a job's progress and the way out, and run the page again when it has ended."""
     if job.over:
         st.rerun()
-    share = job.done / job.total if job.total else 0.0
-    st.progress(min(share, 1.0), text=f"{text} … {job.text if job.total else ''}")
+    st.progress(job.share, text=told(job, text))
+    if st.button("Cancel", key=f"cancel {key}"):
+        cancel(key)
+        st.rerun()
+
+
+def told(job: Job, text: str) -> str:
+    """Return where a job is: its step, how long it has run, and how long it may still take."""
+    parts = [f"{text}: {job.step}" if job.step else f"{text} …"]
+    parts.append(f"{job.seconds:.0f} s")
+    if job.left is not None:
+        parts.append(f"about {max(job.left, 1):.0f} s left")
+    return " · ".join(parts)
+
+
+def cancel(key: Key) -> None:
+    """Cancel a job for this session: it stops when nobody else waits for it."""
+    here = session()
+    here.cancelled.add(key)
+    jobs().leave(key, here.id)
+
+
+def _cancelled(key: Key, text: str) -> None:
+    """Say that a job was cancelled, and offer to begin it anew."""
+    here = session()
+    here.cancelled.add(key)
+    st.info(f"{text}: cancelled. Choose something else, or begin again.")
+    if st.button("Begin again", key=f"again {key}"):
+        here.cancelled.discard(key)
+        st.rerun()
+
+
+def tray() -> None:
+    """Show, on every page, what runs for this session besides what the page waits for."""
+    here = session()
+    running = {k: j for k, j in jobs().of(here.id, here.browser).items() if k != here.awaited}
+    if running:
+        with st.sidebar:
+            _tray(here, frozenset(running))
+
+
+@st.fragment(run_every=1.0)
+def _tray(here: Session, keys: frozenset[Key]) -> None:
+    running = jobs().of(here.id, here.browser)
+    if not keys <= running.keys():
+        st.rerun()
+    st.caption("Running")
+    for key in sorted(keys, key=str):
+        st.progress(running[key].share, text=told(running[key], running[key].text))
+        if st.button("Cancel", key=f"tray {key}"):
+            cancel(key)
+            st.rerun()
+
+
+# ---- lists
 
 
 def recommend(
@@ -260,3 +303,8 @@ def recommend(
         model, user or 0, row, N, dislikes=dislikes, dislike_weight=DISLIKE_WEIGHT if fold else 0.0,
         recalculate_user=fold, filter_items=left_out, times=times,
     )  # fmt: skip
+
+
+def digest(*parts: Any) -> str:
+    """Return a short name of what something depends on."""
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]

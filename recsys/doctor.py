@@ -40,7 +40,7 @@ def findings() -> list[tuple[str, str]]:
     return rows
 
 
-def warm_up(progress: Callable[[str, int, int], None] | None = None) -> float:
+def warm_up(progress: Callable[[str, float, int], None] | None = None) -> float:
     """Compile every ranker and the metrics on a small generated catalogue; return the seconds."""
     start = time.perf_counter()
     data = planted_catalogue(60, 40, seed=0).interactions

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.parts.kept import keep, restore
+from app.session import ask, session
+from recsys.errors import InputError
 from recsys.evaluation.metrics import METRICS
-from recsys.rankers.registry import offered_models
+from recsys.rankers.registry import RANKERS, offered_models
+from recsys.utils.spec import parse_spec
 
 # Until a person chooses: it is fitted in a moment, where `auto` takes its time.
 DEFAULT = "cf-komd:kernel=mc,degree=2"
@@ -24,16 +26,38 @@ def metrics() -> list[str]:
     return [f"{name}@{CUTOFF}" if METRICS.get(name).cutoff else name for name in METRICS.names()]
 
 
+def summary(spec: str) -> str:
+    """Return what a model is, in the first sentence of what it says of itself."""
+    name, _ = parse_spec(spec)
+    text = " ".join((RANKERS.get(name).__doc__ or "").strip().split("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".") + "."
+
+
 def choose_model() -> str:
-    """Show the model's selector and return its specification."""
-    offered = models()
-    restore("model", offered)
-    spec = st.selectbox(
-        "Model",
-        offered,
-        key="model",
-        filter_mode="contains",
-        help="`auto` tries several on hidden halves of the profiles and blends what helps.",
-    )
-    keep("model", spec)
+    """Show the model's selector beside the page and return its specification."""
+    with st.sidebar:
+        offered = models()
+        spec: str = ask(
+            st.selectbox,
+            "Model",
+            name="model",
+            default=DEFAULT,
+            options=offered_with(offered, "model"),
+            filter_mode="contains",
+            accept_new_options=True,
+            help="A name, or a name with parameters: `ease:regularization=200`. "
+            "`auto` tries several on hidden halves of the profiles and blends what helps.",
+        )
+        try:
+            st.caption(summary(spec))
+            parse_spec(spec)
+        except InputError as error:
+            st.error(str(error))
+            st.stop()
     return spec
+
+
+def offered_with(offered: list[str], name: str) -> list[str]:
+    """Return the offered specifications and the one that was typed, if a person has typed one."""
+    typed = session().get(name, DEFAULT)
+    return offered if typed in offered or not typed else [*offered, typed]

@@ -8,8 +8,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.parts.profile import Asked
-from app.state import Catalogue
+from app.catalogues import Catalogue
+from app.parts.people import Asked
 from recsys.explain import following, taste_rule
 from recsys.explain import text as wording
 

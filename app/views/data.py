@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app import charts, state
+from app.catalogues import Catalogue
 from app.parts.upload import MOST_BYTES, clean, limited, spooled
 from recsys import InputError
 from recsys.data import read_features, read_interactions
@@ -34,9 +35,7 @@ def page() -> None:
         )
         st.stop()
     key = ("profile", catalogue.key)
-    found = state.ready(
-        state.jobs().get(key, lambda progress: profile(catalogue.matrix)), key, "Measuring"
-    )
+    found = state.result(key, lambda progress: profile(catalogue.matrix), "Measuring")
     show(catalogue, found)
 
 
@@ -85,9 +84,7 @@ def upload() -> None:
             st.error(clean(str(error), file.name))
             return
         digest = hashlib.sha256(content + (extra.getvalue() if extra else b"")).hexdigest()
-        choice = f"{digest} {user} {item} {rating} {time}"
-        st.session_state["uploaded"] = (("upload", choice), data)
-        st.session_state["dataset"] = f"upload: {data.name}"
+        state.use_table(data, f"{digest} {user} {item} {rating} {time}")
         st.success(
             f"{counted(data.n_users, 'user')}, {counted(data.n_items, 'item')}, "
             f"{counted(len(data.users), 'interaction')}"
@@ -130,7 +127,7 @@ def guess(names: list[str], usual: tuple[str, ...], otherwise: int) -> int:
     return next((lower.index(name) for name in usual if name in lower), min(otherwise, len(names) - 1))
 
 
-def show(catalogue: state.Catalogue, found: Profile) -> None:
+def show(catalogue: Catalogue, found: Profile) -> None:
     """Show what a dataset is like."""
     n, m = catalogue.matrix.shape
     for column, (label, value) in zip(

@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from app import charts, state
+from app.catalogues import Catalogue
 from app.jobs import Job
 from app.parts.models import DEFAULT, metrics, models
 from recsys import InputError, make_ranker
@@ -55,7 +56,7 @@ def page() -> None:
 
 
 def start(
-    catalogue: state.Catalogue,
+    catalogue: Catalogue,
     specs: list[str],
     protocol: str,
     folds: int,

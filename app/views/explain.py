@@ -9,10 +9,12 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import charts, state
+from app.catalogues import Catalogue
+from app.parts import cards
 from app.parts.models import choose_model
-from app.parts.profile import Asked, choose_order, choose_profile
+from app.parts.people import Asked, choose_order, choose_person
 from app.parts.taste import taste
-from app.state import Catalogue
+from app.session import ask
 from recsys.errors import counted
 from recsys.explain import Reasons, WhatIf, because, item_rule, reasons, what_if
 from recsys.explain import text as wording
@@ -23,43 +25,49 @@ LISTED = 12  # counterfactual rows
 
 def page() -> None:
     """Show the page."""
-    st.header("Explain")
-    left, right = st.columns([1, 2], gap="large")
-    with left:
-        catalogue = state.choose_data()
-        spec = choose_model()
-        asked = choose_profile(catalogue)
+    st.header("Explain", anchor=False)
+    cards.style()
+    name = state.choose_dataset()
+    spec = choose_model()
+    catalogue = state.catalogue(name)
+    asked = choose_person(catalogue)
     model = state.ranker(catalogue, spec)
-    with left:
-        asked = choose_order(catalogue, asked, [model])
+    asked = choose_order(catalogue, asked, [model])
     if asked.row.nnz == 0:
-        right.info("This profile is empty: search a title to begin.")
+        st.info("This profile is empty: type a title beside to begin.")
         st.stop()
     ranked, scores = state.recommend(
-        model, asked.user, asked.row, len(catalogue.labels), without=asked.lower, times=asked.times
+        model,
+        asked.user,
+        asked.row,
+        len(catalogue.labels),
+        None,
+        asked.lower,
+        asked.dislikes,
+        asked.times,
     )
-    with left:
-        item = st.selectbox(
-            "Item",
-            choices(catalogue, asked, ranked),
-            format_func=lambda k: catalogue.labels[k],
-            filter_mode="contains",
-            help="The best come first; any item can be asked about, also one that is not recommended.",
-        )
-    with right:
-        if text := wording.parts(model):
-            st.text(text)
-        explained(catalogue, model, asked, int(item), ranked, scores)
-        taste(catalogue, asked, None, ranked, ranked[:FIRST], marked=False)
+    options = choices(catalogue, asked, ranked)
+    chosen = ask(
+        st.selectbox,
+        "Item",
+        name="item",
+        default=options[0],
+        options=options,
+        format_func=catalogue.label,
+        filter_mode="contains",
+        help="The best come first; any item can be asked about, also one that is not recommended.",
+    )
+    item = catalogue.items[chosen]
+    if text := wording.parts(model):
+        st.text(text)
+    explained(catalogue, model, asked, item, ranked, scores)
+    taste(catalogue, asked, None, ranked, ranked[:FIRST], marked=False)
 
 
-def choices(catalogue: Catalogue, asked: Asked, ranked: NDArray[np.int32]) -> list[int]:
-    """Return every item: the one that was asked for on another page, the best, the others."""
-    wanted = st.session_state.get("explained")
-    known = wanted is not None and wanted[0] == catalogue.key and wanted[1] < len(catalogue.labels)
-    first = [wanted[1]] if wanted is not None and known else []
-    order = [*first, *map(int, ranked), *map(int, asked.lower), *map(int, asked.row.indices)]
-    return list(dict.fromkeys(order))
+def choices(catalogue: Catalogue, asked: Asked, ranked: NDArray[np.int32]) -> list[str]:
+    """Return every item's id: the best, the disliked, those rated lower, the liked."""
+    order = [*ranked, *asked.dislikes, *asked.lower, *asked.row.indices]
+    return [str(catalogue.data.item_ids[k]) for k in dict.fromkeys(map(int, order))]
 
 
 def explained(
@@ -79,7 +87,7 @@ def explained(
     found = reasons(model, user, row, item, times=asked.times)
     out = np.append(asked.lower, asked.row.indices)
     after = what_if(model, user, row, item, leave_out=out, times=asked.times)
-    st.text(str(titles[item]))
+    st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
     st.text(because(titles, found, word=catalogue.word, ratings=asked.given))
     st.text(standing(catalogue, asked, item, has, after, scores))
     one, two = st.columns(2)

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from app import charts, state
+from app.catalogues import Catalogue
 from app.parts.upload import clean, limited, spooled
 from recsys import InputError, make_ranker
 from recsys.datasets.categorical import generated_tables, load_table, read_categorical
@@ -48,7 +49,7 @@ def over_degrees() -> None:
         if not st.button("Compute", type="primary"):
             return
         st.session_state["degrees asked"] = key
-    job = state.jobs().get(key, lambda progress: _degrees(catalogue, top, progress))
+    job = state.run(key, lambda progress: _degrees(catalogue, top, progress), "Computing")
     if not state.settled(job, key, "Computing"):
         return
     frame = job.result
@@ -58,7 +59,7 @@ def over_degrees() -> None:
     st.caption("A larger spectral ratio is a more expressive kernel: items look less alike.")
 
 
-def _degrees(catalogue: state.Catalogue, top: int, progress: Any) -> pd.DataFrame:
+def _degrees(catalogue: Catalogue, top: int, progress: Any) -> pd.DataFrame:
     rows = []
     for step, (name, degree) in enumerate((name, d) for name in ("mc", "md") for d in range(1, top + 1)):
         progress(f"{name} of degree {degree}", step, 2 * top)
@@ -113,7 +114,7 @@ def table_rules() -> None:
     digest = hashlib.sha256(table.X.tobytes() + table.y.tobytes()).hexdigest()
     key = ("rules", digest, table.names, clauses, literals)
     options = {"max_clauses": clauses, "max_literals": literals, "names": table.names}
-    work = state.jobs().get(key, lambda progress: measure_rule(table.X, table.y, **options))
+    work = state.run(key, lambda progress: measure_rule(table.X, table.y, **options), "Learning")
     if not state.settled(work, key, "Learning"):
         return
     found = work.result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,69 +11,120 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import state
+from app.catalogues import Catalogue
 from app.navigation import open_page
-from app.parts.models import choose_model, models
-from app.parts.profile import Asked, choose_dislikes, choose_order, choose_profile
+from app.parts import cards
+from app.parts.models import DEFAULT, choose_model, models
+from app.parts.people import Asked, called, choose_order, choose_person, dislike, like
 from app.parts.taste import MARK, taste
-from app.state import Catalogue
+from app.session import ask, between, session
 from recsys.errors import counted
-from recsys.explain import because, item_rule, reasons_for_items
+from recsys.explain import Reasons, because, item_rule, reasons_for_items
 from recsys.explain import text as wording
-from recsys.reranking import diversify, list_diversity, overlap, tail_items
+from recsys.rankers.answers import Recommendations
+from recsys.reranking import diversify, favour_rare, list_diversity, overlap, tail_items
 from recsys.utils.export import csv_text
 
+INTRO = "Choose somebody, or build a profile of titles you like: each suggestion says why it is there."
+NOTHING = "nothing"
 ANY, ALL = "any of these genres", "all of them"
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One model's list as a page shows it.
+
+    Attributes
+    ----------
+    ranked : Recommendations
+        Everything that could be listed, best first.
+    ids, scores : (n,) arrays
+        What is listed, and the model's scores.
+    plain : (n,) int
+        What would be listed by score alone.
+    why : list of str
+        One sentence an item.
+    """
+
+    spec: str
+    model: Any
+    ranked: Recommendations
+    ids: NDArray[np.int32]
+    scores: NDArray[np.float32]
+    plain: NDArray[np.int32]
+    told: list[Reasons]
+    why: list[str]
 
 
 def page() -> None:
     """Show the page."""
-    st.header("Recommend")
-    left, right = st.columns([1, 2], gap="large")
-    with left:
-        catalogue = state.choose_data()
-        spec = choose_model()
-        asked = choose_dislikes(catalogue, choose_profile(catalogue))
-        order = st.container()
-        N = st.slider("How many", 3, 30, 10)
+    st.header("Recommend", anchor=False)
+    cards.style()
+    name = state.choose_dataset()
+    spec = choose_model()
+    with st.sidebar:
+        second = ask(
+            st.selectbox, "Compare with", name="with", default=NOTHING, options=[NOTHING, *models()],
+            filter_mode="contains",
+        )  # fmt: skip
+    catalogue = state.catalogue(name)
+    asked = choose_person(catalogue)
+    order = st.sidebar.container()
+    with st.sidebar:
+        N = ask(st.slider, "How many", 3, 30, name="n", default=10, valid=between(3, 30))
         with st.expander("Filters and variety"):
             allowed = filters(catalogue)
-            variety = st.slider("Variety", 0.0, 1.0, 0.0, 0.1, help="0 keeps the order of the scores.")
-            second = st.selectbox("Compare with", ["nothing", *models()])
-    with right:
-        if asked.row.nnz == 0:
-            st.info(
-                "This profile is empty: the list shows what many people like. Search a title to begin."
-            )
-        model = state.ranker(catalogue, spec)
-        other = None if second == "nothing" else state.ranker(catalogue, second)
-        with order:
-            asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
-        if other is None:
-            if text := wording.parts(model):
-                st.text(text)
-            show_list(catalogue, model, spec, asked, N, allowed, variety)
-        else:
-            for column, (m, s) in zip(st.columns(2), ((model, spec), (other, second)), strict=True):
-                with column:
-                    st.subheader(s.split(":")[0], help=s)
-                    show_list(catalogue, m, s, asked, N, allowed, variety, brief=True)
+            variety, novelty = variety_and_novelty()
+    st.caption(INTRO)
+    offer_auto(catalogue, spec)
+    model = state.ranker(catalogue, spec)
+    other = None if second in (NOTHING, spec) else state.ranker(catalogue, second)
+    with order:
+        asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
+    if asked.row.nnz == 0:
+        st.info("This profile is empty: the list shows what many people like. Type a title to begin.")
+    made = [
+        listed(catalogue, m, s, asked, N, allowed, variety, novelty)
+        for m, s in ((model, spec), (other, second))
+        if m is not None
+    ]
+    if any(one is None for one in made):
+        st.warning("Nothing is left to recommend: the profile holds every item that passes.")
+        return
+    lists = [one for one in made if one is not None]
+    if len(lists) == 1:
+        show_list(catalogue, lists[0], asked)
+    else:
+        side_by_side(catalogue, lists, asked)
+    why_not(catalogue, asked)
+
+
+# ---- what is listed
 
 
 def filters(catalogue: Catalogue) -> NDArray[np.int64] | None:
     """Show the filters there are data for, and return the items that pass, or None for all."""
     keep = np.ones(len(catalogue.labels), dtype=bool)
     names = catalogue.attributes.names
-    plain = [k for k, name in enumerate(names) if "=" not in name and not name.endswith("0s")]
-    if plain:
-        chosen = st.multiselect("Genre", plain, format_func=lambda k: names[k], select_all=False)
+    place = {name: k for k, name in enumerate(names) if cards.plain(name)}
+    if place:
+        chosen = ask(
+            st.multiselect, "Genre", name="genres", default=[], options=list(place),
+            filter_mode="contains", select_all=False, wrap=True,
+        )  # fmt: skip
         if chosen:
-            has = catalogue.attributes.X[:, chosen] > 0
-            both = len(chosen) > 1 and st.radio("An item has", (ANY, ALL), horizontal=True) == ALL
+            has = catalogue.attributes.X[:, [place[one] for one in chosen]] > 0
+            both = False
+            if len(chosen) > 1:
+                both = ALL == ask(st.radio, "An item has", name="every", default=ANY, options=[ANY, ALL])
             keep &= has.all(axis=1) if both else has.any(axis=1)
     known = catalogue.years[np.isfinite(catalogue.years)]
     if len(known) and known.min() < known.max():
         low, high = int(known.min()), int(known.max())
-        first, last = st.slider("Year", low, high, (low, high))
+        first, last = ask(
+            st.slider, "Year", low, high, name="years", default=(low, high), valid=between(low, high)
+        )
         if (first, last) != (low, high):
             keep &= (catalogue.years >= first) & (catalogue.years <= last)
     if keep.all():
@@ -82,7 +135,21 @@ def filters(catalogue: Catalogue) -> NDArray[np.int64] | None:
     return np.flatnonzero(keep)
 
 
-def show_list(
+def variety_and_novelty() -> tuple[float, float]:
+    """Show how far the list may leave the order of the scores."""
+    within = between(0.0, 1.0)
+    variety = ask(
+        st.slider, "Variety", 0.0, 1.0, step=0.1, name="variety", default=0.0, valid=within,
+        help="Above 0, items that the same people have come apart. 0 keeps the order of the scores.",
+    )  # fmt: skip
+    novelty = ask(
+        st.slider, "Novelty", 0.0, 1.0, step=0.1, name="novelty", default=0.0, valid=within,
+        help="Of the best hundred, what fewer people know comes first. 0 keeps the order of the scores.",
+    )  # fmt: skip
+    return variety, novelty
+
+
+def listed(
     catalogue: Catalogue,
     model: Any,
     spec: str,
@@ -90,56 +157,241 @@ def show_list(
     N: int,
     allowed: NDArray[np.int64] | None,
     variety: float,
-    brief: bool = False,
-) -> None:
-    """Show the best items as cards, each with its reason."""
-    found = state.recommend(
+    novelty: float,
+) -> Listed | None:
+    """Return a model's list with its reasons; None where nothing is left to list."""
+    ranked = state.recommend(
         model, asked.user, asked.row, len(catalogue.labels), allowed, asked.lower, asked.dislikes,
         asked.times,
     )  # fmt: skip
-    ranked = found.ids
-    if len(ranked) == 0:
-        st.warning("Nothing is left to recommend: the profile holds every item that passes.")
-        return
-    ids, scores = diversify(found, N, variety, catalogue.matrix)
-    similarity = overlap(catalogue.matrix, ids)
-    if asked.dislikes:
-        away = counted(len(asked.dislikes), "title")
-        st.caption(f"Kept away from {away} you dislike, and lowered what goes with them.")
-    follows = taste(catalogue, asked, allowed, ranked, ids)
-    rows = []
-    known = reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times)
-    for place, (item, score, told) in enumerate(zip(ids, scores, known, strict=True), 1):
-        why = because(catalogue.titles, told, word=catalogue.word, ratings=asked.given)
-        if told.kind != "popularity" and not any(value > 0 for _, value in told.items):
-            why = f"Filler: {why[0].lower()}{why[1:]}"
-        rows.append(
-            (place, str(catalogue.data.item_ids[item]), str(catalogue.titles[item]), float(score), why)
+    if len(ranked.ids) == 0:
+        return None
+    scores = np.zeros(len(catalogue.labels), dtype=np.float32)
+    scores[ranked.ids] = ranked.scores
+    moved = favour_rare(ranked, catalogue.popularity, novelty)
+    ids = diversify(moved, N, variety, catalogue.matrix).ids
+    told = reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times)
+    why = []
+    for one in told:
+        sentence = because(catalogue.titles, one, word=catalogue.word, ratings=asked.given)
+        if one.kind != "popularity" and not any(value > 0 for _, value in one.items):
+            sentence = f"Filler: {sentence[0].lower()}{sentence[1:]}"
+        why.append(sentence)
+    return Listed(spec, model, ranked, ids, scores[ids], ranked.ids[:N], told, why)
+
+
+# ---- what is shown
+
+
+def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
+    """Show one list as cards, with what can be done with each."""
+    st.caption(heading(catalogue, found, asked))
+    if text := wording.parts(found.model):
+        with st.expander(f"What {found.model.name} is made of"):
+            st.text(text)
+    if asked.added and "fold-in" not in found.model.capabilities:
+        st.info(
+            "This model takes no new likes without being fitted again: what you liked is left out only."
         )
-        with st.container(border=True):
-            st.text(f"{place}. {catalogue.titles[item]}{f'  {MARK}' if follows[place - 1] else ''}")
-            st.text(why)
-            if not brief:
-                details(catalogue, model, asked, int(item), place)
-    tail = tail_items(catalogue.popularity)
-    varied = f"{list_diversity(similarity):.2f}" if len(ids) > 1 else "–"
-    st.caption(f"diversity {varied}  ·  long tail {tail[ids].mean():.0%} of the list")
-    text = csv_text(("rank", "item_id", "title", "score", "why"), rows)
-    st.download_button(
-        "Download CSV", text, "recommendations.csv", "text/csv", key=f"csv {spec} {brief}"
-    )
+    follows = taste(catalogue, asked, None, found.ranked.ids, found.ids)
+    grid = st.grid("auto", min_column_width=330)
+    shares = cards.shares(found.scores, found.ranked.scores)
+    opened = session().get("open", "")
+    for place, item in enumerate(found.ids):
+        key = str(catalogue.data.item_ids[item])
+        with grid.cell().container(border=True):
+            st.html(
+                cards.card(
+                    place + 1, str(catalogue.titles[item]), cards.about(catalogue, int(item)),
+                    shares[place], float(found.scores[place]), found.why[place],
+                    MARK if follows[place] else "",
+                )
+            )  # fmt: skip
+            buttons(key, opened == key)
+            if opened == key:
+                details(catalogue, found.model, asked, int(item))
+    for line in effects(catalogue, found):
+        st.caption(line)
+    download(catalogue, [found], asked)
 
 
-def details(catalogue: Catalogue, model: Any, asked: Asked, item: int, place: int) -> None:
+def heading(catalogue: Catalogue, found: Listed, asked: Asked) -> str:
+    """Return for whom a list is, and by which model."""
+    likes = counted(asked.row.nnz, f"{catalogue.word} item")
+    away = f", away from {counted(len(asked.dislikes), 'title')} disliked" if asked.dislikes else ""
+    return f"For {called(catalogue, asked)} ({likes}{away}), by {found.spec}."
+
+
+def buttons(item_id: str, opened: bool) -> None:
+    """Show what can be done with a card."""
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Like", key=f"like {item_id}", on_click=like, args=(item_id,), icon=":material/thumb_up:",
+            type="tertiary",
+        )  # fmt: skip
+        st.button(
+            "Dislike", key=f"dislike {item_id}", on_click=dislike, args=(item_id,),
+            icon=":material/thumb_down:", type="tertiary",
+        )  # fmt: skip
+        st.button(
+            "Close" if opened else "Why", key=f"why {item_id}", on_click=session().set,
+            args=("open", "" if opened else item_id), icon=":material/help:", type="tertiary",
+        )  # fmt: skip
+
+
+def details(catalogue: Catalogue, model: Any, asked: Asked, item: int) -> None:
     """Show, for one recommended item, a rule of other people, similar items and the way to Explain."""
-    with st.expander("Why, and what is similar"):
-        rule = item_rule(catalogue.matrix, asked.row.indices, item, exclude=asked.user)
-        if rule is not None:
-            st.text(wording.people(catalogue.titles, rule, word=catalogue.word))
-            st.caption("Counted in the data; the model does not use this rule.")
-        if "similar-items" in model.capabilities:
-            near, _ = model.similar_items(item, N=6)
-            st.text("Similar: " + ", ".join(str(catalogue.titles[k]) for k in near if k != item))
-        if st.button("Explain this", key=f"explain {place} {item}"):
-            st.session_state["explained"] = (catalogue.key, item)
-            open_page("explain")
+    rule = item_rule(catalogue.matrix, asked.row.indices, item, exclude=asked.user)
+    if rule is not None:
+        st.text(wording.people(catalogue.titles, rule, word=catalogue.word))
+        st.caption("Counted in the data; the model does not use this rule.")
+    if "similar-items" in model.capabilities:
+        near, _ = model.similar_items(item, N=7)
+        st.caption("Similar to it")
+        st.html(cards.chips([str(catalogue.titles[k]) for k in near if k != item][:6]))
+    if st.button("Explain this", key=f"explain {item}"):
+        explain(str(catalogue.data.item_ids[item]))
+
+
+def explain(item_id: str) -> None:
+    """Open Explain for an item, everything else as it is chosen here."""
+    session().set("item", item_id)
+    open_page("explain")
+
+
+def why_not(catalogue: Catalogue, asked: Asked) -> None:
+    """Show the way to ask about an item that is not listed."""
+    chosen = st.selectbox(
+        "Why not …?", catalogue.item_ids, index=None, format_func=catalogue.label,
+        placeholder="Any title: what it lacks, and what would bring it here", filter_mode="contains",
+        key="why not",
+    )  # fmt: skip
+    if chosen is not None:
+        explain(str(chosen))
+
+
+def effects(catalogue: Catalogue, found: Listed) -> list[str]:
+    """Return what a list is like beside accurate, and what variety and novelty changed in it."""
+    lines = []
+    now, before = figures(catalogue, found.ids), figures(catalogue, found.plain)
+    changed = len(set(found.ids.tolist()) - set(found.plain.tolist()))
+    same = found.ids.tolist() == found.plain.tolist()
+    lines.append(
+        f"Diversity {now[0]}: 1 means that nobody had two of these items, 0 that the same people had "
+        f"all. On average {now[1]:,.0f} people have an item of this list; {now[2]:,} of the "
+        f"{len(found.ids):,} are in the long tail, outside the most popular items that hold 80% of all "
+        f"likes."
+    )
+    if not same:
+        lines.append(
+            f"By score alone the list would have {counted(changed, 'other item')}, diversity "
+            f"{before[0]}, {before[1]:,.0f} people an item on average and {before[2]:,} of the tail."
+        )
+    return lines
+
+
+def figures(catalogue: Catalogue, ids: NDArray[np.int32]) -> tuple[str, float, int]:
+    """Return a list's diversity, the mean number of people an item, and items of the long tail."""
+    varied = f"{list_diversity(overlap(catalogue.matrix, ids)):.2f}" if len(ids) > 1 else "–"
+    tail = tail_items(catalogue.popularity)
+    return varied, float(catalogue.popularity[ids].mean()), int(tail[ids].sum())
+
+
+# ---- two models
+
+
+def side_by_side(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> None:
+    """Show two lists, with what each has and where the other has it."""
+    st.text(agreement(lists[0], lists[1]))
+    for column, found, other in zip(st.columns(2), lists, lists[::-1], strict=True):
+        with column:
+            st.subheader(found.spec.split(":")[0], anchor=False, help=found.spec)
+            shares = cards.shares(found.scores, found.ranked.scores)
+            for place, item in enumerate(found.ids):
+                with st.container(border=True):
+                    st.html(
+                        cards.card(
+                            place + 1, str(catalogue.titles[item]), cards.about(catalogue, int(item)),
+                            shares[place], float(found.scores[place]), found.why[place],
+                            elsewhere(int(item), place, other),
+                        )
+                    )  # fmt: skip
+            for line in effects(catalogue, found)[:1]:
+                st.caption(line)
+    download(catalogue, lists, asked)
+
+
+def agreement(one: Listed, two: Listed) -> str:
+    """Return how many items two lists share."""
+    both = len(set(one.ids.tolist()) & set(two.ids.tolist()))
+    most = min(len(one.ids), len(two.ids))
+    return f"{both:,} of the {counted(most, 'item')} {'is' if both == 1 else 'are'} in both lists."
+
+
+def elsewhere(item: int, place: int, other: Listed) -> str:
+    """Return where the other list has an item: 'same place', '▲ 3 against ease', 'only here'."""
+    where = np.flatnonzero(other.ids == item)
+    if len(where) == 0:
+        return "only here"
+    by = int(where[0]) - place
+    if by == 0:
+        return "same place"
+    return f"{'▲' if by > 0 else '▼'} {abs(by)} against {other.spec.split(':')[0]}"
+
+
+# ---- auto, files
+
+
+def offer_auto(catalogue: Catalogue, spec: str) -> None:
+    """Offer the search for the best blend beside the first model; it swaps in when it is ready."""
+    if spec != DEFAULT:
+        return
+    here = session()
+    key, fit = state.fitting(catalogue, AUTO)
+    wanted = here.get("auto asked", "") == state.digest(key)
+    if not wanted:
+        if st.button(
+            "Search for a better model", type="tertiary", icon=":material/manage_search:",
+            help="auto tries several models on hidden halves of the profiles and blends what helps. "
+            "This list stays until it is ready.",
+        ):  # fmt: skip
+            here.set("auto asked", state.digest(key))
+            st.rerun()
+        return
+    if key in here.cancelled:
+        here.forget("auto asked")
+        return
+    job = state.run(key, fit, "Searching for a better model")
+    if job.running:
+        st.caption(
+            "A better model is being searched for: see the progress beside. This list is of the first."
+        )
+        return
+    here.forget("auto asked")
+    if job.error is not None:
+        state.jobs().forget(key)
+        st.warning(job.error)
+        return
+    here.set("model", AUTO)
+    st.toast("auto is ready: the list is now its own.")
+    st.rerun()
+
+
+def download(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> None:
+    """Offer the lists as a file that says whose they are."""
+    who = called(catalogue, asked)
+    columns = ("dataset", "user", "model", "rank", "item_id", "title", "score", "why")
+    rows = [
+        (
+            catalogue.data.name, who, found.spec, place + 1, str(catalogue.data.item_ids[item]),
+            str(catalogue.titles[item]), float(found.scores[place]), found.why[place],
+        )
+        for found in lists
+        for place, item in enumerate(found.ids)
+    ]  # fmt: skip
+    name = "-".join([catalogue.data.name, who, *(found.spec for found in lists)])
+    safe = re.sub(r"[^\w.=]+", "-", name).strip("-")[:120]
+    st.download_button(
+        "Download CSV", csv_text(columns, rows), f"recommendations-{safe}.csv", "text/csv",
+        icon=":material/download:",
+    )  # fmt: skip

@@ -57,7 +57,7 @@ def _numeric(cell: object) -> bool:
 
 
 @contextmanager
-def progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
+def progress(show: bool) -> Iterator[Callable[[str, float, int], None]]:
     """Yield progress(text, done, total): a bar with the time left on a terminal, else silence."""
     if not (show and sys.stderr.isatty()):
         yield lambda text, done, total: None
@@ -74,7 +74,7 @@ def progress(show: bool) -> Iterator[Callable[[str, int, int], None]]:
     with Progress(*parts, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def update(text: str, done: int, total: int) -> None:
+        def update(text: str, done: float, total: int) -> None:
             bar.update(task, description=literal(text), completed=done, total=total)
 
         yield update

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any
@@ -28,11 +28,12 @@ from recsys.evaluation.evaluated import Lists, evaluated
 from recsys.evaluation.models import Make, Models, named_models, takes
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
+from recsys.utils.progress import Listener, listening, within
 from recsys.utils.topn import LOWEST
 from recsys.utils.validation import check_integer
 
 BLOCK_BYTES = 64_000_000
-Progress = Callable[[str, int, int], None]
+Progress = Listener
 Asked = tuple[M.Metric, int, str]
 
 
@@ -89,27 +90,25 @@ def evaluate(
     lists: list[list[Lists]] = [[] for _ in named]
     total, done = len(named) * len(divisions), 0
     for label, _, model in named:
-        if progress:
-            progress(f"{label}, compiling", done, total)
-        _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
+        with listening(progress), within(f"{label}, compiling", done, total, part=0.0):
+            _warm_up(copy.deepcopy(model), divisions[0], parsed, side, data.item_features)
     for number, fold in enumerate(divisions, 1):
         for position, (label, _, model) in enumerate(named):
-            if progress:
-                progress(f"{label}, fold {number}", done, total)
-            per_metric, kept = measure(
-                copy.deepcopy(model),
-                fold,
-                parsed,
-                results[position],
-                side,
-                table=data.item_features,
-                keep=keep_lists,
-            )
+            with listening(progress), within(f"{label}, fold {number}", done, total):
+                per_metric, kept = measure(
+                    copy.deepcopy(model),
+                    fold,
+                    parsed,
+                    results[position],
+                    side,
+                    table=data.item_features,
+                    keep=keep_lists,
+                )
             for name in names:
                 values[position][name].append(per_metric[name])
             lists[position] += [kept] if kept else []
             done += 1
-    if progress:
+    if progress is not None:
         progress("done", total, total)
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:

@@ -26,6 +26,7 @@ from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
 from recsys.fm.stopping import StoppingRule
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import LOSSES, Loss, loss_names
+from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 TOLERANCE, STALLED, MAX_ITER = "tolerance", "stalled", "max_iter"
@@ -253,6 +254,7 @@ class FactorMachine(BaseEstimator):
             if not np.isfinite(value):
                 raise solver.diverged(value, history.epochs + 1)
             history.record(value, moved)
+            report(f"epoch {history.epochs} of at most {self.max_iter}", history.epochs, self.max_iter)
             if self._called_back(solver.objective.model, history.epochs, value):
                 stopped = CALLBACK
             elif history.held_out is not None and history.epochs - history.best_epoch >= self.patience:

@@ -118,8 +118,11 @@ def pairs_problem(
         raise InputError(f"{data.name} has no ratings: take target='liked'")
     rng = np.random.default_rng(seed)
     tables, notes = [], []
-    for what, known in (("user", data.user_features), ("item", data.item_features)):
-        table, said = _usable(known, buckets, f"{what}s", skip=SKIPPED)
+    for what, known, size in (
+        ("user", data.user_features, data.n_users), ("item", data.item_features, data.n_items),
+    ):  # fmt: skip
+        given = pd.DataFrame(index=range(size)) if known is None else known
+        table, said = _usable(given, buckets, f"{what}s", skip=SKIPPED)
         tables.append(table)
         notes += said
     users, items = _told_apart(tables[0], tables[1])
@@ -278,14 +281,12 @@ def _check_common(buckets: int, rows: int, seed: int) -> None:
 
 
 def _usable(
-    table: pd.DataFrame | None, buckets: int, name: str, *, skip: tuple[str, ...] = (),
+    table: pd.DataFrame, buckets: int, name: str, *, skip: tuple[str, ...] = (),
     scaled: bool = False,
 ) -> tuple[pd.DataFrame, list[str]]:  # fmt: skip
     """Return the columns that say something, numbers as ranges, and notes on those left out."""
     out: dict[str, Any] = {}
     notes: list[str] = []
-    if table is None:
-        return pd.DataFrame(), notes
     for position, column in enumerate(map(str, table.columns)):
         if column.lower() in skip:
             continue

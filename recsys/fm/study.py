@@ -22,6 +22,7 @@ from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
 from recsys.fm.penalties import PENALTIES
 from recsys.fm.problem import Problem
 from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, Settings, machine
+from recsys.utils.progress import listening, report, within
 
 __all__ = ["figure_of", "study"]
 
@@ -35,7 +36,7 @@ IN_GRID = 16  # features of the heat map
 MIDDLE = (0.05, 0.95)
 AUC, RMSE = "AUC", "RMSE"
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, float, int], None]
 
 
 def study(problem: Problem, settings: Settings, progress: Progress | None = None) -> Study:
@@ -46,21 +47,23 @@ def study(problem: Problem, settings: Settings, progress: Progress | None = None
     problem : Problem
     settings : Settings
     progress : callable, optional
-        Called as progress(text, done, total) at every epoch; what it raises ends the study.
+        Called as progress(text, done, total) at every epoch, beside `recsys.utils.progress`; what it
+        raises ends the study.
 
     Raises
     ------
     InputError
         If settings contradict each other, or there are too few rows.
     """
-    return _Course(problem, settings.resolved(), progress or (lambda text, done, total: None)).run()
+    with listening(progress):
+        return _Course(problem, settings.resolved()).run()
 
 
 class _Course:
-    """One study: its parts of the rows, and where its progress is."""
+    """One study: its parts of the rows, and how far it is."""
 
-    def __init__(self, problem: Problem, settings: Settings, progress: Progress) -> None:
-        self.problem, self.settings, self.progress = problem, settings, progress
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.problem, self.settings = problem, settings
         self.classes = problem.classes is not None
         self.metric = AUC if self.classes else RMSE
         rng = np.random.default_rng(settings.seed)
@@ -139,24 +142,19 @@ class _Course:
         return tuple(steps) if settings.path else (), best[1], best[2]
 
     def _fit(self, model: Any, epochs: int, text: str, curve: list[Epoch] | None) -> None:
-        """Fit on the rows to fit, tell of every epoch, and keep a curve where one is wanted."""
-        begun = self.done
-        self.progress(f"{text}: the first epoch compiles what was never run", begun, self.total)
+        """Fit on the rows to fit, and keep a curve where one is wanted."""
+        if curve is not None:
 
-        def told(epoch: int, objective: float) -> None:
-            said = f"{text}, epoch {epoch}"
-            if curve is not None:
-                figure = self._figure(model, self.choose)
-                curve.append(Epoch(epoch, float(objective), figure))
-                said += f", {self.metric} {figure:.4g}"
-            self.progress(said, min(begun + epoch, self.total), self.total)
+            def told(epoch: int, objective: float) -> None:
+                curve.append(Epoch(epoch, float(objective), self._figure(model, self.choose)))
 
-        model.set_params(callback=told, max_iter=epochs)
-        with warnings.catch_warnings():
+            model.set_params(callback=told)
+        model.set_params(max_iter=epochs)
+        with within(text, self.done, self.total, epochs), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `stopped_` says it
             model.fit(self.X, self.z)
         model.set_params(callback=None)
-        self.done = begun + epochs
+        self.done += epochs
 
     def _refitted(self, model: Any, found: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
         """Return the interactions with the intervals of their weights over fits on rows drawn again."""
@@ -254,7 +252,7 @@ class _Course:
         triples = None
 
         def tick() -> None:
-            self.progress("looking for combinations of three", self.done, self.total)
+            report("looking for combinations of three", self.done, self.total)
 
         for order in self.settings.orders:
             got = strongest(

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from recsys.errors import FitError
 from recsys.rankers._scoring import cosines, inner_products
 from recsys.rankers.base import Ranker, expect
+from recsys.utils.progress import report
 from recsys.utils.sparse import binary
 from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
 
@@ -47,11 +48,22 @@ class ImplicitFactors(Ranker):
             from implicit.recommender_base import RecommenderBase  # which `_model` has imported
 
             RecommenderBase.register(Ranker)
-            model.fit(self._matrix(liked), show_progress=show_progress, callback=callback)
+            model.fit(self._matrix(liked), show_progress=show_progress, callback=self._told(callback))
         self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)
         self.item_factors_ = np.ascontiguousarray(model.item_factors, dtype=np.float32)
         if not (np.isfinite(self.user_factors_).all() and np.isfinite(self.item_factors_).all()):
             raise FitError(f"{self.name} diverged: raise regularization or lower the learning rate")
+
+    def _told(self, callback: Any) -> Any:
+        """Return a callback that also reports each iteration."""
+        total = int(self.get_params()["iterations"])
+
+        def told(iteration: int, *more: Any) -> None:
+            report(f"iteration {iteration + 1} of {total}", iteration + 1, total)
+            if callback is not None:
+                callback(iteration, *more)
+
+        return told
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
         """Return what implicit fits: a copy of ones, for it keeps references."""

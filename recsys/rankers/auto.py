@@ -14,12 +14,14 @@ from recsys.evaluation import metrics as M
 from recsys.rankers._standardised import StandardisedSum, add_standardised, fitted
 from recsys.rankers.base import DENSE_ITEMS
 from recsys.rankers.registry import RANKERS, list_rankers
+from recsys.utils.progress import report, within
 from recsys.utils.sparse import owners
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 SEPARATOR = " + "
 LEAST = 1e-3  # of AUC + nDCG@10 that an addition must gain: less is chance, and every part costs time
 LOSS = 0.01  # share of AUC − ½, and of nDCG@10, that it may cost
+AFTERWARDS = 4  # steps of progress that blending and the fits on everything count as
 WEIGHTS = (1.0, 0.3, 0.1)  # of an addition; the first part has 1
 
 
@@ -98,18 +100,26 @@ class Auto(StandardisedSum):
             return
         known = None if times is None else _part(liked, ~hidden, times.data)
         scores: dict[str, NDArray[np.float32]] = {}
-        for spec in tried(liked.shape[1], liked.nnz, times is not None):
-            try:
-                part = fitted(spec, train, known)
-            except (FitError, InputError):  # a degree above what these rows allow
-                continue
-            block = np.zeros((len(held), liked.shape[1]), dtype=np.float32)
-            add_standardised(block, part.scores(held, train[held]), 1.0)
-            scores[spec] = block
+        specs = tried(liked.shape[1], liked.nnz, times is not None)
+        steps = len(specs) + AFTERWARDS
+        for number, spec in enumerate(specs):
+            with within(f"{spec} ({number + 1} of {len(specs)})", number, steps):
+                try:
+                    part = fitted(spec, train, known)
+                except (FitError, InputError):  # a degree above what these rows allow
+                    continue
+                block = np.zeros((len(held), liked.shape[1]), dtype=np.float32)
+                add_standardised(block, part.scores(held, train[held]), 1.0)
+                scores[spec] = block
+        report("blending", len(specs), steps)
         weights, figures = _greedy(scores, train[held], test, self.rounds)
         self.validation_ = figures
         shares = np.array(list(weights.values()))
-        parts = [fitted(spec, liked, times) for spec in weights]
+        parts = []
+        for number, spec in enumerate(weights):
+            share = AFTERWARDS * number / len(weights)
+            with within(f"{spec} on all profiles", len(specs) + share, steps, AFTERWARDS / len(weights)):
+                parts.append(fitted(spec, liked, times))
         self._adopt(list(weights), parts, shares / shares.sum())
 
     def _hidden(

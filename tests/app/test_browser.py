@@ -1,32 +1,12 @@
-"""The real app in headless Chromium. Screenshots are kept in $RECSYS_SHOTS, if that names a folder."""
+"""The real app in headless Chromium."""
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from pathlib import Path
 
 import pytest
 
-from recsys._jit import CACHE_DIR
+from tests.app.browsing import MARKS, settled, shot
 
-ROOT = Path(__file__).parents[2]
-SHOTS = os.environ.get("RECSYS_SHOTS")
-CHROMIUM = next(
-    (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
-)
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium here: `make test-browser` says how to get one"
-    ),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = MARKS
 
 RATINGS = "user_id,item_id,rating\n" + "".join(
     f"u{u},film {(u * 3 + k * k) % 17},{1 + (u + k) % 5}\n" for u in range(30) for k in range(8)
@@ -43,66 +23,6 @@ NASTY = "item_id,title,genres\n" + "".join(
         )
     )
 )
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {k: v for k, v in os.environ.items() if k != "RECSYS_DATA"}
-    if CACHE_DIR is not None:  # compiled code is the suite's: what compiling takes is another matter
-        environment["NUMBA_CACHE_DIR"] = str(CACHE_DIR.parent)
-    environment["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    log = open(tmp_path_factory.mktemp("log") / "app.log", "w")
-    app = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app/main.py", "--server.port", str(port)],
-        cwd=ROOT, env=environment, stdout=log, stderr=log,
-    )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(120):
-        try:
-            if urllib.request.urlopen(f"{url}/_stcore/health", timeout=2).read() == b"ok":
-                break
-        except OSError:
-            time.sleep(0.5)
-    else:
-        app.kill()
-        pytest.fail("the app did not start")
-    yield url
-    app.terminate()
-    app.wait(20)
-    log.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync = pytest.importorskip("playwright.sync_api")
-    with sync.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def tab(browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    page.set_default_timeout(90_000)
-    yield page
-    page.close()
-
-
-def shot(page, name):
-    folder = Path(SHOTS) if SHOTS else None
-    if folder is not None:
-        folder.mkdir(exist_ok=True)
-    page.screenshot(path=folder and folder / f"{name}.png", full_page=True)
-
-
-def settled(page):
-    """Wait until the page's script has ended: a click on what it is about to replace is lost."""
-    time.sleep(0.3)  # until it has begun
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
 
 
 def test_a_built_profile_gets_recommendations_and_an_explanation(tab, address):

@@ -272,11 +272,11 @@ def test_progress_is_told_at_every_epoch_and_can_end_the_study():
     problem = planted()
     study(problem, Settings(path=False, epochs=6, refits=2), lambda *what: told.append(what))
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-    assert {total for _, _, total in told} == {6 + 2 * 10} and told[-1][1] <= 26
+    assert {total for _, _, total in told} == {6 + 2 * 10} and 6 < told[-1][1] <= 26
     assert sum("epoch " in text for text, _, _ in told) >= 6
 
     def cancel(text, done, total):
-        if done == 3:
+        if done >= 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,77 @@
+"""How far long work is: loops report, whoever waits listens, and may stop it by raising."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Listener = Callable[[str, float, int], None]
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+def report(step: str, done: float, total: int) -> None:
+    """Tell whoever listens in this thread that `done` of `total` steps are over, and which one begins.
+
+    Without a listener it does nothing. What the listener raises ends the work.
+    """
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(step, done, total)
+
+
+@contextmanager
+def listening(listener: Listener | None) -> Iterator[None]:
+    """Hear the reports of what runs inside, in this thread.
+
+    Parameters
+    ----------
+    listener : callable or None
+        Called as listener(step, done, total); it may raise to stop the work. None changes nothing.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with listening(lambda step, done, total: heard.append((step, done, total))):
+    ...     report("epoch", 0, 2)
+    >>> report("nobody listens", 1, 2)
+    >>> heard
+    [('epoch', 0, 2)]
+    """
+    token = _LISTENER.set(listener or _LISTENER.get())
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+@contextmanager
+def within(step: str, done: float, total: int, part: float = 1.0) -> Iterator[None]:
+    """Do one step of some: it is reported as begun, and what it reports of itself is a part of it.
+
+    Parameters
+    ----------
+    part : float, 0 to 1
+        How much of the step its own reports are; with 0 they are heard and move nothing.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> with listening(lambda step, done, total: heard.append((step, done, total))):
+    ...     with within("second model", 1, 2):
+    ...         report("epoch 5", 5, 10)
+    >>> heard
+    [('second model', 1, 2), ('second model, epoch 5', 1.5, 2)]
+    """
+    outer = _LISTENER.get()
+    if outer is None:
+        yield
+        return
+
+    def inner(its: str, k: float, n: int) -> None:
+        outer(f"{step}, {its}", done + (part * k / n if n else 0.0), total)
+
+    outer(step, done, total)
+    with listening(inner):
+        yield

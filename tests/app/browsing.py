@@ -1,0 +1,59 @@
+"""What browser tests share: the real app on a port of its own, and how a person uses it.
+
+Screenshots are kept in $RECSYS_SHOTS, if that names a folder.
+"""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SHOTS = os.environ.get("RECSYS_SHOTS")
+CHROMIUM = next(
+    (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
+)
+MARKS = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium here: `make test-browser` says how to get one"
+    ),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def shot(page, name):
+    folder = Path(SHOTS) if SHOTS else None
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+    page.screenshot(path=folder and folder / f"{name}.png", full_page=True)
+
+
+def settled(page):
+    """Wait until the page's script has ended: a click on what it is about to replace is lost."""
+    time.sleep(0.4)  # until it has begun
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+
+
+def pick(page, label, text):
+    """Choose an option of a box by its text."""
+    box = page.get_by_role("combobox", name=label).first
+    box.click()
+    box.fill(text)
+    page.get_by_role("option", name=text).first.click()
+    settled(page)
+
+
+def chosen(page, label):
+    """Return what a box shows."""
+    return page.get_by_role("combobox", name=label).first.input_value()
+
+
+def go(page, name):
+    """Open another page by the menu."""
+    page.get_by_role("link", name=name, exact=True).first.click()
+    page.get_by_role("heading", name=name, exact=True).first.wait_for()
+    settled(page)
