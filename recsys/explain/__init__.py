@@ -13,6 +13,7 @@ from recsys.explain.rules.search import search_rule
 from recsys.explain.rules.search_result import SearchResult
 from recsys.explain.rules.user_rules import Following, TasteRule, following, taste_rule
 from recsys.explain.text import because, listing
+from recsys.explain.towards import Path, into_list, out_of_list
 
 __all__ = [
     "Age",
@@ -22,6 +23,7 @@ __all__ = [
     "ItemRule",
     "LearnedRule",
     "MeasuredRule",
+    "Path",
     "Reasons",
     "Rule",
     "SearchResult",
@@ -34,12 +36,14 @@ __all__ = [
     "following",
     "genetic_search",
     "in_time",
+    "into_list",
     "item_attributes",
     "item_rule",
     "learn_rule",
     "listing",
     "lower_bound",
     "measure_rule",
+    "out_of_list",
     "reasons",
     "reasons_for_items",
     "rule_weight",

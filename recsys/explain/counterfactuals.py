@@ -129,7 +129,7 @@ def what_if(
     free[liked.indices] = False
     free[check_ids("leave_out", leave_out, liked.shape[1])] = False
     free[item] = True
-    place = _place(now, free, item)
+    place = place_among(now, free, item)
     able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
     found = reasons(ranker, userid, liked, item, most, times=times) if able else None
     shares = [(k, value) for k, value in found.items if k != item] if found is not None else []
@@ -142,7 +142,7 @@ def what_if(
         when = None if times is None else sp.vstack([sp.csr_matrix(times)] * len(shares), format="csr")
         scores = score_rows(ranker, [userid] * len(shares), rows, when)
         tried = [
-            Change(k, float(line[item]), _place(line, free, item))
+            Change(k, float(line[item]), place_among(line, free, item))
             for (k, _), line in zip(shares, scores, strict=True)
         ]
         if found is not None and found.kind == "exact":
@@ -155,7 +155,7 @@ def what_if(
     return WhatIf(int(item), float(now[item]), place, int(free.sum()), tuple(tried), liked.nnz, misfit)
 
 
-def _place(scores: np.ndarray, free: np.ndarray, item: int) -> int:
+def place_among(scores: np.ndarray, free: np.ndarray, item: int) -> int:
     """Return an item's place among the free ones, equal scores by index as lists have them."""
     better = free & (scores > scores[item])
     ties = free[:item] & (scores[:item] == scores[item])

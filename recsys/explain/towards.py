@@ -1,0 +1,233 @@
+"""Counterfactuals of several items: out of the list without these, into it with those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.explain.contributions import reasons, score_rows
+from recsys.explain.counterfactuals import place_among
+from recsys.explain.recency import known_times
+from recsys.rankers.base import Ranker
+from recsys.utils.validation import check_ids, check_integer, clean_matrix
+
+TRIED = 40  # liked items taken out, those with the largest shares
+MOST = 5  # steps of a path
+
+
+@dataclass(frozen=True)
+class Path:
+    """Liked items taken out, or items liked besides, one after the other, and where an item stands then.
+
+    Attributes
+    ----------
+    place : int
+        Of the explained item now.
+    items : tuple of int
+        In the order taken out or added.
+    places : tuple of int
+        The explained item's place after each, all before it done too.
+    goal : int
+        Beyond which place it should fall, or up to which it should rise.
+    reached : bool
+
+    Examples
+    --------
+    >>> Path(place=3, items=(7, 2), places=(8, 14), goal=10, reached=True).places[-1]
+    14
+    """
+
+    place: int
+    items: tuple[int, ...]
+    places: tuple[int, ...]
+    goal: int
+    reached: bool
+
+
+def out_of_list(
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    item: int,
+    first: int = 10,
+    most: int = MOST,
+    leave_out: ArrayLike = (),
+    *,
+    times: Any = None,
+) -> Path:
+    """Take liked items out, each time the one without which an item falls furthest, until it is out.
+
+    Parameters
+    ----------
+    ranker, userid, row, item, leave_out, times
+        As in `what_if`. The ranker scores changed rows ("fold-in"), else nothing is taken out.
+    first : int ≥ 1
+        Length of the list that it shall leave.
+    most : int ≥ 1
+        Items taken out at most. One liked item stays.
+
+    Returns
+    -------
+    Path
+        One way, by single steps: another set may be smaller. Of equal places the lower score counts,
+        then the item named first by `reasons`. What is taken out is not recommended instead.
+
+    Raises
+    ------
+    InputError, NotFittedError
+        As the ranker's `explain`.
+
+    Examples
+    --------
+    >>> from recsys import make_ranker
+    >>> from recsys.datasets import load_dataset
+    >>> R = load_dataset("sample").matrix
+    >>> model = make_ranker("ease").fit(R, show_progress=False)
+    >>> best = int(model.recommend(3, R[3], N=1).ids[0])
+    >>> path = out_of_list(model, 3, R[3], best, first=2)
+    >>> path.place, path.places[0] > path.place
+    (1, True)
+    """
+    check_integer("first", first, 1)
+    check_integer("most", most, 1)
+    liked = clean_matrix(row, n_rows=1, name="row")
+    times = known_times(ranker, userid, times)
+    free = np.ones(liked.shape[1], dtype=bool)
+    free[liked.indices] = False
+    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
+    free[item] = True
+    place = place_among(score_rows(ranker, [userid], liked, times)[0], free, item)
+    able = "fold-in" in ranker.capabilities
+    named = reasons(ranker, userid, liked, item, TRIED, times=times).items if able else []
+    left = [k for k, value in named if k != item and value > 0]
+    taken: list[int] = []
+    places: list[int] = []
+    while (places or [place])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
+        rows = _without(liked, [[*taken, k] for k in left])
+        scores = score_rows(ranker, [userid] * len(left), rows, _repeated(times, len(left)))
+        found = [(-place_among(line, free, item), float(line[item])) for line in scores]
+        best = min(range(len(left)), key=lambda k: found[k])
+        taken.append(left.pop(best))
+        places.append(-found[best][0])
+    return Path(place, tuple(taken), tuple(places), first, (places or [place])[-1] > first)
+
+
+def into_list(
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    item: int,
+    candidates: ArrayLike,
+    goal: int = 1,
+    most: int = MOST,
+    leave_out: ArrayLike = (),
+    *,
+    times: Any = None,
+) -> Path:
+    """Like more items, each time the one with which an item rises highest, until it has its goal.
+
+    Parameters
+    ----------
+    ranker, userid, row, item, leave_out, times
+        As in `what_if`. The ranker scores changed rows ("fold-in"), else nothing is added.
+    candidates : int array
+        Items that may be liked besides; the item itself, liked ones and those left out do not count.
+    goal : int ≥ 1
+        The place that it shall have.
+    most : int ≥ 1
+        Items added at most. No step is taken that does not better the place or the score.
+
+    Returns
+    -------
+    Path
+        One way, by single steps: another set may be smaller. Of equal places the higher score counts,
+        then the earlier candidate. A like is later than all others, where there are times.
+
+    Raises
+    ------
+    InputError, NotFittedError
+        As the ranker's `explain`.
+
+    Examples
+    --------
+    >>> from recsys import make_ranker
+    >>> from recsys.datasets import load_dataset
+    >>> R = load_dataset("sample").matrix
+    >>> model = make_ranker("ease").fit(R, show_progress=False)
+    >>> third = int(model.recommend(3, R[3], N=3).ids[2])
+    >>> into_list(model, 3, R[3], third, range(300)).reached
+    True
+    """
+    check_integer("goal", goal, 1)
+    check_integer("most", most, 1)
+    liked = clean_matrix(row, n_rows=1, name="row")
+    times = known_times(ranker, userid, times)
+    free = np.ones(liked.shape[1], dtype=bool)
+    free[liked.indices] = False
+    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
+    able = "fold-in" in ranker.capabilities
+    offered = check_ids("candidates", candidates, liked.shape[1])
+    left = [int(k) for k in dict.fromkeys(offered.tolist()) if able and free[k] and k != item]
+    free[item] = True
+    now = score_rows(ranker, [userid], liked, times)[0]
+    place = place_among(now, free, item)
+    reached = (place, -float(now[item]))
+    added: list[int] = []
+    places: list[int] = []
+    while reached[0] > goal and left and len(added) < most:
+        rows = _with(liked, [[*added, k] for k in left])
+        scores = score_rows(ranker, [userid] * len(left), rows, _later(times, added, left))
+        found = []
+        for k, line in zip(left, scores, strict=True):
+            free[k] = False
+            found.append((place_among(line, free, item), -float(line[item])))
+            free[k] = True
+        best = min(range(len(left)), key=lambda k: found[k])
+        if found[best] >= reached:
+            break
+        reached = found[best]
+        free[left[best]] = False
+        added.append(left.pop(best))
+        places.append(reached[0])
+    return Path(place, tuple(added), tuple(places), goal, reached[0] <= goal)
+
+
+def _without(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
+    """Return the row once for each set, without its items."""
+    dense = np.repeat(np.asarray(liked.todense()) > 0, len(sets), axis=0)
+    for k, some in enumerate(sets):
+        dense[k, some] = False
+    return sp.csr_matrix(dense.astype(np.float32))
+
+
+def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
+    """Return the row once for each set, with its items besides."""
+    own = liked.indices
+    items = [np.sort(np.append(own, some)) for some in sets]
+    size = liked.nnz + len(sets[0])
+    data = np.ones(size * len(sets), dtype=np.float32)
+    return sp.csr_matrix(
+        (data, np.concatenate(items), np.arange(0, size * len(sets) + 1, size)),
+        (len(sets), liked.shape[1]),
+    )
+
+
+def _repeated(times: Any, count: int) -> Any:
+    return None if times is None else sp.vstack([sp.csr_matrix(times)] * count, format="csr")
+
+
+def _later(times: Any, added: list[int], left: list[int]) -> Any:
+    """Return the times once for each item that is left, it and those added before later than all."""
+    if times is None:
+        return None
+    row: NDArray[np.float64] = np.asarray(sp.csr_matrix(times, dtype=np.float64).todense())
+    latest = float(row.max()) if row.size else 0.0
+    dense = np.repeat(row, len(left), axis=0)
+    for step, k in enumerate(added, 1):
+        dense[:, k] = latest + step
+    dense[np.arange(len(left)), left] = latest + len(added) + 1
+    return sp.csr_matrix(dense)
