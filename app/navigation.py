@@ -10,6 +10,7 @@ import streamlit as st
 PAGES = (
     "recommend",  # the first one opens
     "explain",
+    "interactions",
     "evaluate",
     "data",
     "kernels",

@@ -126,7 +126,10 @@ def test_falls_reads_as_a_sentence(path, told):
     ("path", "told"),
     [
         (Path(14, (0, 1), (6, 1), 1, True), "With A and B liked too it rises from place 14 to 1."),
-        (Path(14, (0,), (6,), 1, False), "With A liked too it rises from place 14 to 6, still short of 1."),
+        (
+            Path(14, (0,), (6,), 1, False),
+            "With A liked too it rises from place 14 to 6, still short of 1.",
+        ),
         (Path(4, (0,), (4,), 1, False), "With A liked too its score rises, but it stays at place 4."),
         (Path(4, (), (), 1, False), ""),
     ],

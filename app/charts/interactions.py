@@ -1,0 +1,138 @@
+"""Charts of the page Interactions: weights, heat maps, the path over the penalty, the learning curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from recsys.fm.findings import Grid, Study
+from recsys.utils.palette import COLOURS
+
+FOR, AGAINST = COLOURS[0], COLOURS[1]
+LABELS = 240  # pixels of a name at most
+CELL = 26  # pixels of a row
+
+
+def weight_bars(found: Study, order: int) -> Any:
+    """Return the interactions of an order as bars, with lines for the intervals where there are some."""
+    rows = [
+        {
+            "interaction": one.text,
+            "weight": one.weight,
+            "rows": one.rows,
+            "low": one.low,
+            "high": one.high,
+            "sign": "for" if one.weight >= 0 else "against",
+        }
+        for one in found.of_order(order)
+    ]
+    frame = pd.DataFrame(rows)
+    base = alt.Chart(frame).encode(
+        y=alt.Y("interaction:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS))
+    )
+    tips = ["interaction", alt.Tooltip("weight:Q", format="+.4f"), alt.Tooltip("rows:Q", format=",")]
+    bars = base.mark_bar().encode(
+        x=alt.X("weight:Q", title=f"Weight ({unit(found)})"),
+        color=alt.Color(
+            "sign:N", scale=alt.Scale(domain=["for", "against"], range=[FOR, AGAINST]), legend=None
+        ),
+        tooltip=tips,
+    )
+    title = f"Interactions of {'two' if order == 2 else 'three'} features"
+    if found.settings.refits:
+        ends = base.mark_rule(strokeWidth=2, color="#8a8a8a").encode(
+            x="low:Q", x2="high:Q", tooltip=tips
+        )
+        return (bars + ends).properties(height=CELL * len(rows) + 40, title=title)
+    return bars.properties(height=CELL * len(rows) + 40, title=title)
+
+
+def unit(found: Study) -> str:
+    """Return what weights are measured in."""
+    return f"log-odds of {found.wanted}" if found.metric == "AUC" else f"units of {found.wanted}"
+
+
+def heat_map(grid: Grid, title: str, found: Study) -> Any:
+    """Return the weights of pairs as a square; what no row has both of is left blank."""
+    rows = [
+        {"one": a, "other": b, "weight": weight}
+        for a, line in zip(grid.names, grid.weights, strict=True)
+        for b, weight in zip(grid.names, line, strict=True)
+        if weight is not None
+    ]
+    names = list(grid.names)
+    frame = pd.DataFrame(rows, columns=["one", "other", "weight"])
+    most = float(frame["weight"].abs().max()) if len(frame) else 1.0
+    return (
+        alt.Chart(frame)
+        .mark_rect()
+        .encode(
+            x=alt.X("other:N", sort=names, scale=alt.Scale(domain=names), title=None,
+                    axis=alt.Axis(labelAngle=-45, labelLimit=130)),
+            y=alt.Y("one:N", sort=names, scale=alt.Scale(domain=names), title=None,
+                    axis=alt.Axis(labelLimit=130)),
+            color=alt.Color(
+                "weight:Q",
+                scale=alt.Scale(scheme="purpleorange", domain=[-most, most], domainMid=0),
+                legend=alt.Legend(title=f"Weight ({unit(found)})", orient="bottom", titleLimit=320),
+            ),
+            tooltip=["one", "other", alt.Tooltip("weight:Q", format="+.4f")],
+        )
+        .properties(height=max(CELL * len(names), 120) + 150, title=title)
+    )  # fmt: skip
+
+
+def path_figure(found: Study) -> Any:
+    """Return the figure on the rows that choose over the strength, the taken one marked."""
+    return _path(found, pd.DataFrame([vars(step) for step in found.path]), "figure",
+                 f"{found.metric} on the rows that choose", ".4f")  # fmt: skip
+
+
+def path_left(found: Study) -> Any:
+    """Return how many pairs have a weight over the strength, the taken one marked."""
+    return _path(found, pd.DataFrame([vars(step) for step in found.path]), "pairs",
+                 "Pairs with a weight", ",")  # fmt: skip
+
+
+def _path(found: Study, frame: pd.DataFrame, what: str, title: str, form: str) -> Any:
+    frame["taken"] = frame["strength"] == found.settings.strength
+    tips = [alt.Tooltip("strength:Q", format=".2g"), alt.Tooltip("features:Q", format=","),
+            alt.Tooltip("pairs:Q", format=","), alt.Tooltip("figure:Q", format=".4f")]  # fmt: skip
+    base = alt.Chart(frame).encode(
+        x=alt.X("strength:Q", scale=alt.Scale(type="log"), title="Strength of the penalty (log)",
+                axis=alt.Axis(format="~g", tickCount=5)),
+        y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=what == "pairs"),
+                axis=alt.Axis(format=form)),
+        tooltip=tips,
+    )  # fmt: skip
+    line = base.mark_line(point=True, color=FOR)
+    taken = base.mark_point(size=180, strokeWidth=3, color=AGAINST).transform_filter("datum.taken")
+    return (line + taken).properties(
+        height=230, title=f"{title}, by strength (the ring is the one taken)"
+    )
+
+
+def curve_figure(found: Study) -> Any:
+    """Return the figure on the rows that choose at every epoch."""
+    return _curve(found, "figure", f"{found.metric} on the rows that choose", ".4f")
+
+
+def curve_objective(found: Study) -> Any:
+    """Return the objective at every epoch."""
+    return _curve(found, "objective", "Objective", ".5f")
+
+
+def _curve(found: Study, what: str, title: str, form: str) -> Any:
+    frame = pd.DataFrame([vars(one) for one in found.curve])
+    return (
+        alt.Chart(frame)
+        .mark_line(point=len(frame) < 30, color=FOR)
+        .encode(
+            x=alt.X("epoch:Q", title="Epoch", axis=alt.Axis(tickMinStep=1, format="d")),
+            y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=False)),
+            tooltip=["epoch", alt.Tooltip(f"{what}:Q", format=form)],
+        )
+        .properties(height=230, title=f"{title}, by epoch")
+    )
