@@ -12,7 +12,8 @@ from recsys.utils.palette import COLOURS
 
 FOR, AGAINST = COLOURS[0], COLOURS[1]
 LABELS = 240  # pixels of a name at most
-CELL = 26  # pixels of a row
+CELL, ROW = 26, 34  # pixels of a bar, and of a row of a heat map
+HEIGHT = 300
 
 
 def weight_bars(found: Study, order: int) -> Any:
@@ -42,7 +43,7 @@ def weight_bars(found: Study, order: int) -> Any:
     )
     title = f"Interactions of {'two' if order == 2 else 'three'} features"
     if found.settings.refits:
-        ends = base.mark_rule(strokeWidth=2, color="#8a8a8a").encode(
+        ends = base.mark_rule(strokeWidth=2, color="#4d4d4d").encode(
             x="low:Q", x2="high:Q", tooltip=tips
         )
         return (bars + ends).properties(height=CELL * len(rows) + 40, title=title)
@@ -64,7 +65,7 @@ def heat_map(grid: Grid, title: str, found: Study) -> Any:
     ]
     names = list(grid.names)
     frame = pd.DataFrame(rows, columns=["one", "other", "weight"])
-    most = float(frame["weight"].abs().max()) if len(frame) else 1.0
+    most = max(float(frame["weight"].abs().max()), 1e-9) if len(frame) else 1.0
     return (
         alt.Chart(frame)
         .mark_rect()
@@ -75,53 +76,50 @@ def heat_map(grid: Grid, title: str, found: Study) -> Any:
                     axis=alt.Axis(labelLimit=130)),
             color=alt.Color(
                 "weight:Q",
-                scale=alt.Scale(scheme="purpleorange", domain=[-most, most], domainMid=0),
+                scale=alt.Scale(domain=[-most, 0, most], range=[AGAINST, "#f4f4f4", FOR]),
                 legend=alt.Legend(title=f"Weight ({unit(found)})", orient="bottom", titleLimit=320),
             ),
             tooltip=["one", "other", alt.Tooltip("weight:Q", format="+.4f")],
         )
-        .properties(height=max(CELL * len(names), 120) + 150, title=title)
+        .properties(height=ROW * len(names) + 190, title=title)
     )  # fmt: skip
 
 
 def path_figure(found: Study) -> Any:
     """Return the figure on the rows that choose over the strength, the taken one marked."""
-    return _path(found, pd.DataFrame([vars(step) for step in found.path]), "figure",
-                 f"{found.metric} on the rows that choose", ".4f")  # fmt: skip
+    return _path(found, "figure", found.metric, ".3f")
 
 
 def path_left(found: Study) -> Any:
     """Return how many pairs have a weight over the strength, the taken one marked."""
-    return _path(found, pd.DataFrame([vars(step) for step in found.path]), "pairs",
-                 "Pairs with a weight", ",")  # fmt: skip
+    return _path(found, "pairs", "Pairs with a weight", ",.0f")
 
 
-def _path(found: Study, frame: pd.DataFrame, what: str, title: str, form: str) -> Any:
+def _path(found: Study, what: str, title: str, form: str) -> Any:
+    frame = pd.DataFrame([vars(step) for step in found.path])
     frame["taken"] = frame["strength"] == found.settings.strength
     tips = [alt.Tooltip("strength:Q", format=".2g"), alt.Tooltip("features:Q", format=","),
             alt.Tooltip("pairs:Q", format=","), alt.Tooltip("figure:Q", format=".4f")]  # fmt: skip
     base = alt.Chart(frame).encode(
         x=alt.X("strength:Q", scale=alt.Scale(type="log"), title="Strength of the penalty (log)",
-                axis=alt.Axis(format="~g", tickCount=5)),
+                axis=alt.Axis(format=".0e", tickCount=5)),
         y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=what == "pairs"),
                 axis=alt.Axis(format=form)),
         tooltip=tips,
     )  # fmt: skip
     line = base.mark_line(point=True, color=FOR)
     taken = base.mark_point(size=180, strokeWidth=3, color=AGAINST).transform_filter("datum.taken")
-    return (line + taken).properties(
-        height=230, title=f"{title}, by strength (the ring is the one taken)"
-    )
+    return (line + taken).properties(height=HEIGHT, title=f"{title}, by strength")
 
 
 def curve_figure(found: Study) -> Any:
     """Return the figure on the rows that choose at every epoch."""
-    return _curve(found, "figure", f"{found.metric} on the rows that choose", ".4f")
+    return _curve(found, "figure", found.metric, ".3f")
 
 
 def curve_objective(found: Study) -> Any:
     """Return the objective at every epoch."""
-    return _curve(found, "objective", "Objective", ".5f")
+    return _curve(found, "objective", "Objective", ".4f")
 
 
 def _curve(found: Study, what: str, title: str, form: str) -> Any:
@@ -131,8 +129,9 @@ def _curve(found: Study, what: str, title: str, form: str) -> Any:
         .mark_line(point=len(frame) < 30, color=FOR)
         .encode(
             x=alt.X("epoch:Q", title="Epoch", axis=alt.Axis(tickMinStep=1, format="d")),
-            y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=False)),
+            y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=False),
+                    axis=alt.Axis(format=form)),
             tooltip=["epoch", alt.Tooltip(f"{what}:Q", format=form)],
         )
-        .properties(height=230, title=f"{title}, by epoch")
-    )
+        .properties(height=HEIGHT, title=f"{title}, by epoch")
+    )  # fmt: skip

@@ -60,9 +60,12 @@ def page() -> None:
     settings, options = _settings()
     here = session()
     key = ("interactions", state.digest(*told, *vars(settings).items()))
-    if st.button("Fit", type="primary", width="stretch"):
+
+    def fit() -> None:
         here.set("interactions.fit", key[1])
         here.cancelled.discard(key)
+
+    st.button("Fit", type="primary", width="stretch", on_click=fit)
     if here.get("interactions.fit", "") != key[1]:
         st.caption("Press Fit: it takes seconds on a small table, and minutes on a large one.")
         return
@@ -287,10 +290,18 @@ def _show(found: Study, options: list[str]) -> None:
         left, right = st.columns(2)
         left.altair_chart(charts.path_figure(found), width="stretch")
         right.altair_chart(charts.path_left(found), width="stretch")
+        st.caption(
+            f"The ring is the strength that was taken. The {found.metric} is of the rows kept to choose "
+            "by, not of those kept for the end."
+        )
     st.subheader("Learning curve")
     left, right = st.columns(2)
     left.altair_chart(charts.curve_objective(found), width="stretch")
     right.altair_chart(charts.curve_figure(found), width="stretch")
+    st.caption(
+        "The objective is of the rows of the fit, the penalty in it; the other line is of the rows kept "
+        "to choose by."
+    )
     _selected(found)
 
 
