@@ -10,7 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.encoding import encode_table
+from recsys.data.encoding import Features, encode_table
 from recsys.data.interactions import Interactions
 from recsys.data.splits import find_protocol
 
@@ -96,6 +96,12 @@ class SideInformation:
 
 def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
     """Return a table as features, (rows, features), without names such as titles; None without any."""
+    found = described(table)
+    return None if found is None else found.X
+
+
+def described(table: pd.DataFrame | None) -> Features | None:
+    """Return the features that `features_of` gives, with their names; None without any."""
     if table is None:
         return None
     kept = [
@@ -107,7 +113,7 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
             or table[column].nunique() <= max(2, RARE * len(table))
         )
     ]
-    return encode_table(table[kept], buckets=BUCKETS).X if kept else None
+    return encode_table(table[kept], buckets=BUCKETS) if kept else None
 
 
 def time_matrix(data: Interactions) -> sp.csr_matrix:

@@ -4,6 +4,7 @@ from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
 from recsys.explain.contributions import Reasons, reasons, reasons_for_items
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
+from recsys.explain.made_of import MadeOf, PartShare, Product, blend_parts, products
 from recsys.explain.recency import Age, ages, in_time
 from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
@@ -22,8 +23,11 @@ __all__ = [
     "Following",
     "ItemRule",
     "LearnedRule",
+    "MadeOf",
     "MeasuredRule",
+    "PartShare",
     "Path",
+    "Product",
     "Reasons",
     "Rule",
     "SearchResult",
@@ -32,6 +36,7 @@ __all__ = [
     "ages",
     "agreement",
     "because",
+    "blend_parts",
     "changes",
     "following",
     "genetic_search",
@@ -44,6 +49,7 @@ __all__ = [
     "lower_bound",
     "measure_rule",
     "out_of_list",
+    "products",
     "reasons",
     "reasons_for_items",
     "rule_weight",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,10 +12,41 @@ from recsys.multilinear import PairTerm, object_tables
 from recsys.multilinear.losses import loss_names
 from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers.base import expect
+from recsys.utils.validation import check_ids
 
 # of a pair of history and item alone, or of a liked item against one that is not
 HISTORY_LOSSES = ("logistic", *loss_names(pairwise=True))
 SEARCHED: dict[str, Any] = {"factors": (4, 8, 16), "regularization": ("log", 1e-6, 1e-3)}
+
+
+class Products(NamedTuple):
+    """A score as a sum: base + Σ singles + Σ pairs + higher.
+
+    Parameters
+    ----------
+    features : (n,) int
+        Of the history: those of the user, then the items' known features, then the items.
+    base : float
+        The item's own.
+    singles : (n,) float64
+        What each feature adds, with the item.
+    pairs : (n, n) float64
+        What each two add together, above the diagonal.
+    higher : float
+        What more than two add together.
+
+    Examples
+    --------
+    >>> one = Products(np.array([3]), 0.5, np.array([0.25]), np.zeros((1, 1)), 0.0)
+    >>> one.base + one.singles.sum()
+    np.float64(0.75)
+    """
+
+    features: NDArray[np.int32]
+    base: float
+    singles: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    higher: float
 
 
 class PairTermRanker(HistoryRanker):
@@ -108,6 +139,45 @@ class PairTermRanker(HistoryRanker):
                         shares += per_item @ (vector[at] * slopes[t] / t)
                     at += 1
         return score, shares
+
+    def products(self, userid: int, row: sp.csr_matrix, item: int) -> Products:
+        """Return which features of a history, and which two of them together, a score is made of.
+
+        Parameters
+        ----------
+        userid : int
+        row : (1, items) CSR
+            The history.
+        item : int
+
+        Raises
+        ------
+        InputError, NotFittedError
+            As `explain`.
+        """
+        self._check_fitted()
+        check_ids("item", item, self.n_items_)
+        A = self._rows(row, np.array([userid]))
+        base, higher, at = 0.0, 0.0, 0
+        singles, pairs = np.zeros(A.nnz), np.zeros((A.nnz, A.nnz))
+        vector = self.item_vectors_[item].astype(np.float64)
+        for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):
+            for s in range(left.shape[1]):
+                p = np.ascontiguousarray(left[:, s])
+                table, z = object_tables(A, p, m)[0], p[A.indices] * A.data
+                for t in powers(m, whole):
+                    if t == 0:
+                        base += vector[at]
+                    elif t == 1:
+                        singles += vector[at] * z
+                    elif t == 2:
+                        pairs += vector[at] * np.outer(z, z)
+                    else:
+                        higher += float(vector[at] * table[t])
+                    at += 1
+        if not self.degrees_:
+            base = float(vector[0])
+        return Products(A.indices.copy(), base, singles, np.triu(pairs, 1), higher)
 
     def _item_rows(self, row: sp.csr_matrix, A: sp.csr_matrix) -> sp.csr_matrix:
         """Return how much of each feature of the history comes from each liked item, (liked, nnz)."""

@@ -67,6 +67,31 @@ class StandardisedSum(Ranker):
         scores = [part._fold_in_scores(rows, **part._timed(times)) for part in self.parts_]
         return self._sum(scores, rows.shape)
 
+    def part_scores(
+        self, userid: int, row: sp.csr_matrix, times: sp.csr_matrix | None = None
+    ) -> NDArray[np.float64]:
+        """Return what each part adds to a profile's scores, (parts, items); they sum to the scores.
+
+        Parameters
+        ----------
+        userid : int
+            A label only: each part folds the row in.
+        row : (1, items) CSR
+        times : (1, items) sparse matrix, optional
+            As `recommend` takes them.
+
+        Raises
+        ------
+        InputError, NotFittedError
+            As `scores`.
+        """
+        out = np.zeros((len(self.parts_), row.shape[1]), dtype=np.float32)
+        for k, (part, weight) in enumerate(zip(self.parts_, self.part_weights_, strict=True)):
+            timed = {"times": times} if part.reads_times() else {}
+            block = part.scores([userid], row, recalculate_user=True, **timed)
+            add_standardised(out[k : k + 1], np.ascontiguousarray(block), float(weight))
+        return out.astype(np.float64)
+
     def _sum(self, scores: list[NDArray[np.floating]], shape: tuple[int, int]) -> NDArray[np.float32]:
         out = np.zeros(shape, dtype=np.float32)
         for block, weight in zip(scores, self.part_weights_, strict=True):
