@@ -41,6 +41,7 @@ def no_other_data(monkeypatch, tmp_path):
     monkeypatch.delenv("RECSYS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("app.session._browser", lambda: "")  # Streamlit's harness mocks the cookies
 
 
 def opened(before="", **address):
@@ -213,7 +214,8 @@ def test_a_fit_is_cancelled_at_once_and_can_be_begun_again(monkeypatch):
 @pytest.mark.parametrize("model", MODELS)
 def test_charts_draw_what_was_found(model):
     found = study(table_problem(table(120), "price"), Settings(model=model, epochs=5, refits=2))
-    for order in found.settings.orders:
+    assert found.of_order(2)
+    for order in {one.order for one in found.interactions}:
         bars = charts.weight_bars(found, order).to_dict()
         data = next(iter(bars["datasets"].values()))
         assert [one["weight"] for one in data] == [one.weight for one in found.of_order(order)]
