@@ -128,8 +128,8 @@ def pairs_problem(
     users, items = _told_apart(tables[0], tables[1])
     if not ids and users.shape[1] + items.shape[1] == 0:
         raise InputError(
-            f"{data.name} has no features of users or items to combine: give tables of them, or take "
-            "the users and items themselves (ids)"
+            f"{data.name} has no features of users or items to combine: give tables of them, or combine "
+            "the users and items themselves with ids (--ids)"
         )
     encoder = PairEncoder(users, items).fit(data.n_users, data.n_items)
     most = rows // (1 + ratio) if target == LIKED else rows

@@ -102,6 +102,11 @@ class _Course:
             notes.append(
                 "the fit stalled above a model of nothing: raise the strength, or scale numbers"
             )
+        if settings.model == ALL_SUBSETS:
+            notes.append(
+                "one table holds features by themselves, pairs and all larger products, so that weights "
+                "offset each other: compare rows, and read little into one alone"
+            )
         interactions, triples = self._interactions(model)
         interactions = self._refitted(model, interactions)
         seen = np.bincount(self.X.indices, minlength=self.X.shape[1])
@@ -146,7 +151,9 @@ class _Course:
         if curve is not None:
 
             def told(epoch: int, objective: float) -> None:
-                curve.append(Epoch(epoch, float(objective), self._figure(model, self.choose)))
+                figure = self._figure(model, self.choose)
+                curve.append(Epoch(epoch, float(objective), figure))
+                report(f"epoch {epoch}, {self.metric} {figure:.4g}", epoch, epochs)
 
             model.set_params(callback=told)
         model.set_params(max_iter=epochs)

@@ -23,7 +23,7 @@ FM, HOFM, ALL_SUBSETS, SPARSE_FM = MODELS = ("fm", "hofm", "all-subsets", "spars
 ORDERS = (2, 3)  # whose interactions are listed
 ALPHA = 1e-4  # of the linear weights
 SPARSE_BETA = 1e-5  # of the factors where a penalty selects
-SELECTING = (1e-6, 3.2e-6, 1e-5, 3.2e-5, 1e-4, 3.2e-4, 1e-3, 3.2e-3, 1e-2)
+SELECTING = (1e-6, 1e-5, 3.2e-5, 1e-4, 3.2e-4, 1e-3, 3.2e-3, 1e-2, 3.2e-2)
 SHRINKING = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 GIVEN = 1e-4  # strength where none is given and none is to be chosen
 TOL = 1e-5

@@ -274,6 +274,10 @@ def test_progress_is_told_at_every_epoch_and_can_end_the_study():
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
     assert {total for _, _, total in told} == {6 + 2 * 10} and 6 < told[-1][1] <= 26
     assert sum("epoch " in text for text, _, _ in told) >= 6
+    curve = study(problem, Settings(path=False, epochs=6)).curve
+    assert f"strength 0.0001, 1 of 1, epoch 6, RMSE {curve[5].figure:.4g}" in [
+        text for text, _, _ in told
+    ]
 
     def cancel(text, done, total):
         if done >= 3:
