@@ -400,10 +400,9 @@ def _target(
 ) -> tuple[NDArray[np.float64], tuple[str, str] | None]:
     """Return the target as numbers, or as 0 and 1 with the classes that they stand for."""
     target = cells.name
-    parsed = pd.to_numeric(cells, errors="coerce")
-    figures = parsed.to_numpy(np.float64)
-    numeric = bool(np.isfinite(figures).all())
     text = cells.astype(str).str.strip()
+    figures = pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
+    numeric = bool(np.isfinite(figures).all())
     values = sorted(text.unique(), key=lambda one: (float(one), one) if numeric else (0.0, one))
     if len(values) < 2:
         raise InputError(

@@ -352,6 +352,9 @@ def test_targets_are_taken_for_what_they_are():
     frame = pd.DataFrame({"x": list("ab") * 20, "y": [0, 1] * 20})
     assert table_problem(frame).classes == ("0", "1")
     assert table_problem(frame, kind="numbers").classes is None
+    truth = frame.assign(y=[True, False] * 20, z=[False, True] * 20)
+    problem = table_problem(truth, "y")
+    assert problem.wanted == "y=True" and problem.names == ("x=a", "x=b", "z=False", "z=True")
     many = frame.assign(y=[1, 2, 3, 4] * 10)
     assert table_problem(many).classes is None
     assert table_problem(many, positive="3").wanted == "y=3"
