@@ -33,7 +33,7 @@ def weight_bars(found: Study, order: int) -> Any:
     base = alt.Chart(frame).encode(
         y=alt.Y("interaction:N", sort=None, title=None, axis=alt.Axis(labelLimit=LABELS))
     )
-    tips = ["interaction", alt.Tooltip("weight:Q", format="+.4f"), alt.Tooltip("rows:Q", format=",")]
+    tips = ["interaction:N", alt.Tooltip("weight:Q", format="+.4f"), alt.Tooltip("rows:Q", format=",")]
     bars = base.mark_bar().encode(
         x=alt.X("weight:Q", title=f"Weight ({unit(found)})"),
         color=alt.Color(
@@ -79,7 +79,7 @@ def heat_map(grid: Grid, title: str, found: Study) -> Any:
                 scale=alt.Scale(domain=[-most, 0, most], range=[AGAINST, "#f4f4f4", FOR]),
                 legend=alt.Legend(title=f"Weight ({unit(found)})", orient="bottom", titleLimit=320),
             ),
-            tooltip=["one", "other", alt.Tooltip("weight:Q", format="+.4f")],
+            tooltip=["one:N", "other:N", alt.Tooltip("weight:Q", format="+.4f")],
         )
         .properties(height=ROW * len(names) + 190, title=title)
     )  # fmt: skip
@@ -131,7 +131,7 @@ def _curve(found: Study, what: str, title: str, form: str) -> Any:
             x=alt.X("epoch:Q", title="Epoch", axis=alt.Axis(tickMinStep=1, format="d")),
             y=alt.Y(f"{what}:Q", title=title, scale=alt.Scale(zero=False),
                     axis=alt.Axis(format=form)),
-            tooltip=["epoch", alt.Tooltip(f"{what}:Q", format=form)],
+            tooltip=["epoch:Q", alt.Tooltip(f"{what}:Q", format=form)],
         )
         .properties(height=HEIGHT, title=f"{title}, by epoch")
     )  # fmt: skip

@@ -12,7 +12,8 @@ from app import state
 from app.charts import interactions as charts
 from app.parts.upload import clean, limited, spooled
 from app.session import ask, between, session
-from recsys import InputError
+from recsys import InputError, Interactions
+from recsys.data.columns import Columns
 from recsys.errors import counted
 from recsys.fm.findings import Study
 from recsys.fm.problem import guess_target, pairs_problem, table_of, table_problem
@@ -74,7 +75,7 @@ def page() -> None:
         return
     job = state.run(key, lambda progress: study(make(), settings), "Fitting")
     if state.settled(job, key, "Fitting"):
-        _show(job.result, [*command, *options])
+        _show(job.result, [*command, *options] if command else [])
 
 
 # ---- what to fit to
@@ -134,16 +135,20 @@ def _dataset(name: str) -> tuple[Any, list[str], tuple[Any, ...]]:
         )
         ratio = ask(st.slider, "Pairs drawn for each liked one", 1, 5, name="interactions.ratio",
                     default=1, valid=between(1, 5))  # fmt: skip
-        buckets, rows = _common()
-    options = ["--dataset", data.name, "--ratio", ratio, "--buckets", buckets, "--rows", rows]
-    options += ["--ids"] if ids else []
+        given = _common([
+            str(column)
+            for known in (data.user_features, data.item_features)
+            if known is not None
+            for column in known.columns
+        ])  # fmt: skip
+    given |= {"ids": ids, "ratio": ratio}
+    options = [*_source(name, data), "--ratio", ratio, *_options(given), *(["--ids"] if ids else [])]
     options += [] if catalogue.least is None else ["--min-rating", f"{catalogue.least:g}"]
-    given = {"ids": ids, "ratio": ratio, "buckets": buckets, "rows": rows}
     seed = _seed()
     return (
         lambda: pairs_problem(data, seed=seed, **given),
-        [str(one) for one in options],
-        (catalogue.key, *given.values(), seed),
+        [] if name.startswith(state.UPLOAD) and not bare else [str(one) for one in options],
+        (catalogue.key, *given.items(), seed),
     )
 
 
@@ -165,7 +170,7 @@ def _table(token: str, name: str, content: bytes) -> tuple[Any, list[str], tuple
                    options=list(KIND_LABELS), format_func=KIND_LABELS.get)  # fmt: skip
         scaled = ask(st.toggle, "Columns of numbers scaled, not cut into ranges",
                      name="interactions.scaled", default=False)  # fmt: skip
-        buckets, rows = _common()
+        given = _common([column for column in columns if column != target])
     positive = None
     many = text.nunique() > 2
     if kind == "classes" or (
@@ -179,14 +184,14 @@ def _table(token: str, name: str, content: bytes) -> tuple[Any, list[str], tuple
                 filter_mode="contains",
             )  # fmt: skip
     numbers, seed = "scaled" if scaled else "ranges", _seed()
-    given = {"kind": kind, "positive": positive, "numbers": numbers, "buckets": buckets, "rows": rows}
-    options = ["--table", name, "--target", target, "--kind", kind, "--numbers", numbers,
-               "--buckets", buckets, "--rows", rows]  # fmt: skip
+    given |= {"kind": kind, "positive": positive, "numbers": numbers}
+    options = ["--table", name, "--target", target, "--kind", kind, "--numbers", numbers]
+    options += _options(given)
     options += [] if positive is None else ["--positive", positive]
     return (
         lambda: table_problem(frame, target, seed=seed, name=name, **given),
         [str(one) for one in options],
-        (token, target, *given.values(), seed),
+        (token, target, *given.items(), seed),
     )
 
 
@@ -198,13 +203,34 @@ def _read(name: str, content: bytes) -> pd.DataFrame:
         raise InputError(clean(str(error), name)) from None
 
 
-def _common() -> tuple[int, int]:
+def _common(columns: list[str]) -> dict[str, Any]:
+    """Ask for what both kinds of examples have."""
+    categories = ask(
+        st.multiselect, "Columns whose numbers are codes", name="interactions.categories", default=[],
+        options=columns,
+    )  # fmt: skip
     buckets = ask(st.slider, "Ranges of a column of numbers", 2, 20, name="interactions.buckets",
                   default=5, valid=between(2, 20))  # fmt: skip
     rows = ask(st.number_input, "Of more examples so many are drawn", 100, 1_000_000,
                name="interactions.rows", default=50_000, valid=between(100, 1_000_000),
                step=1000)  # fmt: skip
-    return int(buckets), int(rows)
+    return {"categories": list(categories), "buckets": int(buckets), "rows": int(rows)}
+
+
+def _options(given: dict[str, Any]) -> list[str]:
+    """Return what the command line calls them."""
+    named = ["--categories", ",".join(given["categories"])] if given["categories"] else []
+    return [*named, "--buckets", str(given["buckets"]), "--rows", str(given["rows"])]
+
+
+def _source(name: str, data: Interactions) -> list[str]:
+    """Return which data it is on the command line; of an upload, its columns."""
+    if not name.startswith(state.UPLOAD):
+        return ["--dataset", name]
+    columns = data.columns or Columns()
+    named = {"user": columns.user, "item": columns.item, "rating": columns.rating, "time": columns.time}
+    told = [word for what, one in named.items() if one for word in (f"--{what}-col", one)]
+    return ["--interactions", data.name, *told]
 
 
 def _seed() -> int:
@@ -267,6 +293,7 @@ def _settings() -> tuple[Settings, list[str]]:
 
 
 def _show(found: Study, options: list[str]) -> None:
+    """Show a study, and the options of the command line that gives its figures, if there are any."""
     st.subheader("What was found")
     for column, (label, value) in zip(
         st.columns(4),
@@ -333,8 +360,9 @@ def _weights(found: Study, options: list[str]) -> None:
         "Download CSV", csv_text(*_file(found)), mime="text/csv",
         file_name=f"interactions-{_plain(found.name)}-{found.settings.model}.csv",
     )  # fmt: skip
-    with st.expander("The same on the command line"):
-        st.code(shlex.join(["recsys", "interactions", *options]), language="bash", wrap_lines=True)
+    if options:
+        with st.expander("The same on the command line"):
+            st.code(shlex.join(["recsys", "interactions", *options]), language="bash", wrap_lines=True)
 
 
 def _file(found: Study) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -349,6 +377,9 @@ def _plain(name: str) -> str:
 
 def _maps(found: Study) -> None:
     st.subheader("Heat map")
+    if not any(weight is not None for line in found.field_grid.weights for weight in line):
+        st.info("No two features occur together in enough rows: there is nothing to draw.")
+        return
     by = ask(
         st.segmented_control, "By", name="interactions.map", default="columns",
         options=["columns", "features"],

@@ -10,7 +10,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
-from recsys.cli.options import Json, Quiet, Threads, use_threads
+from recsys.cli.options import Json, Quiet, Threads, ids_of, use_threads
 from recsys.errors import InputError
 from recsys.fm.findings import Epoch, Study
 from recsys.fm.problem import pairs_problem, table_of, table_problem
@@ -41,6 +41,9 @@ def interactions(
         str, typer.Option("--numbers", help="Columns of numbers as ranges, or scaled.")
     ] = "ranges",
     buckets: Annotated[int, typer.Option("--buckets", help="Ranges of a column of numbers.")] = 5,
+    categories: Annotated[
+        str | None, typer.Option("--categories", help="Columns whose numbers are codes: NAME,NAME.")
+    ] = None,
     ids: Annotated[
         bool, typer.Option("--ids", help="Users and items themselves are features, too.")
     ] = False,
@@ -86,19 +89,20 @@ def interactions(
         strengths=None if strengths is None else _numbers(strengths), path=path, factors=factors,
         epochs=epochs, refits=refits, number=number, min_rows=min_rows, seed=seed,
     ).resolved()  # fmt: skip
+    codes = ids_of(categories or "")
     if table is not None:
         if data != DataOptions():
             raise InputError("pass --table, or likes by --dataset or --interactions, not both")
         problem = table_problem(
             table_of(table), target, kind=kind, positive=positive, numbers=numbers, buckets=buckets,
-            rows=rows, seed=seed, name=str(table),
+            categories=codes, rows=rows, seed=seed, name=str(table),
         )  # fmt: skip
     else:
         if positive is not None or kind != "auto" or numbers != "ranges":
             raise InputError("--positive, --kind and --numbers are for --table FILE")
         problem = pairs_problem(
-            data.load(quiet), target or "liked", ids=ids, ratio=ratio, buckets=buckets, rows=rows,
-            seed=seed,
+            data.load(quiet), target or "liked", ids=ids, ratio=ratio, buckets=buckets,
+            categories=codes, rows=rows, seed=seed,
         )  # fmt: skip
     with terminal.progress(not quiet) as progress:
         found = study(problem, settings, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.columns import absent
-from recsys.data.encoding import SEPARATOR, encode_table
+from recsys.data.encoding import SEPARATOR, encode_column
 from recsys.data.readers import read_table
 from recsys.errors import InputError, counted
 from recsys.fm.encoder import SKIPPED, PairEncoder
@@ -30,6 +31,7 @@ TARGETS = (
 )  # fmt: skip
 MOST_ROWS = 50_000
 FEW = 20  # values that a column may have, however few its rows
+WHOLE = 10**9  # ranges for an encoder to cut: none, they are words already
 ROUNDS = 50  # of drawing again what is liked already
 
 
@@ -85,6 +87,7 @@ def pairs_problem(
     ids: bool = False,
     ratio: int = 1,
     buckets: int = 5,
+    categories: Sequence[str] = (),
     rows: int = MOST_ROWS,
     seed: int = 0,
 ) -> Problem:
@@ -102,6 +105,8 @@ def pairs_problem(
         Pairs drawn for each liked one.
     buckets : int ≥ 2
         Ranges that columns of more numbers are cut into, of about as many users (items) each.
+    categories : sequence of str
+        Columns whose numbers are codes: a feature each, and no ranges.
     rows : int ≥ 1
         Of more rows so many are drawn.
     seed : int ≥ 0
@@ -109,7 +114,7 @@ def pairs_problem(
     Raises
     ------
     InputError
-        If there are no features or no ratings.
+        If there are no features or no ratings, or a column is absent.
     """
     check_choice("target", target, (LIKED, RATING))
     _check_common(buckets, rows, seed)
@@ -117,12 +122,19 @@ def pairs_problem(
     if target == RATING and data.rating is None:
         raise InputError(f"{data.name} has no ratings: take target='liked'")
     rng = np.random.default_rng(seed)
+    there = [
+        str(column)
+        for known in (data.user_features, data.item_features)
+        if known is not None
+        for column in known.columns
+    ]
+    _check_there(data.name, categories, there)
     tables, notes = [], []
     for what, known, size in (
         ("user", data.user_features, data.n_users), ("item", data.item_features, data.n_items),
     ):  # fmt: skip
         given = pd.DataFrame(index=range(size)) if known is None else known
-        table, said = _usable(given, buckets, f"{what}s", skip=SKIPPED)
+        table, said = _usable(given, buckets, f"{what}s", categories, skip=SKIPPED)
         tables.append(table)
         notes += said
     users, items = _told_apart(tables[0], tables[1])
@@ -131,7 +143,7 @@ def pairs_problem(
             f"{data.name} has no features of users or items to combine: give tables of them, or combine "
             "the users and items themselves with ids (--ids)"
         )
-    encoder = PairEncoder(users, items).fit(data.n_users, data.n_items)
+    encoder = PairEncoder(users, items, buckets=WHOLE).fit(data.n_users, data.n_items)
     most = rows // (1 + ratio) if target == LIKED else rows
     chosen, said = _drawn(len(data.users), max(most, 1), rng, "pair")
     notes += said
@@ -171,6 +183,7 @@ def table_problem(
     positive: str | None = None,
     numbers: str = RANGES,
     buckets: int = 5,
+    categories: Sequence[str] = (),
     rows: int = MOST_ROWS,
     seed: int = 0,
     name: str = "table",
@@ -191,7 +204,7 @@ def table_problem(
     numbers : "ranges" or "scaled"
         Columns of numbers with more than `buckets` values: a feature for each range of about as many
         rows, or the number less its mean, over its standard deviation.
-    buckets, rows, seed
+    buckets, categories, rows, seed
         As in `pairs_problem`.
     name : str
         What messages call the table.
@@ -218,6 +231,7 @@ def table_problem(
         target = guess_target(columns)
     elif target not in columns:
         raise absent(name, target, columns)
+    _check_there(name, categories, columns)
     frame = frame.replace(r"^\s*$", np.nan, regex=True)
     notes = []
     missing = int(frame[target].isna().sum())
@@ -231,18 +245,23 @@ def table_problem(
     frame = frame.iloc[chosen]
     notes += said
     y, classes = _target(name, frame[target], kind, positive)
-    features, said = _usable(frame.drop(columns=target), buckets, name, scaled=numbers == SCALED)
-    notes += said
-    encoded = encode_table(
-        features.reset_index(drop=True), numbers="keep" if numbers == SCALED else "values"
+    features, said = _usable(
+        frame.drop(columns=target), buckets, name, categories, scaled=numbers == SCALED
     )
-    if encoded.X.shape[1] == 0:
+    notes += said
+    encoded = [
+        encode_column(str(column), cells, numbers="keep" if cells.dtype.kind == "f" else "values")
+        for column, cells in features.reset_index(drop=True).items()
+    ]
+    if not encoded:
         raise InputError(
             f"{name}: no column beside {target!r} is a feature: each has one value, or a value of its "
             "own in each row"
         )
     return Problem(
-        encoded.X, y, encoded.names, encoded.columns, target, classes,
+        sp.csr_matrix(sp.hstack([one.X for one in encoded], format="csr")), y,
+        tuple(name for one in encoded for name in one.names),
+        tuple(column for one in encoded for column in one.columns), target, classes,
         np.arange(len(y), dtype=np.int64), tuple(notes), name,
     )  # fmt: skip
 
@@ -281,8 +300,8 @@ def _check_common(buckets: int, rows: int, seed: int) -> None:
 
 
 def _usable(
-    table: pd.DataFrame, buckets: int, name: str, *, skip: tuple[str, ...] = (),
-    scaled: bool = False,
+    table: pd.DataFrame, buckets: int, name: str, categories: Sequence[str], *,
+    skip: tuple[str, ...] = (), scaled: bool = False,
 ) -> tuple[pd.DataFrame, list[str]]:  # fmt: skip
     """Return the columns that say something, numbers as ranges, and notes on those left out."""
     out: dict[str, Any] = {}
@@ -294,7 +313,7 @@ def _usable(
         cells = cells.where(cells.astype(str).str.strip() != "", None)
         values = cells.nunique()
         parsed = pd.to_numeric(cells, errors="coerce")
-        numeric = bool(parsed.notna().sum() == cells.notna().sum())
+        numeric = column not in categories and bool(parsed.notna().sum() == cells.notna().sum())
         if values < 2:
             notes.append(f"{name}: column {column!r} left out: it has one value")
         elif numeric and scaled:
@@ -307,8 +326,25 @@ def _usable(
                 f"{name}: column {column!r} left out: {several:,} values in {counted(len(cells), 'row')}"
             )
         else:
-            out[column] = cells
+            out[column] = _as_text(cells)
     return pd.DataFrame(out, index=table.index), notes
+
+
+def _check_there(name: str, asked: Sequence[str], columns: list[str]) -> None:
+    for column in asked:
+        if column not in columns:
+            raise absent(name, column, columns)
+
+
+def _as_text(cells: pd.Series) -> pd.Series:
+    """Return codes as words, that nothing takes for numbers again."""
+
+    def word(one: Any) -> str | None:
+        if pd.isna(one):
+            return None
+        return str(int(one)) if isinstance(one, float) and one.is_integer() else str(one)
+
+    return cells.map(word)
 
 
 def _values(cells: pd.Series) -> int:

@@ -107,6 +107,10 @@ class _Course:
                 "one table holds features by themselves, pairs and all larger products, so that weights "
                 "offset each other: compare rows, and read little into one alone"
             )
+        if (settings.degree or 0) > max(ORDERS):
+            notes.append(
+                f"products of up to {settings.degree} are fitted; those of two and three are listed"
+            )
         interactions, triples = self._interactions(model)
         interactions = self._refitted(model, interactions)
         seen = np.bincount(self.X.indices, minlength=self.X.shape[1])

@@ -39,7 +39,8 @@ class Settings:
         Products of two features; of up to `degree`; of all features; of two, or `degree`, under a
         penalty that leaves products out.
     degree : int, optional
-        2 for "fm", from 3 for "hofm" (3 by default), from 2 for "sparse-fm" (2).
+        2 for "fm", 3 to 5 for "hofm" (3 by default), 2 to 5 for "sparse-fm" (2). Interactions of two and
+        three are listed.
     penalty : str, optional
         "l2", or one that selects; "ti" by default for "sparse-fm", else "l2".
     strength : float > 0, optional

@@ -188,6 +188,32 @@ def test_a_dataset_without_features_combines_users_and_items():
     at = press(at, "Fit")
     frame = next(one.value for one in at.dataframe if "weight by itself" in one.value)
     assert set(frame["column"]) == {"user", "item"}
+    words = shlex.split(at.code[0].value)
+    told = ["--interactions", "![bare](x)", "--user-col", "user", "--item-col", "item"]
+    assert words[2:8] == told and "--ids" in words
+
+
+def test_an_uploaded_dataset_with_features_has_no_command():
+    """The command would need files that the page knows no names of."""
+    before = BARE.replace('name="![bare](x)")', 'name="mine.csv").with_features(users=FRAME)')
+    frame = "import pandas as pd\nFRAME = pd.DataFrame({'land': list('abcabcabc')}, index=[f'u{k}' for k in range(9)])"
+    at = press(opened(frame + before, epochs="5", model="fm", strength="0.001"), "Fit")
+    singles = next(one.value for one in at.dataframe if "weight by itself" in one.value)
+    assert sorted(singles["feature"]) == ["land=a", "land=b", "land=c"] and not at.code
+    assert any("No product of features" in one.value for one in at.info)  # of one column there is none
+    assert any("No two features occur together" in one.value for one in at.info)
+
+
+def test_codes_are_chosen_and_told_to_the_command(capfd):
+    table(200).assign(code=[k % 9 for k in range(200)]).to_csv("things.csv", index=False)
+    at = opened(epochs="5", model="fm", strength="0.001", target="sold")
+    at = upload(at, "things.csv", Path("things.csv").read_bytes())
+    codes = next(one for one in at.multiselect if one.label == "Columns whose numbers are codes")
+    codes.set_value(["code"]).run()
+    at = press(done(at), "Fit")
+    found = commands_figures(at, capfd)
+    assert "code=7" in [one["name"] for one in found["singles"]]
+    assert_shows(at, found)
 
 
 def test_a_fit_is_cancelled_at_once_and_can_be_begun_again(monkeypatch):

@@ -81,6 +81,8 @@ def test_the_curve_that_is_printed_has_both_ends(recsys):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--table", "things.csv", "--target", "prise"), "did you mean 'price'"),
+    (("--table", "things.csv", "--target", "sold", "--categories", "size,kolour"), "did you mean 'colour'"),
+    (("--categories", "jahr"), "no column 'jahr'"),
     (("--table", "constant.csv", "--target", "y"), "'yes' in every row"),
     (("--table", "bare.csv", "--target", "y"), "no column beside 'y' is a feature"),
     (("--table", "empty.csv"), "the file is empty"), (("--table", "header.csv"), "there is a header only"),

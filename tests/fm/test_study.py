@@ -256,6 +256,14 @@ def test_intervals_are_of_refits_and_hold_a_planted_weight():
     assert any("no intervals of their own" in one for one in without.sentences())
 
 
+def test_notes_say_what_a_reader_must_know():
+    deep = study(planted(), Settings(model="hofm", degree=4, path=False, epochs=2))
+    assert "products of up to 4 are fitted; those of two and three are listed" in deep.notes
+    assert any("the fit was not at rest after 2 epochs" in note for note in deep.notes)
+    whole = study(planted(), Settings(model="all-subsets", path=False, epochs=2))
+    assert any("weights offset each other" in note for note in whole.notes)
+
+
 def test_the_table_and_the_dictionary_hold_the_interactions():
     found = study(planted(), Settings(model="hofm", path=False, epochs=5, number=4))
     columns, rows = found.table()
@@ -365,6 +373,30 @@ def test_targets_are_taken_for_what_they_are():
     assert guess_target(["Class", "x"]) == "Class" and guess_target(["x", "z"]) == "z"
     drawn = table_problem(pd.concat([frame] * 5), rows=50)
     assert len(drawn.y) == 50 and drawn.notes == ("50 of 200 rows drawn at random",)
+
+
+def test_numbers_that_are_codes_are_no_ranges():
+    frame = pd.DataFrame({"code": np.arange(60) % 12, "half": (np.arange(60) % 7) / 2, "y": [0, 1] * 30})
+    cut = table_problem(frame, "y")
+    assert sum(field == "code" for field in cut.fields) == 5
+    for numbers in ("ranges", "scaled"):
+        whole = table_problem(frame, "y", categories=["code", "half"], numbers=numbers)
+        assert sorted(name for name in whole.names if name.startswith("code=")) == sorted(
+            f"code={k}" for k in range(12)
+        )
+        assert "half=0.5" in whole.names and set(whole.X.data) == {1.0}
+    large = pd.DataFrame({"code": [12345678.0, 12345679.0, None] * 20, "y": [0, 1] * 30})
+    assert table_problem(large, "y").names == ("code=12345678", "code=12345679")
+    assert len([name for name in table_problem(frame, "y", buckets=20).names if "code" in name]) == 12
+    with pytest.raises(InputError, match="no column 'kode'.*did you mean 'code'"):
+        table_problem(frame, "y", categories=["kode"])
+    data = Interactions.from_ids([f"u{k % 30}" for k in range(90)], [f"i{k % 7}" for k in range(90)])
+    users = pd.DataFrame({"job": np.arange(30) % 12}, index=data.user_ids)
+    known = data.with_features(users=users)
+    assert len(pairs_problem(known, categories=["job"]).names) == 12
+    assert len(pairs_problem(known, buckets=20).names) == 12 and len(pairs_problem(known).names) == 5
+    with pytest.raises(InputError, match="no column 'jobs'"):
+        pairs_problem(known, categories=["jobs"])
 
 
 def test_ranges_that_read_alike_are_told_apart():
