@@ -11,6 +11,7 @@ import typer
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
 from recsys.cli.options import Json, Quiet, Threads, ids_of, use_threads
+from recsys.data.columns import some
 from recsys.errors import InputError
 from recsys.fm.findings import Epoch, Study
 from recsys.fm.problem import pairs_problem, table_of, table_problem
@@ -150,11 +151,12 @@ def _print(found: Study) -> None:
     for order, word in ((2, "two"), (3, "three")):
         if order in found.settings.orders:
             _print_interactions(found, order, word)
+    _print_selected(found)
 
 
 def _print_interactions(found: Study, order: int, word: str) -> None:
-    some = found.of_order(order)
-    if not some:
+    mine = found.of_order(order)
+    if not mine:
         print(f"No interaction of {word} features has a weight.")
         return
     between = found.settings.refits > 0
@@ -165,9 +167,24 @@ def _print_interactions(found: Study, order: int, word: str) -> None:
         [
             (one.text, f"{one.weight:+.4f}",
              *((f"{one.low:+.4f}", f"{one.high:+.4f}") if between else ()), f"{one.rows:,}")
-            for one in some
+            for one in mine
         ],
     )  # fmt: skip
+
+
+def _print_selected(found: Study) -> None:
+    number = found.settings.number
+    terminal.table(
+        "Features by themselves",
+        ("feature", "weight", "rows", "in a product"),
+        [
+            (one.name, f"{one.weight:+.4f}", f"{one.rows:,}", "yes" if one.used else "no")
+            for one in found.singles[:number]
+        ],
+    )
+    left = [one.name for one in found.singles if not one.used]
+    if left:
+        print(f"In no product: {terminal.literal(some(left))}.")
 
 
 def _spread(curve: Sequence[Epoch], most: int) -> list[Epoch]:

@@ -72,6 +72,22 @@ def test_a_table_is_studied_with_its_path_and_intervals(recsys):
     assert code == 0 and "No interaction of two features has a weight." in out
 
 
+def test_what_is_selected_is_printed(recsys):
+    arguments = ("--table", "things.csv", "--target", "price", "--model", "sparse-fm", "--no-path")
+    code, out, _ = recsys(*arguments, "--strength", 0.02)
+    found = study(
+        table_problem(table_of("things.csv"), "price", name="things.csv"),
+        Settings(model="sparse-fm", path=False, strength=0.02),
+    )
+    left = [one.name for one in found.singles if not one.used]
+    assert code == 0 and 0 < len(left) < len(found.singles)
+    assert f"In no product: {', '.join(left)}." in out
+    selected = out[out.index("Features by themselves") :]
+    for one in found.singles:
+        line = next(line for line in selected.splitlines() if line.strip().startswith(f"{one.name} "))
+        assert line.split()[-3:] == [f"{one.weight:+.4f}", f"{one.rows:,}", "yes" if one.used else "no"]
+
+
 def test_the_curve_that_is_printed_has_both_ends(recsys):
     _, out, _ = recsys("--table", "things.csv", "--target", "sold", "--no-path", "--epochs", 23)
     curve = out[out.index("Learning curve") : out.index("For sold=yes")]
