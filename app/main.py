@@ -7,15 +7,20 @@ from pathlib import Path
 
 import streamlit as st
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
 from app import state  # noqa: E402
 from app.navigation import menu  # noqa: E402
 from app.session import session, write_address  # noqa: E402
 
+LOGO = str(HERE / "logo.svg")  # an icon by name would be fetched from elsewhere
+
 page = menu()
 session().page = page.title
-st.set_page_config(page_title=f"{page.title} · recsys", page_icon=page.icon, layout="wide")
+st.set_page_config(page_title=f"{page.title} · recsys", page_icon=LOGO, layout="wide")
+st.logo(LOGO, size="large")
+st.html("<style>.stMainBlockContainer {padding-top: 4rem; padding-bottom: 3rem;}</style>")
 write_address()  # before the page is drawn: callbacks have run, and a page may end early
 state.tray()
 page.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -31,7 +32,7 @@ def menu() -> Any:
     """Show the menu and return the page that was chosen."""
     pages = {
         name: st.Page(
-            importlib.import_module(f"app.views.{name}").page,
+            _opener(name),
             title=name.capitalize(),
             icon=ICONS[name],
             url_path=name,
@@ -41,6 +42,15 @@ def menu() -> Any:
     }
     st.session_state["pages"] = pages
     return st.navigation(list(pages.values()), position="top")
+
+
+def _opener(name: str) -> Callable[[], None]:
+    """Return what shows a page; its module is imported when it is opened first."""
+
+    def show() -> None:
+        importlib.import_module(f"app.views.{name}").page()
+
+    return show
 
 
 def open_page(name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -36,6 +37,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._package = package
         self._entries: dict[str, T] = {}
+        self._discovering: set[int] = set()  # threads
 
     def add(self, *names: str) -> Callable[[T], T]:
         """Register the decorated object under each of `names`."""
@@ -71,11 +73,18 @@ class Registry(Generic[T]):
         return self._entries[name]
 
     def _discover(self) -> None:
-        if self._package is None:
+        # Another thread waits for the modules, too; this one, asked by a module it imports, does not.
+        name, here = self._package, threading.get_ident()
+        if name is None or here in self._discovering:
             return
-        package, self._package = importlib.import_module(self._package), None
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{module.name}")
+        self._discovering.add(here)
+        try:
+            package = importlib.import_module(name)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{name}.{module.name}")
+            self._package = None
+        finally:
+            self._discovering.discard(here)
 
 
 def check_parameters(kind: str, given: Iterable[str], known: Iterable[str]) -> None:

@@ -96,13 +96,12 @@ def choose_order(catalogue: Catalogue, asked: Asked, rankers: list[Any]) -> Aske
         return asked
     with st.sidebar:
         wanted = ask(
-            st.segmented_control,
+            st.radio,
             "Recommend",
             name="order",
             default=NEXT,
             options=list(ORDERS),
             format_func=ORDERS.get,
-            required=True,
             help="What comes next depends on when each like was; in general, all are equally recent.",
         )
     return replace(asked, general=wanted == GENERAL)

@@ -8,11 +8,14 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from app import state
 from app.catalogues import Catalogue
+from app.jobs import Job
 from app.parts.people import Asked
 from recsys.explain import following, taste_rule
 from recsys.explain import text as wording
 
+PATIENCE = 0.6  # seconds a list waits for its rule
 MARK = "◆"  # beside the items of a list that follow the taste rule
 
 
@@ -31,9 +34,18 @@ def taste(
     nothing = (False,) * len(listed)
     if len(catalogue.attributes) == 0 or asked.row.nnz < 5 or len(listed) == 0:
         return nothing
-    items = tuple(int(k) for k in asked.row.indices)
     # The same items whatever the model: a rule must not change with the list it is shown beside.
-    found = taste_of(catalogue, items, asked.user, np.sort(ranked))
+    candidates = np.sort(ranked)
+    key = (
+        "taste",
+        catalogue.key,
+        state.digest(asked.user, asked.row.indices.tolist(), candidates.tolist()),
+    )
+    job = state.run(key, lambda progress: taste_of(catalogue, asked, candidates), "Reading a rule")
+    if not job.wait(PATIENCE):
+        _later(job)
+        return nothing
+    found = job.result
     if found is None or not found.shown:
         return nothing
     how = following(found.rule, catalogue.attributes, ranked, listed)
@@ -46,12 +58,18 @@ def taste(
     return how.follows
 
 
-@st.cache_data(max_entries=500, show_spinner=False, hash_funcs={Catalogue: lambda c: c.key})
-def taste_of(
-    catalogue: Catalogue, items: tuple[int, ...], user: int | None, candidates: NDArray[np.int32]
-) -> Any:
+@st.fragment(run_every=1.0)
+def _later(job: Job) -> None:
+    """Say that the rule is coming, and run the page again when it is there."""
+    if job.over:
+        st.rerun()
+    st.caption("This taste as a rule: being read from the profile; at the first start that is compiled.")
+
+
+def taste_of(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:
     """Return the taste rule of a profile, the user's own likes taken out of the popularity."""
     popularity = catalogue.popularity.copy()
-    if user is not None:
-        popularity[list(items)] -= 1
-    return taste_rule(np.array(items), catalogue.attributes, popularity, candidates=candidates)
+    if asked.user is not None:
+        own = np.intersect1d(catalogue.matrix[asked.user].indices, asked.row.indices)
+        popularity[own] -= 1
+    return taste_rule(asked.row.indices, catalogue.attributes, popularity, candidates=candidates)

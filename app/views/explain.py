@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import streamlit as st
 from numpy.typing import NDArray
 
@@ -15,12 +16,25 @@ from app.parts.models import choose_model
 from app.parts.people import Asked, choose_order, choose_person
 from app.parts.taste import taste
 from app.session import ask
+from recsys.data.side_information import described
 from recsys.errors import counted
-from recsys.explain import Reasons, WhatIf, because, item_rule, reasons, what_if
+from recsys.explain import (
+    Reasons,
+    WhatIf,
+    because,
+    blend_parts,
+    into_list,
+    item_rule,
+    out_of_list,
+    products,
+    reasons,
+    what_if,
+)
 from recsys.explain import text as wording
 
 FIRST = 10  # the list that a person looks at
 LISTED = 12  # counterfactual rows
+COMPANIONS = 40  # items that are tried as further likes
 
 
 def page() -> None:
@@ -90,17 +104,74 @@ def explained(
     st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
     st.text(because(titles, found, word=catalogue.word, ratings=asked.given))
     st.text(standing(catalogue, asked, item, has, after, scores))
-    one, two = st.columns(2)
+    listed = np.flatnonzero(ranked == item)
+    if asked.dislikes and len(listed) and listed[0] + 1 != after.place:
+        st.text(
+            f"In the list it has place {listed[0] + 1:,}, because what goes with titles you dislike is "
+            f"lowered there; all below is about the score without that."
+        )
+    one, two, _ = st.columns([1, 1, 2])
     unit = "score: people who have it" if found.unit == "people" else "score"
     one.metric(unit, f"{found.score:,.0f}" if found.unit == "people" else f"{found.score:.4f}")
     two.metric("place", f"{after.place:,} of {after.of:,}")
     bars(catalogue, found)
-    moved(catalogue, after)
+    blended(model, user, row, item, out, asked)
+    multiplied(catalogue, model, user, row, item)
+    moved(catalogue, model, asked, user, row, item, out, after)
     rule = item_rule(catalogue.matrix, row.indices, item, exclude=asked.user)
     if rule is not None:
-        st.subheader("What other people like")
+        st.subheader("What other people like", anchor=False)
         st.text(wording.people(titles, rule, word=catalogue.word))
         st.caption("Counted in the data; the model does not use this rule.")
+
+
+def blended(
+    model: Any, user: int, row: sp.csr_matrix, item: int, out: NDArray[np.int64], asked: Asked
+) -> None:
+    """Show what each part of a blend adds, and where it alone would put the item."""
+    parts = blend_parts(model, user, row, item, out, times=asked.times)
+    if not parts:
+        return
+    st.subheader("What each part adds", anchor=False)
+    st.dataframe(
+        {
+            "part": [part.name for part in parts],
+            "weight": np.round([part.weight for part in parts], 3),
+            "adds to the score": np.round([part.adds for part in parts], 4),
+            "its own place": [part.place for part in parts],
+        },
+        hide_index=True,
+    )
+    st.caption(
+        "A part's scores are brought to mean 0 and deviation 1 before they are weighted; what the parts "
+        "add sums to the score. The last column is where the part alone would put this item."
+    )
+
+
+def multiplied(catalogue: Catalogue, model: Any, user: int, row: sp.csr_matrix, item: int) -> None:
+    """Show which features of the profile a machine multiplies with the item's."""
+    given = [described(table) for table in (catalogue.data.item_features, catalogue.data.user_features)]
+    known = [() if table is None else table.names for table in given]
+    people = getattr(model, "user_features_", None) is not None
+    things = getattr(model, "item_features_", None) is not None
+    found = products(
+        model, user, row, item, catalogue.titles, known[0] if things else (), known[1] if people else ()
+    )
+    if found is None or not found.listed:
+        return
+    st.subheader("Which features, and which two together", anchor=False)
+    rows = [("the item's own", "base", found.base)]
+    rows += [(" × ".join(one.names), "part", one.adds) for one in found.listed]
+    if found.unlisted:
+        rows.append((counted(found.unlisted, "other product"), "part", found.others))
+    if found.higher:
+        rows.append(("more than two together", "part", found.higher))
+    rows.append(("score", "score", found.score))
+    st.altair_chart(charts.waterfall(rows), width="stretch")
+    st.caption(
+        "The machine multiplies features of the profile with those of the item. A title stands for "
+        "having it; two names joined by × add what having both adds beyond each."
+    )
 
 
 def standing(
@@ -152,16 +223,35 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
     )
 
 
-def moved(catalogue: Catalogue, after: WhatIf) -> None:
-    """Show the items without which this one would stand elsewhere."""
+def moved(
+    catalogue: Catalogue,
+    model: Any,
+    asked: Asked,
+    user: int,
+    row: sp.csr_matrix,
+    item: int,
+    out: NDArray[np.int64],
+    after: WhatIf,
+) -> None:
+    """Show without which items this one would stand elsewhere, and with which."""
     if not after.tried:
         return
-    st.subheader("Without one of them")
+    st.subheader("What would change it", anchor=False)
     for line in wording.changed(catalogue.titles, after, FIRST):
         st.text(line)
+    if after.place <= FIRST:
+        path = out_of_list(model, user, row, item, FIRST, leave_out=out, times=asked.times)
+        if text := wording.falls(catalogue.titles, path, word=catalogue.word):
+            st.text(text)
+    if after.place > 1:
+        goal = 1 if after.place <= FIRST else FIRST
+        offered = companions(catalogue, item)
+        up = into_list(model, user, row, item, offered, goal, leave_out=out, times=asked.times)
+        text = wording.rises(catalogue.titles, up, word=catalogue.word)
+        tried = f"{counted(len(offered), 'title')} whose people are most like its own"
+        st.text(text or f"No further like among the {tried} lifts it.")
     rows = after.moved[:LISTED]
     if not rows:
-        st.text("None of them alone changes its place.")
         return
     st.dataframe(
         {
@@ -175,4 +265,14 @@ def moved(catalogue: Catalogue, after: WhatIf) -> None:
     )
     same = len(after.tried) - len(after.moved)
     if same:
-        st.caption(f"{same:,} others alone do not change its place.")
+        st.caption(f"Without {counted(same, 'other')} alone its place stays.")
+
+
+def companions(catalogue: Catalogue, item: int) -> list[int]:
+    """Return the items whose people are most alike to an item's: what may lift it if liked."""
+    users = catalogue.matrix[:, [item]].tocsc().indices
+    shared = np.asarray(catalogue.matrix[users].sum(axis=0)).ravel()
+    near = shared / np.sqrt(np.maximum(catalogue.popularity, 1.0))
+    near[item] = 0.0
+    order = np.argsort(-near, kind="stable")[:COMPANIONS]
+    return [int(k) for k in order if near[k] > 0]

@@ -11,6 +11,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app import state
+from app.ahead import compile_ahead
 from app.catalogues import Catalogue
 from app.navigation import open_page
 from app.parts import cards
@@ -98,6 +99,7 @@ def page() -> None:
     else:
         side_by_side(catalogue, lists, asked)
     why_not(catalogue, asked)
+    compile_ahead(state.jobs(), DEFAULT)
 
 
 # ---- what is listed

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from recsys.errors import InputError, counted
 from recsys.evaluation.bootstrap import MIDDLE, resamples
@@ -102,6 +101,8 @@ def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[
     for row, (i, j) in enumerate(pairs):
         delta, p = deltas[row], 1.0
         if np.any(delta != 0):
+            from scipy import stats  # late: it takes most of a second
+
             p = float(stats.wilcoxon(delta, zero_method="wilcox", method="approx").pvalue)
         out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, len(delta))))
     return out

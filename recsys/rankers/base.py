@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import CapabilityError, InputError, NotFittedError
+from recsys import errors
+from recsys.errors import CapabilityError, InputError
 from recsys.rankers.answers import Explanation, Recommendations
 from recsys.registry import check_parameters
 from recsys.utils import model_file
@@ -782,7 +783,10 @@ class Ranker:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_items_"):
-            raise NotFittedError(f"this {self.name} ranker is not fitted: call fit(user_items) first")
+            # Asked for here: scikit-learn, whose error it is, too, takes most of a second to import.
+            raise errors.NotFittedError(
+                f"this {self.name} ranker is not fitted: call fit(user_items) first"
+            )
 
     def _check_capability(self, capability: str) -> None:
         self._check_fitted()

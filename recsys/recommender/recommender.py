@@ -17,10 +17,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys import errors
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes
-from recsys.errors import InputError, NotFittedError, counted
+from recsys.errors import InputError, counted
 from recsys.explain import (
     Attributes,
     Reasons,
@@ -203,7 +204,7 @@ class Recommender:
     @property
     def _now(self) -> _Fitted:
         if self._fitted is None:
-            raise NotFittedError("this recommender is not fitted yet: call fit(data)")
+            raise errors.NotFittedError("this recommender is not fitted yet: call fit(data)")
         return self._fitted
 
     @property

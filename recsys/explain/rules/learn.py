@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import train_test_split
 
 from recsys.errors import InputError
 from recsys.explain.rules.rule import Rule, agreement, signed_weights
 from recsys.explain.rules.search import search_rule
-from recsys.kernel_machines import KOMD
 from recsys.utils.validation import check_integer, check_real
+
+if TYPE_CHECKING:
+    from recsys.kernel_machines import KOMD
 
 # The hard margin reads an exact rule off clean data; with noise a softer one and clauses that
 # must earn more generalise better. Validation decides between them.
@@ -91,6 +92,8 @@ def learn_rule(
     if len(counts) != 2 or counts.min() < 2:
         raise InputError("a rule needs two classes with at least two rows each")
 
+    from recsys.kernel_machines import KOMD  # late: scikit-learn takes most of a second to import
+
     def fit(part: NDArray[Any], setting: tuple[float, float]) -> LearnedRule:
         lam, gain = setting
         literals = min(max_literals, max(1, int((rows > 0).sum(axis=1).max())))
@@ -107,6 +110,8 @@ def learn_rule(
     everything = np.arange(len(labels))
     if counts.min() < 8:
         return fit(everything, SETTINGS[1])
+    from sklearn.model_selection import train_test_split
+
     part, held = train_test_split(everything, test_size=0.25, random_state=seed, stratify=labels)
     top = labels.max()
     scores = [agreement(fit(part, s).rule, rows[held], labels[held] == top) for s in SETTINGS]
@@ -164,6 +169,8 @@ def measure_rule(
         If a parameter is out of range, or there are too few rows to hold some out.
     """
     check_real("test_size", test_size, 0.0, 0.9, open_low=True)
+    from sklearn.model_selection import train_test_split  # late: it takes most of a second
+
     labels = np.asarray(y)
     try:
         parts = train_test_split(

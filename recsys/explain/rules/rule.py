@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.kernels.base import binary_rows
@@ -122,6 +121,8 @@ def signed_weights(machine: Any, rows: int) -> NDArray[np.float64]:
     >>> signed_weights(KOMD().fit(X, y), 4)[0]
     np.float64(1.0)
     """
+    from sklearn.utils.validation import check_is_fitted  # late: it takes most of a second
+
     check_is_fitted(machine)
     if hasattr(machine, "dual_"):
         signed = np.array(machine.dual_, dtype=np.float64)

@@ -9,7 +9,7 @@ the ranker whose list is shown: how far that follows the rule is measured apart,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ from recsys.explain.association import lower_bound
 from recsys.explain.rules.item_attributes import Attributes
 from recsys.explain.rules.rule import Rule, agreement, balanced
 from recsys.explain.rules.search import search_rule
-from recsys.kernel_machines import KOMD
 from recsys.utils.validation import check_ids, check_integer, check_real
+
+if TYPE_CHECKING:
+    from recsys.kernel_machines import KOMD
 
 OTHERS = 300  # sampled for the machine
 SHAPES = ((1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (1, 3))  # most clauses and literals of a candidate
@@ -262,6 +264,8 @@ def _machine(
     X: Any, learned: Any, weight: Any, rng: np.random.Generator
 ) -> tuple[KOMD, NDArray[np.int64]]:
     """Return a machine that tells the profile from items sampled by popularity, and these."""
+    from recsys.kernel_machines import KOMD  # late: scikit-learn takes most of a second to import
+
     keys = rng.exponential(size=len(X)) / weight
     keys[learned] = np.inf
     others = np.argsort(keys, kind="stable")[: min(OTHERS, len(X) - len(learned))]
