@@ -43,10 +43,11 @@ def weight_bars(found: Study, order: int) -> Any:
     )
     title = f"Interactions of {'two' if order == 2 else 'three'} features"
     if found.settings.refits:
-        ends = base.mark_rule(strokeWidth=2, color="#4d4d4d").encode(
-            x="low:Q", x2="high:Q", tooltip=tips
-        )
-        return (bars + ends).properties(height=CELL * len(rows) + 40, title=title)
+        ends = {"x": "low:Q", "x2": "high:Q", "tooltip": tips}
+        # light below dark: it is seen on bars, on white and on black
+        halo = base.mark_rule(strokeWidth=4, color="#ffffff").encode(**ends)
+        line = base.mark_rule(strokeWidth=2, color="#1a1a1a").encode(**ends)
+        return (bars + halo + line).properties(height=CELL * len(rows) + 40, title=title)
     return bars.properties(height=CELL * len(rows) + 40, title=title)
 
 
@@ -71,12 +72,12 @@ def heat_map(grid: Grid, title: str, found: Study) -> Any:
         .mark_rect()
         .encode(
             x=alt.X("other:N", sort=names, scale=alt.Scale(domain=names), title=None,
-                    axis=alt.Axis(labelAngle=-45, labelLimit=130)),
+                    axis=alt.Axis(labelAngle=-90, labelLimit=130, labelOverlap=False)),
             y=alt.Y("one:N", sort=names, scale=alt.Scale(domain=names), title=None,
                     axis=alt.Axis(labelLimit=130)),
             color=alt.Color(
                 "weight:Q",
-                scale=alt.Scale(domain=[-most, 0, most], range=[AGAINST, "#f4f4f4", FOR]),
+                scale=alt.Scale(domain=[-most, 0, most], range=[AGAINST, "#e4e4e4", FOR]),
                 legend=alt.Legend(title=f"Weight ({unit(found)})", orient="bottom", titleLimit=320),
             ),
             tooltip=["one:N", "other:N", alt.Tooltip("weight:Q", format="+.4f")],
