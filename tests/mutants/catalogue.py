@@ -514,4 +514,18 @@ MUTANTS = [
         "np.argsort(when[begin:end]",
         ("tests/rankers/test_prepare.py", "-k", "auto_hides"),
     ),
+    Mutant(
+        "a strength chosen on the rows that are to measure it",
+        "fm/study.py",
+        "fit, choose, measure = (",
+        "fit, measure, choose = (",
+        ("tests/fm/test_study.py::test_rows_that_measure_are_used_once_at_the_end",),
+    ),
+    Mutant(
+        "combinations need a row more than they are asked to have",
+        "fm/combinations.py",
+        "keep = count >= self.min_rows",
+        "keep = count > self.min_rows",
+        ("tests/fm/test_study.py::test_combinations_are_those_of_enumeration",),
+    ),
 ]
