@@ -23,6 +23,7 @@ __all__ = [
     "split_graph", "strongest_links", "usual_link_models",
 ]  # fmt: skip
 
+MANY = 20_000  # links: with more, the pairwise kernel's conjugate gradients take minutes
 INTERVAL = float(norm.ppf(0.975))  # 95%
 
 
@@ -136,7 +137,8 @@ class StrongestLinks(NamedTuple):
 def usual_link_models(graph: Graph) -> tuple[str, ...]:
     """Return the predictors that suit a graph, quick ones: as `name:key=value,…`.
 
-    What compares the features of both ends needs the same ones at both, and more than the ids.
+    What compares the features of both ends needs the same ones at both, and more than the ids; the
+    pairwise kernel needs that, too, and at most 20,000 links.
 
     Parameters
     ----------
@@ -145,9 +147,10 @@ def usual_link_models(graph: Graph) -> tuple[str, ...]:
     bilinear = "bilinear:n_components=10,max_iter=30"
     if graph.by_id:
         return bilinear, "fm:n_components=10,max_iter=30"
+    kernel = () if len(graph.links) > MANY else ("pair-svm",)
     if graph.B is None:
-        return "pairnet:similarity=true,n_components=5,beta=0.0002,max_iter=30", bilinear, "pair-svm"
-    return bilinear, "fm:n_components=10,max_iter=30", "pair-svm"
+        return "pairnet:similarity=true,n_components=5,beta=0.0002,max_iter=30", bilinear, *kernel
+    return bilinear, "fm:n_components=10,max_iter=30", *kernel
 
 
 def split_graph(

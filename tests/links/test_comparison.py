@@ -291,6 +291,9 @@ def test_the_usual_models_suit_the_graph():
     assert any("similarity" in name for name in usual_link_models(planted()))
     assert not any("similarity" in name for name in usual_link_models(planted(False)))
     assert "pair-svm" not in usual_link_models(planted()._replace(by_id=True))
+    assert "pair-svm" in usual_link_models(planted())
+    many = planted()._replace(links=np.zeros((20_001, 2), dtype=np.int64))
+    assert "pair-svm" not in usual_link_models(many) and len(usual_link_models(many)) == 2
 
 
 def test_a_chance_is_told_of_models_that_give_one():
