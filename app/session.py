@@ -136,7 +136,8 @@ def session() -> Session:
 def _browser() -> str:
     """Return what tells this browser from others: Streamlit gives each a cookie."""
     cookie = st.context.cookies.get("_streamlit_xsrf", "")
-    return hashlib.sha256(cookie.encode()).hexdigest()[:16] if cookie else ""
+    known = isinstance(cookie, str) and cookie != ""
+    return hashlib.sha256(cookie.encode()).hexdigest()[:16] if known else ""
 
 
 def write_address() -> None:

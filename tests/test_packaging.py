@@ -91,6 +91,7 @@ EXTRAS = {
     "app": ("import altair, streamlit", None),
     "benchmark": ("import cvxopt", None),
     "events": ("import sqlalchemy", None),
+    "excel": ("import python_calamine", None),
     "index": ("from recsys.embeddings import ItemIndex; import numpy as np; ItemIndex(np.eye(3, dtype=np.float32))", "usearch"),
     "plot": (
         "import recsys; recsys.evaluate(recsys.load_dataset('sample'), 'popularity', folds=2).plot()", "matplotlib",

@@ -25,6 +25,7 @@ MODES = {USER: "a user", BUILT: "a profile I build"}
 NEXT, GENERAL = "next", "general"
 ORDERS = {NEXT: "what comes next", GENERAL: "what fits in general"}
 MOST_PROFILES, MOST_BROWSERS, LONGEST_NAME = 50, 500, 60
+MOST_PROFILE = 1_000_000  # bytes of a profile that is read
 
 
 @dataclass(frozen=True)
@@ -282,19 +283,24 @@ def saved_profiles(catalogue: Catalogue, chosen: list[str]) -> None:
         )  # fmt: skip
         file = st.file_uploader("Read a profile", type=["json"], key="profile file")
         if file is not None and st.button("Use this profile"):
-            _open(catalogue, _read(file.getvalue()))
+            given = read_profile(file.getvalue())
+            if given is None:
+                st.error("This file is no profile that was downloaded here.")
+            else:
+                _open(catalogue, given)
 
 
-def _read(content: bytes) -> dict[str, Any]:
-    """Return a profile that was downloaded, or stop with a sentence."""
+def read_profile(content: bytes) -> dict[str, Any] | None:
+    """Return a profile that was downloaded; None for any other file."""
     try:
-        found = json.loads(content[:1_000_000])
+        found = json.loads(content[:MOST_PROFILE])
         likes, dislikes = found["likes"], found.get("dislikes", [])
-        if not all(isinstance(one, str) for one in [*likes, *dislikes]):
-            raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        st.error("This file is no profile that was downloaded here.")
-        st.stop()
+        return None
+    if not isinstance(likes, list) or not isinstance(dislikes, list):
+        return None
+    if not all(isinstance(one, str) for one in [*likes, *dislikes]):
+        return None
     return {"likes": list(dict.fromkeys(likes)), "dislikes": list(dict.fromkeys(dislikes))}
 
 

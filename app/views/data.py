@@ -1,186 +1,366 @@
-"""Data: upload a table or look at a dataset: sparsity, long tails, kernel density."""
+"""Data: upload a table, see what was read of it, and what a dataset is like."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import charts, state
+from app import state
 from app.catalogues import Catalogue
-from app.parts.upload import MOST_BYTES, clean, limited, spooled
+from app.charts import data as charts
+from app.navigation import open_page
+from app.parts import quality
+from app.parts.upload import MOST_BYTES, Details, clean, details, keep_details, limited, spooled
+from app.session import ask, session
 from recsys import InputError
-from recsys.data import read_features, read_interactions
-from recsys.data.readers import read_table
-from recsys.data.statistics import PowerLaw, Profile, profile
+from recsys.data import Interactions
+from recsys.data.columns import Columns
+from recsys.data.guesses import Guess, guess_columns
+from recsys.data.readers import Table, read_table
+from recsys.data.statistics import Profile, kept_at_least, profile
+from recsys.data.tables import features_table
+from recsys.data.usable_rows import RowCounts, usable_rows
+from recsys.datasets import load_dataset
 from recsys.errors import counted
+from recsys.utils.export import csv_text
 
 MOST_ROWS = 5_000_000
 DENSE = 60_000  # items beyond which the kernel's density is not computed on a page
+SHOWN = 8  # rows of a preview
+NONE = "none"
+TYPES = ["csv", "tsv", "txt", "gz", "parquet", "xlsx"]
+ROLES = {"user": "User column", "item": "Item column", "rating": "Rating column", "time": "Time column"}
+TOLD = {
+    "name": "{} in {}, as its name says.",
+    "content": "{} in {}, as what it holds says.",
+    "position": "{} in {}, the first column left: choose another one if that is wrong.",
+}
+PLURAL = {"user": "Users are", "item": "Items are", "rating": "Ratings are", "time": "Times are"}
 
 
 def page() -> None:
     """Show the page."""
-    st.header("Data")
+    st.header("Data", anchor=False)
     upload()
     catalogue = state.choose_data()
-    for note in catalogue.data.notes:
-        st.caption(note)
-    if len(catalogue.labels) > DENSE:
-        st.warning(
-            f"{len(catalogue.labels):,} items are too many for the density of the item kernel here."
-        )
-        st.stop()
     key = ("profile", catalogue.key)
-    found = state.result(key, lambda progress: profile(catalogue.matrix), "Measuring")
+    small = len(catalogue.labels) <= DENSE
+    found = state.result(key, lambda progress: profile(catalogue.matrix, small), "Measuring")
     show(catalogue, found)
 
 
+# ---- uploads
+
+
 def upload() -> None:
-    """Show the upload, its columns and what is wrong with it."""
-    with st.expander("Upload a table of interactions"):
-        file = st.file_uploader(
-            "CSV, TSV or Parquet; plain or gzip", type=["csv", "tsv", "gz", "parquet", "txt"]
-        )
-        extra = st.file_uploader(
-            "Item table (optional): genres, year, title", type=["csv", "tsv", "gz", "parquet"]
-        )
-        if file is None:
+    """Show the upload: a preview, the columns, and what becomes of the rows."""
+    here = session()
+    token = here.get("data.file", "")
+    kept = state.upload(token) if token else None
+    if token and kept is None:
+        here.forget("data.file")
+        st.warning("The file that was uploaded here is no longer on the server: upload it again.")
+    with st.expander("Upload a table of interactions", expanded=kept is not None):
+        st.file_uploader(
+            "CSV, TSV, Parquet or Excel; plain or gzip", type=TYPES, key="upload table",
+            on_change=_changed, args=("upload table", "data.file"),
+        )  # fmt: skip
+        st.file_uploader(
+            "Item table (optional): title, genres, year", type=TYPES, key="upload items",
+            on_change=_changed, args=("upload items", "data.items"),
+        )  # fmt: skip
+        told = st.session_state.pop("upload error", None)
+        if told:
+            st.error(told)
+        if kept is None:
             st.caption(
-                f"Up to {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows. Files stay on this machine."
+                f"Up to {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows. The file stays on the "
+                "machine that runs this app."
             )
             return
+        name, content = kept
+        items = state.upload(here.get("data.items", ""))
+        st.text(f"File: {name}" if items is None else f"Files: {name}, items in {items[0]}")
+        st.button("Forget it" if items is None else "Forget them", on_click=_forget)
         try:
-            content = limited(file)
-            names = columns(content, file.name)
-            user = st.selectbox(
-                "User column", names, index=guess(names, ("user_id", "user", "userid"), 0)
-            )
-            item = st.selectbox(
-                "Item column", names, index=guess(names, ("item_id", "item", "movieid"), 1)
-            )
-            rating = st.selectbox(
-                "Rating column", ["none", *names], index=guess(["none", *names], ("rating",), 0)
-            )
-            time = st.selectbox(
-                "Time column",
-                ["none", *names],
-                index=guess(["none", *names], ("timestamp", "time", "date"), 0),
-                help="Numbers such as Unix seconds, or ISO dates.",
-            )
-            if rating != "none":
-                st.caption("Which ratings count as liked is chosen beside the dataset.")
-            if not st.button("Use this table", type="primary"):
-                return
-            more = (None if column == "none" else column for column in (rating, time))
-            data = parsed(content, file.name, user, item, *more)
-            if extra is not None:
-                with spooled(limited(extra), extra.name) as path:
-                    data = data.with_features(items=read_features(path, None, "item"))
+            table = read(token, content, name)
+            columns = choose_columns(token, table)
+            data, counts = parsed(token, table, name, columns)
+            if items is not None:
+                data = with_items(data, columns, *items)
         except InputError as error:
-            st.error(clean(str(error), file.name))
+            st.error(clean(str(error), name))
             return
-        digest = hashlib.sha256(content + (extra.getvalue() if extra else b"")).hexdigest()
-        state.use_table(data, f"{digest} {user} {item} {rating} {time}")
-        st.success(
-            f"{counted(data.n_users, 'user')}, {counted(data.n_items, 'item')}, "
-            f"{counted(len(data.users), 'interaction')}"
-        )
+        what_became(data, counts)
+        if st.button("Use this table", type="primary"):
+            told = f"{token} {columns} {here.get('data.items', '')}"
+            used = state.use_table(data, told)
+            keep_details(used, Details(token, items[0] if items else "", counts))
+            st.rerun()  # the address is written when a run of the page begins
+        if details(here.get("data", "")).file == token:
+            st.success("This table is the dataset now, on every page.")
+            if st.button("Recommend from it", icon=":material/arrow_forward:"):
+                open_page("recommend")
 
 
-@st.cache_data(max_entries=4, show_spinner="Reading")
-def columns(content: bytes, name: str) -> list[str]:
-    """Return the column names of an upload."""
-    with spooled(content, name) as path:
-        table = read_table(path)
+def _changed(key: str, name: str) -> None:
+    """Keep a file as soon as it is uploaded, so that a reload finds it; forget it when it is removed."""
+    file, here = st.session_state.get(key), session()
+    if file is None:
+        here.forget(name)
+        return
+    try:
+        here.set(name, state.keep_upload(file.name, limited(file)))
+    except InputError as error:
+        here.forget(name)
+        st.session_state["upload error"] = clean(str(error), file.name)
+
+
+def _forget() -> None:
+    """Begin anew: the uploader cannot take away what was uploaded before a reload."""
+    for name in ("data.file", "data.items"):
+        session().forget(name)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the file")
+def read(token: str, _content: bytes, name: str) -> Table:
+    """Return the cells of an upload; rows of another length than the header are left out.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is too long, or has one column only.
+    """
+    with spooled(_content, name) as path:
+        table = read_table(path, strict=False)
     if len(table) > MOST_ROWS:
         raise InputError(f"the file has {len(table):,} rows; at most {MOST_ROWS:,} are read")
     if len(table.names) < 2:
         raise InputError("a table of interactions needs a column of users and one of items")
-    return list(table.names)
+    return table
 
 
-@st.cache_data(max_entries=4, show_spinner="Reading")
-def parsed(
-    content: bytes, name: str, user: str, item: str, rating: str | None, time: str | None = None
-) -> Any:
-    """Return the interactions of an upload."""
-    if user == item:
-        raise InputError("users and items must come from two different columns")
+@st.cache_resource(max_entries=4, show_spinner="Looking at the columns")
+def guessed(token: str, _table: Table) -> Guess:
+    """Return which columns are meant."""
+    return guess_columns(_table.names, _table.columns)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the rows")
+def parsed(token: str, _table: Table, name: str, columns: Columns) -> tuple[Interactions, RowCounts]:
+    """Return the interactions of an upload, and what became of its rows."""
+    return usable_rows(_table, columns, name[:60])
+
+
+def choose_columns(token: str, table: Table) -> Columns:
+    """Show the first rows and the columns as they are guessed, and return those that are chosen."""
+    st.caption(f"The first {counted(min(SHOWN, len(table)), 'row')} of {len(table):,}:")
+    names = [f"{name} ({table.names[: k + 1].count(name)})" if table.names.count(name) > 1 else name
+             for k, name in enumerate(table.names)]  # fmt: skip
+    first = pd.DataFrame(
+        {name: column[:SHOWN] for name, column in zip(names, table.columns, strict=True)}
+    )
+    st.dataframe(first, hide_index=True, width="stretch")
+    found = guessed(token, table)
+    chosen: dict[str, str] = {}
+    for place, (role, label) in zip(st.columns(4), ROLES.items(), strict=True):
+        needed = role in ("user", "item")
+        options = [*([] if needed else [NONE]), *dict.fromkeys(table.names)]
+        with place:
+            chosen[role] = ask(
+                st.selectbox, label, name=f"file.{token[:8]}.{role}",
+                default=getattr(found, role) or NONE, options=options, filter_mode="contains",
+                help="Numbers such as Unix seconds, or ISO dates." if role == "time" else None,
+            )  # fmt: skip
+    told = [
+        TOLD[found.why[role]].format(PLURAL[role], name)
+        for role, name in chosen.items()
+        if role in found.why and name == getattr(found, role)
+    ]
+    if chosen["rating"] == NONE:
+        told.append("No column of ratings: every row counts as a like.")
+    st.text("\n".join(told))
+    more = {role: None if chosen[role] == NONE else chosen[role] for role in ("rating", "time")}
+    return Columns(chosen["user"], chosen["item"], **more)
+
+
+def with_items(data: Interactions, columns: Columns, name: str, content: bytes) -> Interactions:
+    """Return the interactions with an uploaded table of items.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or none of the items is in it.
+    """
     with spooled(content, name) as path:
-        return read_interactions(
-            path,
-            user_col=user,
-            item_col=item,
-            rating_col=rating,
-            time_col=time,
-            name=name[:60],
-        )
+        try:
+            return data.with_features(items=features_table(path, "item", columns.item, data.item_ids))
+        except InputError as error:
+            raise InputError(f"item table {clean(str(error), name)}") from None
 
 
-def guess(names: list[str], usual: tuple[str, ...], otherwise: int) -> int:
-    """Return the position of the first usual name."""
-    lower = [name.lower() for name in names]
-    return next((lower.index(name) for name in usual if name in lower), min(otherwise, len(names) - 1))
+def what_became(data: Interactions, counts: RowCounts) -> None:
+    """Show how many rows there are, how many are used, merged and left out, and why."""
+    for place, (label, number) in zip(
+        st.columns(4),
+        (
+            ("rows", counts.rows), ("pairs that are used", counts.kept),
+            ("merged: a pair again", counts.repeated), ("left out", sum(counts.left_out.values())),
+        ),
+        strict=True,
+    ):  # fmt: skip
+        place.metric(label, f"{number:,}")
+    them = f"They are of {counted(data.n_users, 'user')} and {counted(data.n_items, 'item')}."
+    st.text("\n".join([*counts.sentences(), *notes_of(data, counts), them]))
+    say_limits(data.matrix, data)
+    if counts.left_out or counts.repeated:
+        st.download_button(
+            "Download the cleaned table (CSV)", lambda: cleaned(data), f"cleaned-{data.name}.csv",
+            "text/csv", on_click="ignore",
+        )  # fmt: skip
+
+
+def notes_of(data: Interactions, counts: RowCounts) -> list[str]:
+    """Return what reading says besides the counts: merged pairs, items without a row in their table."""
+    said = {line.removesuffix(".") for line in counts.sentences()}
+    return [f"{note}." for note in data.notes if note not in said]
+
+
+def cleaned(data: Interactions) -> str:
+    """Return the pairs that are used as CSV, numbers to the last digit, as a command reads them."""
+    assert data.columns is not None
+    names = [data.columns.user, data.columns.item]
+    columns: list[Any] = [data.user_ids[data.users], data.item_ids[data.items]]
+    for name, values in ((data.columns.rating, data.rating), (data.columns.time, data.time)):
+        if name is not None and values is not None:
+            names.append(name)
+            columns.append([repr(float(value)) for value in values])
+    return csv_text(names, zip(*columns, strict=True), raw=True)
+
+
+def say_limits(matrix: Any, data: Interactions) -> None:
+    """Say what cannot be done with so little, and what should be known."""
+    cannot, know = quality.limits(matrix, data.time, data.rating)
+    for line in cannot:
+        st.warning(line)
+    if know:
+        st.caption("  \n".join(know))
+
+
+# ---- what a dataset is like
 
 
 def show(catalogue: Catalogue, found: Profile) -> None:
     """Show what a dataset is like."""
     n, m = catalogue.matrix.shape
+    word = catalogue.word
+    count = "interactions" if catalogue.ratings is None else word
     for column, (label, value) in zip(
         st.columns(4),
         (
-            ("users", f"{n:,}"),
-            ("items", f"{m:,}"),
-            (
-                "interactions" if catalogue.ratings is None else catalogue.word,
-                f"{catalogue.matrix.nnz:,}",
-            ),
+            ("users", f"{n:,}"), ("items", f"{m:,}"), (count, f"{catalogue.matrix.nnz:,}"),
             ("density", f"{found.density:.3%}"),
         ),
         strict=True,
-    ):
+    ):  # fmt: skip
         column.metric(label, value)
-    st.subheader("Long tails")
+    told = [f"{note}." for note in catalogue.data.notes]
+    if catalogue.key[0] == "upload" and (counts := details(str(catalogue.key[1])).counts):
+        told = [f"{counted(counts.rows, 'row')} read, {counts.kept:,} used.", *told]
+    if told:
+        st.text("\n".join(told))
+    say_limits(catalogue.matrix, catalogue.data)
+    st.caption("  \n".join(quality.cold_sentences(catalogue.matrix, word)))
     left, right = st.columns(2)
-    for column, what, counts, law in (
-        (left, "users", found.users, found.user_law),
-        (right, "items", found.items, found.item_law),
+    with left:
+        rated(catalogue)
+    with right if catalogue.ratings is not None else left:
+        in_time(catalogue)
+    st.subheader("Long tails", anchor=False)
+    st.caption("A few users are far more active than the others, and a few items far better known.")
+    left, right = st.columns(2)
+    for column, what, of, counts_, law in (
+        (left, "Users", "user", found.users, found.user_law),
+        (right, "Items", "item", found.items, found.item_law),
     ):
+        points, line = quality.tail(counts_, law, what.lower())
         column.altair_chart(
-            charts.lines(tail(counts, law), "rank", "likes", "line", log=True), width="stretch"
-        )
-        column.caption(f"{what}: {formula(law)} on log axes")
-    st.subheader("Density of the item kernel")
+            charts.tail(
+                points, line, f"{what} by their number of likes", f"rank of the {of}", "likes"
+            ),
+            width="stretch", alt=f"{what} by their number of likes over their rank, with a fitted line",
+        )  # fmt: skip
+    st.subheader("How many items have somebody in common", anchor=False)
+    if np.isnan(found.kernel_density):
+        st.caption(f"{counted(m, 'item')} are too many to count all their pairs here.")
+        return
     st.dataframe(
         pd.DataFrame(
             {
-                "of the data": [found.density],
-                "of the linear kernel": [found.kernel_density],
-                "estimated (10.7)": [found.kernel_estimate],
+                "pairs of users and items that are " + word: [found.density],
+                "pairs of items with a user in common": [found.kernel_density],
+                "if likes were spread evenly": [found.kernel_estimate],
             }
         ).style.format("{:.3%}"),
-        hide_index=True,
-    )
+        hide_index=True, width="stretch",
+    )  # fmt: skip
     st.caption(
-        "The estimate assumes likes spread evenly. "
-        "A denser kernel than estimated tells of a few very active users."
+        "The item kernel is a table of all pairs of items; it is as dense as the second figure says. "
+        "The third is what as many likes would give if everybody were as active and every item as "
+        "well known. An item counts as having somebody in common with itself."
     )
 
 
-def formula(law: PowerLaw) -> str:
-    """Return a fitted power law as text; an exponent that rounds to 0 has no sign."""
-    power = 0.0 - round(law.exponent, 2)
-    return f"likes ≈ {law.scale:.0f} · rank^({power + 0.0:.2f}), R² {law.r_squared:.2f}"
+def rated(catalogue: Catalogue) -> None:
+    """Show how often each rating was given, and what remains at each threshold."""
+    if catalogue.least is None:
+        return
+    data = raw(catalogue)
+    assert data.rating is not None
+    st.subheader("Ratings", anchor=False)
+    frame = quality.ratings(data.rating, catalogue.least, catalogue.word)
+    st.altair_chart(
+        charts.ratings(frame, catalogue.word), width="stretch",
+        alt="How often each rating was given, those that count in colour",
+    )  # fmt: skip
+    kept = kept_at_least(data.users, data.items, data.rating, [catalogue.least])[0]
+    st.caption(
+        f"From {catalogue.least:g} on a rating counts: {kept.rows:,} of "
+        f"{counted(len(data.users), 'rating')}, of {counted(kept.users, 'user')} and "
+        f"{counted(kept.items, 'item')}. Choose the threshold beside the page."
+    )
+    grades = np.unique(data.rating)
+    if 1 < len(grades) <= quality.MOST_BARS:
+        with st.expander("What remains at each threshold"):
+            rows = kept_at_least(data.users, data.items, data.rating, grades)
+            table = pd.DataFrame(rows).rename(columns={"least": "rated at least", "rows": "ratings"})
+            st.dataframe(table, hide_index=True, width="stretch")
 
 
-def tail(counts: np.ndarray, law: PowerLaw) -> pd.DataFrame:
-    """Return points of a rank plot and of the fitted line, evenly spaced on a log axis."""
-    at = np.unique(np.geomspace(1, max(len(counts), 1), 80).astype(int))
-    real = pd.DataFrame({"rank": at, "likes": counts[at - 1], "line": "data"})
-    fit = pd.DataFrame({"rank": at, "likes": law.scale * at**-law.exponent, "line": "power law"})
-    both = pd.concat([real, fit])
-    return both[both["likes"] >= 0.5]
+def raw(catalogue: Catalogue) -> Interactions:
+    """Return the interactions before a threshold."""
+    name = str(catalogue.key[1])
+    if catalogue.key[0] == "upload":
+        kept = state.uploads().find(name.removeprefix(state.UPLOAD))
+        return catalogue.data if kept is None else kept[1]
+    key = ("data", ("dataset", name))
+    found: Interactions = state.result(key, lambda progress: load_dataset(name), f"Reading {name}")
+    return found
+
+
+def in_time(catalogue: Catalogue) -> None:
+    """Show when the likes were given."""
+    time = catalogue.data.time
+    found = None if time is None else quality.course(time)
+    if time is None or found is None:
+        return
+    frame, period = found
+    st.subheader("Time", anchor=False)
+    st.altair_chart(
+        charts.course(frame, period, catalogue.word), width="stretch",
+        alt=f"How many were given in each {period}",
+    )  # fmt: skip
+    st.caption(quality.span(time))

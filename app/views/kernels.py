@@ -1,140 +1,425 @@
-"""Kernels: expressiveness and AUC over the degree, and rules on a table of categories."""
+"""Kernels: expressiveness and accuracy over the degree, and rules on tables of categories."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import charts, state
-from app.catalogues import Catalogue
+from app import state
+from app.charts import kernels as charts
+from app.navigation import open_page
+from app.parts.kernel_curves import curves, growing, spelled_out
 from app.parts.upload import clean, limited, spooled
-from recsys import InputError, make_ranker
-from recsys.datasets.categorical import generated_tables, load_table, read_categorical
+from app.session import ask, between, session
+from recsys import InputError
+from recsys.datasets.categorical import (
+    MISSING,
+    OneHot,
+    encode,
+    generated_tables,
+    load_table,
+    missing_cells,
+    read_rows,
+    tables_in,
+)
 from recsys.errors import counted
-from recsys.evaluation import evaluate
 from recsys.explain import measure_rule
-from recsys.kernels import item_gram, make_kernel, spectral_ratio
+from recsys.explain.rules.formula import (
+    FormulaFigures,
+    formula_text,
+    measure_formula,
+    parse_formula,
+    quoted,
+)
+from recsys.kernels import list_kernels
 
+DEGREES, RULES = "Kernels over their degree", "Rules on a table"
 FIRST = "tic-tac-toe"  # the table that the page opens with
-MOST_ITEMS = 6000
-MOST_ROWS = 5000
+UPLOAD = "the upload"
+MOST_ITEMS, MOST_ROWS = 6000, 5000
+LEAST_ROWS = 8  # of each class
+MOST_VALUES = 200  # different values of a column; more are numbers, not categories
+INTRO = {
+    DEGREES: (
+        "A kernel says how alike two items are by counting the formulas that hold in both. With a "
+        "higher degree the formulas are longer: conjunctions then tell more items apart, disjunctions "
+        "fewer."
+    ),
+    RULES: "A kernel machine learns a class from a table of categories; the rule says what it follows.",
+}
 
 
 def page() -> None:
-    """Show the page."""
-    st.header("Kernels")
-    degrees, rules = st.tabs(["Degrees", "Rules"])
-    with rules:
+    """Show the page; only the part that is seen is computed."""
+    st.header("Kernels", anchor=False)
+    shown = ask(
+        st.segmented_control, "Show", name="kernels.show", default=DEGREES, options=[DEGREES, RULES],
+        required=True, label_visibility="collapsed",
+    )  # fmt: skip
+    st.caption(INTRO[shown])
+    if shown == RULES:
         table_rules()
-    with degrees:
+    else:
         over_degrees()
 
 
+# ---- over the degree
+
+
 def over_degrees() -> None:
-    """Show spectral ratio and AUC of mC and mD over the degree."""
+    """Show spectral ratio and AUC of kernels over the degree."""
     catalogue = state.choose_data()
-    if len(catalogue.labels) > MOST_ITEMS:
+    chosen = ask(
+        st.multiselect, "Kernels", name="kernels.kernels", default=["mc", "md"], options=list_kernels(),
+        filter_mode="contains", select_all=False, wrap=True,
+    )  # fmt: skip
+    top = ask(st.slider, "Highest degree", 2, 20, name="kernels.top", default=6, valid=between(2, 20))
+    st.text("\n".join(told_of(name) for name in chosen))
+    items = len(catalogue.labels)
+    if items > MOST_ITEMS:
         st.warning(
-            f"{len(catalogue.labels):,} items: choose a dataset with at most {MOST_ITEMS:,} here."
+            f"{counted(items, 'item')} are too many here: choose a dataset with at most {MOST_ITEMS:,} "
+            "beside the page, or use `recsys kernels`."
         )
         return
-    top = st.slider("Highest degree", 2, 20, 6)
-    key = ("degrees", catalogue.key, top)
-    if not st.session_state.get("degrees asked") == key:
-        st.caption("Fits one CF-KOMD a kernel and degree on one fold; on larger data it takes a while.")
+    if not chosen:
+        st.info("Choose at least one kernel.")
+        return
+    here = session()
+    key = ("degrees", catalogue.key, tuple(chosen), top)
+    asked = state.digest(key)
+    if here.get("kernels.asked", "") != asked:
+        st.caption(
+            "Computing fits one CF-KOMD a kernel and degree and measures it on one fold of five; on "
+            "larger data it takes a while."
+        )
         if not st.button("Compute", type="primary"):
             return
-        st.session_state["degrees asked"] = key
-    job = state.run(key, lambda progress: _degrees(catalogue, top, progress), "Computing")
-    if not state.settled(job, key, "Computing"):
-        return
-    frame = job.result
+        here.set("kernels.asked", asked)
+        st.rerun()
+    frame = state.result(
+        key,
+        lambda progress: curves(catalogue.data, catalogue.matrix, list(chosen), int(top), progress),
+        "Computing",
+    )
+    show_curves(frame)
+    with_model(list(chosen), int(top))
+
+
+def told_of(name: str) -> str:
+    """Return what a kernel counts, and how it is drawn if it has no degree."""
+    flat = "" if growing(name) else " It has no degree and is drawn as a broken line."
+    return f"{name}: {spelled_out(name)}{flat}"
+
+
+def show_curves(frame: pd.DataFrame) -> None:
+    """Show the two pictures, what they mean, and the figures as a table."""
     left, right = st.columns(2)
-    left.altair_chart(charts.lines(frame, "degree", "spectral ratio", "kernel"), width="stretch")
-    right.altair_chart(charts.lines(frame, "degree", "AUC", "kernel"), width="stretch")
-    st.caption("A larger spectral ratio is a more expressive kernel: items look less alike.")
+    for place, value, title, up in (
+        (left, "spectral ratio", "Expressiveness", "spectral ratio, 0 to 1"),
+        (right, "AUC", "Accuracy of CF-KOMD with it", "AUC, mean over users"),
+    ):
+        place.altair_chart(
+            charts.degrees(frame, value, title, up), width="stretch",
+            alt=f"{value} of each kernel over its degree",
+        )  # fmt: skip
+    st.caption(
+        "A larger spectral ratio is a more expressive kernel: items look less alike. The most "
+        "expressive kernel need not be the most accurate one."
+    )
+    for line in refusals(frame):
+        st.caption(line)
+    with st.expander("The figures"):
+        table = frame[["kernel", "degree", "spectral ratio", "AUC"]]
+        st.dataframe(table.style.format({"degree": "{:.0f}"}, precision=4), hide_index=True)
 
 
-def _degrees(catalogue: Catalogue, top: int, progress: Any) -> pd.DataFrame:
-    rows = []
-    for step, (name, degree) in enumerate((name, d) for name in ("mc", "md") for d in range(1, top + 1)):
-        progress(f"{name} of degree {degree}", step, 2 * top)
-        kernel = make_kernel(name, degree=degree)
-        ratio = spectral_ratio(item_gram(catalogue.matrix, kernel), standardized=True)
-        model = make_ranker("cf-komd", kernel=name, degree=degree)
-        report = evaluate(catalogue.data, {name: model}, metrics=("auc",), only_folds=1)
-        rows.append(
-            {
-                "kernel": name,
-                "degree": degree,
-                "spectral ratio": ratio,
-                "AUC": report.results[0].metrics["auc"].mean,
-            }
-        )
-    return pd.DataFrame(rows)
+def refusals(frame: pd.DataFrame) -> list[str]:
+    """Return which kernels could not be computed from which degree on, and why."""
+    rows = frame[frame["why"] != ""].drop_duplicates("kernel")
+    return [f"{row.kernel}, degree {row.degree}: {row.why}" for row in rows.itertuples()]
+
+
+def with_model(chosen: list[str], top: int) -> None:
+    """Offer a kernel and degree as the model of the other pages."""
+    one, two, three = st.columns([2, 1, 1], vertical_alignment="bottom")
+    with one:
+        name = ask(st.selectbox, "Kernel", name="kernels.use", default=chosen[0], options=chosen)
+    with two:
+        degree = ask(
+            st.number_input, "Degree", 1, top, name="kernels.degree", default=min(2, top),
+            valid=between(1, top), disabled=not growing(name),
+        )  # fmt: skip
+    params = ",".join(f"{field}={degree}" for field in growing(name))
+    spec = f"cf-komd:kernel={name}" + (f",{params}" if params else "")
+    if three.button("Recommend with it", help=spec):
+        session().set("model", spec)
+        open_page("recommend")
+
+
+# ---- rules
 
 
 def table_rules() -> None:
-    """Show the rule that a machine follows on a table of categories."""
-    file = st.file_uploader(
-        "ARFF or CSV of categories (optional)", type=["arff", "csv", "tsv"], key="categorical"
-    )
-    tables = sorted(generated_tables(), key=lambda name: (name != FIRST, name))
-    name = st.selectbox("Table", ["the upload", *tables] if file else tables)
-    target = positive = ""
-    if file and name == "the upload":
-        target = st.text_input("Column of the class", placeholder="the last one")
-        positive = st.text_input("Class to describe", placeholder="the more frequent of two")
-    one, two = st.columns(2)
-    clauses = one.slider("Most clauses", 1, 20, 10)
-    literals = two.slider("Most literals a clause", 1, 8, 5)
+    """Show the rule that a machine follows on a table of categories, and let a person edit it."""
+    here = session()
+    st.file_uploader(
+        "A table of your own: ARFF, CSV, TSV or Excel (optional)", type=["arff", "csv", "tsv", "xlsx"],
+        key="upload categories", on_change=_changed,
+    )  # fmt: skip
+    told = st.session_state.pop("upload error", None)
+    if told:
+        st.error(told)
+    kept = state.upload(here.get("rules.file", ""))
+    folder = _folder()
+    named = sorted(generated_tables(), key=lambda name: (name != FIRST, name))
+    official = [] if folder is None else tables_in(folder)
+    files = [] if folder is None else sorted(p.name for p in folder.glob("*.arff"))
+    options = [*([UPLOAD] if kept else []), *named, *official, *files]
+    name = ask(
+        st.selectbox, "Table", name="rules.table", default=options[0], options=options,
+        format_func=lambda one: f"{one} (raw file)" if one in files else one, filter_mode="contains",
+    )  # fmt: skip
     try:
-        if file and name == "the upload":
-            with spooled(
-                limited(file), file.name if not file.name.endswith(".arff") else "x.csv"
-            ) as path:
-                if file.name.endswith(".arff"):
-                    path = path.rename(path.with_suffix(".arff"))
-                table = read_categorical(path, target or None, positive or None)
+        if name == UPLOAD and kept is not None:
+            names, rows = cells(state.digest(here.get("rules.file", "")), kept[0], kept[1])
+            table = chosen_columns(names, rows, kept[0])
+        elif name in files and folder is not None:
+            names, rows = file_cells(str(folder / name))
+            table = chosen_columns(names, rows, name)
         else:
-            table = load_table(name)
-        if len(table.y) > MOST_ROWS:
-            raise InputError(
-                f"{len(table.y):,} rows; at most {MOST_ROWS:,} here, use `recsys rules` for more"
-            )
-        if np.bincount(table.y, minlength=2).min() < 8:
-            raise InputError("each class needs at least 8 rows")
+            table = ready_table(name, "" if folder is None else str(folder))
+        check(table)
     except InputError as error:
-        st.error(clean(str(error), file.name if file else name))
+        st.error(clean(str(error), kept[0] if name == UPLOAD and kept else name))
         return
+    said(table)
+    one, two = st.columns(2)
+    with one:
+        clauses = ask(
+            st.slider, "Most clauses", 1, 20, name="rules.clauses", default=10, valid=between(1, 20)
+        )
+    with two:
+        literals = ask(
+            st.slider, "Most parts of a clause", 1, 8, name="rules.literals", default=5,
+            valid=between(1, 8),
+        )  # fmt: skip
     digest = hashlib.sha256(table.X.tobytes() + table.y.tobytes()).hexdigest()
     key = ("rules", digest, table.names, clauses, literals)
-    options = {"max_clauses": clauses, "max_literals": literals, "names": table.names}
-    work = state.run(key, lambda progress: measure_rule(table.X, table.y, **options), "Learning")
-    if not state.settled(work, key, "Learning"):
+    options_ = {"max_clauses": int(clauses), "max_literals": int(literals), "names": table.names}
+    found = state.result(key, lambda progress: measure_rule(table.X, table.y, **options_), "Learning")
+    show_rule(table, found, state.digest(key))
+
+
+def _changed() -> None:
+    """Keep a table as soon as it is uploaded, so that a reload finds it."""
+    file, here = st.session_state.get("upload categories"), session()
+    here.forget("rules.table")
+    if file is None:
+        here.forget("rules.file")
         return
-    found = work.result
+    try:
+        here.set("rules.file", state.keep_upload(file.name, limited(file)))
+    except InputError as error:
+        here.forget("rules.file")
+        st.session_state["upload error"] = clean(str(error), file.name)
+
+
+def _folder() -> Path | None:
+    """Return the folder of tables among the data of this machine, if there is one."""
+    given = os.environ.get("RECSYS_DATA")
+    folder = Path(given) / "categorical" if given else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+@st.cache_data(max_entries=4, show_spinner="Reading the table")
+def cells(token: str, name: str, content: bytes) -> tuple[list[str], list[list[str]]]:
+    """Return the column names and rows of an upload."""
+    with spooled(content, name) as path:
+        return read_rows(path)
+
+
+@st.cache_data(max_entries=4, show_spinner="Reading the table")
+def file_cells(path: str) -> tuple[list[str], list[list[str]]]:
+    """Return the column names and rows of a file of this machine."""
+    return read_rows(path)
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the table")
+def ready_table(name: str, folder: str) -> OneHot:
+    """Return a table of Boolean learning, its class being fixed."""
+    return load_table(name, folder or None)
+
+
+def chosen_columns(names: list[str], rows: list[list[str]], source: str) -> OneHot:
+    """Show the columns of a table, and return it encoded with the class and the columns chosen.
+
+    Raises
+    ------
+    InputError
+        If there is no class to learn.
+    """
+    stem = f"rules.{state.digest(source, names)[:8]}"
+    one, two = st.columns(2)
+    with one:
+        target = ask(
+            st.selectbox, "Column of the class", name=f"{stem}.target", default=names[-1], options=names,
+            filter_mode="contains",
+        )  # fmt: skip
+    place = names.index(target)
+    values, counts = np.unique(
+        [row[place] for row in rows if row[place] not in MISSING], return_counts=True
+    )
+    order = np.argsort(-counts, kind="stable")
+    classes = [str(values[k]) for k in order]
+    if len(classes) < 2:
+        raise InputError(f"{target} has one value only: choose another column of the class")
+    if len(classes) > MOST_VALUES:
+        raise InputError(
+            f"{target} has {len(classes):,} different values: choose a column with at most {MOST_VALUES}"
+        )
+    number = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    with two:
+        positive = ask(
+            st.multiselect, "Class to describe", name=f"{stem}.class", default=[classes[0]],
+            options=classes, format_func=lambda value: f"{value} ({counted(number[value], 'row')})",
+            select_all=False,
+        )  # fmt: skip
+    if not positive:
+        raise InputError("choose at least one class to describe")
+    others = [name for name in names if name != target]
+    missing = dict(zip(names, missing_cells(rows), strict=True))
+    left_out = ask(
+        st.multiselect, "Columns to leave out", name=f"{stem}.without", default=[], options=others,
+        format_func=lambda name: f"{name} ({missing[name]:,} missing)" if missing[name] else name,
+        help="A row with a missing cell in any column that is left is dropped.", select_all=False,
+        filter_mode="contains", wrap=True,
+    )  # fmt: skip
+    keep = [k for k, name in enumerate(names) if name not in left_out]
+    if len(keep) < 2:
+        raise InputError("leave at least one column besides the class")
+    for k in keep:
+        if names[k] != target and len({row[k] for row in rows}) > MOST_VALUES:
+            raise InputError(
+                f"column {names[k]!r} has more than {MOST_VALUES} different values: leave it out, it "
+                "is no category"
+            )
+    kept = [[row[k] for k in keep] for row in rows]
+    return encode([names[k] for k in keep], kept, target, positive, source)
+
+
+def check(table: OneHot) -> None:
+    """Refuse a table that is too long, or has too few rows of a class.
+
+    Raises
+    ------
+    InputError
+    """
+    if len(table.y) > MOST_ROWS:
+        raise InputError(
+            f"{counted(len(table.y), 'row')}; at most {MOST_ROWS:,} here, use `recsys rules` for more"
+        )
+    least = int(np.bincount(table.y, minlength=2).min())
+    if least < LEAST_ROWS:
+        raise InputError(
+            f"one class has {counted(least, 'row')}, and each needs at least {LEAST_ROWS}: choose "
+            "another class, or leave out columns with missing cells"
+        )
+
+
+def said(table: OneHot) -> None:
+    """Say what is learned from: rows, features, the class, and what was dropped."""
+    positive = int(table.y.sum())
+    st.text(
+        f"{counted(len(table.y), 'row')} with {counted(table.X.shape[1], 'feature')}; "
+        f"{table.target} in {positive:,} of them ({positive / len(table.y):.1%})."
+    )
+    for note in table.notes:
+        st.text(f"{note[0].upper()}{note[1:]}.")
+
+
+def show_rule(table: OneHot, found: Any, key: str) -> None:
+    """Show a rule as text, as a table, and as a formula that is measured as it is typed."""
     rule = found.rule
-    st.text(f"{table.target} if")
-    st.dataframe({"one of": str(rule).split(" ∨ ")}, hide_index=True, width="stretch")
-    for column, (label, value) in zip(
+    learned = formula_text(rule)
+    st.subheader("The rule", anchor=False)
+    st.text(f"{table.target} if {rule}")
+    for column, (label, value, told) in zip(
         st.columns(4),
         (
-            ("accuracy", f"{found.accuracy:.3f}"),
-            ("fidelity", f"{found.fidelity:.3f}"),
-            ("clauses", len(rule.clauses)),
-            ("literals", rule.literals),
+            (
+                "accuracy",
+                f"{found.accuracy:.3f}",
+                "Share of the held-out rows that the rule tells right.",
+            ),
+            (
+                "base rate",
+                f"{found.majority:.3f}",
+                "What is right if every row is given the larger class.",
+            ),
+            (
+                "fidelity",
+                f"{found.fidelity:.3f}",
+                "Share of these rows where it agrees with its machine.",
+            ),
+            ("clauses", f"{len(rule.clauses)}", "A clause holds where all its parts do."),
         ),
         strict=True,
     ):
-        column.metric(label, value)
+        column.metric(label, value, help=told)
     st.caption(
         f"Learned on {counted(found.rows, 'row')}, measured on {found.held_out:,} others, of which the "
         f"larger class has {found.majority:.3f}."
     )
-    for note in table.notes:
-        st.caption(f"{note}.")
+    st.subheader("Change it", anchor=False)
+    text = ask(
+        st.text_input, "Formula", name=f"formula.{key[:8]}", default=learned, live=True,
+        help="column=value joined by and, or, not and brackets. It is measured as you type.",
+    )  # fmt: skip
+    with st.expander("What can stand in it"):
+        st.text(", ".join(quoted(name) for name in table.names))
+    try:
+        formula = parse_formula(text, table.names)
+    except InputError as error:
+        st.text(f"⚠ {error}.")
+        return
+    held = measure_formula(formula, table.X[found.held], table.y[found.held])
+    every = measure_formula(formula, table.X, table.y)
+    st.text("\n".join(formula_told(held, table.target)))
+    st.dataframe(
+        clause_table(every).style.format({"precision": "{:.1%}"}), hide_index=True, width="stretch"
+    )
+    st.caption(
+        f"Counted over all {counted(every.rows, 'row')}. Alone: rows that no other clause covers; a "
+        "clause with none can go."
+    )
+
+
+def formula_told(found: FormulaFigures, target: str) -> list[str]:
+    """Return how right a formula is on the held-out rows, in sentences."""
+    right = round(found.accuracy * found.rows)
+    return [
+        f"Held out: {counted(found.rows, 'row')}. Told right: {right:,} ({found.accuracy:.3f}; base "
+        f"rate {found.base:.3f}).",
+        f"Covered: {found.covered:,}, of which {target}: {found.right:,}. Missed: "
+        f"{found.positives - found.right:,} of {found.positives:,}.",
+    ]
+
+
+def clause_table(found: FormulaFigures) -> pd.DataFrame:
+    """Return a row a clause: what it covers, how much of it is right, and what it alone covers."""
+    return pd.DataFrame(
+        [
+            {
+                "clause": c.text, "rows covered": c.covered, "of the class": c.right,
+                "precision": c.right / c.covered if c.covered else np.nan, "alone": c.alone,
+            }
+            for c in found.clauses
+        ]
+    )  # fmt: skip

@@ -28,6 +28,7 @@ from recsys.data.columns import (
     usual,
 )
 from recsys.data.interactions import Interactions
+from recsys.data.spreadsheets import ENDINGS, read_sheet
 from recsys.errors import InputError, counted
 from recsys.utils.dates import ACCEPTED, FIRST, iso_seconds, number_of
 from recsys.utils.files import check_file, read_text
@@ -35,12 +36,13 @@ from recsys.utils.files import check_file, read_text
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text cells: column names, columns, and the line each row began on."""
+    """A table of text cells: column names, columns, the line each row began on, and lines left out."""
 
     path: Path
     names: list[str]
     columns: list[NDArray[np.object_]]
     lines: NDArray[np.int64] | range
+    ragged: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -123,8 +125,9 @@ def read_table(
     names: Sequence[str] | None = None,
     encoding: str = "utf-8",
     what: str = "interactions",
+    strict: bool = True,
 ) -> Table:
-    """Read a delimited text file (plain or gzip) or a Parquet file.
+    """Read a delimited text file (plain or gzip), a Parquet file or an Excel file.
 
     Parameters
     ----------
@@ -136,6 +139,9 @@ def read_table(
     encoding : str
     what : str
         What messages miss in a table without rows.
+    strict : bool
+        Whether a row that has another number of fields than the header, or a missing cell of a Parquet
+        file, is refused. Else such rows are left out, their lines in `ragged`, and such cells are empty.
 
     Returns
     -------
@@ -150,7 +156,9 @@ def read_table(
     """
     path = Path(path)
     if path.suffix in (".parquet", ".pq"):
-        return _read_parquet(path, what)
+        return _read_parquet(path, what, strict)
+    if path.suffix in ENDINGS:
+        return Table(path, *read_sheet(path, what))
     lines = read_text(path, encoding).split("\n")
     first = next((k for k, line in enumerate(lines) if _counts(line)), None)
     if first is None:
@@ -160,6 +168,12 @@ def read_table(
     header = list(names) if names is not None else [name.strip() for name in rows[0]]
     body, numbers = (rows, numbers) if names is not None else (rows[1:], numbers[1:])
     width = len(header)
+    ragged: tuple[int, ...] = ()
+    if not strict:
+        fits = [len(row) == width for row in body]
+        ragged = tuple(line for line, fit in zip(numbers, fits, strict=True) if not fit)
+        numbers = [line for line, fit in zip(numbers, fits, strict=True) if fit]
+        body = [row for row, fit in zip(body, fits, strict=True) if fit]
     for row, number in zip(body, numbers, strict=True):
         if len(row) != width:
             raise InputError(
@@ -167,10 +181,15 @@ def read_table(
                 f"{'the header has' if names is None else 'there should be'} {width} "
                 f"(separator {separator!r})"
             )
+    if ragged and not body:
+        raise InputError(
+            f"{path}: no {what}; none of {counted(len(ragged), 'row')} has the {width} fields of the "
+            f"header (separator {separator!r})"
+        )
     if not body:
         raise InputError(f"{path}: no {what}; there is a header only")
     columns = [np.array(column, dtype=object) for column in zip(*body, strict=True)]
-    return Table(path, header, columns, np.asarray(numbers))
+    return Table(path, header, columns, np.asarray(numbers), ragged)
 
 
 def _counts(line: str) -> bool:
@@ -200,7 +219,7 @@ def _rows(path: Path, lines: list[str], separator: str) -> tuple[list[list[str]]
     return rows, numbers
 
 
-def _read_parquet(path: Path, what: str) -> Table:
+def _read_parquet(path: Path, what: str, strict: bool) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -214,13 +233,14 @@ def _read_parquet(path: Path, what: str) -> Table:
         raise InputError(f"{path}: no {what}; the file is empty")
     columns = []
     for name, column in zip(frame.column_names, frame.columns, strict=True):
-        if column.null_count:
+        if column.null_count and strict:
             row = int(np.argmax(column.is_null().to_numpy()))
             raise InputError(f"{path}, row {row + 1}: {name} is missing")
         if pa.types.is_floating(column.type):
             columns.append(column.to_numpy())
         else:
-            columns.append(np.array([str(value) for value in column.to_pylist()], dtype=object))
+            cells = ["" if value is None else str(value) for value in column.to_pylist()]
+            columns.append(np.array(cells, dtype=object))
     return Table(path, list(frame.column_names), columns, range(1, frame.num_rows + 1))
 
 
@@ -309,7 +329,9 @@ def _usual(table: Table, what: str, known: tuple[str, ...]) -> str:
     return found
 
 
-def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFrame:
+def read_features(
+    path: str | Path, id_col: str | None, what: str, like: str | None = None
+) -> pd.DataFrame:
     """Read a table of item or user features, indexed by id.
 
     Parameters
@@ -318,6 +340,8 @@ def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFra
     id_col : str, optional
         The id column; a usual name is looked for when not given.
     what : "item" or "user"
+    like : str, optional
+        What the interactions call the ids: taken before the usual names, where the table has it.
 
     Raises
     ------
@@ -326,7 +350,7 @@ def read_features(path: str | Path, id_col: str | None, what: str) -> pd.DataFra
     """
     table = read_table(path, what=f"features of {what}s")
     known = ITEM_NAMES if what == "item" else USER_NAMES
-    id_col = id_col or _usual(table, what, (*known, "id"))
+    id_col = id_col or _usual(table, what, (*((like,) if like else ()), *known, "id"))
     ids = _ids(table, id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():

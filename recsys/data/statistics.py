@@ -19,6 +19,15 @@ class PowerLaw(NamedTuple):
     r_squared: float
 
 
+class Kept(NamedTuple):
+    """What remains where only ratings of at least `least` count."""
+
+    least: float
+    rows: int
+    users: int
+    items: int
+
+
 class Profile(NamedTuple):
     """Densities and tails of a user × item matrix.
 
@@ -45,8 +54,14 @@ class Profile(NamedTuple):
     items: NDArray[np.int64]
 
 
-def profile(user_items: sp.csr_matrix) -> Profile:
+def profile(user_items: sp.csr_matrix, kernel: bool = True) -> Profile:
     """Return densities and tails of a (users, items) matrix.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+    kernel : bool
+        Whether to measure how dense the kernel is, which takes memory; NaN else.
 
     Notes
     -----
@@ -54,15 +69,17 @@ def profile(user_items: sp.csr_matrix) -> Profile:
     """
     n, m = user_items.shape
     density = user_items.nnz / (n * m)
-    ones = binary(user_items, np.float32)
-    gram = (ones.T @ ones).tocsr()
-    off = gram.nnz - int(np.count_nonzero(gram.diagonal()))
+    dense = np.nan
+    if kernel:
+        ones = binary(user_items, np.float32)
+        gram = (ones.T @ ones).tocsr()
+        dense = (m + gram.nnz - int(np.count_nonzero(gram.diagonal()))) / m**2
     p = -np.expm1(n * np.log1p(-(density**2))) if density < 1 else 1.0
     by_user = np.sort(np.diff(user_items.indptr))[::-1].astype(np.int64)
     by_item = np.sort(np.bincount(user_items.indices, minlength=m))[::-1].astype(np.int64)
     return Profile(
         density,
-        (m + off) / m**2,
+        dense,
         (m + (m * m - m) * p) / m**2,
         power_law(by_user),
         power_law(by_item),
@@ -88,3 +105,32 @@ def power_law(counts: ArrayLike) -> PowerLaw:
     return PowerLaw(
         float(-slope), float(np.exp(intercept)), float(1 - left / total) if total > 0 else 1.0
     )
+
+
+def kept_at_least(
+    users: NDArray[np.int32], items: NDArray[np.int32], rating: NDArray[np.float64], least: ArrayLike
+) -> list[Kept]:
+    """Return how many pairs, users and items remain for each lowest rating that counts.
+
+    Parameters
+    ----------
+    users, items : (pairs,) int
+    rating : (pairs,) float64
+    least : (thresholds,) float64
+
+    Examples
+    --------
+    >>> kept_at_least(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([5.0, 3.0, 4.0]), [3, 4, 5])[1]
+    Kept(least=4.0, rows=2, users=2, items=2)
+    """
+    best = []
+    for of in (users, items):
+        top = np.full(int(of.max()) + 1 if len(of) else 0, -np.inf)
+        np.maximum.at(top, of, rating)
+        best.append(np.sort(top[np.isfinite(top)]))
+    every = np.sort(rating)
+    out = []
+    for bound in np.asarray(least, dtype=np.float64):
+        counts = (len(v) - int(np.searchsorted(v, bound, side="left")) for v in (every, *best))
+        out.append(Kept(float(bound), *counts))
+    return out

@@ -172,7 +172,7 @@ def features_table(table: Any, what: str, id_column: str, ids: NDArray[np.object
         If there is no column of ids, an id is there twice or missing, or none is one of `ids`.
     """
     if isinstance(table, (str, os.PathLike)):
-        found = read_features(os.fspath(table), None, what)
+        found = read_features(os.fspath(table), None, what, like=id_column)
     else:
         found = _features(table, what, id_column)
     # Whole numbers in one table and their text in the other are the same ids.

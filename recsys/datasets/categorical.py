@@ -71,9 +71,31 @@ def read_categorical(
         If the file cannot be read, the column or value is unknown, or fewer than two classes
         are left.
     """
-    path = Path(path)
-    names, rows = _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
+    names, rows = read_rows(path)
     return encode(names, rows, target, positive, str(path))
+
+
+def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
+    """Return the column names and the rows of cells of an ARFF or delimited file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    path = Path(path)
+    return _read_arff(path) if path.suffix == ".arff" else _read_delimited(path)
+
+
+def missing_cells(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Return how many cells of each column are missing.
+
+    Examples
+    --------
+    >>> missing_cells([["a", "?"], ["", "x"], ["b", ""]])
+    [1, 2]
+    """
+    return [sum(cell in MISSING for cell in column) for column in zip(*rows, strict=True)]
 
 
 def encode(
@@ -164,20 +186,21 @@ def _read_delimited(path: Path) -> tuple[list[str], list[list[str]]]:
 
 @dataclass(frozen=True)
 class Table:
-    """An entry of the registry: how a table is read from a folder, or made without one."""
+    """An entry of the registry: how a table is read from files of a folder, or made without one."""
 
     read: Callable[[Path], OneHot]
     generated: bool = False
+    files: tuple[str, ...] = ()
 
 
 TABLES: Registry[Table] = Registry("table", package="recsys.datasets")
 
 
-def table(name: str, *, generated: bool = False) -> Callable[..., Callable[[Path], OneHot]]:
-    """Register the decorated reader; `generated` says that it needs no file."""
+def table(name: str, *files: str, generated: bool = False) -> Callable[..., Callable[[Path], OneHot]]:
+    """Register the decorated reader, of one of these files; `generated` says that it needs none."""
 
     def register(read: Callable[[Path], OneHot]) -> Callable[[Path], OneHot]:
-        TABLES.add(name)(Table(read, generated))
+        TABLES.add(name)(Table(read, generated, files))
         return read
 
     return register
@@ -197,6 +220,12 @@ def generated_tables() -> list[str]:
     True
     """
     return [name for name in TABLES.names() if TABLES.get(name).generated]
+
+
+def tables_in(folder: str | Path) -> list[str]:
+    """Return the tables whose file is in a folder of the official ones; generated ones left out."""
+    here = Path(folder)
+    return [name for name in TABLES.names() if any((here / f).is_file() for f in TABLES.get(name).files)]
 
 
 def load_table(name: str, folder: str | Path | None = None) -> OneHot:
@@ -315,7 +344,7 @@ def _monks_3(folder: Path) -> OneHot:
     return monks(3)
 
 
-@table("kr-vs-kp")
+@table("kr-vs-kp", "kr-vs-kp.arff")
 def _kr_vs_kp(folder: Path) -> OneHot:
     return read_categorical(_present(folder / "kr-vs-kp.arff"), None, "won")
 
@@ -326,7 +355,7 @@ def _present(path: Path) -> Path:
     return path
 
 
-@table("primary-tumor")
+@table("primary-tumor", "primary.tumor.arff")
 def _primary_tumor(folder: Path) -> OneHot:
     """Leave out the two often-missing attributes; the grouping into two classes is ours."""
     names, rows = _read_arff(_present(folder / "primary.tumor.arff"))
@@ -338,7 +367,7 @@ def _primary_tumor(folder: Path) -> OneHot:
     return encode(kept, rows, target, share, "primary-tumor")
 
 
-@table("soybean")
+@table("soybean", "soybean.arff")
 def _soybean(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "soybean.arff"))
     rows = [row for row in rows[:307] if not any(cell in MISSING for cell in row)]
@@ -358,7 +387,7 @@ def _group(rows: list[list[str]], column: int, share: float) -> list[str]:
     return [str(values[k]) for k in order[:best]]
 
 
-@table("spect")
+@table("spect", "spect.train.arff")
 def _spect(folder: Path) -> OneHot:
     parts = [_read_arff(_present(folder / f"spect.{half}.arff")) for half in ("train", "test")]
     names = parts[0][0]
@@ -368,7 +397,7 @@ def _spect(folder: Path) -> OneHot:
     return encode(names, rows, target, values[-1], "spect")
 
 
-@table("splice")
+@table("splice", "splice.arff")
 def _splice(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "splice.arff"))
     drop = [k for k, name in enumerate(names) if "name" in name.lower()]
@@ -386,7 +415,7 @@ def _splice(folder: Path) -> OneHot:
     return encode([names[k] for k in keep], cleaned, target, ["EI", "IE"], "splice")
 
 
-@table("promoters")
+@table("promoters", "promoters.data")
 def _promoters(folder: Path) -> OneHot:
     text = read_text(_present(folder / "promoters.data"))
     rows = []
@@ -400,7 +429,7 @@ def _promoters(folder: Path) -> OneHot:
 DNA = ("dna.scale", "dna.scale.gz", "../libsvm/dna.scale", "../libsvm/dna.scale.gz")
 
 
-@table("dna")
+@table("dna", *DNA)
 def _dna(folder: Path) -> OneHot:
     """Read the splice sites of StatLog: 60 bases in three bits each, one base being 000.
 
@@ -435,7 +464,7 @@ def _dna(folder: Path) -> OneHot:
     return OneHot(np.array(X), y, names, "class=1|2")
 
 
-@table("house-votes")
+@table("house-votes", "vote.arff")
 def _votes(folder: Path) -> OneHot:
     names, rows = _read_arff(_present(folder / "vote.arff"))
     return encode(names, rows, names[-1], "democrat", "house-votes")

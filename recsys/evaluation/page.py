@@ -1,4 +1,4 @@
-"""A report as HTML, for notebooks and pages: everything in it that comes from data is escaped."""
+"""A report as HTML, for notebooks and as a page of its own: what comes from data is escaped."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from recsys.utils.palette import COLOURS
+
 if TYPE_CHECKING:
     from recsys.evaluation.groups import Groups
     from recsys.evaluation.report import Report
+
+Ends = tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]
+LONGEST = 44  # characters of a model's name that are drawn
 
 STYLE = """<style scoped>
 .recsys-report {font-family: system-ui, sans-serif; font-size: 14px; max-width: 75em}
@@ -28,9 +33,16 @@ STYLE = """<style scoped>
 </style>"""
 
 
-def report_page(report: Report) -> str:
-    """Return a report as an HTML fragment: figures with intervals, verdicts, definitions folded away."""
-    low, high = report.intervals()
+def report_page(report: Report, ends: Ends | None = None) -> str:
+    """Return a report as an HTML fragment: figures with intervals, verdicts, definitions folded away.
+
+    Parameters
+    ----------
+    report : Report
+    ends : (low, high), optional
+        `report.intervals()`, if they are known.
+    """
+    low, high = report.intervals() if ends is None else ends
     names = list(report.definitions)
     best = report.best()
     rows = []
@@ -71,6 +83,89 @@ def groups_page(groups: Groups) -> str:
     ]
     head = [groups.attribute, "users", "model", *metrics]
     return "\n".join(['<div class="recsys-report">', STYLE, _table(head, rows), "</div>"])
+
+
+DOCUMENT = """:root {color-scheme: light dark}
+body {font-family: system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em}
+h1 {font-size: 1.6em} h2 {font-size: 1.25em; margin-top: 2em} h3 {font-size: 1em; margin: 1.2em 0 .3em}
+pre {white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid; padding: .6em; opacity: .85}
+.panels {display: flex; flex-wrap: wrap; gap: 1.5em} svg text {fill: currentColor; font: 12px system-ui}
+.recsys-report {overflow-x: auto}"""
+
+
+def report_document(title: str, runs: Sequence[tuple[str, Report, Ends, str]]) -> str:
+    """Return a whole HTML page about reports: it needs no network and runs no script.
+
+    Parameters
+    ----------
+    title : str
+    runs : sequence of (name, report, intervals, how)
+        The intervals are the report's; `how` says how to get it again: a command, with its versions.
+    """
+    parts = []
+    for name, report, ends, how in runs:
+        panels = "".join(forest_plot(report, metric, ends) for metric in report.definitions)
+        parts += [
+            f"<section><h2>{escape(name)}</h2>", report_page(report, ends),
+            f'<h3>Means and 95% bootstrap intervals over users</h3><div class="panels">{panels}</div>',
+            f"<h3>To get this again</h3><pre>{escape(how)}</pre></section>",
+        ]  # fmt: skip
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            '<meta name="viewport" content="width=device-width">',
+            f"<title>{escape(title)}</title><style>{DOCUMENT}</style></head><body>",
+            f"<h1>{escape(title)}</h1>", *parts, "</body></html>",
+        ]
+    )  # fmt: skip
+
+
+def forest_plot(report: Report, metric: str, intervals: Ends) -> str:
+    """Return an SVG picture: each model's mean as a dot on its interval, its name at the left."""
+    low, high = intervals
+    rows = [
+        (r.model, r.metrics[metric].mean, low[r.model, metric], high[r.model, metric])
+        for r in report.results
+    ]
+    ends = [v for _, mean, a, b in rows for v in (mean, a, b) if np.isfinite(v)]
+    if not ends:
+        return ""
+    least, most = min(ends), max(ends)
+    span = (most - least) or max(abs(most), 1.0)
+    best = report.best().get(metric)
+    label = 7 * max(len(_shortened(model)) for model, *_ in rows) + 10
+    width, down = label + 260, 26
+
+    def at(value: float) -> float:
+        return label + 10 + 230 * (value - least) / span
+
+    lines = []
+    for k, (model, mean, a, b) in enumerate(rows):
+        y = 38 + down * k
+        colour = COLOURS[0] if mean == best else "#808080"
+        lines.append(f'<text x="0" y="{y + 4}">{escape(_shortened(model))}</text>')
+        if np.isfinite(a):
+            lines.append(
+                f'<line x1="{at(a):.1f}" x2="{at(b):.1f}" y1="{y}" y2="{y}" stroke="{colour}" '
+                'stroke-width="3"/>'
+            )
+        if np.isfinite(mean):
+            lines.append(f'<circle cx="{at(mean):.1f}" cy="{y}" r="5" fill="{colour}"/>')
+    bottom = 38 + down * len(rows)
+    lines.append(f'<text x="{at(least):.1f}" y="{bottom + 8}">{_figure(least)}</text>')
+    if most > least:
+        lines.append(
+            f'<text x="{at(most):.1f}" y="{bottom + 8}" text-anchor="end">{_figure(most)}</text>'
+        )
+    title = f'<text x="0" y="16" font-weight="bold">{escape(metric)}</text>'
+    return (
+        f'<svg role="img" aria-label="{escape(metric)}: means with intervals" width="{width}" '
+        f'height="{bottom + 16}" viewBox="0 0 {width} {bottom + 16}">{title}{"".join(lines)}</svg>'
+    )
+
+
+def _shortened(model: str) -> str:
+    return model if len(model) <= LONGEST else f"{model[: LONGEST - 1]}…"
 
 
 def _table(columns: Sequence[str], rows: Iterable[str]) -> str:

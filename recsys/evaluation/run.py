@@ -28,7 +28,7 @@ from recsys.evaluation.evaluated import Lists, evaluated
 from recsys.evaluation.models import Make, Models, named_models, takes
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.significance import Comparison, compare_all, holm
-from recsys.utils.progress import Listener, listening, within
+from recsys.utils.progress import Listener, listening, report, within
 from recsys.utils.topn import LOWEST
 from recsys.utils.validation import check_integer
 
@@ -269,6 +269,7 @@ def measure(
     block = max(1, BLOCK_BYTES // (4 * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
+        report("measuring", 1, 1)
         with compiling() as compiled:
             start = time.perf_counter()
             scores = _scores(model, chosen, given[chosen], items)

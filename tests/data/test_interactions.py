@@ -222,3 +222,11 @@ def test_the_sample_from_a_frame_is_the_sample():
     data = load_dataset("sample")
     frame = pd.DataFrame({"u": data.user_ids[data.users], "i": data.item_ids[data.items]})
     assert (Interactions.from_ids(frame.u, frame.i).matrix != data.matrix).nnz == 0
+
+
+def test_a_file_of_items_is_read_by_what_the_interactions_call_them(tmp_path):
+    likes, films = tmp_path / "likes.csv", tmp_path / "films.csv"
+    likes.write_text("who,what\nada,7\nbob,9\n")
+    films.write_text("title,item,what\nAlien,1,7\nBrazil,2,9\n")
+    data = Interactions.from_frame(likes, user="who", item="what", items=films)
+    assert data.titles.tolist() == ["Alien", "Brazil"]

@@ -247,3 +247,21 @@ def test_a_new_metric_is_one_decorated_function(planted, monkeypatch):
     np.testing.assert_allclose(f[known], 2 * hits / (5 + positives), atol=1e-12)
     assert 0 <= report.results[0].metrics["first@1"].mean <= 1
     assert {row["metric"] for row in report.comparisons} == set(names[:3])
+
+
+def test_an_evaluation_can_be_ended_between_blocks_of_users(planted, monkeypatch):
+    class Ended(BaseException):
+        pass
+
+    told = []
+
+    def progress(text, done, total):
+        told.append((text, done))
+        if sum(text == "plain, fold 1, measuring" for text, _ in told) == 3:
+            raise Ended
+
+    monkeypatch.setattr(run, "BLOCK_BYTES", 4 * planted.n_items * 5)  # five users a block
+    with pytest.raises(Ended):
+        evaluate(planted, [("plain", Plain())], folds=2, metrics=["auc"], progress=progress)
+    assert told[-1] == ("plain, fold 1, measuring", 1.0)
+    assert not any("fold 2" in text for text, _ in told)

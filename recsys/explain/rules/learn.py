@@ -129,6 +129,8 @@ class MeasuredRule(NamedTuple):
     majority : float
         Share of the larger class among them.
     rows, held_out : int
+    held : (held_out,) int64
+        Which rows these are, in the order of the table.
 
     Examples
     --------
@@ -145,6 +147,7 @@ class MeasuredRule(NamedTuple):
     majority: float
     rows: int
     held_out: int
+    held: NDArray[np.int64]
 
 
 def measure_rule(
@@ -174,13 +177,14 @@ def measure_rule(
     labels = np.asarray(y)
     try:
         parts = train_test_split(
-            np.asarray(X), labels, test_size=test_size, random_state=seed, stratify=labels
-        )
+            np.asarray(X), labels, np.arange(len(labels)), test_size=test_size, random_state=seed,
+            stratify=labels,
+        )  # fmt: skip
     except ValueError:
         raise InputError(
             f"{len(labels)} rows are too few to hold out a share of {test_size:g}"
         ) from None
-    learn, held, known, truth = parts
+    learn, held, known, truth, _, rows = parts
     learned = learn_rule(learn, known, seed=seed, **options)
     right = truth == labels.max()
     return MeasuredRule(
@@ -190,4 +194,5 @@ def measure_rule(
         float(max(right.mean(), 1.0 - right.mean())),
         len(known),
         len(truth),
+        np.sort(rows),
     )

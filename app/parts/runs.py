@@ -1,0 +1,252 @@
+"""Evaluations that were run: kept by memory for all sessions, and told so that each can be repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from recsys.doctor import versions
+from recsys.evaluation import Groups, Report
+from recsys.evaluation.page import Ends, report_document
+from recsys.utils.export import csv_text, json_text
+
+MOST_BYTES = 400_000_000  # of all reports that are kept
+MOST_NAME = 80  # characters
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the interactions come from, as the command line names it.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name; "" for a file.
+    file : str
+        Name of an uploaded file; "" for a dataset.
+    user, item, rating, time : str
+        Columns of the file; "" where there is none.
+    least : float or None
+        The rating below which rows do not count.
+    items : str
+        Name of an uploaded table of items; "" where there is none.
+    left_out : int
+        Rows of the file that could not be read: a command needs the cleaned file.
+    """
+
+    dataset: str = "sample"
+    file: str = ""
+    user: str = ""
+    item: str = ""
+    rating: str = ""
+    time: str = ""
+    items: str = ""
+    least: float | None = None
+    left_out: int = 0
+
+    def options(self) -> list[str]:
+        """Return the options of a command that reads the same."""
+        if not self.file:
+            out = ["--dataset", self.dataset]
+        else:
+            out = ["--interactions", self.file]
+            for column in ("user", "item", "rating", "time"):
+                if getattr(self, column):
+                    out += [f"--{column}-col", getattr(self, column)]
+            out += ["--items", self.items] if self.items else []
+        return out if self.least is None else [*out, "--min-rating", f"{self.least!r}"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that an evaluation depends on.
+
+    Attributes
+    ----------
+    source : Source
+    data : str
+        Identifies the data: a digest of an upload, say.
+    models, metrics : tuple of str
+        As they are written on a command line.
+    protocol : str
+    folds : int or None
+        None where the protocol has one division.
+    seed : int
+    """
+
+    source: Source
+    data: str
+    models: tuple[str, ...]
+    metrics: tuple[str, ...]
+    protocol: str
+    folds: int | None
+    seed: int
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve characters that only these settings have: the same run is not kept twice."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def command(self) -> str:
+        """Return the command that prints the same figures."""
+        words = ["recsys", "evaluate", *self.source.options()]
+        for model in self.models:
+            words += ["--model", model]
+        for metric in self.metrics:
+            words += ["--metric", metric]
+        words += ["--protocol", self.protocol, "--seed", str(self.seed)]
+        if self.folds is not None:
+            words += ["--folds", str(self.folds)]
+        return shlex.join(words)
+
+    def name(self) -> str:
+        """Return what a run is called until a person names it."""
+        where = self.source.file or self.source.dataset
+        models = ", ".join(self.models)
+        shown = models if len(models) <= MOST_NAME else f"{models[: MOST_NAME - 1]}…"
+        return f"{where} · {self.protocol} · seed {self.seed} · {shown}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A report with its settings, when it was made and with what.
+
+    Attributes
+    ----------
+    settings : Settings
+    report : Report
+    when : str
+        ISO, UTC.
+    versions : dict of str to str
+    """
+
+    settings: Settings
+    report: Report
+    when: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    _groups: dict[str, Groups] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def now(cls, settings: Settings, report: Report) -> Run:
+        """Return a run that has just ended."""
+        return cls(settings, report, datetime.now(UTC).isoformat(timespec="seconds"), versions())
+
+    @cached_property
+    def intervals(self) -> Ends:
+        """The 95% intervals of all means, which take a while to draw."""
+        return self.report.intervals()
+
+    def by(self, attribute: str) -> Groups:
+        """Return figures of groups of users, drawn once."""
+        if attribute not in self._groups:
+            self._groups[attribute] = self.report.by(attribute)
+        return self._groups[attribute]
+
+    @property
+    def bytes(self) -> int:
+        """Memory of its arrays."""
+        report = self.report
+        arrays = [values for result in report.results for values in result.per_user.values()]
+        if report.evaluated is not None:
+            arrays += [v for v in vars(report.evaluated).values() if isinstance(v, np.ndarray)]
+        return sum(array.nbytes for array in arrays) + 10_000
+
+    def how(self) -> str:
+        """Return how to get it again: the command, what it needs, and versions."""
+        lines = [self.settings.command()]
+        if self.settings.source.left_out:
+            lines.append("# on the cleaned table that the page Data has to download")
+        told = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return "\n".join([*lines, f"# made {self.when} with {told}"])
+
+    def as_dict(self, name: str) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "name": name, "made": self.when, "settings": asdict(self.settings),
+            "command": self.settings.command(), "versions": dict(self.versions),
+            "report": self.report.as_dict(),
+        }  # fmt: skip
+
+
+class Runs:
+    """Runs by their settings' id; those least recently asked for go first when memory runs out.
+
+    Parameters
+    ----------
+    most : int
+        Bytes of all that are kept; the latest one is kept whatever its size.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self.most = most
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+
+    def add(self, run: Run) -> None:
+        """Keep a run."""
+        with self._lock:
+            self._runs[run.settings.id] = run
+            self._runs.move_to_end(run.settings.id)
+            total = sum(kept.bytes for kept in self._runs.values())
+            while total > self.most and len(self._runs) > 1:
+                total -= self._runs.popitem(last=False)[1].bytes
+
+    def get(self, id: str) -> Run | None:
+        """Return a run, or None if it is not kept any more."""
+        with self._lock:
+            if id in self._runs:
+                self._runs.move_to_end(id)
+            return self._runs.get(id)
+
+
+@st.cache_resource(show_spinner=False)
+def runs() -> Runs:
+    """Return the runs of all sessions of this process."""
+    return Runs()
+
+
+def json_of(named: Iterable[tuple[str, Run]]) -> str:
+    """Return runs as JSON."""
+    return json_text({"runs": [run.as_dict(name) for name, run in named]})
+
+
+def csv_of(named: Iterable[tuple[str, Run]]) -> str:
+    """Return runs as CSV: a row a run, model and metric, with the interval and all settings."""
+    columns = (
+        "run", "dataset", "users", "items", "interactions", "protocol", "folds", "seed", "model",
+        "metric", "mean", "std", "low", "high", "users with a value", "fit_seconds", "score_seconds",
+        "compile_seconds", "made", "recsys", "command",
+    )  # fmt: skip
+    rows = []
+    for name, run in named:
+        report, (low, high) = run.report, run.intervals
+        for r in report.results:
+            for metric, figure in r.metrics.items():
+                key = (r.model, metric)
+                rows.append([
+                    name, report.dataset, report.users, report.items, report.interactions,
+                    report.protocol, report.folds, report.seed, r.model, metric, figure.mean,
+                    figure.std if report.folds > 1 else "", low[key], high[key], figure.users,
+                    r.fit_seconds, r.score_seconds, r.compile_seconds, run.when,
+                    run.versions.get("recsys", ""), run.settings.command(),
+                ])  # fmt: skip
+    return csv_text(columns, rows)
+
+
+def html_of(named: Iterable[tuple[str, Run]]) -> str:
+    """Return runs as one HTML page that needs no network and runs no script."""
+    return report_document(
+        "Evaluations by recsys", [(name, run.report, run.intervals, run.how()) for name, run in named]
+    )

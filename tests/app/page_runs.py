@@ -1,0 +1,58 @@
+"""A page alone in Streamlit's own test harness, begun as an address or another page would begin it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("streamlit")
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).parents[2]
+HARNESS = """
+import sys
+sys.path.insert(0, {root!r})
+import streamlit as st
+from app.views import {page}
+{page}.page()
+"""
+
+
+def open_page(page, address=None, **chosen):
+    """Return a page once it is drawn; `chosen` are choices of its session, `address` a reload's."""
+    from app.session import Session
+
+    here = Session(address or {}, "tested", "browser")
+    for name, value in chosen.items():
+        here.set(name.replace("__", "."), value)
+    at = AppTest.from_string(HARNESS.format(root=str(ROOT), page=page), default_timeout=60)
+    at.session_state["session"] = here
+    return settle(at.run())
+
+
+def settle(at, seconds=90):
+    """Run again while a page shows progress, as its timer would."""
+    for _ in range(int(seconds / 0.3)):
+        assert not at.exception, [e.message for e in at.exception]
+        if not len(at.get("progress")):
+            return at
+        time.sleep(0.3)
+        at.run()
+    raise AssertionError("the page still waits")
+
+
+def texts(at):
+    return [line for element in at.text for line in element.value.split("\n")]
+
+
+def captions(at):
+    return [line for element in at.caption for line in element.value.split("  \n")]
+
+
+def press(at, label):
+    next(b for b in at.button if b.label == label).click().run()
+    return settle(at)
+
+
+def box(at, label, kind="selectbox"):
+    return next(one for one in getattr(at, kind) if one.label == label)

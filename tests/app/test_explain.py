@@ -1,0 +1,195 @@
+"""The page Explain: one item taken apart, for whom and by what was chosen."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("streamlit")
+from streamlit.testing.v1 import AppTest
+
+from recsys import make_ranker
+from recsys.datasets import load_dataset
+from recsys.explain import blend_parts, into_list, out_of_list, reasons, what_if
+from recsys.explain.text import falls, rises
+from tests.app.card_texts import cards, heading, titles
+from tests.app.page_runs import ROOT, box, captions, open_page, press, settle, texts
+
+MAIN = str(ROOT / "app" / "main.py")
+DATA = load_dataset("sample")
+R = DATA.matrix
+
+
+@pytest.fixture(autouse=True)
+def no_other_data(monkeypatch, tmp_path):
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def ease():
+    return make_ranker("ease").fit(R, show_progress=False)
+
+
+def name(item):
+    return str(DATA.item_ids[item])
+
+
+def metrics(at):
+    return {m.label: m.value for m in at.metric}
+
+
+@pytest.mark.parametrize("user", [0, 123])
+def test_score_place_and_what_would_change_it_are_the_models(ease, user):
+    ranked = ease.recommend(user, R[user], N=300).ids
+    for place in (0, 14):
+        item = int(ranked[place])
+        at = open_page("explain", model="ease", user=str(DATA.user_ids[user]), item=name(item))
+        assert heading(at) == str(DATA.titles[item])
+        found = reasons(ease, user, R[user], item)
+        assert metrics(at) == {"score": f"{found.score:.4f}", "place": f"{place + 1} of {len(ranked)}"}
+        after = what_if(ease, user, R[user], item)
+        shown = texts(at)
+        assert f"Place now: {after.place:,} of {after.of:,}." in shown
+        if place == 0:
+            assert falls(DATA.titles, out_of_list(ease, user, R[user], item)) in shown
+        else:
+            from app.catalogues import catalogue_of
+            from app.views.explain import companions
+
+            offered = companions(catalogue_of(("dataset", "sample"), DATA), item)
+            path = into_list(ease, user, R[user], item, offered, 10)
+            assert rises(DATA.titles, path) in shown and path.items
+        tables = [d.value for d in at.dataframe if "place now" in d.value]
+        then = [change.rank for change in after.moved[:12]]
+        assert [t["place then"].tolist() for t in tables] == ([then] if then else [])
+        assert all((t["place now"] == place + 1).all() for t in tables)
+
+
+def test_companions_are_those_whose_people_are_most_alike():
+    from app.catalogues import catalogue_of
+    from app.views.explain import COMPANIONS, companions
+
+    dense = R.toarray()
+    for item in (3, 200):
+        cosines = [
+            0.0 if k == item else float(dense[:, item] @ dense[:, k]) / np.sqrt(dense[:, k].sum())
+            for k in range(300)
+        ]
+        order = sorted(range(300), key=lambda k: (-round(cosines[k], 9), k))[:COMPANIONS]
+        found = companions(catalogue_of(("dataset", "sample"), DATA), item)
+        assert [round(cosines[k], 9) for k in found] == [round(cosines[k], 9) for k in order]
+
+
+def test_any_item_can_be_asked_about(ease):
+    far = int(ease.recommend(0, R[0], N=300).ids[200])
+    at = open_page("explain", model="ease", item=name(far))
+    assert len(box(at, "Item").options) == 300
+    assert any(
+        t.startswith("It is not among the first 10: the last of these has a score of") for t in texts(at)
+    )
+    own = int(R[0].indices[0])
+    at = open_page("explain", model="ease", item=name(own))
+    (line,) = [t for t in texts(at) if t.startswith("You liked it already")]
+    row = R[0].tolil()
+    row[0, own] = 0
+    rest = sp.csr_matrix(row, dtype=np.float32)
+    scores = ease.scores([0], rest, recalculate_user=True)[0]
+    rivals = [k for k in range(300) if k not in R[0].indices]
+    place = 1 + sum(scores[k] > scores[own] or (scores[k] == scores[own] and k < own) for k in rivals)
+    assert f"would have place {place:,} of {len(rivals) + 1:,}" in line
+
+
+def test_dislikes_move_the_place_in_the_list_and_it_is_said(ease):
+    ids = ease.recommend(0, R[0], N=300).ids
+    at = open_page("explain", model="ease", dislikes=[name(ids[0])], item=name(ids[1]))
+    said = [t for t in texts(at) if t.startswith("In the list it has place")]
+    listed = open_page("recommend", model="ease", dislikes=[name(ids[0])], n=30)
+    title = str(DATA.titles[ids[1]])
+    places = {card["title"]: card["place"] for card in cards(listed)}
+    place = int(metrics(at)["place"].split()[0])
+    if title in places and places[title] != place:
+        assert said and f"place {places[title]}," in said[0]
+    else:
+        assert not said or title not in places
+
+
+def test_a_blend_is_opened():
+    at = open_page("explain", model="blend:models=ease+msdw", user="u0007")
+    model = make_ranker("blend", models="ease+msdw").fit(R, show_progress=False)
+    item = list(DATA.titles).index(heading(at))
+    parts = blend_parts(model, 6, R[6], item)
+    table = next(d.value for d in at.dataframe if "part" in d.value)
+    assert table["part"].tolist() == ["ease", "msdw"]
+    assert table["its own place"].tolist() == [part.place for part in parts]
+    assert table["adds to the score"].tolist() == [round(part.adds, 4) for part in parts]
+    assert any(t.startswith("blend adds up 2 models") for t in texts(at))
+
+
+def test_a_machine_shows_its_products():
+    at = open_page("explain", model="fm:iterations=3")
+    assert "Which features, and which two together" in [s.value for s in at.subheader]
+    assert any("two names joined by ×" in c for c in captions(at))
+
+
+def test_popularity_has_a_unit_and_says_that_rules_are_about_the_data():
+    at = open_page("explain", model="popularity")
+    assert "." not in metrics(at)["score: people who have it"]
+    assert any("the model does not use" in c for c in captions(at))
+
+
+@pytest.mark.parametrize("order", ["next", "general"])
+def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(order):
+    """It was about the first user and the default model, whoever the list was for."""
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    for key, value in {"model": "slist", "user": "u0124", "order": order}.items():
+        at.query_params[key] = value
+    settle(at.run())
+    first = cards(at)[2]
+    next(b for b in at.button if b.label == "Why" and b.key.startswith("why")).click().run()
+    settle(at)
+    keys = [b.key for b in at.button if b.label in ("Why", "Close") and b.key.startswith("why")]
+    next(b for b in at.button if b.key == keys[2]).click().run()
+    settle(at)
+    press(at, "Explain this")
+    assert [h.value for h in at.header] == ["Explain"] and heading(at) == first["title"]
+    assert box(at, "Model").value == "slist" and box(at, "User").value == "u0124"
+    assert box(at, "Recommend", "radio").value == order
+    assert first["why"] in texts(at), "the same reason as on the list"
+    assert metrics(at)["place"].startswith("3 of ")
+
+
+def test_explain_is_about_the_profile_that_was_built():
+    at = open_page("explain", model="slist", mode="profile", likes=["m0041", "m0004", "m0078"])
+    assert box(at, "Titles you like", "multiselect").value == ["m0041", "m0004", "m0078"]
+    listed = titles(
+        open_page("recommend", model="slist", mode="profile", likes=["m0041", "m0004", "m0078"])
+    )
+    assert heading(at) == listed[0]
+    assert open_page("explain", mode="profile").info[0].value.startswith("This profile is empty")
+
+
+def test_a_taste_rule_says_in_how_many_of_the_liked_and_of_all():
+    genres = dict(zip(DATA.titles, DATA.item_features["genres"], strict=True))
+    at = open_page("explain", model="ease", user="u0007")
+    (rule,) = [t for t in texts(at) if t.startswith("This taste as a rule: ")]
+    said = next(c for c in captions(at) if "you liked follow" in c)
+    names = rule.removeprefix("This taste as a rule: ")
+    if re.fullmatch(r"[A-Z][\w-]+", names):
+        liked = [str(DATA.titles[k]) for k in R[6].indices]
+        own = sum(names in genres[one].split("|") for one in liked)
+        every = sum(names in one.split("|") for one in genres.values())
+        assert said.startswith(
+            f"{own} of the {len(liked)} items you liked follow it, and {every} of all 300"
+        )
+
+
+def test_a_waterfall_ends_at_the_score():
+    from app import charts
+
+    rows = [("base", "base", 0.5), ("a", "part", 0.4), ("b", "part", -0.2), ("score", "score", 0.7)]
+    frame = charts.waterfall(rows).data
+    assert frame["from"].tolist() == pytest.approx([0.0, 0.5, 0.9, 0.0])
+    assert frame["to"].tolist() == pytest.approx([0.5, 0.9, 0.7, 0.7])
+    assert frame["kind"].tolist() == ["base", "for", "against", "score"]

@@ -1,0 +1,166 @@
+"""Jobs: shared, listed, cancelled, and kept while they fit."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("streamlit")
+
+from app.jobs import CANCELLED, Job, Jobs, size_of
+from app.uploads import Uploads
+from recsys import InputError, make_ranker
+from recsys.datasets import load_dataset
+from recsys.utils.progress import report
+
+
+def endless(progress):
+    for k in range(10_000):
+        time.sleep(0.01)
+        progress("step", k, 10_000)
+
+
+def test_jobs_are_built_once_and_shared():
+    built = []
+
+    def work(progress):
+        built.append(1)
+        time.sleep(0.1)
+        return "done"
+
+    jobs = Jobs()
+    same = [jobs.get("k", work) for _ in range(8)]
+    assert all(job is same[0] for job in same) and same[0].wait(5) and same[0].result == "done"
+    assert built == [1]
+
+
+def test_results_are_kept_by_memory_those_unused_for_longest_go_first():
+    jobs = Jobs(most=1_000_000)
+    for k in range(10):
+        assert jobs.get(k, lambda progress: np.zeros(50_000)).wait(5)  # 400 kB each
+        if k > 0:
+            jobs.get(0, lambda progress: pytest.fail("it is used and kept"))
+    jobs.get("end", lambda progress: None).wait(5)
+    kept = [k for k in range(10) if jobs.find(k) is not None]
+    assert kept == [0, 9]
+    small = Jobs(most=1_000_000)
+    for k in range(100):
+        small.get(k, lambda progress: None).wait(5)
+    assert all(small.find(k) is not None for k in range(100)), "small ones are not counted"
+
+
+def test_sizes_are_those_of_arrays_each_counted_once():
+    rows = np.zeros((100, 100))
+    assert size_of(rows) == 80_000 == size_of([rows, rows, rows[:5]])
+    matrix = sp.random(100, 100, 0.1, format="csr", random_state=0)
+    assert size_of(matrix) >= matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+    R = load_dataset("sample").matrix
+    model = make_ranker("ease").fit(R, show_progress=False)
+    assert size_of(model) >= model.weights_.nbytes
+
+
+def test_a_job_that_fails_says_why_in_one_line():
+    job = Job(lambda progress: 1 / 0)
+    assert job.wait(5) and job.error == "ZeroDivisionError: division by zero"
+
+    def refused(progress):
+        raise InputError("too few rows")
+
+    job = Job(refused)
+    assert job.wait(5) and job.error == "too few rows"
+
+
+def test_a_cancelled_job_is_over_at_once_and_its_thread_ends():
+    job = Job(endless)
+    assert not job.wait(0.2)
+    job.cancel()
+    assert job.over and job.error == CANCELLED and job.wait(0)
+    for _ in range(100):
+        if not job.running:
+            break
+        time.sleep(0.02)
+    assert not job.running and job.result is None
+
+
+@pytest.mark.parametrize("spec", ["fm", "als", "auto"])
+def test_fits_hear_that_they_are_cancelled(spec):
+    """`except Exception` inside a fit does not hold a cancellation up."""
+    R = load_dataset("sample").matrix
+    begun = threading.Event()
+    params = {"fm": {"iterations": 100_000}, "als": {"iterations": 100_000}, "auto": {}}[spec]
+
+    def work(progress):
+        begun.set()
+        return make_ranker(spec, **params).fit(R, show_progress=False)
+
+    job = Job(work)
+    assert begun.wait(30)
+    for _ in range(600):  # until it has compiled and reports
+        if job.step:
+            break
+        time.sleep(0.1)
+    assert job.step and job.total > 0
+    job.cancel()
+    for _ in range(300):
+        if not job.running:
+            break
+        time.sleep(0.1)
+    assert not job.running and job.error == CANCELLED
+
+
+def test_who_waits_keeps_a_job_running_and_the_last_to_leave_ends_it():
+    jobs = Jobs(alive=lambda session: session != "closed")
+    job = jobs.get("k", endless, session="one")
+    for session in ("two", "closed"):
+        assert jobs.get("k", endless, session=session) is job
+    jobs.leave("k", "one")
+    assert not job.cancelled and jobs.of("one") == {} and list(jobs.of("two")) == ["k"]
+    jobs.leave("k", "two")
+    assert job.cancelled, "who has closed the page does not wait"
+    assert jobs.get("k", lambda progress: 3).wait(5) and jobs.find("k").result == 3
+
+
+def test_a_reload_finds_what_its_browser_has_begun():
+    jobs = Jobs()
+    job = jobs.get("k", endless, session="before", browser="mine")
+    assert list(jobs.of("after", "mine")) == ["k"] and jobs.of("after", "another") == {}
+    assert jobs.of("after", "") == {}
+    job.cancel()
+    assert jobs.of("after", "mine") == {}
+
+
+def test_time_left_follows_from_the_pace():
+    clock = threading.Event()
+
+    def work(progress):
+        for k in range(1, 5):
+            progress("step", k, 10)
+            time.sleep(0.5)
+        clock.wait(20)
+
+    job = Job(work)
+    assert job.left is None
+    time.sleep(2.2)
+    assert job.share == 0.4 and 2.0 < job.left < 8.0
+    clock.set()
+
+
+def test_what_inner_code_reports_is_heard():
+    def work(progress):
+        report("inner", 1, 4)
+        return threading.get_ident()
+
+    job = Job(work)
+    assert job.wait(5) and (job.step, job.share) == ("inner", 0.25)
+
+
+def test_uploads_are_found_by_their_token_and_the_oldest_go_first():
+    kept = Uploads(most=1000)
+    tokens = [kept.keep(f"{k}.csv", bytes([k]) * 400) for k in range(3)]
+    assert len(set(tokens)) == 3 and kept.find(tokens[0]) is None
+    assert kept.find(tokens[2]) == ("2.csv", bytes([2]) * 400)
+    assert kept.keep("2.csv", bytes([2]) * 400) == tokens[2]
+    assert kept.find("nothing") is None
+    assert kept.keep("big", b"x" * 5000) and kept.find(tokens[2]) is None

@@ -1,0 +1,475 @@
+"""The page Recommend: lists, reasons, filters, likes and dislikes, two models side by side."""
+
+import csv
+import io
+import itertools
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("streamlit")
+from streamlit.testing.v1 import AppTest
+
+from app.catalogues import catalogue_of, usual_threshold
+from recsys import EASE, make_ranker
+from recsys.data import Interactions
+from recsys.data.side_information import SideInformation
+from recsys.datasets import load_dataset
+from recsys.explain import item_attributes
+from recsys.reranking import rerank
+from recsys.utils.spec import parse_spec
+from tests.app.card_texts import cards, titles
+from tests.app.page_runs import ROOT, box, captions, open_page, press, settle, texts
+
+MAIN = str(ROOT / "app" / "main.py")
+DATA = load_dataset("sample")
+R = DATA.matrix
+
+
+@pytest.fixture(autouse=True)
+def no_other_data(monkeypatch, tmp_path):
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def moving(monkeypatch):
+    """Offer `ease` in time, too."""
+    monkeypatch.setattr(EASE, "offered", ("", "recency=1.0"))
+    return "ease:recency=1.0"
+
+
+def wanted(spec, row, times):
+    """Return the titles that a model of the sample lists for a row, fitted here."""
+    name, params = parse_spec(spec)
+    model = make_ranker(name, **params).fit(R, show_progress=False, times=SideInformation(DATA).times)
+    ids = model.recommend(0, row, recalculate_user=True, times=times).ids
+    return [str(DATA.titles[k]) for k in ids]
+
+
+def item_id(title):
+    return str(DATA.item_ids[list(DATA.titles).index(title)])
+
+
+def whys(at):
+    return [card["why"] for card in cards(at)]
+
+
+def rated(grades, users=30, each=20, items=60, seed=0):
+    rng = np.random.default_rng(seed)
+    u = np.repeat(np.arange(users), each)
+    i = np.concatenate([rng.choice(items, each, replace=False) for _ in range(users)])
+    r = rng.choice(np.asarray(grades, dtype=float), len(u))
+    return Interactions.from_ids(u.astype(str).astype(object), i.astype(str).astype(object), r)
+
+
+def uploaded(data):
+    """Keep a table as an upload would be, and return the dataset's name in a session."""
+    from app import state
+
+    return state.UPLOAD + state.uploads().keep(data.name, data, "test")
+
+
+def test_the_first_run_shows_a_list_with_reasons():
+    at = settle(AppTest.from_file(MAIN, default_timeout=60).run())
+    shown = cards(at)
+    assert [card["place"] for card in shown] == list(range(1, 11)) and not at.error
+    assert all(card["why"].startswith("Because you liked") for card in shown)
+    assert shown[0]["share"] == 100 and all(
+        a["share"] >= b["share"] for a, b in itertools.pairwise(shown)
+    )
+    assert any(
+        c.startswith("For u0001 (") and c.endswith("by cf-komd:kernel=mc,degree=2.")
+        for c in captions(at)
+    )
+
+
+def test_chips_are_the_years_and_genres_of_the_items():
+    at = open_page("recommend", model="ease")
+    genres = dict(zip(DATA.titles, DATA.item_features["genres"], strict=True))
+    for card in cards(at):
+        assert card["chips"] and set(card["chips"]) <= set(genres[card["title"]].split("|"))
+
+
+def test_an_empty_profile_shows_what_many_like_and_a_built_one_reasons():
+    at = open_page("recommend", mode="profile")
+    assert "profile is empty" in at.info[0].value
+    counts = np.asarray(R.sum(axis=0)).ravel()
+    best = np.argsort(-counts, kind="stable")[:10]
+    assert titles(at) == [str(DATA.titles[k]) for k in best]
+    assert whys(at) == [f"{int(counts[k])} people like it." for k in best]
+    built = [str(DATA.item_ids[k]) for k in best[:6]]
+    at = open_page("recommend", mode="profile", likes=built)
+    assert not at.info and all(why.startswith("Because you liked") for why in whys(at))
+    assert not set(titles(at)) & {str(DATA.titles[k]) for k in best[:6]}
+
+
+def test_variety_and_novelty_change_the_list_and_say_how():
+    first = titles(open_page("recommend", model="ease"))
+    counts = dict(zip(DATA.titles, np.asarray(R.sum(axis=0)).ravel(), strict=True))
+    for name in ("variety", "novelty"):
+        at = open_page("recommend", model="ease", **{name: 0.8})
+        now = titles(at)
+        assert now != first and len(set(now)) == 10
+        (line,) = [c for c in captions(at) if c.startswith("By score alone")]
+        others = len(set(now) - set(first))
+        mean = sum(counts[one] for one in first) / 10
+        assert f" {others} other item" in line and f"{mean:,.0f} people an item on average" in line
+    people = [sum(counts[t] for t in one) for one in (now, first)]
+    assert people[0] < people[1], "novelty lists what fewer people know"
+    assert not any(
+        c.startswith("By score alone") for c in captions(open_page("recommend", model="ease"))
+    )
+
+
+def test_what_goes_with_dislikes_is_lowered():
+    model = make_ranker("ease").fit(R, show_progress=False)
+    disliked = model.recommend(0, R[0], N=3).ids.tolist()[:2]
+    at = open_page("recommend", model="ease")
+    assert len(box(at, "Titles you dislike", "multiselect").options) == R.shape[1] - R[0].nnz
+    press_card(at, "Dislike", 1)
+    press_card(at, "Dislike", titles(at).index(str(DATA.titles[disliked[0]])))
+    found = rerank(model, 0, R[0], 10, dislikes=disliked, recalculate_user=True)
+    assert titles(at) == [str(DATA.titles[k]) for k in found.ids]
+    assert titles(at) != [str(DATA.titles[k]) for k in model.recommend(0, R[0], N=12).ids[2:]]
+    assert any("away from 2 titles disliked" in c for c in captions(at))
+
+
+def press_card(at, label, place):
+    """Press a button of the card at a place, from 0."""
+    key = f"{label.lower()} {item_id(titles(at)[place])}"
+    next(b for b in at.button if b.key == key).click().run()
+    return settle(at)
+
+
+def test_a_like_on_a_card_is_liked_by_the_person_shown_and_by_nobody_else():
+    at = open_page("recommend", model="ease", user="u0124")
+    liked = titles(at)[2]
+    k = list(DATA.titles).index(liked)
+    press_card(at, "Like", 2)
+    row = R[123].tolil()
+    row[0, k] = 1
+    assert titles(at) == wanted("ease", row.tocsr().astype(np.float32), None)
+    assert any(c == f"Liked here besides: {liked}." for c in captions(at))
+    box(at, "User").set_value("u0007").run()
+    settle(at)
+    assert titles(at) == wanted("ease", R[6], None)
+    box(at, "User").set_value("u0124").run()
+    settle(at)
+    press(at, "Forget these likes")
+    assert titles(at) == wanted("ease", R[123], None)
+
+
+def test_like_on_a_card_of_a_built_profile_makes_it_the_latest():
+    at = open_page("recommend", model="ease", mode="profile", likes=["m0041", "m0004"])
+    added = item_id(titles(at)[1])
+    press_card(at, "Like", 1)
+    assert box(at, "Titles you like", "multiselect").value == ["m0041", "m0004", added]
+
+
+def test_why_opens_one_card_and_explain_goes_on_with_it():
+    at = open_page("recommend", model="ease", user="u0124")
+    assert not [b for b in at.button if b.label == "Explain this"]
+    press_card(at, "Why", 3)
+    assert len([b for b in at.button if b.label == "Explain this"]) == 1
+    model = make_ranker("ease").fit(R, show_progress=False)
+    item = list(DATA.titles).index(titles(at)[3])
+    near = [str(DATA.titles[k]) for k in model.similar_items(item, N=7)[0] if k != item][:6]
+    shown = "".join(element.proto.body for element in at.get("html"))
+    assert all(f">{title}</span>" in shown for title in near)
+    press_card(at, "Why", 3)
+    assert not [b for b in at.button if b.label == "Explain this"]
+
+
+def test_two_models_side_by_side_mark_what_moved():
+    at = open_page("recommend", model="ease", **{"with": "popularity"})
+    every = cards(at)
+    left, right = every[:10], every[10:]
+    assert [s.value for s in at.subheader] == ["ease", "popularity"]
+    ours, theirs = [c["title"] for c in left], [c["title"] for c in right]
+    both = len(set(ours) & set(theirs))
+    assert texts(at)[0] == f"{both} of the 10 items {'is' if both == 1 else 'are'} in both lists."
+    for one, other, name in ((left, theirs, "popularity"), (right, ours, "ease")):
+        for place, card in enumerate(one):
+            if card["title"] not in other:
+                assert card["mark"] == "only here"
+                continue
+            by = other.index(card["title"]) - place
+            arrow = "same place" if by == 0 else f"{'▲' if by > 0 else '▼'} {abs(by)} against {name}"
+            assert card["mark"] == arrow
+
+
+def test_the_download_says_whose_list_it_is():
+    from app.views import recommend
+
+    kept = {}
+    original = recommend.st.download_button
+    recommend.st.download_button = lambda label, data, name, *a, **k: kept.update({name: data})
+    try:
+        at = open_page("recommend", model="ease", user="u0124")
+    finally:
+        recommend.st.download_button = original
+    ((name, text),) = [(n, t) for n, t in kept.items() if n.startswith("recommendations")]
+    assert name == "recommendations-sample-u0124-ease.csv"
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["title"] for row in rows] == titles(at) and [row["why"] for row in rows] == whys(at)
+    assert {(r["dataset"], r["user"], r["model"]) for r in rows} == {("sample", "u0124", "ease")}
+
+
+def test_genres_are_any_or_all_of_those_chosen():
+    genres = dict(zip(DATA.titles, DATA.item_features["genres"], strict=True))
+    two = ["Comedy", "Drama"]
+    assert set(two) <= set(item_attributes(DATA).names)
+    for every, which in (("any of these genres", any), ("all of them", all)):
+        shown = titles(open_page("recommend", model="ease", genres=two, every=every))
+        assert shown and all(which(name in genres[one].split("|") for name in two) for one in shown)
+    nothing = open_page("recommend", model="ease", genres=two, years=(1950, 1950), every="all of them")
+    assert nothing.warning or cards(nothing)
+
+
+def test_a_year_filter_passes_only_those_years():
+    years = dict(zip(DATA.titles, DATA.item_features["year"], strict=True))
+    shown = titles(open_page("recommend", model="ease", years=(1980, 1990)))
+    assert shown and all(1980 <= int(years[one]) <= 1990 for one in shown)
+
+
+@pytest.mark.parametrize("model", ["ease", "slim", "msdw", "als", "popularity", "bpr"])
+def test_every_kind_of_model_gives_a_list_and_an_explanation(model):
+    for page in ("recommend", "explain"):
+        at = open_page(page, model=model)
+        assert not at.error and at.get("html")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("eas", "unknown ranker 'eas': did you mean 'ease'?"),
+        ("ease:x", "x"),
+        ("ease:lambda=3", "lambda"),
+    ],
+)
+def test_a_model_that_is_none_is_refused_in_one_line(given, told):
+    at = open_page("recommend", model=given)
+    assert len(at.error) == 1 and told in at.error[0].value and not cards(at)
+
+
+# ---- ratings
+
+
+@pytest.mark.parametrize(
+    ("grades", "least"),
+    [
+        ([1, 2, 3, 4, 5], 4),
+        (np.arange(1, 9) / 2, 3.5),
+        ([0, 1], 1),
+        ([3], 3),
+        (range(1, 11), 8),
+        (range(100), 0),
+    ],
+)
+def test_the_usual_threshold_is_three_quarters_up_the_scale(grades, least):
+    assert usual_threshold(np.array(list(grades), dtype=float)) == least
+
+
+def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
+    from app import state
+    from app.parts.people import Asked
+    from recsys.rankers.catalogue import Profile
+
+    data = rated([1, 2, 3, 4, 5])
+    found = catalogue_of(("upload", "x"), data)
+    assert (found.least, found.lowest, found.top, found.word) == (4, 1, 5, "liked")
+    every = catalogue_of(("upload", "x"), data, 1)
+    assert every.word == "rated" and every.matrix.nnz == len(data.users)
+    model = make_ranker("ease").fit(found.matrix, show_progress=False)
+    for user in range(found.matrix.shape[0]):
+        name = found.data.user_ids[user]
+        mine = {
+            str(data.item_ids[i]): r
+            for u, i, r in zip(data.users, data.items, data.rating, strict=True)
+            if data.user_ids[u] == name
+        }
+        given = found.rated(user)
+        known = {str(found.data.item_ids[k]): text for k, text in given.items()}
+        assert known == {i: f"{r:g} of 5" for i, r in mine.items() if i in set(found.data.item_ids)}
+        liked = {str(found.data.item_ids[k]) for k in found.matrix[user].indices}
+        assert liked == {i for i, r in mine.items() if r >= 4}
+        lower = np.array(sorted(set(given) - set(found.matrix[user].indices.tolist())), dtype=np.int64)
+        asked = Asked(Profile(user, found.matrix[user]), lower, given)
+        ids, _ = state.recommend(model, user, asked.row, 100, without=asked.lower)
+        assert not {str(found.data.item_ids[k]) for k in ids} & set(mine)
+
+
+def test_a_rated_upload_has_a_threshold_to_change_and_shows_the_ratings():
+    at = open_page("recommend", data=uploaded(rated([1, 2, 3, 4, 5], seed=3)), model="ease")
+    choice = box(at, "Counts as liked: rated at least")
+    assert choice.value == 4 and choice.options[0] == "1 of 5 (every rating)"
+    reasons = [t for t in whys(at) if t.startswith("Because you liked")]
+    assert reasons and all("[4 of 5]" in t or "[5 of 5]" in t for t in reasons)
+    assert any("rated lower: not liked, not recommended." in c for c in captions(at))
+    choice.set_value(1.0).run()
+    settle(at)
+    reasons = [t for t in whys(at) if t.startswith("Because you")]
+    assert reasons and all(t.startswith("Because you rated") for t in reasons)
+
+
+def test_an_upload_that_is_gone_is_said_and_the_sample_shown():
+    at = open_page("recommend", data="upload-nothing")
+    assert "no longer here" in at.warning[0].value and len(cards(at)) == 10
+
+
+# ---- time
+
+
+@pytest.mark.parametrize("user", [123, 0])
+def test_what_comes_next_and_what_fits_in_general(moving, user):
+    row, times = R[user], SideInformation(DATA).times[user]
+    at = open_page("recommend", model=moving, user=str(DATA.user_ids[user]))
+    assert titles(at) == wanted(moving, row, times)
+    told = whys(at)
+    assert all(" before your latest like)" in t or " ago)" in t or "latest like)" in t for t in told)
+    at = open_page("recommend", model=moving, user=str(DATA.user_ids[user]), order="general")
+    assert titles(at) == wanted(moving, row, None) != wanted(moving, row, times)
+    assert not any("latest like" in t or " ago" in t for t in whys(at))
+
+
+def test_the_switch_is_there_where_there_are_times_and_a_model_in_time(moving):
+    def switches(at):
+        return [r.label for r in at.radio if r.label == "Recommend"]
+
+    assert not switches(open_page("recommend", model="ease"))
+    assert switches(open_page("recommend", model="ease", **{"with": moving})), "one of the two is"
+    for page in ("recommend", "explain"):
+        assert not switches(open_page(page, model="ecf-omd"))
+        assert switches(open_page(page, model=moving))
+    untimed = uploaded(rated([1, 2, 3, 4, 5], seed=3))
+    assert not switches(open_page("recommend", model=moving, data=untimed))
+
+
+def test_a_built_profile_is_in_the_order_it_was_picked(moving):
+    seen = []
+    for picked in ([40, 3, 77, 12], [12, 3, 40, 77]):
+        ids = [str(DATA.item_ids[k]) for k in picked]
+        at = open_page("recommend", model=moving, mode="profile", likes=ids)
+        row = sp.csr_matrix((np.ones(4, np.float32), ([0] * 4, picked)), (1, 300))
+        times = sp.csr_matrix((np.arange(1.0, 5), ([0] * 4, picked)), (1, 300))
+        assert titles(at) == wanted(moving, row, times)
+        seen.append(titles(at))
+        assert any("likes ago)" in t or "your latest like)" in t for t in whys(at))
+    assert seen[0] != seen[1]
+
+
+def test_as_of_a_day_counts_what_was_liked_before_it(moving):
+    user = 123
+    row, times = R[user].tocsr(), SideInformation(DATA).times[user].tocsr()
+    days = sorted({datetime.fromtimestamp(t, UTC).date().isoformat() for t in times.data})
+    day = days[len(days) // 2]
+    moment = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+    early = times.data < moment
+    assert 0 < early.sum() < len(early)
+    part = sp.csr_matrix((row.data[early], row.indices[early], [0, int(early.sum())]), row.shape)
+    when = sp.csr_matrix((times.data[early], row.indices[early], [0, int(early.sum())]), row.shape)
+    at = open_page("recommend", model=moving, user=str(DATA.user_ids[user]), asof=day)
+    assert titles(at) == wanted(moving, part, when)
+    assert at.expander[0].label == f"Likes {int(early.sum())} items"
+
+
+def test_a_history_is_shown_newest_first_with_its_dates():
+    user = 123
+    at = open_page("recommend", model="ease", user=str(DATA.user_ids[user]))
+    mine = DATA.users == user
+    newest = np.argsort(-DATA.time[mine], kind="stable")
+    table = at.dataframe[0].value
+    assert table["title"].tolist() == [DATA.titles[k] for k in DATA.items[mine][newest]]
+    days = [datetime.fromtimestamp(t, UTC).date().isoformat() for t in DATA.time[mine][newest]]
+    assert table["date"].tolist() == days and days == sorted(days, reverse=True)
+
+
+def test_a_history_without_dates_is_shown_in_order():
+    from app.parts.people import history
+
+    users, items = ["a"] * 4 + ["b"] * 2, ["x", "y", "z", "w", "x", "y"]
+
+    def table(times, user=0):
+        data = Interactions.from_ids(users, items, time=times)
+        found = catalogue_of(("upload", "t"), data)
+        return history(found, found.user(user), {0: "4 of 5"})
+
+    assert table([3, 1, -np.inf, 2, 5, 4]) == {
+        "title": ["x", "w", "y", "z"], "rating": ["4 of 5", "", "", ""], "newer": [0, 1, 2, None],
+    }  # fmt: skip
+    assert table([3, 1, 0, 2, 5, 4])["newer"] == [0, 1, 2, 3]
+    assert list(table(None)) == list(table([7] * 6)) == ["title", "rating"]
+    dated = table([1.2e9, 1.1e9, -np.inf, 1.3e9, 1e9, 1e9])
+    assert dated["title"] == ["w", "x", "y", "z"]
+    assert dated["date"] == ["2011-03-13", "2008-01-10", "2004-11-09", ""]
+
+
+# ---- titles
+
+
+TITLES = {
+    "Godfather, The (1972)": "The Godfather (1972)",
+    "Avventura, L' (1960)": "L'Avventura (1960)",
+    "City of Lost Children, The (Cité des enfants perdus, La) (1995)": (
+        "The City of Lost Children (Cité des enfants perdus, La) (1995)"
+    ),
+    "Alien (1979)": "Alien (1979)",
+    "Good, the Bad and the Ugly, The": "The Good, the Bad and the Ugly",
+    "Love, Actually": "Love, Actually",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_titles_are_shown_as_they_are_said(title):
+    from app.parts.titles import natural
+
+    assert natural(title) == TITLES[title] and natural(natural(title)) == TITLES[title]
+
+
+def test_titles_are_text_and_never_markup():
+    from app.parts.cards import card, chips, title
+
+    nasty = "<script>x</script><img src=x onerror=alert(1)> & \"'"
+    for markup in (
+        card(1, nasty, [nasty], 0.5, 1.0, nasty, nasty),
+        chips([nasty]),
+        title(nasty, [nasty]),
+    ):
+        assert "<script" not in markup and "<img" not in markup and "&lt;script&gt;" in markup
+
+
+# ---- saved profiles
+
+
+def test_a_profile_is_named_saved_and_opened_again():
+    at = open_page("recommend", mode="profile", likes=["m0041", "m0004"], dislikes=["m0007"])
+    box(at, "Name", "text_input").set_value("Sunday")
+    press(at, "Save")
+    later = open_page("recommend", mode="profile", likes=["m0001"])
+    assert box(later, "Saved on this dataset").options == ["Sunday"]
+    press(later, "Open")
+    assert box(later, "Titles you like", "multiselect").value == ["m0041", "m0004"]
+    assert box(later, "Titles you dislike", "multiselect").value == ["m0007"]
+    press(later, "Remove")
+    assert not [s for s in later.selectbox if s.label == "Saved on this dataset"]
+
+
+def test_downloaded_profiles_are_read_and_other_files_refused():
+    from app.parts.people import read_profile
+
+    good = b'{"dataset": "sample", "likes": ["a", "b", "a"], "dislikes": ["c"]}'
+    assert read_profile(good) == {"likes": ["a", "b"], "dislikes": ["c"]}
+    for bad in (
+        b"",
+        b"[]",
+        b'{"likes": [1]}',
+        b'{"likes": "abc"}',
+        b"\xff\xfe",
+        b'{"likes": {}}',
+        b"[" * 99_999,
+    ):
+        assert read_profile(bad) is None, bad[:20]
