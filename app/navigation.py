@@ -14,3 +14,47 @@ PAGES = (
     "interactions",
     "links",
     "map",
+    "evaluate",
+    "data",
+    "kernels",
+)
+ICONS = {
+    "recommend": ":material/recommend:",
+    "explain": ":material/account_tree:",
+    "interactions": ":material/hub:",
+    "links": ":material/share:",
+    "map": ":material/scatter_plot:",
+    "evaluate": ":material/query_stats:",
+    "data": ":material/table:",
+    "kernels": ":material/function:",
+}
+
+
+def menu() -> Any:
+    """Show the menu and return the page that was chosen."""
+    pages = {
+        name: st.Page(
+            _opener(name),
+            title=name.capitalize(),
+            icon=ICONS[name],
+            url_path=name,
+            default=name == PAGES[0],
+        )
+        for name in PAGES
+    }
+    st.session_state["pages"] = pages
+    return st.navigation(list(pages.values()), position="top")
+
+
+def _opener(name: str) -> Callable[[], None]:
+    """Return what shows a page; its module is imported when it is opened first."""
+
+    def show() -> None:
+        importlib.import_module(f"app.views.{name}").page()
+
+    return show
+
+
+def open_page(name: str) -> None:
+    """Leave this page for another one."""
+    st.switch_page(st.session_state["pages"][name])
