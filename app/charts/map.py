@@ -90,7 +90,7 @@ def items(
 
 def _decades(number: int) -> list[str]:
     """Return so many shades from dark to light of one scale, the oldest first."""
-    ends = ((68, 1, 84), (33, 145, 140), (253, 200, 37))
+    ends = ((121, 82, 179), (33, 145, 140), (235, 180, 40))  # seen on light and on dark
     out = []
     for k in range(number):
         at = 2.0 * k / max(number - 1, 1)

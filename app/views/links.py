@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +17,7 @@ from app.parts.upload import clean, limited, spooled
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.datasets import load_graph
-from recsys.datasets.graphs import WEIGHTINGS, Graph
+from recsys.datasets.graphs import WEIGHTINGS, Graph, found_graph
 from recsys.datasets.linked_tables import graph_of, read_graph, tell_tables_apart
 from recsys.errors import counted
 from recsys.links import (
@@ -175,10 +174,7 @@ def choose_graph() -> tuple[str, tuple[Any, ...], Graph]:
 
 def graphs() -> dict[str, str]:
     """Return the graphs of the data folder that are there."""
-    folder = os.environ.get("RECSYS_DATA")
-    if not folder:
-        return {}
-    return {name: label for name, label in GRAPHS.items() if (Path(folder) / name).is_dir()}
+    return {name: label for name, label in GRAPHS.items() if found_graph(name) is not None}
 
 
 def uploaded() -> tuple[tuple[Any, ...], Graph]:

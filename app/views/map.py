@@ -209,9 +209,10 @@ def sentences(
     which = "all" if everything else f"the {len(drawn.items):,} most popular of"
     on = set(drawn.items.tolist())
     likes = sum(int(k) in on for k in asked.row.indices)
+    who = called(catalogue, asked) if asked.user is None else f"user {called(catalogue, asked)}"
     lines = [
         f"The map has {which} {counted(len(catalogue.labels), 'item')}. Diamonds mark "
-        f"{counted(likes, f'{catalogue.word} item')} of {called(catalogue, asked)}, triangles "
+        f"{counted(likes, f'{catalogue.word} item')} of {who}, triangles "
         f"{counted(sum(int(k) in on for k in listed), 'item')} that the model recommends."
     ]
     if laid.shares is not None:

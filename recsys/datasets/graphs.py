@@ -21,6 +21,7 @@ from recsys.registry import Registry
 from recsys.utils.validation import check_choice
 
 AGES = [0, 18, 25, 35, 45, 50, 56, 200]
+FOLDERS = {"movielens": "ml-100k"}  # of graphs whose files have another name's
 WEIGHTINGS = ("none", "unit", "tf-idf")  # of objects' features
 
 
@@ -134,6 +135,21 @@ GRAPHS: Registry[Callable[[Path], Graph]] = Registry("graph", package="recsys.da
 def list_graphs() -> list[str]:
     """Return the names that `load_graph` takes."""
     return GRAPHS.names()
+
+
+def found_graph(name: str, folder: str | Path | None = None) -> Path | None:
+    """Return the folder of a graph's files, None where there is none: nothing is read.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_graphs()`.
+    folder : path, optional
+        The data folder, $RECSYS_DATA when not given.
+    """
+    root = folder or os.environ.get("RECSYS_DATA")
+    place = None if not root else Path(root) / FOLDERS.get(name, name)
+    return place if place is not None and place.is_dir() else None
 
 
 def load_graph(name: str, folder: str | Path | None = None) -> Graph:

@@ -120,8 +120,8 @@ def chance(model: LinkPredictor, graph: Graph, proba: float, ratio: float = 1.0)
     if getattr(model, "loss", None) != "logistic" and not hasattr(model, "dropout"):
         return ""
     among = "as many pairs without one" if ratio == 1 else f"{ratio:g} times as many pairs without one"
-    share = f"of all pairs {_share(graph)} are links"
-    return f"That is a chance of {proba:.1%} among links and {among}; {share}."
+    chance = f"That is a chance of {proba:.1%} among links and {among}"
+    return f"{chance}; of all pairs {_share(graph)} are links."
 
 
 def _share(graph: Graph) -> str:

@@ -70,7 +70,7 @@ def test_the_page_says_what_it_shows(catalogue):
     n = int((np.asarray(catalogue.matrix.sum(axis=0)).ravel() > 0).sum())
     likes = catalogue.matrix[0].nnz
     which = "all 300" if n == 300 else f"the {n} most popular of 300"
-    assert f"The map has {which} items. Diamonds mark {likes} liked items of u0001, triangles 10 items that the model recommends." in texts(at)  # fmt: skip
+    assert f"The map has {which} items. Diamonds mark {likes} liked items of user u0001, triangles 10 items that the model recommends." in texts(at)  # fmt: skip
     assert any(t.startswith(f"Its two directions show {shares.sum():.0%} of how the vectors differ; the other {1 - shares.sum():.0%}") for t in texts(at))  # fmt: skip
     assert "Distance on the map is not the score: the model ranks by its scores alone." in texts(at)
     assert any(f"these are the 32 main directions of its scores for 400 users, which miss {found.error:.0%} of their size" in t for t in texts(at))  # fmt: skip
@@ -141,7 +141,7 @@ def test_the_map_has_what_somebody_likes_and_of_too_much_the_most_popular(catalo
     )  # fmt: skip
     likes = len(set(found.tolist()) & set(catalogue.matrix[0].indices.tolist()))
     noun = "liked item" if likes == 1 else "liked items"
-    assert lines[0] == f"The map has the 25 most popular of 300 items. Diamonds mark {likes} {noun} of u0001, triangles 3 items that the model recommends."  # fmt: skip
+    assert lines[0] == f"The map has the 25 most popular of 300 items. Diamonds mark {likes} {noun} of user u0001, triangles 3 items that the model recommends."  # fmt: skip
     assert lines[1].startswith("Its two directions show 75% of how the vectors differ; the other 25%")
     assert len(lines) == 3
 

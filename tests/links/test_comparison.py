@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError
 from recsys.datasets import load_dataset
-from recsys.datasets.graphs import Graph, Objects, load_graph
+from recsys.datasets.graphs import Graph, Objects, found_graph, load_graph
 from recsys.datasets.linked_tables import encode_objects, graph_of, read_graph, tell_tables_apart
 from recsys.links import (
     LinkPredictor,
@@ -431,6 +431,10 @@ def test_a_graph_needs_a_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("RECSYS_DATA", raising=False)
     with pytest.raises(InputError, match="set RECSYS_DATA"):
         load_graph("nips")
+    assert found_graph("nips") is None
     monkeypatch.setenv("RECSYS_DATA", str(tmp_path))
+    assert found_graph("nips") is None
+    (tmp_path / "ml-100k").mkdir()
+    assert found_graph("movielens") == found_graph("movielens", tmp_path) == tmp_path / "ml-100k"
     with pytest.raises(InputError, match=r"graph 'nips' needs .*nips\.authors"):
         load_graph("nips")
