@@ -11,6 +11,7 @@ import streamlit as st
 from app import state
 from app.charts import interactions as charts
 from app.parts.upload import clean, limited, spooled
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError, Interactions
 from recsys.data.columns import Columns
@@ -94,7 +95,7 @@ def _uploader() -> None:
     try:
         token = state.keep_upload(file.name, limited(file))
     except InputError as error:
-        st.error(clean(str(error), file.name))
+        st.error(escaped(clean(str(error), file.name)))
         return
     st.session_state["interactions seen"] = file.file_id
     session().set("interactions.table", token)

@@ -16,6 +16,7 @@ from app.charts import kernels as charts
 from app.navigation import open_page
 from app.parts.kernel_curves import curves, growing, spelled_out
 from app.parts.upload import clean, limited, spooled
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.datasets.categorical import (
@@ -175,7 +176,7 @@ def table_rules() -> None:
     )  # fmt: skip
     told = st.session_state.pop("upload error", None)
     if told:
-        st.error(told)
+        st.error(escaped(told))
     kept = state.upload(here.get("rules.file", ""))
     folder = _folder()
     named = sorted(generated_tables(), key=lambda name: (name != FIRST, name))
@@ -197,7 +198,7 @@ def table_rules() -> None:
             table = ready_table(name, "" if folder is None else str(folder))
         check(table)
     except InputError as error:
-        st.error(clean(str(error), kept[0] if name == UPLOAD and kept else name))
+        st.error(escaped(clean(str(error), kept[0] if name == UPLOAD and kept else name)))
         return
     said(table)
     one, two = st.columns(2)
