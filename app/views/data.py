@@ -354,8 +354,13 @@ def raw(catalogue: Catalogue) -> Interactions:
 def in_time(catalogue: Catalogue) -> None:
     """Show when the likes were given."""
     time = catalogue.data.time
-    found = None if time is None else quality.course(time)
-    if time is None or found is None:
+    if time is None:
+        return
+    found = quality.course(time)
+    if found is None:
+        st.caption(
+            "Times are numbers and no dates: models take their order, and no course of time is drawn."
+        )
         return
     frame, period = found
     st.subheader("Time", anchor=False)

@@ -314,6 +314,9 @@ def test_times_that_are_no_dates_have_no_course():
     from app.parts.quality import course
 
     assert course(np.array([1.0, 2.0, 3.0])) is None and course(np.zeros(3)) is None
+    at = uploaded("user,item,time\n" + "".join(f"u{k},i{k % 5},{k}\n" for k in range(20)))
+    press(at, "Use this table")
+    assert any(c.startswith("Times are numbers and no dates") for c in captions(at))
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3, 4, 5], list(np.linspace(0.1, 9.9, 300))])

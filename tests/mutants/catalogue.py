@@ -514,4 +514,32 @@ MUTANTS = [
         "np.argsort(when[begin:end]",
         ("tests/rankers/test_prepare.py", "-k", "auto_hides"),
     ),
+    Mutant(
+        "or binds closer than and in a formula",
+        "explain/rules/formula.py",
+        "BINDS = {NOT: 3, AND: 2, OR: 1,",
+        "BINDS = {NOT: 3, AND: 1, OR: 2,",
+        ("tests/explain/test_formula.py", "-k", "tree"),
+    ),
+    Mutant(
+        "a row counts for all its faults",
+        "data/usable_rows.py",
+        "here = good & rows",
+        "here = rows",
+        ("tests/data/test_usable_rows.py", "-k", "first_fault"),
+    ),
+    Mutant(
+        "a rating at the threshold does not count",
+        "data/statistics.py",
+        'np.searchsorted(v, bound, side="left")',
+        'np.searchsorted(v, bound, side="right")',
+        ("tests/data/test_statistics.py", "-k", "threshold"),
+    ),
+    Mutant(
+        "the model with more is better where less is",
+        "evaluation/differences.py",
+        'sign = -1.0 if self.better == "less" else 1.0',
+        "sign = 1.0",
+        ("tests/evaluation/test_differences.py", "-k", "counts_once"),
+    ),
 ]
