@@ -9,11 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.utils.validation import check_integer, clean_matrix
+from recsys.utils.progress import report
+from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
-__all__ = ["Embeddings", "ItemIndex", "embeddings", "export_embeddings"]
+__all__ = [
+    "Embeddings", "ItemIndex", "ItemVectors", "PROJECTIONS", "Projection", "embeddings",
+    "export_embeddings", "item_vectors", "project",
+]  # fmt: skip
 
 Vectors = NDArray[np.float32]
+PROJECTIONS = ("pca", "tsne")
+FEWEST = 3  # items of a map
+CHUNK = 250  # iterations of t-SNE between two reports, the fewest that scikit-learn takes
+CHUNKS = 4
+PERPLEXITY = 30.0  # of t-SNE, scikit-learn's own
+EXAGGERATION = 12.0  # of its first chunk, likewise
 
 
 class Embeddings(NamedTuple):
@@ -58,6 +68,151 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
     size = float(np.linalg.norm(scores))
     missed = float(np.linalg.norm(scores - users @ items.T)) / size if size > 0 else 0.0
     return Embeddings(users.astype(np.float32), items.astype(np.float32), missed)
+
+
+class ItemVectors(NamedTuple):
+    """Vectors of items, with how they came about.
+
+    Attributes
+    ----------
+    vectors : (items, factors) float32
+    own : bool
+        Whether they are the model's own; else main directions of its scores.
+    users : int
+        Users whose scores these are; 0 where the vectors are the model's own.
+    error : float
+        Share of those scores that they miss (see `Embeddings`).
+
+    Examples
+    --------
+    >>> ItemVectors(np.ones((4, 2), dtype=np.float32), own=True, users=0, error=0.0).vectors.shape
+    (4, 2)
+    """
+
+    vectors: Vectors
+    own: bool
+    users: int
+    error: float
+
+
+def item_vectors(
+    ranker: Any, user_items: Any, factors: int = 32, most_users: int = 1000, seed: int = 0
+) -> ItemVectors:
+    """Return vectors of all items: the model's own, or the main directions of its scores.
+
+    Parameters
+    ----------
+    ranker : fitted Ranker
+    user_items : (users, items) sparse matrix
+        One row a user of the fit, in order.
+    factors : int ≥ 1
+        Directions at most, where the model has no vectors.
+    most_users : int ≥ 1
+        Users at most, drawn at random, whose scores are taken there.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If the rows do not fit the ranker, or a number is out of range.
+
+    Examples
+    --------
+    >>> from recsys import EASE, load_dataset
+    >>> R = load_dataset("sample").matrix
+    >>> found = item_vectors(EASE().fit(R, show_progress=False), R, factors=8)
+    >>> found.vectors.shape, found.own, found.users
+    ((300, 8), False, 400)
+    """
+    check_integer("factors", factors, 1)
+    check_integer("most_users", most_users, 1)
+    rows = clean_matrix(user_items)
+    if "embeddings" in ranker.capabilities:
+        return ItemVectors(np.asarray(ranker.item_embeddings()), True, 0, 0.0)
+    users = np.arange(rows.shape[0])
+    if len(users) > most_users:
+        users = np.sort(np.random.default_rng(seed).choice(len(users), most_users, replace=False))
+    report("scores", 0, 2)
+    scores = ranker.scores(users, rows[users]).astype(np.float64)
+    report("main directions", 1, 2)
+    from sklearn.utils.extmath import randomized_svd
+
+    rank = min(factors, *scores.shape)
+    U, s, Vt = randomized_svd(scores, rank, n_iter=4, random_state=seed)
+    size = float(np.linalg.norm(scores))
+    missed = float(np.linalg.norm(scores - (U * s) @ Vt)) / size if size > 0 else 0.0
+    # a score is linear in an item's side of it: s·v, which keeps the distances between its scores
+    return ItemVectors((Vt.T * s).astype(np.float32), False, len(users), missed)
+
+
+class Projection(NamedTuple):
+    """Vectors in two dimensions.
+
+    Attributes
+    ----------
+    points : (items, 2) float64
+    shares : (2,) float64 or None
+        Of the vectors' variance, what each dimension shows; None where that is not what a method keeps.
+
+    Examples
+    --------
+    >>> Projection(np.zeros((4, 2)), np.array([0.5, 0.25])).shares.sum()
+    np.float64(0.75)
+    """
+
+    points: NDArray[np.float64]
+    shares: NDArray[np.float64] | None
+
+
+def project(vectors: Any, method: str = "pca", seed: int = 0) -> Projection:
+    """Return vectors in two dimensions, by scikit-learn.
+
+    Parameters
+    ----------
+    vectors : (items, factors) float
+        Three or more.
+    method : "pca" or "tsne"
+        Principal components: at once, and distances are projections of the vectors'. t-SNE: slower,
+        keeps what is near together, and no distance beyond.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        For another method, fewer than three items, or vectors that are not finite.
+
+    Examples
+    --------
+    >>> found = project([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0.1]])
+    >>> found.points.shape, round(float(found.shares.sum()), 6)
+    ((4, 2), 1.0)
+    """
+    check_choice("method", method, PROJECTIONS)
+    X = np.asarray(vectors, dtype=np.float64)
+    if X.ndim != 2 or len(X) < FEWEST or X.shape[1] == 0:
+        raise InputError(f"a map needs {FEWEST} vectors or more, not an array of shape {X.shape}")
+    if not np.isfinite(X).all():
+        raise InputError("vectors hold NaN or infinity")
+    from sklearn.decomposition import PCA
+
+    if X.shape[1] == 1:
+        X = np.column_stack([X, np.zeros(len(X))])
+    if method == "pca":
+        with np.errstate(invalid="ignore"):  # vectors all alike
+            made = PCA(2, svd_solver="full").fit(X)
+        shares = np.nan_to_num(made.explained_variance_ratio_)
+        return Projection(made.transform(X), shares)
+    from sklearn.manifold import TSNE
+
+    # in chunks, each from where the one before ended, so that it can be stopped between two
+    points: Any = "pca"
+    for chunk in range(CHUNKS):
+        report("t-SNE", chunk, CHUNKS)
+        points = TSNE(
+            perplexity=min(PERPLEXITY, (len(X) - 1) / 3), init=points, max_iter=CHUNK,
+            early_exaggeration=EXAGGERATION if chunk == 0 else 1.0, random_state=seed,
+        ).fit_transform(X)  # fmt: skip
+    return Projection(np.asarray(points, dtype=np.float64), None)
 
 
 def export_embeddings(path: str | Path, ids: NDArray[np.object_], vectors: Vectors) -> None:

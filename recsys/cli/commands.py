@@ -20,6 +20,7 @@ COMMANDS = {
         "List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."
     ),
     "rules": "Learn a kernel machine on a table, and print the rule it follows.",
+    "interactions": "Fit a factorization machine to features, and print the products that matter in it.",
     "links": "Compare link predictors on held-out pairs, or on pairs of held-out objects.",
     "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
     "recommend": "Print or write the best items for users, or for a history given by item ids.",

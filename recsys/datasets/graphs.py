@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,16 +18,115 @@ from recsys.data.encoding import encode_table
 from recsys.datasets.base import load_dataset
 from recsys.errors import InputError
 from recsys.registry import Registry
+from recsys.utils.validation import check_choice
 
 AGES = [0, 18, 25, 35, 45, 50, 56, 200]
+FOLDERS = {"movielens": "ml-100k"}  # of graphs whose files have another name's
+WEIGHTINGS = ("none", "unit", "tf-idf")  # of objects' features
+
+
+class Objects(NamedTuple):
+    """What the objects of one end of the links are called.
+
+    Attributes
+    ----------
+    noun : str
+        One of them: "author". The plural takes an s.
+    ids : (objects,) object
+        Text, none of it twice.
+    labels : (objects,) object
+        What a person reads.
+    features : tuple of str
+        Names of the matrix' columns.
+
+    Examples
+    --------
+    >>> Objects.of("paper", ["a", "b"], ["word=net"]).labels.tolist()
+    ['a', 'b']
+    """
+
+    noun: str
+    ids: NDArray[np.object_]
+    labels: NDArray[np.object_]
+    features: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        noun: str, ids: Sequence[str], features: Sequence[str], labels: Sequence[str] | None = None
+    ) -> Objects:
+        """Return objects whose labels are their ids, unless given; one that two have gets the id."""
+        names = np.array(ids, dtype=object)
+        shown = names
+        if labels is not None:
+            often = Counter(labels)
+            shown = np.array(
+                [
+                    label if often[label] == 1 and label else f"{label} [{one}]".strip()
+                    for label, one in zip(labels, ids, strict=True)
+                ],
+                dtype=object,
+            )
+        return Objects(noun, names, shown, tuple(features))
 
 
 class Graph(NamedTuple):
-    """Objects' features and links; B is None where both ends are objects of one kind (links i < j)."""
+    """Objects' features and links; B is None where both ends are objects of one kind (links i < j).
+
+    Attributes
+    ----------
+    A, B : (objects, features) float64 CSR
+    links : (links, 2) int64
+    left, right : Objects
+        The same where both ends are of one kind.
+    weighting : "none", "unit" or "tf-idf"
+        What suits the features (see `weighted`).
+    notes : tuple of str
+        What reading dropped, and what speaks against a figure.
+    by_id : bool
+        Whether the features of an end are nothing but the objects' ids.
+    """
 
     A: sp.csr_matrix
     B: sp.csr_matrix | None
     links: NDArray[np.int64]
+    left: Objects
+    right: Objects
+    weighting: str = "unit"
+    notes: tuple[str, ...] = ()
+    by_id: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, int | None]:
+        """Objects of both kinds; None for the second where there is one kind."""
+        return self.A.shape[0], None if self.B is None else self.B.shape[0]
+
+    def weighted(self, how: str | None = None) -> Graph:
+        """Return the graph with the features as they are, of unit length, or tf-idf of unit length.
+
+        Parameters
+        ----------
+        how : "none", "unit" or "tf-idf", optional
+            What suits the graph when not given.
+
+        Raises
+        ------
+        InputError
+            For another word.
+        """
+        how = self.weighting if how is None else how
+        check_choice("weighting", how, WEIGHTINGS)
+        return self._replace(
+            A=_weighted(self.A, how), B=None if self.B is None else _weighted(self.B, how)
+        )
+
+
+def _weighted(X: sp.csr_matrix, how: str) -> sp.csr_matrix:
+    if how == "none":
+        return X
+    from sklearn.feature_extraction.text import TfidfTransformer  # late: it takes half a second
+    from sklearn.preprocessing import normalize
+
+    return sp.csr_matrix(TfidfTransformer().fit_transform(X) if how == "tf-idf" else normalize(X))
 
 
 GRAPHS: Registry[Callable[[Path], Graph]] = Registry("graph", package="recsys.datasets")
@@ -36,7 +137,22 @@ def list_graphs() -> list[str]:
     return GRAPHS.names()
 
 
-def load_graph(name: str, folder: str | Path) -> Graph:
+def found_graph(name: str, folder: str | Path | None = None) -> Path | None:
+    """Return the folder of a graph's files, None where there is none: nothing is read.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_graphs()`.
+    folder : path, optional
+        The data folder, $RECSYS_DATA when not given.
+    """
+    root = folder or os.environ.get("RECSYS_DATA")
+    place = None if not root else Path(root) / FOLDERS.get(name, name)
+    return place if place is not None and place.is_dir() else None
+
+
+def load_graph(name: str, folder: str | Path | None = None) -> Graph:
     """Read a graph from a local folder.
 
     Parameters
@@ -47,8 +163,8 @@ def load_graph(name: str, folder: str | Path) -> Graph:
         together. Cora: papers by their words, linked by a citation. MovieLens 100K: users by age (7
         bins), gender, occupation and the zip code's first character, movies by year (at quantiles) and
         genres, linked by a rating of 5.
-    folder : path
-        The data folder, which holds `nips/`, `cora/` or MovieLens 100K.
+    folder : path, optional
+        The data folder, which holds `nips/`, `cora/` or MovieLens 100K; $RECSYS_DATA when not given.
 
     Raises
     ------
@@ -56,6 +172,9 @@ def load_graph(name: str, folder: str | Path) -> Graph:
         For another name, or files that are not there.
     """
     read = GRAPHS.get(name)
+    folder = folder or os.environ.get("RECSYS_DATA")
+    if not folder:
+        raise InputError(f"graph {name!r} needs a folder of data: give it, or set RECSYS_DATA")
     try:
         return read(Path(folder))
     except FileNotFoundError as error:
@@ -66,7 +185,8 @@ def load_graph(name: str, folder: str | Path) -> Graph:
 def _nips(folder: Path) -> Graph:
     lines = (folder / "nips" / "nips.authors").read_text(encoding="latin-1").splitlines()
     authors = [[int(cell) for cell in line.split()] for line in lines]
-    count = len((folder / "nips" / "nips.authors.key").read_text(encoding="latin-1").splitlines())
+    people = (folder / "nips" / "nips.authors.key").read_text(encoding="latin-1").splitlines()
+    count = len(people)
     rows, columns, values = [], [], []
     with gzip.open(folder / "nips" / "nips.corpus.gz", "rt", encoding="ascii") as file:
         for paper, line in enumerate(file):
@@ -75,14 +195,22 @@ def _nips(folder: Path) -> Graph:
                 rows.append(paper)
                 columns.append(int(word))
                 values.append(float(times))
-    words = len((folder / "nips" / "nips.vocab").read_text(encoding="latin-1").splitlines())
-    papers = sp.csr_matrix((values, (rows, columns)), shape=(len(authors), words))
+    vocabulary = (folder / "nips" / "nips.vocab").read_text(encoding="latin-1").splitlines()
+    words = [line.split(" = ")[0] for line in vocabulary]
+    papers = sp.csr_matrix((values, (rows, columns)), shape=(len(authors), len(words)))
     wrote = [(a, paper) for paper, names in enumerate(authors) for a in set(names)]
     by = np.array(wrote)
     incidence = sp.csr_matrix((np.ones(len(by)), (by[:, 0], by[:, 1])), shape=(count, len(authors)))
     together = sp.triu(incidence @ incidence.T, 1).tocoo()
     links = np.column_stack([together.row, together.col]).astype(np.int64)
-    return Graph(sp.csr_matrix(incidence @ papers), None, links)
+    named = Objects.of("author", [line.strip() for line in people], words)
+    return Graph(
+        sp.csr_matrix(incidence @ papers), None, links, named, named, "tf-idf",
+        (
+            "An author's words are those of the papers that make the links: two who wrote a paper "
+            "together share its words, and the figures flatter every predictor",
+        ),
+    )  # fmt: skip
 
 
 @GRAPHS.add("cora")
@@ -93,7 +221,12 @@ def _cora(folder: Path) -> Graph:
     indices = np.concatenate([np.array(row, dtype=np.int64) for row in words])
     A = sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=(len(words), 1433))
     pairs = np.loadtxt(folder / "cora" / "cora.edges.txt", dtype=np.int64)
-    return Graph(A, None, np.unique(np.sort(pairs, axis=1), axis=0))
+    named = Objects.of(
+        "paper", [f"paper {k}" for k in range(len(words))], [f"word {k}" for k in range(A.shape[1])]
+    )
+    links = np.unique(np.sort(pairs, axis=1), axis=0)
+    notes = ("The files have numbers for the papers and their words, no names",)
+    return Graph(A, None, links, named, named, "tf-idf", notes)
 
 
 @GRAPHS.add("movielens")
@@ -105,11 +238,17 @@ def _movielens(folder: Path) -> Graph:
     ages = pd.cut(people["age"].astype(float), AGES, labels=False, right=False)
     zips = people["zip"].astype(str).str[0]
     known = {"age": ages, "gender": people["gender"], "occupation": people["occupation"], "zip": zips}
-    A = encode_table(pd.DataFrame(known), numbers="values", separator=None).X
+    found = encode_table(pd.DataFrame(known), numbers="values", separator=None)
     years = pd.to_numeric(movies["year"], errors="coerce")
     edges = np.unique(np.nanquantile(years, np.linspace(0.0, 1.0, 12)[1:-1]))
     bins = np.searchsorted(edges, years.fillna(years.median()).to_numpy(float), side="right")
     about = pd.DataFrame({"year": bins, "genres": movies["genres"].to_numpy()})
-    B = encode_table(about, numbers="values").X
+    other = encode_table(about, numbers="values")
     good = np.asarray(data.rating) >= 5
-    return Graph(A, B, np.column_stack([data.users, data.items])[good].astype(np.int64))
+    return Graph(
+        found.X, other.X, np.column_stack([data.users, data.items])[good].astype(np.int64),
+        Objects.of("user", [str(one) for one in data.user_ids], found.names),
+        Objects.of(
+            "movie", [str(one) for one in data.item_ids], other.names, [str(t) for t in data.titles]
+        ),
+    )  # fmt: skip

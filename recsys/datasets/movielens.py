@@ -1,4 +1,4 @@
-"""MovieLens 100K, 1M and 20M: ratings of films with times, genres and, of the small ones, people."""
+"""MovieLens: ratings of films with times and genres; of people, too, in 100K and 1M."""
 
 from __future__ import annotations
 
@@ -113,6 +113,15 @@ def read_ml1m(folder: Path) -> Interactions:
 
 
 @dataset(
+    "movielens-latest-small",
+    "MovieLens latest, small (2018)",
+    files=("ratings.csv", "movies.csv"),
+    or_files=(("ratings.csv",),),
+    folders=("ml-latest-small",),
+    archive="ml-latest-small.zip",
+    licence="research use, no redistribution",
+)
+@dataset(
     "movielens-20m",
     "MovieLens 20M",
     files=("ratings.csv", "movies.csv"),
@@ -122,12 +131,12 @@ def read_ml1m(folder: Path) -> Interactions:
     licence="research use, no redistribution",
 )
 def read_ml20m(folder: Path) -> Interactions:
-    """Read ratings, and films where their file is there."""
+    """Read ratings, and films where their file is there; the latest ones are of the same form."""
     data = readers.read_interactions(folder / "ratings.csv")
     if (folder / "movies.csv").is_file():
-        data = data.with_features(
-            items=_with_year(readers.read_features(folder / "movies.csv", "movieId", "item"))
-        )
+        films = readers.read_features(folder / "movies.csv", "movieId", "item")
+        films["genres"] = films["genres"].replace("(no genres listed)", "")
+        data = data.with_features(items=_with_year(films))
     return data
 
 

@@ -82,7 +82,8 @@ class FactorMachine(BaseEstimator):
         on it.
     random_state : int, RandomState or None
     callback : callable, optional
-        Called as callback(epoch, objective); what is true ends the fit.
+        Called as callback(epoch, objective); what is true ends the fit, and what it raises. The
+        estimator has the epoch's parameters then, and may predict.
 
     Attributes
     ----------
@@ -254,7 +255,7 @@ class FactorMachine(BaseEstimator):
                 raise solver.diverged(value, history.epochs + 1)
             history.record(value, moved)
             report(f"epoch {history.epochs} of at most {self.max_iter}", history.epochs, self.max_iter)
-            if self.callback is not None and self.callback(history.epochs, value):
+            if self._called_back(solver.objective.model, history.epochs, value):
                 stopped = CALLBACK
             elif history.held_out is not None and history.epochs - history.best_epoch >= self.patience:
                 stopped = VALIDATION
@@ -269,6 +270,13 @@ class FactorMachine(BaseEstimator):
         if stopped == MAX_ITER and history.epochs < self.max_iter:  # the solver found no better point
             stopped = rule.name_of_end(history.entries[-1]["objective"])
         return stopped
+
+    def _called_back(self, model: Model, epoch: int, value: float) -> bool:
+        """Return whether the callback, to whom this estimator is one of this epoch, ends the fit."""
+        if self.callback is None:
+            return False
+        self._keep(model)
+        return bool(self.callback(epoch, value))
 
     def _warn(self, rule: StoppingRule) -> None:
         """Warn of a fit that is cut short or stuck, once the model, which may still serve, is kept."""

@@ -1,7 +1,18 @@
 """Link predictors over two feature matrices and index pairs."""
 
 from recsys.links.base import LINKS, LinkPredictor, make_link_predictor
-from recsys.links.metrics import LinkMetrics, link_metrics
+from recsys.links.comparison import (
+    AucGap,
+    LinkComparison,
+    LinkResult,
+    StrongestLinks,
+    compare_links,
+    fit_on_all_links,
+    split_graph,
+    strongest_links,
+    usual_link_models,
+)
+from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
 from recsys.links.neural import HONFM, ConcatDNN, PairDNN
 from recsys.links.pairwise import (
     FactorizedBilinear,
@@ -9,6 +20,7 @@ from recsys.links.pairwise import (
     PairFactorizationMachine,
     PairNet,
 )
+from recsys.links.reasons import LinkReasons, link_reasons
 from recsys.links.sampling import (
     LinkSplit,
     sample_negatives,
@@ -18,21 +30,33 @@ from recsys.links.sampling import (
 from recsys.links.svm import PairSVM
 
 __all__ = [
+    "AucGap",
     "HONFM",
     "LINKS",
     "ConcatDNN",
     "FactorizedBilinear",
+    "LinkComparison",
     "LinkMetrics",
     "LinkPredictor",
+    "LinkReasons",
+    "LinkResult",
     "LinkSplit",
     "LowRankBilinear",
     "PairDNN",
     "PairFactorizationMachine",
     "PairNet",
     "PairSVM",
+    "StrongestLinks",
+    "auc_covariance",
+    "compare_links",
+    "fit_on_all_links",
     "link_metrics",
+    "link_reasons",
     "make_link_predictor",
     "sample_negatives",
+    "split_graph",
     "split_objects",
     "split_pairs",
+    "strongest_links",
+    "usual_link_models",
 ]

@@ -14,7 +14,9 @@ from sklearn.base import BaseEstimator
 from recsys.errors import InputError, NotFittedError
 from recsys.registry import Registry, check_parameters
 
-__all__ = ["LINKS", "LinkPredictor", "Task", "check_symmetric", "check_task", "make_link_predictor"]
+__all__ = [
+    "LINKS", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task", "make_link_predictor",
+]  # fmt: skip
 
 Array = NDArray[np.float64]
 
@@ -27,6 +29,27 @@ class Task(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     y: Array
+
+
+class Parts(NamedTuple):
+    """What a score is the sum of, for one pair of objects.
+
+    Attributes
+    ----------
+    base, left, right : float
+        A constant, and what the features of each end add by themselves.
+    rows, columns : (m,), (n,) int64
+        Features of the left and of the right object.
+    pairs : (m, n) float64
+        What each pair of these adds.
+    """
+
+    base: float
+    left: float
+    right: float
+    rows: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    pairs: Array
 
 
 @dataclass(eq=False, repr=False)
@@ -97,6 +120,11 @@ class LinkPredictor(BaseEstimator):
         InputError
             For another number of features, or for pairs that point nowhere.
         """
+        return self._score(*self._checked(A, B, pairs))
+
+    def _checked(
+        self, A: Any, B: Any, pairs: ArrayLike
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
         A, B, left, right = check_task(A, B, pairs)
@@ -105,7 +133,7 @@ class LinkPredictor(BaseEstimator):
                 f"A and B have {A.shape[1]} and {B.shape[1]} features; fit had {self.n_features_[0]} "
                 f"and {self.n_features_[1]}"
             )
-        return self._score(A, B, left, right)
+        return A, B, left, right
 
     def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
         """Return the class of each pair."""
@@ -116,6 +144,24 @@ class LinkPredictor(BaseEstimator):
         """Return the logistic function of the scores as probabilities, (pairs, 2)."""
         p = expit(self.decision_function(A, B, pairs))
         return np.column_stack([1.0 - p, p])
+
+    def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
+        """Return what the score of a pair is the sum of, None for models that are no such sum.
+
+        Parameters
+        ----------
+        A, B
+            As in `decision_function`.
+        left, right : int
+            Rows of A and of B.
+
+        Raises
+        ------
+        NotFittedError, InputError
+            As `decision_function`.
+        """
+        A, B = self._checked(A, B, [[left, right]])[:2]
+        return self._parts(A[[left]], B[[right]])
 
     def score(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> float:
         """Return the accuracy."""
@@ -137,6 +183,10 @@ class LinkPredictor(BaseEstimator):
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Array:
         raise NotImplementedError
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
+        """Return the parts of the score of two rows; None where it is no such sum."""
+        return None
 
 
 LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")

@@ -14,6 +14,7 @@ from recsys.errors import InputError
 from recsys.links.base import LINKS, Array, LinkPredictor, Task
 from recsys.multilinear import newton_identities
 from recsys.utils.docstrings import documented
+from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["HONFM", "ConcatDNN", "PairDNN"]
@@ -116,9 +117,10 @@ class _Network(LinkPredictor):
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
         self._network.train()
-        for _ in range(self.epochs):
+        for epoch in range(self.epochs):
             total, order = 0.0, rng.permutation(len(task.y))
             for start in range(0, len(order), self.batch_size):
+                report(f"epoch {epoch + 1}", epoch + start / len(order), self.epochs)
                 rows = order[start : start + self.batch_size]
                 logits = self._forward(task.A, task.B, task.left[rows], task.right[rows])
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(

@@ -15,12 +15,13 @@ from recsys.errors import FitError, InputError
 from recsys.fm.penalties.chain import L2
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.relational import pair_epoch
-from recsys.links.base import LINKS, Array, LinkPredictor, Task, check_symmetric
+from recsys.links.base import LINKS, Array, LinkPredictor, Parts, Task, check_symmetric
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, predict_pairs
 from recsys.utils.docstrings import documented
+from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
@@ -119,7 +120,8 @@ class _Factorized(LinkPredictor):
                     np.arange(len(self.shared_)), Compressed.of(columns), target, self.shared_,
                     float(self.beta),
                 )  # fmt: skip
-            for term in self.terms_:
+            for place, term in enumerate(self.terms_):
+                report(f"epoch {step}", step - 1 + place / len(self.terms_), self.max_iter)
                 pair_epoch(
                     pairs, term, target, shrinkage, self._has_weights(term), self.num_threads or None
                 )
@@ -164,6 +166,73 @@ class _Factorized(LinkPredictor):
         return self.intercept_ + predict_pairs(
             self.terms_, A, B, left, right, self.symmetric_, self.num_threads or None
         )
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        rows, columns = a.indices.astype(np.int64), b.indices.astype(np.int64)
+        pairs = np.zeros((len(rows), len(columns)))
+        alone = np.zeros(2)
+        for term in self.terms_:
+            ways = [(term.left, term.right), (term.right, term.left)] if self.symmetric_ else None
+            for p, q in ways or [(term.left, term.right)]:
+                # the other way round the coefficients are, too: A^t is then of the right table
+                c = term.coefficients if p is term.left else term.coefficients[::-1]
+                share = 0.5 if ways else 1.0
+                add_shares(
+                    c * share, term.weights, p[rows] * a.data[:, None], q[columns] * b.data[:, None],
+                    pairs, alone,
+                )  # fmt: skip
+        return Parts(float(self.intercept_), float(alone[0]), float(alone[1]), rows, columns, pairs)
+
+
+def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:
+    """Add what a multilinear term gives each pair of features, and each end by itself.
+
+    A product of r features of one end and m − r of the other is shared equally by its r(m − r) pairs
+    of features across the ends; one of features of one end only is that end's.
+
+    Parameters
+    ----------
+    c : (m + 1,)
+        c[t] weighs products of t features of the left end.
+    weights : (k,)
+    z, w : (features, k)
+        Factors of each end's features, times their values.
+    pairs : (features of the left, features of the right)
+    alone : (2,)
+        Both are added to.
+    """
+    m = len(c) - 1
+    left, right = _orders_without(z, m), _orders_without(w, m)
+    for t in range(1, m):
+        if c[t] != 0.0:
+            per = weights * c[t] / (t * (m - t))
+            pairs += (z * left[t - 1] * per) @ (w * right[m - t - 1]).T
+    # A^m = Σ_j z_j·A^(m−1) without j, over m
+    for end, (own, without) in enumerate(((z, left), (w, right))):
+        weight = c[m] if end == 0 else c[0]
+        if m > 0 and weight != 0.0:
+            alone[end] += float(weight * (weights * (own * without[m - 1]).sum(axis=0)).sum() / m)
+
+
+def _orders_without(z: Array, m: int) -> list[Array]:
+    """Return A^0…A^(m−1) of all features but one, (features, k) each: a row is the one left out.
+
+    By products from both sides, not by taking one away: that loses figures.
+    """
+    n, k = z.shape
+    before = np.zeros((n + 1, m, k))
+    before[0, 0] = 1.0
+    after = before.copy()
+    for j in range(n):
+        for there, at in ((before, j), (after, n - 1 - j)):
+            there[j + 1] = there[j]
+            there[j + 1, 1:] += z[at] * there[j, :-1]
+    after = after[:n][::-1]  # row j: of the features behind j
+    out = [np.zeros((n, k)) for _ in range(m)]
+    for t in range(m):
+        for r in range(t + 1):
+            out[t] += before[:n, r] * after[:, t - r]
+    return out
 
 
 @LINKS.add("pairnet")
@@ -238,6 +307,16 @@ class PairNet(_Factorized):
                 shared = self._shared(Task(A, B, left[part], right[part], out[part]))
                 out[part] += shared @ self.shared_
         return out
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        found = super()._parts(a, b)
+        if self.similarity:
+            _, here, there = np.intersect1d(
+                found.rows, found.columns, assume_unique=True, return_indices=True
+            )
+            weight = self.shared_[found.rows[here]] + self.shared_[-1]
+            found.pairs[here, there] += weight * a.data[here] * b.data[there]
+        return found
 
 
 @LINKS.add("bilinear")
@@ -357,6 +436,7 @@ class PairFactorizationMachine(_Factorized):
         return wide, wide if A is B else B
 
     def _fit(self, task: Task) -> None:
+        self.one_kind_ = task.A is task.B
         A, B = self._widened(task.A, task.B)
         super()._fit(task._replace(A=A, B=B))
 
@@ -365,3 +445,19 @@ class PairFactorizationMachine(_Factorized):
     ) -> Array:
         A, B = self._widened(A, B)
         return super()._score(A, B, left, right)
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        if self.fit_lower != "augment":
+            return super()._parts(a, b)
+        wide, width = self._widened(a, a)[0], a.shape[1]
+        other = self._widened(b, b)[0] if self.one_kind_ else b
+        found = super()._parts(wide, other)
+        # a pair with a column of ones is the other feature's alone, a pair of two such is a constant
+        ones = found.rows >= width, found.columns >= b.shape[1]
+        base = found.base + float(found.pairs[np.ix_(*ones)].sum())
+        left = found.left + float(found.pairs[np.ix_(~ones[0], ones[1])].sum())
+        right = found.right + float(found.pairs[np.ix_(ones[0], ~ones[1])].sum())
+        return Parts(
+            base, left, right, found.rows[~ones[0]], found.columns[~ones[1]],
+            found.pairs[np.ix_(~ones[0], ~ones[1])],
+        )  # fmt: skip

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
-from recsys.links.base import LINKS, Array, LinkPredictor, Task, check_symmetric
+from recsys.links.base import LINKS, Array, LinkPredictor, Parts, Task, check_symmetric
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
+from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]
@@ -87,10 +88,11 @@ class PairSVM(LinkPredictor):
         n = len(y)
         alpha, self.intercept_ = np.zeros(n), 0.0
         active = np.ones(n, dtype=bool)
-        for _ in range(self.max_iter):
+        for step in range(self.max_iter):
             index = np.flatnonzero(active)
 
-            def times(v: Array, index: NDArray[np.int64] = index) -> Array:
+            def times(v: Array, index: NDArray[np.int64] = index, step: int = step) -> Array:
+                report(f"Newton step {step + 1}", step, self.max_iter)
                 # bordered by the bias, with the constant's weight as one more feature
                 v = np.asarray(v).ravel()
                 out = self._products(GA, GB, left, right, index, v, index)
@@ -126,10 +128,20 @@ class PairSVM(LinkPredictor):
         _check_grams(len(ends_a), self.A_.shape[0], len(ends_b), self.B_.shape[0])
         GA = np.asarray((A[ends_a] @ self.A_.T).todense())
         GB = np.asarray((B[ends_b] @ self.B_.T).todense())
-        W = sp.csr_matrix((self.dual_coef_, self.pairs_), shape=(self.A_.shape[0], self.B_.shape[0]))
-        if self.symmetric_:
-            W = 0.5 * (W + W.T)
+        W = self._weights()
         return _pick(np.ascontiguousarray((W.T @ GA.T).T), GB, left, right) + self.intercept_
+
+    def _weights(self) -> sp.csr_matrix:
+        """Return the dual coefficients, (left objects, right objects)."""
+        W = sp.csr_matrix((self.dual_coef_, self.pairs_), shape=(self.A_.shape[0], self.B_.shape[0]))
+        return 0.5 * (W + W.T) if self.symmetric_ else W
+
+    def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
+        # the score is aᵀ(AᵀWB)b: of that matrix only what both rows hold is formed
+        rows, columns = a.indices.astype(np.int64), b.indices.astype(np.int64)
+        M = self.A_[:, rows].T @ (self._weights() @ self.B_[:, columns])
+        pairs = np.asarray(M.todense()) * np.outer(a.data, b.data)
+        return Parts(float(self.intercept_), 0.0, 0.0, rows, columns, pairs)
 
 
 def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:

@@ -132,6 +132,7 @@ def test_doctor_and_datasets(recsys):
     assert code == 0 and "numba" in out and "memory" in out
     code, out, _ = recsys("datasets")
     assert code == 0 and "MovieLens 100K" in out and "sample" in out
+    assert "recsys links --graph" in out and "nips" in out
 
 
 def test_evaluate_prints_a_table_and_what_it_means(recsys):

@@ -541,5 +541,17 @@ MUTANTS = [
         'sign = -1.0 if self.better == "less" else 1.0',
         "sign = 1.0",
         ("tests/evaluation/test_differences.py", "-k", "counts_once"),
+        "a strength chosen on the rows that are to measure it",
+        "fm/study.py",
+        "fit, choose, measure = (",
+        "fit, measure, choose = (",
+        ("tests/fm/test_study.py::test_rows_that_measure_are_used_once_at_the_end",),
+    ),
+    Mutant(
+        "combinations need a row more than they are asked to have",
+        "fm/combinations.py",
+        "keep = count >= self.min_rows",
+        "keep = count > self.min_rows",
+        ("tests/fm/test_study.py::test_combinations_are_those_of_enumeration",),
     ),
 ]

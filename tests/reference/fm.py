@@ -30,3 +30,20 @@ def predict_all_subsets(X, b, w, P):
 
 def predict_network(X, b, w, U):
     return b + X @ w + np.prod([X @ u for u in U], axis=0).sum(axis=1)
+
+
+def combinations_in_rows(P, X, order):
+    """Return (features, weight, rows) of the combinations that some row of X, dense, has all of."""
+    found = []
+    for some in combinations(range(X.shape[1]), order):
+        rows = sum(all(x[j] != 0 for j in some) for x in X)
+        if rows:
+            weight = sum(np.prod([P[j, s] for j in some]) for s in range(P.shape[1]))
+            found.append((some, weight, rows))
+    return found
+
+
+def area(y, scores):
+    """Return the share of pairs of a positive and a negative that are in order, ties a half."""
+    pairs = [(a, b) for a in scores[y > 0] for b in scores[y <= 0]]
+    return sum((a > b) + 0.5 * (a == b) for a, b in pairs) / len(pairs)

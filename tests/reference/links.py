@@ -1,5 +1,7 @@
 """Link predictors by enumeration."""
 
+import itertools
+
 import numpy as np
 
 from tests.reference.fm import anova
@@ -23,3 +25,39 @@ def predict(terms, intercept, A, B, pairs, symmetric, whole=False):
                 total += weights[s] * one
         out.append(total)
     return np.array(out)
+
+
+def auc_covariance(labels, scores):
+    """AUCs and DeLong's covariance, from every pair of a link and another pair."""
+    up, down = scores[:, labels == 1], scores[:, labels == 0]
+    over = (up[:, :, None] > down[:, None, :]) + 0.5 * (up[:, :, None] == down[:, None, :])
+    aucs = over.mean(axis=(1, 2))
+    by_up, by_down = over.mean(axis=2) - aucs[:, None], over.mean(axis=1) - aucs[:, None]
+    m, n = up.shape[1], down.shape[1]
+    return aucs, by_up @ by_up.T / (m - 1) / m + by_down @ by_down.T / (n - 1) / n
+
+
+def parts(terms, a, b, symmetric):
+    """Each product of features, shared by its pairs across the ends; or its end's own."""
+    pairs, alone = np.zeros((len(a), len(b))), [0.0, 0.0]
+    for coefficients, left, right, weights in terms:
+        m = len(coefficients) - 1
+        for flipped in (False, True) if symmetric else (False,):
+            p, q = (right, left) if flipped else (left, right)
+            for t in range(m + 1):
+                c = coefficients[m - t if flipped else t] * (0.5 if symmetric else 1.0)
+                for mine in itertools.combinations(np.flatnonzero(a), t):
+                    for other in itertools.combinations(np.flatnonzero(b), m - t):
+                        value = c * sum(
+                            weights[s]
+                            * np.prod([p[f, s] * a[f] for f in mine])
+                            * np.prod([q[f, s] * b[f] for f in other])
+                            for s in range(len(weights))
+                        )
+                        if not mine:
+                            alone[1] += value
+                        elif not other:
+                            alone[0] += value
+                        for f, g in itertools.product(mine, other):
+                            pairs[f, g] += value / (len(mine) * len(other))
+    return pairs, *alone

@@ -1,0 +1,392 @@
+"""What a factorization machine finds in a problem: interactions, what is selected, how well it does.
+
+The rows are divided once: on the first part models are fitted, on the second a penalty's strength is
+chosen and the learning curve measured, on the third the chosen model is measured, once.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from recsys.errors import InputError, counted
+from recsys.fm.combinations import pairs_together, strongest
+from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
+from recsys.fm.penalties import PENALTIES
+from recsys.fm.problem import Problem
+from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, Settings, machine
+from recsys.utils.progress import listening, report, within
+
+__all__ = ["figure_of", "study"]
+
+TINY = 1e-6  # weights up to it, of log-odds or standard deviations, count as none
+REFIT_EPOCHS = 10
+SHARE = 0.2  # of the rows that choose, and of those that measure
+LEAST = 20  # rows
+LEAST_OF_CLASS = 5
+DRAWS = 500  # of the rows that measure, for the interval of a difference
+IN_GRID = 16  # features of the heat map
+MIDDLE = (0.05, 0.95)
+AUC, RMSE = "AUC", "RMSE"
+
+Progress = Callable[[str, float, int], None]
+
+
+def study(problem: Problem, settings: Settings, progress: Progress | None = None) -> Study:
+    """Fit, choose, measure, and read off.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : Settings
+    progress : callable, optional
+        Called as progress(text, done, total) at every epoch, beside `recsys.utils.progress`; what it
+        raises ends the study.
+
+    Raises
+    ------
+    InputError
+        If settings contradict each other, or there are too few rows.
+    """
+    with listening(progress):
+        return _Course(problem, settings.resolved()).run()
+
+
+class _Course:
+    """One study: its parts of the rows, and how far it is."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.problem, self.settings = problem, settings
+        self.classes = problem.classes is not None
+        self.metric = AUC if self.classes else RMSE
+        rng = np.random.default_rng(settings.seed)
+        self.fit, self.choose, self.measure = _parts(problem, rng)
+        self.X = problem.X[self.fit]
+        # a number is fitted in standard deviations, so that one strength means the same for all
+        target = problem.y[self.fit]
+        self.centre, self.unit = (
+            (0.0, 1.0) if self.classes else (float(target.mean()), float(target.std()))
+        )
+        if self.unit == 0.0:
+            raise InputError(
+                f"{problem.name}: {problem.target!r} is {target[0]:g} in all {len(target)} rows to fit; "
+                "there is nothing to tell apart"
+            )
+        self.z = problem.y[self.fit] if self.classes else (target - self.centre) / self.unit
+        self.i, self.j, self.both = pairs_together(self.X)
+        given = () if settings.strength is None else (settings.strength,)
+        fits = len({*given, *((settings.strengths or ()) if settings.path else ())})
+        self.total = fits * settings.epochs + settings.refits * REFIT_EPOCHS
+        self.done = 0
+
+    def run(self) -> Study:
+        settings = self.settings
+        path, model, curve = self._fits()
+        chosen = settings.strength is None
+        strength = model.beta if PENALTIES.get(str(settings.penalty)).vanishes else model.gamma
+        settings = replace(settings, strength=strength)
+        notes = list(self.problem.notes)
+        if model.stopped_ == "max_iter":
+            notes.append(
+                f"the fit was not at rest after {counted(settings.epochs, 'epoch')}: more may change "
+                "the weights"
+            )
+        elif model.stopped_ == "stalled":
+            notes.append(
+                "the fit stalled above a model of nothing: raise the strength, or scale numbers"
+            )
+        if settings.model == ALL_SUBSETS:
+            notes.append(
+                "one table holds features by themselves, pairs and all larger products, so that weights "
+                "offset each other: compare rows, and read little into one alone"
+            )
+        if (settings.degree or 0) > max(ORDERS):
+            notes.append(
+                f"products of up to {settings.degree} are fitted; those of two and three are listed"
+            )
+        interactions, triples = self._interactions(model)
+        interactions = self._refitted(model, interactions)
+        seen = np.bincount(self.X.indices, minlength=self.X.shape[1])
+        gain = self._gain(model)
+        return Study(
+            self.problem.name, self.problem.wanted, settings, chosen, settings.solver(), self.metric,
+            (len(self.fit), len(self.choose), len(self.measure)), int((seen > 0).sum()),
+            len(set(self.problem.fields)), len(self.i), *self._used(model), triples, interactions,
+            self._singles(model, seen), self._grid(model, interactions), self._field_grid(model),
+            path, tuple(curve), model.stopped_, *gain, tuple(notes),
+        )  # fmt: skip
+
+    # ---- fits
+
+    def _fits(self) -> tuple[tuple[Step, ...], Any, list[Epoch]]:
+        """Fit every strength anew, and return the path with the model that is kept and its curve.
+
+        None starts from the one before: from a strong penalty, which leaves 0, a product's slope is 0
+        and nothing would ever grow; from a weak one, a figure would depend on where the path began.
+        """
+        settings = self.settings
+        given = settings.strength
+        strengths = (settings.strengths or ()) if settings.path else ()
+        if given is not None:
+            strengths = tuple(sorted({*strengths, given}))
+        sign = 1.0 if self.metric == AUC else -1.0
+        steps: list[Step] = []
+        best: tuple[float, Any, list[Epoch]] = (-np.inf, None, [])
+        for strength in strengths:
+            model = machine(settings, self.classes, strength).set_params(solver=settings.solver())
+            curve: list[Epoch] = []
+            text = f"strength {strength:g}, {len(steps) + 1} of {len(strengths)}"
+            self._fit(model, settings.epochs, text, curve)
+            figure = self._figure(model, self.choose)
+            steps.append(Step(strength, *self._used(model), figure))
+            if strength == given or (given is None and sign * figure >= best[0]):  # of equals the last
+                best = (sign * figure, model, curve)
+        return tuple(steps) if settings.path else (), best[1], best[2]
+
+    def _fit(self, model: Any, epochs: int, text: str, curve: list[Epoch] | None) -> None:
+        """Fit on the rows to fit, and keep a curve where one is wanted."""
+        if curve is not None:
+
+            def told(epoch: int, objective: float) -> None:
+                figure = self._figure(model, self.choose)
+                curve.append(Epoch(epoch, float(objective), figure))
+                report(f"epoch {epoch}, {self.metric} {figure:.4g}", epoch, epochs)
+
+            model.set_params(callback=told)
+        model.set_params(max_iter=epochs)
+        with within(text, self.done, self.total, epochs), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # `stopped_` says it
+            model.fit(self.X, self.z)
+        model.set_params(callback=None)
+        self.done += epochs
+
+    def _refitted(self, model: Any, found: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
+        """Return the interactions with the intervals of their weights over fits on rows drawn again."""
+        refits = self.settings.refits
+        if refits == 0 or not found:
+            return found
+        rng = np.random.default_rng((self.settings.seed, 1))
+        mine = _members(self.problem.groups[self.fit])
+        drawn = np.empty((refits, len(found)))
+        X, z = self.X, self.z
+        for k in range(refits):
+            rows = np.concatenate([mine[g] for g in rng.integers(0, len(mine), len(mine))])
+            if self.classes and len(np.unique(z[rows])) < 2:
+                rows = np.arange(len(z))
+            again = copy.copy(model).set_params(warm_start=True)
+            again.history_ = []
+            self.X, self.z = X[rows], z[rows]
+            try:
+                self._fit(again, REFIT_EPOCHS, f"refit {k + 1} of {refits}", None)
+            finally:
+                self.X, self.z = X, z
+            tables = {order: _table(again, order) for order in ORDERS}
+            drawn[k] = [
+                self.unit * float(np.prod(tables[one.order][list(one.features)], axis=0).sum())
+                for one in found
+            ]
+        low, high = np.quantile(drawn, MIDDLE, axis=0)
+        return tuple(
+            replace(one, low=float(a), high=float(b)) for one, a, b in zip(found, low, high, strict=True)
+        )
+
+    # ---- figures
+
+    def _scores(self, model: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.classes:
+            return np.asarray(model.decision_function(self.problem.X[rows]))
+        return np.asarray(model.predict(self.problem.X[rows])) * self.unit + self.centre
+
+    def _figure(self, model: Any, rows: NDArray[np.int64]) -> float:
+        return figure_of(self.metric, self.problem.y[rows], self._scores(model, rows))
+
+    def _gain(self, model: Any) -> tuple[float, float, float, float, float, float]:
+        """Return the figures of the rows that measure: model, without products, base; then the gain."""
+        rows = self.measure
+        y, ours = self.problem.y[rows], self._scores(model, rows)
+        theirs = self._without_products()
+        figures = [figure_of(self.metric, y, scores) for scores in (ours, theirs)]
+        base = 0.5 if self.metric == AUC else figure_of(RMSE, y, np.full(len(y), self.centre))
+        sign = 1.0 if self.metric == AUC else -1.0
+        rng = np.random.default_rng((self.settings.seed, 2))
+        mine = _members(self.problem.groups[rows])
+        gains = []
+        for _ in range(DRAWS):
+            some = np.concatenate([mine[g] for g in rng.integers(0, len(mine), len(mine))])
+            if self.classes and len(np.unique(y[some])) < 2:
+                continue
+            a, b = (figure_of(self.metric, y[some], scores[some]) for scores in (ours, theirs))
+            gains.append(sign * (a - b))
+        low, high = np.quantile(gains, (0.025, 0.975)) if gains else (-np.inf, np.inf)
+        return figures[0], figures[1], base, sign * (figures[0] - figures[1]), float(low), float(high)
+
+    def _without_products(self) -> NDArray[np.float64]:
+        """Return the scores of a linear model of the same features and shrinkage."""
+        from sklearn.linear_model import LogisticRegression, Ridge
+
+        rows = self.problem.X[self.measure]
+        n = len(self.fit)
+        if self.classes:
+            linear = LogisticRegression(C=1.0 / (ALPHA * n), max_iter=1000)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                return np.asarray(linear.fit(self.X, self.z).decision_function(rows))
+        found = Ridge(alpha=ALPHA * n).fit(self.X, self.z)
+        return np.asarray(found.predict(rows)) * self.unit + self.centre
+
+    # ---- what the model says
+
+    def _pair_weights(self, model: Any) -> NDArray[np.float64]:
+        """Return the weights of the pairs that rows of the fit have."""
+        P = _table(model, 2)
+        out = np.empty(len(self.i))
+        for at in range(0, len(out), 100_000):
+            part = slice(at, at + 100_000)
+            out[part] = (P[self.i[part]] * P[self.j[part]]).sum(axis=1)
+        return self.unit * out
+
+    def _used(self, model: Any) -> tuple[int, int]:
+        """Return how many features and pairs have a weight in a product."""
+        pairs = np.abs(self._pair_weights(model)) > TINY * self.unit
+        return int(_in_products(model).sum()), int(pairs.sum())
+
+    def _interactions(self, model: Any) -> tuple[tuple[Interaction, ...], int | None]:
+        names = self.problem.names
+        found: list[Interaction] = []
+        triples = None
+
+        def tick() -> None:
+            report("looking for combinations of three", self.done, self.total)
+
+        for order in self.settings.orders:
+            got = strongest(
+                _table(model, order), self.X, order, self.settings.number, self.settings.min_rows,
+                TINY, tick,
+            )  # fmt: skip
+            triples = got.weighted if order == 3 else triples
+            found += [
+                Interaction(
+                    order, one.features, tuple(names[k] for k in one.features),
+                    self.unit * one.weight, one.rows,
+                )
+                for one in got.best
+            ]  # fmt: skip
+        return tuple(found), triples
+
+    def _singles(self, model: Any, seen: NDArray[np.int64]) -> tuple[Single, ...]:
+        P = _table(model, 2)
+        weights = self.unit * (P.sum(axis=1) if self.settings.model == ALL_SUBSETS else model.w_)
+        used = _in_products(model)
+        order = np.argsort(-np.abs(weights), kind="stable")
+        return tuple(
+            Single(
+                self.problem.names[k], self.problem.fields[k], float(weights[k]), int(seen[k]),
+                bool(used[k]),
+            )
+            for k in order
+            if seen[k]
+        )  # fmt: skip
+
+    def _grid(self, model: Any, found: tuple[Interaction, ...]) -> Grid:
+        """Return the weights between the features of the largest pairs."""
+        shown = list(dict.fromkeys(k for one in found if one.order == 2 for k in one.features))
+        place = {k: position for position, k in enumerate(shown[:IN_GRID])}
+        names = [self.problem.names[k] for k in place]
+        square: list[list[float | None]] = [[None] * len(names) for _ in names]
+        for i, j, weight in zip(self.i, self.j, self._pair_weights(model), strict=True):
+            if i in place and j in place:
+                a, b = place[i], place[j]
+                square[a][b] = square[b][a] = float(weight)
+        return Grid(tuple(names), tuple(map(tuple, square)))
+
+    def _field_grid(self, model: Any) -> Grid:
+        """Return the largest weight, by size, between two columns."""
+        names = list(dict.fromkeys(self.problem.fields))
+        place = {name: k for k, name in enumerate(names)}
+        column = np.array([place[name] for name in self.problem.fields])
+        square: list[list[float | None]] = [[None] * len(names) for _ in names]
+        weights = self._pair_weights(model)
+        for k in np.argsort(np.abs(weights), kind="stable"):
+            if self.both[k] >= self.settings.min_rows:
+                a, b = column[self.i[k]], column[self.j[k]]
+                square[a][b] = square[b][a] = float(weights[k])
+        return Grid(tuple(names), tuple(map(tuple, square)))
+
+
+def figure_of(metric: str, y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
+    """Return the area under the ROC curve, or the root of the mean squared error."""
+    if metric == AUC:
+        from scipy.stats import rankdata
+
+        ranks, positive = rankdata(scores), y > 0
+        n = int(positive.sum())
+        area = (ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n))
+        return float(area)
+    return float(np.sqrt(np.mean((y - scores) ** 2)))
+
+
+def _parts(
+    problem: Problem, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows to fit, to choose and to measure: of each class the same shares."""
+    size = len(problem.y)
+    if problem.classes is None:
+        if size < LEAST:
+            raise InputError(
+                f"{problem.name}: {counted(size, 'row')}; at least {LEAST} are needed to fit, to choose "
+                "and to measure"
+            )
+        strata = [np.arange(size)]
+    else:
+        strata = [np.flatnonzero(problem.y == value) for value in (0.0, 1.0)]
+        for members, told in zip(strata, problem.classes, strict=True):
+            if len(members) < LEAST_OF_CLASS:
+                raise InputError(
+                    f"{problem.name}: class {told[:40]!r} of {problem.target!r} has "
+                    f"{counted(len(members), 'row')}; at least {LEAST_OF_CLASS} are needed"
+                )
+    parts: list[list[NDArray[np.int64]]] = [[], [], []]
+    for members in strata:
+        mixed = rng.permutation(members)
+        held = max(1, round(SHARE * len(mixed)))
+        for part, rows in zip(
+            parts, (mixed[2 * held :], mixed[:held], mixed[held : 2 * held]), strict=True
+        ):
+            part.append(rows)
+    fit, choose, measure = (np.sort(np.concatenate(part)) for part in parts)
+    return fit, choose, measure
+
+
+def _members(groups: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the rows of each group."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+def _table(model: Any, order: int) -> NDArray[np.float64]:
+    """Return the P of an order's products, (features, components), of one table for all if there is."""
+    place = min(order - 2, len(model.P_) - 1)
+    return np.asarray(model.P_[place][0])
+
+
+def _in_products(model: Any) -> NDArray[np.bool_]:
+    """Return which features are in a product with a weight: a table's order may need others."""
+    found: list[NDArray[np.bool_]] = []
+    for place, (P,) in enumerate(model.P_):
+        sizes = np.abs(P)
+        top = np.sort(sizes, axis=0)[::-1][: place + 2]
+        if len(top) < place + 2:
+            continue
+        # of the largest others: where a feature is among them itself, the next one takes its place
+        others = np.where(
+            sizes >= top[-2], top.prod(axis=0) / np.where(sizes > 0, sizes, 1.0), top[:-1].prod(axis=0)
+        )
+        found.append((sizes * others > TINY).any(axis=1))
+    return np.any(found, axis=0) if found else np.zeros(model.P_[0].shape[1], dtype=bool)

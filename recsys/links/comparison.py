@@ -1,0 +1,331 @@
+"""Link predictors compared on pairs that were held out, and fitted on all links to predict others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from recsys.datasets.graphs import Graph
+from recsys.errors import InputError, counted
+from recsys.links.base import LinkPredictor, make_link_predictor
+from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
+from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
+from recsys.utils.progress import within
+from recsys.utils.spec import parse_spec
+from recsys.utils.validation import check_choice, check_integer
+
+__all__ = [
+    "AucGap", "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
+    "split_graph", "strongest_links", "usual_link_models",
+]  # fmt: skip
+
+MANY = 20_000  # links: with more, the pairwise kernel's conjugate gradients take minutes
+INTERVAL = float(norm.ppf(0.975))  # 95%
+
+
+class AucGap(NamedTuple):
+    """How far a model's AUC is behind the best one's, on the same pairs.
+
+    Attributes
+    ----------
+    difference : float ≥ 0
+    low, high : float
+        A 95% interval (DeLong).
+    told_apart : bool
+        Whether it excludes 0.
+
+    Examples
+    --------
+    >>> AucGap(0.02, low=0.01, high=0.03, told_apart=True).told_apart
+    True
+    """
+
+    difference: float
+    low: float
+    high: float
+    told_apart: bool
+
+
+class LinkResult(NamedTuple):
+    """A predictor's figures on the held-out pairs.
+
+    Attributes
+    ----------
+    model : str
+    metrics : LinkMetrics
+    auc_error : float
+        Standard error of the AUC (DeLong), pairs taken as independent.
+    gap : AucGap or None
+        To the model of the best AUC; None for that model.
+
+    Examples
+    --------
+    >>> LinkResult("pair-svm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None).metrics.auc
+    0.9
+    """
+
+    model: str
+    metrics: LinkMetrics
+    auc_error: float
+    gap: AucGap | None
+
+
+class LinkComparison(NamedTuple):
+    """Predictors on the same held-out pairs.
+
+    Attributes
+    ----------
+    links, train, test, test_links : int
+        Links of the graph, pairs to fit and to test on, and how many of the latter are links.
+    cold : bool
+        Whether both ends of the tested pairs are objects that no training pair contains.
+    seed : int
+    results : tuple of LinkResult
+        In the order of the models.
+
+    Examples
+    --------
+    >>> result = LinkResult("pair-svm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None)
+    >>> LinkComparison(10, 14, 6, 3, cold=False, seed=0, results=(result,)).best.model
+    'pair-svm'
+    """
+
+    links: int
+    train: int
+    test: int
+    test_links: int
+    cold: bool
+    seed: int
+    results: tuple[LinkResult, ...]
+
+    @property
+    def best(self) -> LinkResult:
+        """The result of the best AUC, the first of several."""
+        return next(result for result in self.results if result.gap is None)
+
+
+class StrongestLinks(NamedTuple):
+    """The best scored objects that one object is not linked to.
+
+    Attributes
+    ----------
+    objects : (n,) int64
+        Of the other end, best first.
+    scores : (n,) float64
+    candidates : int
+        Objects that it might be linked to.
+    known : (links,) int64
+        Those that it is linked to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> StrongestLinks(np.array([4]), np.array([0.5]), candidates=3, known=np.array([1, 2])).objects
+    array([4])
+    """
+
+    objects: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    candidates: int
+    known: NDArray[np.int64]
+
+
+def usual_link_models(graph: Graph) -> tuple[str, ...]:
+    """Return the predictors that suit a graph, quick ones: as `name:key=value,…`.
+
+    What compares the features of both ends needs the same ones at both, and more than the ids; the
+    pairwise kernel needs that, too, and at most 20,000 links.
+
+    Parameters
+    ----------
+    graph : Graph
+    """
+    bilinear = "bilinear:n_components=10,max_iter=30"
+    if graph.by_id:
+        return bilinear, "fm:n_components=10,max_iter=30"
+    kernel = () if len(graph.links) > MANY else ("pair-svm",)
+    if graph.B is None:
+        return "pairnet:similarity=true,n_components=5,beta=0.0002,max_iter=30", bilinear, *kernel
+    return bilinear, "fm:n_components=10,max_iter=30", *kernel
+
+
+def split_graph(
+    graph: Graph, *, cold: bool = False, test_size: float = 0.3, ratio: float = 1.0, seed: int = 0
+) -> LinkSplit:
+    """Return training and test pairs: links held out, or all pairs of objects held out.
+
+    Parameters
+    ----------
+    graph : Graph
+    cold : bool
+        Split over objects.
+    test_size : float in (0, 1)
+    ratio : float
+        Training pairs without a link for each link; of the test pairs, too, where `cold`.
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If the features are ids only, of which unseen ones say nothing; or too few links are left.
+    """
+    if cold and graph.by_id:
+        raise InputError(
+            "nothing is known of these objects but their ids, so nothing can be said of unseen ones: "
+            "give features, or hold out pairs"
+        )
+    cut = split_objects if cold else split_pairs
+    split = cut(graph.links, *graph.sizes, test_size=test_size, ratio=ratio, seed=seed)
+    for name, labels in (("train", split.train_labels), ("test", split.test_labels)):
+        if int(labels.sum()) < 2 or int((labels == 0).sum()) < 2:
+            raise InputError(
+                f"{counted(int(labels.sum()), 'link')} and "
+                f"{counted(int((labels == 0).sum()), 'pair')} without one to {name} on; at least 2 "
+                "of each are needed: give more links, or hold out another share"
+            )
+    return split
+
+
+def compare_links(
+    graph: Graph,
+    models: Sequence[str],
+    *,
+    cold: bool = False,
+    test_size: float = 0.3,
+    ratio: float = 1.0,
+    seed: int = 0,
+) -> LinkComparison:
+    """Fit predictors on the same training pairs, and measure them on the same held-out ones.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its features are taken as they are: see `Graph.weighted`.
+    models : sequence of str
+        As `name:key=value,…`; one that is named twice counts once.
+    cold, test_size, ratio, seed
+        As in `split_graph`.
+
+    Raises
+    ------
+    InputError
+        For no model, or one that is unknown, and as `split_graph`.
+
+    Examples
+    --------
+    >>> from recsys.data import Interactions
+    >>> from recsys.datasets import load_dataset
+    >>> from recsys.datasets.linked_tables import graph_of
+    >>> found = compare_links(graph_of(load_dataset("sample")).weighted(), ["bilinear:max_iter=5"])
+    >>> found.best.model, found.best.metrics.auc > 0.6
+    ('bilinear:max_iter=5', True)
+    """
+    check_integer("seed", seed, 0, 2**31 - 1)
+    names = list(dict.fromkeys(models))
+    made = [_made(name) for name in names]
+    if not made:
+        raise InputError("name at least one link predictor")
+    split = split_graph(graph, cold=cold, test_size=test_size, ratio=ratio, seed=seed)
+    scores = []
+    for k, (name, model) in enumerate(zip(names, made, strict=True)):
+        with within(name, k, len(names)):
+            model.fit(graph.A, graph.B, split.train, split.train_labels)
+        scores.append(model.decision_function(graph.A, graph.B, split.test))
+    aucs, covariance = auc_covariance(split.test_labels, np.array(scores))
+    best = int(np.argmax(aucs))
+    results = []
+    for k, name in enumerate(names):
+        gap = None
+        if k != best:
+            width = covariance[best, best] + covariance[k, k] - 2.0 * covariance[best, k]
+            half = INTERVAL * float(np.sqrt(max(float(width), 0.0)))
+            by = float(aucs[best] - aucs[k])
+            gap = AucGap(by, by - half, by + half, by - half > 0.0)
+        metrics = link_metrics(split.test_labels, scores[k])
+        results.append(LinkResult(name, metrics, float(np.sqrt(covariance[k, k])), gap))
+    return LinkComparison(
+        len(graph.links),
+        len(split.train),
+        len(split.test),
+        int(split.test_labels.sum()),
+        cold,
+        seed,
+        tuple(results),
+    )
+
+
+def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int = 0) -> LinkPredictor:
+    """Return a predictor fitted on every link, and as many pairs without one as `ratio` says.
+
+    Parameters
+    ----------
+    graph : Graph
+    model : str
+        As `name:key=value,…`.
+    ratio : float
+    seed : int
+
+    Raises
+    ------
+    InputError
+        For an unknown model, or where fewer pairs have no link.
+    """
+    made = _made(model)
+    down = sample_negatives(graph.links, *graph.sizes, round(ratio * len(graph.links)), seed + 1)
+    labels = np.repeat([1, 0], [len(graph.links), len(down)])
+    return made.fit(graph.A, graph.B, np.concatenate([graph.links, down]), labels)
+
+
+def strongest_links(
+    model: LinkPredictor, graph: Graph, index: int, side: str = "left", N: int = 10
+) -> StrongestLinks:
+    """Return the best scored of the objects that one is not linked to.
+
+    Parameters
+    ----------
+    model : fitted LinkPredictor
+    graph : Graph
+    index : int
+        Of the object.
+    side : "left" or "right"
+        Its kind; one and the same where there is one kind.
+    N : int ≥ 1
+
+    Raises
+    ------
+    InputError
+        For an object that there is not, another side, or an N below 1.
+    """
+    check_choice("side", side, ("left", "right"))
+    check_integer("N", N, 1)
+    one = graph.B is None
+    n_left, n_right = graph.sizes
+    sizes = (n_left, n_left if n_right is None else n_right)
+    own = 0 if side == "left" else 1
+    check_integer("index", index, 0, sizes[own] - 1)
+    at = graph.links[:, own] == index
+    known = graph.links[at, 1 - own]
+    if one:
+        known = np.concatenate([known, graph.links[graph.links[:, 1 - own] == index, own]])
+    free = np.ones(sizes[1 - own], dtype=bool)
+    free[known] = False
+    if one:
+        free[index] = False
+    others = np.flatnonzero(free).astype(np.int64)
+    if len(others) == 0:
+        return StrongestLinks(others, np.empty(0), 0, np.unique(known))
+    pairs = np.column_stack([np.full(len(others), index), others])
+    if own == 1 and not one:
+        pairs = pairs[:, ::-1]
+    scores = model.decision_function(graph.A, graph.B, np.ascontiguousarray(pairs))
+    best = np.argsort(-scores, kind="stable")[:N]
+    return StrongestLinks(others[best], scores[best], len(others), np.unique(known))
+
+
+def _made(text: str) -> LinkPredictor:
+    name, params = parse_spec(text)
+    return make_link_predictor(name, **params)

@@ -1,0 +1,139 @@
+"""Sentences about predicted links that a person reads, each with the counts it states."""
+
+from __future__ import annotations
+
+from recsys.datasets.graphs import Graph
+from recsys.errors import counted
+from recsys.links.base import LinkPredictor
+from recsys.links.comparison import LinkComparison, StrongestLinks
+from recsys.links.reasons import LinkReasons
+
+__all__ = ["about_graph", "chance", "headline", "strongest_line", "verdicts", "why"]
+
+
+def about_graph(graph: Graph) -> str:
+    """Return how large a graph is.
+
+    Examples
+    --------
+    >>> from recsys.data import Interactions
+    >>> from recsys.datasets.linked_tables import graph_of
+    >>> likes = Interactions.from_ids(["ada", "bob", "ada"], ["tea", "tea", "milk"])
+    >>> about_graph(graph_of(likes))
+    '2 users with 2 features, 2 items with 2 features, 3 links: 75% of the pairs.'
+    """
+    n = graph.A.shape[0]
+    told = f"{counted(n, graph.left.noun)} with {counted(graph.A.shape[1], 'feature')}"
+    if graph.B is not None:
+        m = graph.B.shape[0]
+        told += f", {counted(m, graph.right.noun)} with {counted(graph.B.shape[1], 'feature')}"
+    return f"{told}, {counted(len(graph.links), 'link')}: {_share(graph)} of the pairs."
+
+
+def headline(found: LinkComparison) -> str:
+    """Return what a comparison was fitted and measured on.
+
+    Examples
+    --------
+    >>> headline(LinkComparison(10, 14, 6, 3, False, 0, ()))
+    '10 links: fitted on 14 pairs, measured on 6 held-out pairs, of which 3 are links.'
+    """
+    where = "pairs of objects never seen" if found.cold else "held-out pairs"
+    are = "is a link" if found.test_links == 1 else "are links"
+    return (
+        f"{counted(found.links, 'link')}: fitted on {counted(found.train, 'pair')}, measured on "
+        f"{found.test:,} {where}, of which {found.test_links:,} {are}."
+    )
+
+
+def verdicts(found: LinkComparison) -> list[str]:
+    """Return what the AUCs say: what the best one means, and whether it leads each of the others."""
+    best = found.best
+    auc = best.metrics.auc
+    lines = [
+        f"{best.model} has the best AUC, {auc:.4f} ± {best.auc_error:.4f}: of a link and a pair without "
+        f"one, it scores the link higher {auc:.1%} of the time."
+    ]
+    others = [(r.model, r.gap) for r in found.results if r.gap is not None]
+    for name, gap in sorted(others, key=lambda one: one[1].difference):
+        interval = f"95% interval [{_decimal(gap.low)}, {_decimal(gap.high)}]"
+        if gap.told_apart:
+            lines.append(f"{best.model} leads {name} by {_decimal(gap.difference)} in AUC, {interval}.")
+        else:
+            lines.append(
+                f"{best.model} and {name} are not told apart: the first has "
+                f"{_decimal(gap.difference)} more AUC, {interval}."
+            )
+    return lines
+
+
+def strongest_line(graph: Graph, name: str, side: str, found: StrongestLinks) -> str:
+    """Return how many links an object has, and among how many others the strongest were looked for."""
+    other = graph.right if side == "left" else graph.left
+    if found.candidates == 0:
+        return f"{name} is linked to every {other.noun}: there is nothing to predict."
+    return (
+        f"{name} has {counted(len(found.known), 'link')}; the best of the "
+        f"{counted(found.candidates, 'other ' + other.noun)} it is not linked to:"
+    )
+
+
+def why(found: LinkReasons, left: str, right: str) -> str:
+    """Return what a score is made of, in the figures that are listed.
+
+    Parameters
+    ----------
+    found : LinkReasons
+    left, right : str
+        What the objects are called.
+    """
+    if found.kind != "exact":
+        return (
+            f"The score of {left} and {right} is {found.score:.4f}. This model is no sum over pairs of "
+            "features: each figure says by how much the score falls without one feature."
+        )
+    listed = sum(value for *_, value in found.pairs)
+    parts = [f"{found.base:.4f} whatever the objects"]
+    if found.left or found.right:
+        parts.append(f"{found.left:.4f} from {left} alone and {found.right:.4f} from {right} alone")
+    if found.pairs:
+        parts.append(f"{listed:.4f} from {_listed(len(found.pairs))}")
+    if found.unlisted:
+        parts.append(f"{found.others:.4f} from {counted(found.unlisted, 'other pair')}")
+    if not found.pairs:
+        parts.append("nothing from pairs of features")
+    return f"The score of {left} and {right} is {found.score:.4f}: {', '.join(parts)}."
+
+
+def chance(model: LinkPredictor, graph: Graph, proba: float, ratio: float = 1.0) -> str:
+    """Return a score as a probability, for models that were fitted to give one; else an empty text.
+
+    Parameters
+    ----------
+    model : LinkPredictor
+    graph : Graph
+    proba : float
+        Of a link.
+    ratio : float
+        Pairs without a link for each link that it was fitted on.
+    """
+    if getattr(model, "loss", None) != "logistic" and not hasattr(model, "dropout"):
+        return ""
+    among = "as many pairs without one" if ratio == 1 else f"{ratio:g} times as many pairs without one"
+    chance = f"That is a chance of {proba:.1%} among links and {among}"
+    return f"{chance}; of all pairs {_share(graph)} are links."
+
+
+def _share(graph: Graph) -> str:
+    """Return how many of all pairs are links."""
+    n, m = graph.sizes
+    return f"{100.0 * len(graph.links) / (n * (n - 1) / 2 if m is None else n * m):.2g}%"
+
+
+def _decimal(value: float) -> str:
+    """Return four decimals, or two figures of what these would round to 0."""
+    return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"
+
+
+def _listed(number: int) -> str:
+    return "the pair of features below" if number == 1 else f"the {number:,} pairs of features below"

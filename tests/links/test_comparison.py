@@ -1,0 +1,440 @@
+"""Comparisons, strongest links and their reasons against counting and enumeration."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import InputError
+from recsys.datasets import load_dataset
+from recsys.datasets.graphs import Graph, Objects, found_graph, load_graph
+from recsys.datasets.linked_tables import encode_objects, graph_of, read_graph, tell_tables_apart
+from recsys.links import (
+    LinkPredictor,
+    LowRankBilinear,
+    PairFactorizationMachine,
+    PairNet,
+    PairSVM,
+    auc_covariance,
+    compare_links,
+    fit_on_all_links,
+    link_metrics,
+    link_reasons,
+    make_link_predictor,
+    split_graph,
+    split_objects,
+    split_pairs,
+    strongest_links,
+    usual_link_models,
+)
+from recsys.links import text as wording
+from recsys.utils.progress import listening
+from tests.reference import links as reference
+
+SUMS = [
+    PairNet(n_components=3, max_iter=5), PairNet(degree=3, n_components=2, max_iter=4), PairNet(degree=4, n_components=2, max_iter=3, beta=1e-3),
+    LowRankBilinear(n_components=3, max_iter=5), PairFactorizationMachine(degree=3, n_components=2, max_iter=4), PairFactorizationMachine(fit_lower=None, fit_linear=False, max_iter=4),
+    PairFactorizationMachine(degree=3, fit_lower="augment", n_components=2, max_iter=4), PairFactorizationMachine(symmetric=True, n_components=2, max_iter=4), PairSVM(),
+]  # fmt: skip
+
+
+def objects(n, width, noun="object"):
+    return Objects.of(noun, [f"{noun} {k}" for k in range(n)], [f"f{k}" for k in range(width)])
+
+
+def planted(one=True, seed=0, n=40):
+    """Objects of groups: links within a group."""
+    rng = np.random.default_rng(seed)
+    groups, others = rng.integers(0, 3, n), rng.integers(0, 3, n - 5)
+    A = (rng.random((n, 9)) < np.where(np.arange(9)[None] // 3 == groups[:, None], 0.8, 0.1)) * 1.0
+    if one:
+        links = [(a, b) for a, b in itertools.combinations(range(n), 2) if groups[a] == groups[b] and rng.random() < 0.5]  # fmt: skip
+        return Graph(sp.csr_matrix(A), None, np.array(links), objects(n, 9), objects(n, 9))
+    B = (rng.random((n - 5, 9)) < np.where(np.arange(9)[None] // 3 == others[:, None], 0.8, 0.1)) * 1.0
+    links = [(a, b) for a in range(n) for b in range(n - 5) if groups[a] == others[b] and rng.random() < 0.5]  # fmt: skip
+    return Graph(sp.csr_matrix(A), sp.csr_matrix(B[:, :7]), np.array(links), objects(n, 9, "user"), objects(n - 5, 7, "item"))  # fmt: skip
+
+
+@given(st.integers(0, 10_000), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_auc_and_its_covariance_are_those_of_the_definition(seed, tied):
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.r_[np.ones(2 + rng.integers(5)), np.zeros(2 + rng.integers(5))])
+    scores = rng.normal(size=(3, len(labels)))
+    scores = np.round(scores) if tied else scores
+    aucs, covariance = auc_covariance(labels, scores)
+    wanted, expected = reference.auc_covariance(labels, scores)
+    np.testing.assert_allclose(aucs, wanted)
+    np.testing.assert_allclose(covariance, expected, atol=1e-12)
+    for k, row in enumerate(scores):
+        assert aucs[k] == pytest.approx(link_metrics(labels, row).auc)
+
+
+def test_auc_covariance_needs_two_of_each():
+    with pytest.raises(InputError, match="two links and two pairs without one"):
+        auc_covariance([1, 0, 0], [[1.0, 2.0, 3.0]])
+
+
+@pytest.mark.parametrize("one", [True, False])
+@pytest.mark.parametrize("model", [*SUMS, PairNet(similarity=True, n_components=2, max_iter=4)], ids=lambda m: repr(m)[:50])  # fmt: skip
+def test_reasons_sum_to_the_score(model, one):
+    graph = planted(one)
+    if not one and (getattr(model, "symmetric", None) or getattr(model, "similarity", False)):
+        pytest.skip("for one kind of objects")
+    split = split_graph(graph)
+    model.fit(graph.A, graph.B, split.train, split.train_labels)
+    for i, j in split.test[:6]:
+        every = link_reasons(model, graph.A, graph.B, i, j, 1000)
+        assert every.kind == "exact" and every.unlisted == 0 and every.others == pytest.approx(0)
+        total = every.base + every.left + every.right + sum(value for *_, value in every.pairs)
+        score = model.decision_function(graph.A, graph.B, [[i, j]])[0]
+        assert total == pytest.approx(score, abs=1e-9) and every.score == score
+        few = link_reasons(model, graph.A, graph.B, i, j, 3)
+        assert few.pairs == every.pairs[:3] and few.unlisted == len(every.pairs[3:])
+        assert few.others == pytest.approx(sum(value for *_, value in every.pairs[3:]))
+        sizes = [abs(value) for *_, value in every.pairs]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("one", [True, False])
+@pytest.mark.parametrize("model", SUMS[:-1], ids=lambda m: repr(m)[:50])
+def test_reasons_are_those_of_enumeration(model, one):
+    if not one and getattr(model, "symmetric", None):
+        pytest.skip("for one kind of objects")
+    graph = planted(one, seed=3, n=20)
+    split = split_graph(graph)
+    model.fit(graph.A, graph.B, split.train, split.train_labels)
+    A = graph.A.toarray()
+    B = A if one else graph.B.toarray()
+    ones = model.degree - 1 if getattr(model, "fit_lower", "") == "augment" else 0
+    A = np.hstack([A, np.ones((len(A), ones))])
+    B = np.hstack([B, np.ones((len(B), ones))]) if one else B
+    terms = [(t.coefficients, t.left, t.right, t.weights) for t in model.terms_]
+    for i, j in split.test[:2]:
+        pairs, left, right = reference.parts(terms, A[i], B[j], model.symmetric_)
+        parts = model.parts(graph.A, graph.B, i, j)
+        if ones:  # pairs with a column of ones are the other feature's
+            n, m = graph.A.shape[1], graph.A.shape[1] if one else graph.B.shape[1]
+            left, right = left + pairs[:n, m:].sum(), right + pairs[n:, :m].sum()
+            pairs = pairs[:n, :m]
+        found = np.zeros_like(pairs)
+        found[np.ix_(parts.rows, parts.columns)] = parts.pairs
+        np.testing.assert_allclose(found, pairs, atol=1e-10)
+        assert (parts.left, parts.right) == pytest.approx((left, right), abs=1e-10)
+
+
+class Hidden(LinkPredictor):
+    """A model that is no sum over pairs of features."""
+
+    def check_parameters(self):
+        pass
+
+    def _fit(self, task):
+        self.weights_ = np.arange(task.A.shape[1]), 0.5 * np.arange(task.B.shape[1])
+
+    def _score(self, A, B, left, right):
+        return np.tanh(A @ self.weights_[0])[left] + np.sin(B @ self.weights_[1])[right]
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_models_that_are_no_sum_tell_changes(one):
+    graph = planted(one)
+    split = split_graph(graph)
+    model = Hidden().fit(graph.A, graph.B, split.train, split.train_labels)
+    assert model.parts(graph.A, graph.B, 3, 4) is None
+    found = link_reasons(model, graph.A, graph.B, 3, 4, 100)
+    A, B = graph.A.toarray(), (graph.A if one else graph.B).toarray()
+    expected = {}
+    for end, row in ((0, A[3]), (1, B[4])):
+        for f in np.flatnonzero(row):
+            ends = [A[[3]].copy(), B[[4]].copy()]
+            ends[end][0, f] = 0
+            if one:
+                score = model.decision_function(np.vstack(ends), None, [[0, 1]])[0]
+            else:
+                score = model.decision_function(*ends, [[0, 0]])[0]
+            expected[end, f] = found.score - score
+    assert {(e, f): v for e, f, v in found.changes} == pytest.approx(expected)
+    assert found.kind == "changes" and not found.pairs
+    sizes = [abs(v) for *_, v in found.changes]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(link_reasons(model, graph.A, graph.B, 3, 4, 2).changes) == 2
+    assert "no sum over pairs" in wording.why(found, "a", "b")
+
+
+def test_a_pair_without_features_rests_on_the_constant():
+    graph = planted()
+    split = split_graph(graph)
+    model = PairNet(degree=3, max_iter=2).fit(graph.A, None, split.train, split.train_labels)
+    empty = sp.csr_matrix(np.vstack([graph.A.toarray(), np.zeros(9)]))
+    found = link_reasons(model, empty, None, 0, 40)
+    assert found.pairs == () and found.score == pytest.approx(found.base) and found.unlisted == 0
+    assert "nothing from pairs of features" in wording.why(found, "a", "b")
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize("one", [False, True])
+def test_a_comparison_is_that_of_its_steps(one, cold):
+    graph = planted(one)
+    models = ["bilinear:n_components=3,max_iter=20", "pair-svm", "bilinear:n_components=3,max_iter=20"]
+    seen = []
+    with listening(lambda *said: seen.append(said)):
+        found = compare_links(graph, models, cold=cold, seed=4)
+    cut = split_objects if cold else split_pairs
+    split = cut(graph.links, *graph.sizes, test_size=0.3, ratio=1.0, seed=4)
+    assert [r.model for r in found.results] == models[:2], "a model named twice counts once"
+    assert (found.links, found.train, found.test) == (
+        len(graph.links),
+        len(split.train),
+        len(split.test),
+    )
+    assert found.test_links == (split.test_labels == 1).sum()
+    scores = []
+    for result, (name, params) in zip(found.results, [("bilinear", {"n_components": 3, "max_iter": 20}), ("pair-svm", {})], strict=True):  # fmt: skip
+        model = make_link_predictor(name, **params).fit(graph.A, graph.B, split.train, split.train_labels)  # fmt: skip
+        scores.append(model.decision_function(graph.A, graph.B, split.test))
+        assert result.metrics == link_metrics(split.test_labels, scores[-1])
+    _, covariance = reference.auc_covariance(split.test_labels, np.array(scores))
+    for k, result in enumerate(found.results):
+        assert result.auc_error == pytest.approx(np.sqrt(covariance[k, k]))
+    best = max(found.results, key=lambda r: r.metrics.auc)
+    assert found.best == best and best.gap is None
+    gap = next(r.gap for r in found.results if r.gap)
+    by = abs(found.results[0].metrics.auc - found.results[1].metrics.auc)
+    half = 1.959964 * np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert gap[:3] == pytest.approx((by, by - half, by + half), abs=1e-6)
+    assert gap.told_apart == (by - half > 0)
+    dones = [done for _, done, _ in seen]
+    assert dones == sorted(dones) and dones[0] == 0 and 1 <= dones[-1] < seen[0][2] == 2
+    assert seen[1][0].startswith(models[0]) and seen[-1][0].startswith(models[1])
+    told = wording.verdicts(found)
+    assert told[0].startswith(f"{best.model} has the best AUC, {best.metrics.auc:.4f} ± {best.auc_error:.4f}")  # fmt: skip
+    up, down = (scores[found.results.index(best)][split.test_labels == k] for k in (1, 0))
+    share = np.mean([(a > b) + 0.5 * (a == b) for a in up for b in down])
+    assert told[0].endswith(f"scores the link higher {share:.1%} of the time.")
+    assert ("leads" in told[1]) == gap.told_apart and ("not told apart" in told[1]) != gap.told_apart
+    where = "pairs of objects never seen" if cold else "held-out pairs"
+    assert wording.headline(found) == f"{len(graph.links)} links: fitted on {len(split.train)} pairs, measured on {len(split.test)} {where}, of which {found.test_links} are links."  # fmt: skip
+
+
+def test_progress_that_raises_ends_a_fit_of_every_kind():
+    class Enough(Exception):
+        pass
+
+    def stop(*said):
+        if said[1] > 0 or "svm" in said[0]:
+            raise Enough
+
+    for spec in ("bilinear", "pairnet:degree=3", "fm", "pair-svm", "low-rank-bilinear"):
+        with pytest.raises(Enough), listening(stop):
+            compare_links(planted(), [spec])
+
+
+def test_what_cannot_be_compared():
+    graph = planted()
+    with pytest.raises(InputError, match="name at least one link predictor"):
+        compare_links(graph, [])
+    with pytest.raises(InputError, match="nothing is known of these objects but their ids"):
+        split_graph(graph._replace(by_id=True), cold=True)
+    with pytest.raises(InputError, match="at least 2 of each are needed"):
+        split_graph(graph._replace(links=graph.links[:3]))
+    with pytest.raises(InputError, match="1 link and 1 pair without one to test on"):
+        split_graph(graph._replace(links=graph.links[:4]))
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_strongest_links_are_the_best_of_all_that_are_free(one):
+    graph = planted(one)
+    model = fit_on_all_links(graph, "bilinear:n_components=3,max_iter=20", ratio=2.0, seed=1)
+    known = {tuple(pair) for pair in graph.links.tolist()}
+    for side, index in (("left", 5), ("right", 7)):
+        own = 0 if side == "left" else 1
+        others = range(graph.A.shape[0] if one or own == 1 else graph.B.shape[0])
+        scores = {}
+        for other in others:
+            pair = (index, other) if own == 0 else (other, index)
+            if pair in known or (one and (pair[::-1] in known or index == other)):
+                continue
+            scores[other] = model.decision_function(graph.A, graph.B, [list(pair)])[0]
+        found = strongest_links(model, graph, index, side, 4)
+        assert found.candidates == len(scores)
+        assert len(found.known) + len(scores) == len(others) - one
+        best = sorted(scores, key=lambda other: -scores[other])[:4]
+        np.testing.assert_allclose(found.scores, [scores[k] for k in best])
+        assert found.objects.tolist() == best
+        line = wording.strongest_line(graph, "Ada", side, found)
+        noun = (graph.right if own == 0 else graph.left).noun
+        links = "link" if len(found.known) == 1 else "links"
+        assert line == f"Ada has {len(found.known)} {links}; the best of the {len(scores)} other {noun}s it is not linked to:"  # fmt: skip
+
+
+def test_an_object_with_every_link_has_none_to_predict():
+    graph = planted()
+    full = np.array([[0, k] for k in range(1, 40)] + [[1, 2]])
+    graph = graph._replace(links=full)
+    model = fit_on_all_links(graph, "bilinear:max_iter=2")
+    found = strongest_links(model, graph, 0)
+    assert found.candidates == 0 and len(found.objects) == 0 and len(found.known) == 39
+    assert "linked to every object" in wording.strongest_line(graph, "Ada", "left", found)
+    with pytest.raises(InputError, match="index"):
+        strongest_links(model, graph, 40)
+    with pytest.raises(InputError, match="side"):
+        strongest_links(model, graph, 0, "middle")
+
+
+def test_the_usual_models_suit_the_graph():
+    for graph in (planted(), planted(False), planted()._replace(by_id=True)):
+        compare_links(graph, [name.replace("max_iter=30", "max_iter=2") for name in usual_link_models(graph)])  # fmt: skip
+    assert any("similarity" in name for name in usual_link_models(planted()))
+    assert not any("similarity" in name for name in usual_link_models(planted(False)))
+    assert "pair-svm" not in usual_link_models(planted()._replace(by_id=True))
+    assert "pair-svm" in usual_link_models(planted())
+    many = planted()._replace(links=np.zeros((20_001, 2), dtype=np.int64))
+    assert "pair-svm" not in usual_link_models(many) and len(usual_link_models(many)) == 2
+
+
+def test_a_chance_is_told_of_models_that_give_one():
+    graph = planted()
+    model = fit_on_all_links(graph, "bilinear:max_iter=5")
+    share = 100 * len({tuple(pair) for pair in graph.links.tolist()}) / (40 * 39 / 2)
+    assert wording.chance(model, graph, 0.25) == f"That is a chance of 25.0% among links and as many pairs without one; of all pairs {share:.2g}% are links."  # fmt: skip
+    assert "2 times as many" in wording.chance(model, graph, 0.25, 2.0)
+    assert wording.chance(PairSVM(), graph, 0.25) == wording.chance(LowRankBilinear(), graph, 0.25) == ""
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_a_graph_is_told_with_its_counts(one):
+    graph = planted(one)
+    n, m = graph.sizes
+    possible = n * (n - 1) // 2 if one else n * m
+    share = f"{100 * len({tuple(p) for p in graph.links.tolist()}) / possible:.2g}%"
+    start = "40 objects with 9 features" if one else "40 users with 9 features, 35 items with 7 features"
+    assert wording.about_graph(graph) == f"{start}, {len(graph.links)} links: {share} of the pairs."
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.csv").write_text(text)
+    return [folder / f"{name}.csv" for name in files]
+
+
+NODES = "id,words,size,title\nn1,net|gene,1,First\nn2,net,0.5,Second\nn3,gene,0,Third\n"
+
+
+def test_a_graph_is_read_from_tables(tmp_path):
+    nodes, edges = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\nn2,n1\nn3,n3\nn2,n3\n")
+    graph = read_graph(edges, nodes)
+    assert graph.links.tolist() == [[0, 1], [1, 2]] and graph.B is None and not graph.by_id
+    assert graph.left.features == ("words=gene", "words=net", "size")
+    assert graph.left.ids.tolist() == ["n1", "n2", "n3"]
+    assert graph.left.labels.tolist() == ["First", "Second", "Third"]
+    assert graph.A.toarray().tolist() == [[1, 1, 1], [0, 1, 0.5], [1, 0, 0]]
+    assert graph.notes == ("1 pair of an object with itself left out", "1 repeated pair counted once")
+    np.testing.assert_allclose(np.linalg.norm(graph.weighted().A.toarray(), axis=1), 1)
+    assert graph.weighted("none").A is graph.A
+    with pytest.raises(InputError, match="weighting"):
+        graph.weighted("some")
+
+
+def test_pairs_alone_make_a_graph_of_ids(tmp_path):
+    (one,) = write(tmp_path, one="source,target\na,b\nb,c\nc,a\n")
+    graph = read_graph(one)
+    assert graph.by_id and graph.B is None and graph.A.toarray().tolist() == np.eye(3).tolist()
+    assert graph.left.features == ("object=a", "object=b", "object=c")
+    assert graph.links.tolist() == [[0, 1], [1, 2], [0, 2]]
+    (two,) = write(tmp_path, two="who,what\na,x\nb,y\na,y\n")
+    graph = read_graph(two)
+    assert graph.by_id and graph.B.shape == (2, 2) and graph.right.noun == "right object"
+    assert read_graph(two, one_kind=True).A.shape == (4, 4)
+    (three,) = write(tmp_path, three="user_id,item_id,rating\n1,1,5\n2,1,3\n1,2,1\n")
+    assert (read_graph(three).left.noun, read_graph(three).right.noun) == ("user", "item")
+    assert read_graph(three).sizes == (2, 2), "users and items are two kinds, whatever their ids"
+
+
+def test_columns_of_pairs_are_found_by_what_they_hold(tmp_path):
+    pairs, people, films = write(
+        tmp_path, pairs="row,when,film,person\n1,2000,f1,p2\n2,2001,f2,p1\n3,2002,f1,p1\n",
+        people="id,age\np1,20\np2,30\n", films="id,year\nf1,1990\nf2,2000\n",
+    )  # fmt: skip
+    graph = read_graph(pairs, people, films)
+    assert graph.links.tolist() == [[1, 0], [0, 1], [0, 0]] and graph.sizes == (2, 2)
+    assert read_graph(pairs, None, films, left_col="person").left.ids.tolist() == ["p2", "p1"]
+    assert read_graph(pairs, films, people).links.tolist() == [[0, 1], [1, 0], [0, 0]]
+    for order in itertools.permutations([pairs, people, films]):
+        found = tell_tables_apart(order)
+        assert found[0] == pairs and set(found[1:]) == {people, films}
+        assert read_graph(*found).sizes == (2, 2)
+    assert tell_tables_apart([pairs]) == (pairs, None, None)
+
+
+def test_tables_that_make_no_graph(tmp_path):
+    nodes, edges, other = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\n", other="a,b\n1,2\n")
+    assert tell_tables_apart([nodes, edges]) == (edges, nodes, None)
+    with pytest.raises(InputError, match="no table has pairs of the others' ids"):
+        tell_tables_apart([nodes, other])
+    with pytest.raises(InputError, match="one to three tables"):
+        tell_tables_apart([nodes] * 4)
+    with pytest.raises(InputError, match="unknown object id"):
+        read_graph(other, nodes)
+    (self,) = write(tmp_path, self="from,to\nn1,n1\n")
+    with pytest.raises(InputError, match="no link between two objects"):
+        read_graph(self, nodes)
+    narrow, ids = write(tmp_path, narrow="from\nn1\n", ids="id\nn1\nn2\n")
+    with pytest.raises(InputError, match="needs two columns"):
+        read_graph(narrow, nodes)
+    with pytest.raises(InputError, match="no feature beside the ids"):
+        read_graph(edges, ids)
+
+
+def test_which_columns_describe_objects():
+    import pandas as pd
+
+    table = pd.DataFrame({
+        "name": ["a", "b", "c", "d"] * 5, "note": [f"n{k}" for k in range(20)], "year": np.arange(20) + 1990,
+        "counts": [0] * 12 + list(range(8)), "part": np.linspace(-1, 1, 20), "kind": ["x", "y"] * 10,
+    })  # fmt: skip
+    found, dropped = encode_objects(table)
+    assert dropped == ("name", "note")
+    assert set(found.columns) == {"year", "counts", "part", "kind"}
+    assert found.columns.count("counts") == found.columns.count("part") == 1
+    assert found.columns.count("kind") == 2 and found.columns.count("year") == 10
+    years = [v for c, v in zip(found.columns, found.values, strict=True) if c == "year"]
+    assert years[:2] == ["1990–1991", "1992–1993"] and "2008–2009" in years
+
+
+def test_users_and_items_are_a_graph():
+    data = load_dataset("sample")
+    graph = graph_of(data)
+    assert graph.sizes == (data.n_users, data.n_items) and not graph.by_id
+    assert len(graph.links) == len(data.users)
+    wide = graph_of(data, ids=True)
+    assert wide.A.shape[1] == graph.A.shape[1] + data.n_users
+    assert wide.right.features[-1] == f"item={data.item_ids[-1]}"
+
+
+def test_real_graphs_have_names(data_dir):
+    for name, noun in (("nips", "author"), ("cora", "paper"), ("movielens", "user")):
+        graph = load_graph(name, data_dir)
+        assert graph.left.noun == noun and len(graph.left.ids) == graph.A.shape[0]
+        assert len(graph.left.features) == graph.A.shape[1]
+        other = graph.A if graph.B is None else graph.B
+        assert len(graph.right.features) == other.shape[1] and len(graph.right.ids) == other.shape[0]
+        assert len(set(graph.left.ids)) == len(graph.left.ids)
+    nips = load_graph("nips", data_dir)
+    assert nips.left.features[:2] == ("network", "learning") and nips.left.ids[0] == "Aazhang_B"
+
+
+def test_a_graph_needs_a_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    with pytest.raises(InputError, match="set RECSYS_DATA"):
+        load_graph("nips")
+    assert found_graph("nips") is None
+    monkeypatch.setenv("RECSYS_DATA", str(tmp_path))
+    assert found_graph("nips") is None
+    (tmp_path / "ml-100k").mkdir()
+    assert found_graph("movielens") == found_graph("movielens", tmp_path) == tmp_path / "ml-100k"
+    with pytest.raises(InputError, match=r"graph 'nips' needs .*nips\.authors"):
+        load_graph("nips")
