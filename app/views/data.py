@@ -102,7 +102,7 @@ def upload() -> None:
             st.rerun()  # the address is written when a run of the page begins
         if details(here.get("data", "")).file == token:
             st.success("This table is the dataset now, on every page.")
-            if st.button("Recommend from it", icon=":material/arrow_forward:"):
+            if st.button("Recommend from it"):
                 open_page("recommend")
 
 

@@ -541,6 +541,8 @@ MUTANTS = [
         'sign = -1.0 if self.better == "less" else 1.0',
         "sign = 1.0",
         ("tests/evaluation/test_differences.py", "-k", "counts_once"),
+    ),
+    Mutant(
         "a strength chosen on the rows that are to measure it",
         "fm/study.py",
         "fit, choose, measure = (",
