@@ -84,8 +84,9 @@ def page() -> None:
 def _uploader() -> None:
     """Take an upload, keep it over a reload, and choose it."""
     file = st.file_uploader(
-        "A table of your own (optional): CSV, TSV or Parquet, one row an example, one column to predict",
-        type=["csv", "tsv", "txt", "parquet", "gz"],
+        "A table of your own (optional): CSV, TSV, Excel or Parquet, one row an example, one column to "
+        "predict",
+        type=["csv", "tsv", "txt", "gz", "parquet", "xlsx"],
         key="interactions upload",
     )
     if file is None or st.session_state.get("interactions seen") == file.file_id:
