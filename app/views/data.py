@@ -103,7 +103,7 @@ def upload() -> None:
             st.rerun()  # the address is written when a run of the page begins
         if details(here.get("data", "")).file == token:
             st.success("This table is the dataset now, on every page.")
-            if st.button("Recommend from it", icon=":material/arrow_forward:"):
+            if st.button("Recommend from it"):
                 open_page("recommend")
 
 
@@ -355,8 +355,13 @@ def raw(catalogue: Catalogue) -> Interactions:
 def in_time(catalogue: Catalogue) -> None:
     """Show when the likes were given."""
     time = catalogue.data.time
-    found = None if time is None else quality.course(time)
-    if time is None or found is None:
+    if time is None:
+        return
+    found = quality.course(time)
+    if found is None:
+        st.caption(
+            "Times are numbers and no dates: models take their order, and no course of time is drawn."
+        )
         return
     frame, period = found
     st.subheader("Time", anchor=False)
