@@ -16,11 +16,18 @@ from app.session import session, write_address  # noqa: E402
 
 LOGO = str(HERE / "logo.svg")  # an icon by name would be fetched from elsewhere
 
+# Streamlit writes white on the primary colour, which on a dark page has to be a light one.
+STYLE = """<style>
+.stMainBlockContainer {padding-top: 4rem; padding-bottom: 3rem;}
+button[kind^="primary"], button[kind^="primary"]:hover, span[data-tag] {
+  background: #0069a3; border-color: #0069a3; color: #fff;}
+</style>"""
+
 page = menu()
 session().page = page.title
 st.set_page_config(page_title=f"{page.title} · recsys", page_icon=LOGO, layout="wide")
 st.logo(LOGO, size="large")
-st.html("<style>.stMainBlockContainer {padding-top: 4rem; padding-bottom: 3rem;}</style>")
+st.html(STYLE)
 write_address()  # before the page is drawn: callbacks have run, and a page may end early
 state.tray()
 page.run()

@@ -18,25 +18,17 @@ PAGES = (
     "data",
     "kernels",
 )
-ICONS = {
-    "recommend": ":material/recommend:",
-    "explain": ":material/account_tree:",
-    "interactions": ":material/hub:",
-    "links": ":material/share:",
-    "map": ":material/scatter_plot:",
-    "evaluate": ":material/query_stats:",
-    "data": ":material/table:",
-    "kernels": ":material/function:",
-}
 
 
 def menu() -> Any:
-    """Show the menu and return the page that was chosen."""
+    """Show the menu and return the page that was chosen.
+
+    Pages have no icons: the one that is open would be fetched from elsewhere for the tab.
+    """
     pages = {
         name: st.Page(
             _opener(name),
             title=name.capitalize(),
-            icon=ICONS[name],
             url_path=name,
             default=name == PAGES[0],
         )

@@ -83,7 +83,9 @@ def items(
             tooltip=tips,
         )
     )
-    return (points + marked).resolve_scale(color="independent").properties(height=TALL, title=title)
+    whole = (points + marked).resolve_scale(color="independent")
+    # The brush would be a picture without a name; the whole chart has one instead.
+    return whole.properties(height=TALL, title=title).configure(aria=False)
 
 
 def _decades(number: int) -> list[str]:

@@ -49,12 +49,13 @@ def taste(
     if found is None or not found.shown:
         return nothing
     how = following(found.rule, catalogue.attributes, ranked, listed)
-    st.text(f"This taste as a rule: {wording.readable(found.rule)}")
-    st.caption(
-        " ".join(wording.taste(found, word=catalogue.word))
-        + " The rule is read from the profile and the items' attributes; the model does not use it."
-    )
-    st.caption(" ".join(wording.follows(how, MARK if marked else "")))
+    st.text(f"This taste as a rule: {wording.readable(found.rule)}{f' ({MARK})' if marked else ''}")
+    with st.expander("What the rule covers, and whether the list follows it", expanded=not marked):
+        st.caption(
+            " ".join(wording.taste(found, word=catalogue.word))
+            + " The rule is read from the profile and the items' attributes; the model does not use it."
+        )
+        st.caption(" ".join(wording.follows(how, MARK if marked else "")))
     return how.follows
 
 

@@ -16,7 +16,7 @@ from recsys import InputError, Interactions
 from recsys.data.columns import Columns
 from recsys.errors import counted
 from recsys.fm.findings import Study
-from recsys.fm.problem import guess_target, pairs_problem, table_of, table_problem
+from recsys.fm.problem import classes_of, guess_target, pairs_problem, table_of, table_problem
 from recsys.fm.study import study
 from recsys.fm.study_settings import MODELS, Settings
 from recsys.utils.export import csv_text
@@ -164,7 +164,6 @@ def _table(token: str, name: str, content: bytes) -> tuple[Any, list[str], tuple
             default=guess_target(columns), options=columns, filter_mode="contains",
         )  # fmt: skip
     cells = frame.iloc[:, list(map(str, frame.columns)).index(target)]
-    text = cells[cells.notna() & (cells.astype(str).str.strip() != "")].astype(str).str.strip()
     with st.expander("Examples and features"):
         kind = ask(st.selectbox, "The target holds", name="interactions.kind", default="auto",
                    options=list(KIND_LABELS), format_func=KIND_LABELS.get)  # fmt: skip
@@ -172,16 +171,12 @@ def _table(token: str, name: str, content: bytes) -> tuple[Any, list[str], tuple
                      name="interactions.scaled", default=False)  # fmt: skip
         given = _common([column for column in columns if column != target])
     positive = None
-    many = text.nunique() > 2
-    if kind == "classes" or (
-        many and pd.to_numeric(text, errors="coerce").isna().any() and kind == "auto"
-    ):
-        classes = list(text.value_counts().index[:MOST_CLASSES])
+    classes = classes_of(cells, kind)[:MOST_CLASSES]
+    if len(classes) > 2:
         with right:
             positive = ask(
                 st.selectbox, "Class to tell from the rest", name="interactions.positive",
-                default=classes[0] if many else sorted(classes)[-1], options=classes,
-                filter_mode="contains",
+                default=classes[0], options=classes, filter_mode="contains",
             )  # fmt: skip
     numbers, seed = "scaled" if scaled else "ranges", _seed()
     given |= {"kind": kind, "positive": positive, "numbers": numbers}

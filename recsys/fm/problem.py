@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from recsys.errors import InputError, counted
 from recsys.fm.encoder import SKIPPED, PairEncoder
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-__all__ = ["Problem", "guess_target", "pairs_problem", "table_of", "table_problem"]
+__all__ = ["Problem", "classes_of", "guess_target", "pairs_problem", "table_of", "table_problem"]
 
 LIKED, RATING = "liked", "rating"  # targets of interactions
 AUTO, CLASSES, NUMBERS = "auto", "classes", "numbers"  # what a target is taken for
@@ -30,6 +31,9 @@ TARGETS = (
     "cible", "classe", "bersaglio",
 )  # fmt: skip
 MOST_ROWS = 50_000
+MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".")  # beside numbers, in any case
+COMMA = re.compile(r"[+-]?\d*,\d+")  # a decimal comma, where not all could be thousands
+THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 FEW = 20  # values that a column may have, however few its rows
 WHOLE = 10**9  # ranges for an encoder to cut: none, they are words already
 ROUNDS = 50  # of drawing again what is liked already
@@ -219,11 +223,7 @@ def table_problem(
     check_choice("numbers", numbers, (RANGES, SCALED))
     _check_common(buckets, rows, seed)
     columns = [str(column) for column in table.columns]
-    twice = next((column for column in columns if columns.count(column) > 1), None)
-    if twice is not None:
-        raise InputError(
-            f"{name}: {columns.count(twice)} columns are called {twice!r}; rename all but one"
-        )
+    _check_names(name, columns)
     if len(table) == 0:
         raise InputError(f"{name}: no rows; there is a header only")
     frame = table.set_axis(columns, axis=1)
@@ -233,7 +233,11 @@ def table_problem(
         raise absent(name, target, columns)
     _check_there(name, categories, columns)
     frame = frame.replace(r"^\s*$", np.nan, regex=True)
-    notes = []
+    notes: list[str] = []
+    for position, column in enumerate(columns):
+        found, said = _as_numbers(name, column, frame.iloc[:, position])
+        frame[column] = found
+        notes += said
     missing = int(frame[target].isna().sum())
     if missing == len(frame):
         raise InputError(f"{name}: no row has a value of {target!r}; name another target")
@@ -272,10 +276,32 @@ def table_of(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     InputError
-        As `recsys.data.readers.read_table`.
+        As `recsys.data.readers.read_table`, and if two columns have one name.
     """
     read = read_table(path, what="rows")
+    _check_names(str(path), read.names)
     return pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
+
+
+def classes_of(cells: pd.Series, kind: str = AUTO) -> list[str]:
+    """Return the values of a target as classes, the most frequent first; none if it is of numbers.
+
+    Two numbers are classes, too, and more are where `kind` is "classes".
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> classes_of(pd.Series(["b", "a", "b", ""])), classes_of(pd.Series(["1", "2", "3.5", "NA"]))
+    (['b', 'a'], [])
+    """
+    found, _ = _as_numbers("", "", cells)
+    text = found[found.notna()].astype(str).str.strip()
+    text = text[text != ""]
+    values = text.value_counts()
+    numeric = not pd.to_numeric(text, errors="coerce").isna().any()
+    if kind == NUMBERS or (kind == AUTO and len(values) > 2 and numeric):
+        return []
+    return [str(value) for value in values.index]
 
 
 def guess_target(columns: list[str]) -> str:
@@ -312,7 +338,7 @@ def _usable(
         cells = table.iloc[:, position]
         cells = cells.where(cells.astype(str).str.strip() != "", None)
         values = cells.nunique()
-        parsed = pd.to_numeric(cells, errors="coerce")
+        parsed = pd.to_numeric(cells, errors="coerce").replace([np.inf, -np.inf], np.nan)
         numeric = column not in categories and bool(parsed.notna().sum() == cells.notna().sum())
         if values < 2:
             notes.append(f"{name}: column {column!r} left out: it has one value")
@@ -328,6 +354,41 @@ def _usable(
         else:
             out[column] = _as_text(cells)
     return pd.DataFrame(out, index=table.index), notes
+
+
+def _as_numbers(name: str, column: str, cells: pd.Series) -> tuple[pd.Series, list[str]]:
+    """Return a column of text as numbers, if it is but for marks of what is missing, and notes.
+
+    Where the other cells are words, such a mark may be one of them, and stays.
+    """
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return cells, []
+    known = cells[cells.notna()].astype(str).str.strip()
+    marks = known.str.lower().isin(MISSING)
+    rest = known[~marks]
+    commas = rest.str.fullmatch(COMMA)
+    comma = bool(commas.any()) and not bool(rest[commas].str.fullmatch(THOUSANDS).all())
+    figures = pd.to_numeric(rest.str.replace(",", ".") if comma else rest, errors="coerce")
+    if len(rest) == 0 or figures.isna().any() or not (comma or marks.any()):
+        return cells, []
+    notes = []
+    if marks.any():
+        shown = known[marks].iloc[0]
+        notes.append(
+            f"{name}: {counted(int(marks.sum()), 'cell')} of {column!r}, as {shown!r}, taken as missing"
+        )
+    if comma:
+        notes.append(
+            f"{name}: the commas of {column!r}, as in {rest[commas].iloc[0]!r}, taken as decimal"
+        )
+    return figures.reindex(cells.index), notes
+
+
+def _check_names(name: str, columns: list[str]) -> None:
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    if twice is not None:
+        count = columns.count(twice)
+        raise InputError(f"{name}: {count} columns are called {twice!r}; rename all but one")
 
 
 def _check_there(name: str, asked: Sequence[str], columns: list[str]) -> None:
@@ -358,9 +419,8 @@ def _ranges(figures: NDArray[np.float64], buckets: int) -> NDArray[np.object_]:
     edges = np.unique(np.nanquantile(figures, np.linspace(0, 1, buckets + 1)[1:-1]))
     codes = np.searchsorted(edges, figures, side="right")
     out = np.full(len(figures), None, dtype=object)
-    spans = [(figures[codes == code].min(), figures[codes == code].max())
-             for code in range(len(edges) + 1)
-             if (codes[np.isfinite(figures)] == code).any()]  # fmt: skip
+    members = [figures[(codes == code) & np.isfinite(figures)] for code in range(len(edges) + 1)]
+    spans = [(some.min(), some.max()) for some in members if len(some)]
     for digits in (4, 6, 9, 17):  # until no two ranges read alike
         texts = [
             f"{low:.{digits}g}" if low == high else f"{low:.{digits}g}–{high:.{digits}g}"

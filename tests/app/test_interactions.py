@@ -158,6 +158,7 @@ def test_a_reload_finds_table_settings_and_results():
         (b"", "the file is empty"),
         (b"x,y\n", "there is a header only"),
         (b"x,y\n1\n", "line 2"),
+        (b"x,y,x\n1,2,3\n", "2 columns are called 'x'"),
         (b"x,y\n" + b"a,yes\nb,yes\n" * 20, "'yes' in every row"),
         (b"x,y\n" + b"".join(b"own %d,%d\n" % (k, k % 2) for k in range(40)), "no column beside 'y'"),
         (b"x,y\n" + b"a,1\nb,0\n" * 2, "at least 5 are needed"),
@@ -180,6 +181,24 @@ def test_a_class_is_chosen_of_several():
     box(at, "Class to tell from the rest").set_value("green").run()
     at = press(done(at), "Fit")
     assert any("for colour=green" in text.value for text in at.text)
+
+
+def test_marks_of_missing_numbers_make_no_classes_of_them(capfd):
+    frame = table(150)[["colour", "shape", "price"]].astype(str)
+    frame.loc[[3, 50], "price"] = "NA"
+    frame["stars"] = [str(k % 5) for k in range(150)]
+    frame.to_csv("things.csv", index=False)
+    at = upload(
+        opened(epochs="5", model="fm", target="price"), "things.csv", Path("things.csv").read_bytes()
+    )
+    assert "Class to tell from the rest" not in [one.label for one in at.selectbox]
+    at = press(at, "Fit")
+    found = commands_figures(at, capfd)
+    assert found["metric"] == "RMSE" and "2 rows without 'price' left out" in found["notes"]
+    assert_shows(at, found)
+    box(at, "Target: the column to predict").set_value("stars").run()
+    box(done(at), "The target holds").set_value("classes").run()
+    assert sorted(box(done(at), "Class to tell from the rest").options) == list("01234")
 
 
 def test_a_dataset_without_features_combines_users_and_items():

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from app.navigation import ICONS, PAGES
+from app.navigation import PAGES
 from app.parts.models import metrics, models, summary
 from recsys import EASE
 from recsys.evaluation.metrics import METRICS
@@ -17,9 +17,7 @@ APP = ROOT / "app"
 
 
 def test_pages_are_found_by_name_and_import_neither_each_other_nor_the_command_line():
-    assert (
-        {path.stem for path in (APP / "views").glob("*.py")} - {"__init__"} == set(PAGES) == set(ICONS)
-    )
+    assert {path.stem for path in (APP / "views").glob("*.py")} - {"__init__"} == set(PAGES)
     for path in Path(APP).rglob("*.py"):
         imported = re.findall(r"^ *(?:from|import) ([\w.]+)", path.read_text(), re.M)
         assert not [name for name in imported if name.startswith(("app.views", "recsys.cli"))], path

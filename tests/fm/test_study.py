@@ -399,6 +399,25 @@ def test_numbers_that_are_codes_are_no_ranges():
         pairs_problem(known, categories=["jobs"])
 
 
+def test_marks_of_what_is_missing_and_decimal_commas_leave_numbers():
+    size = ["NA" if k % 10 == 0 else f"{k / 4:g}".replace(".", ",") for k in range(60)]
+    frame = pd.DataFrame({"size": size, "word": ["NA", "x"] * 30, "many": ["1,000", "2,500"] * 30})
+    problem = table_problem(frame.assign(y=["?" if k == 7 else str(k) for k in range(60)]), "y")
+    assert len(problem.y) == 59 and problem.classes is None
+    X = problem.X.toarray()
+    sized = X[:, [k for k, field in enumerate(problem.fields) if field == "size"]]
+    kept = [k for k in range(60) if k != 7]
+    assert (sized.sum(axis=1) == [k % 10 != 0 for k in kept]).all() and sized.shape[1] == 5
+    # a mark beside words is a word, and a comma that may part thousands stays
+    assert {"word=NA", "word=x", "many=1,000", "many=2,500"} <= set(problem.names)
+    assert set(problem.notes) == {
+        "table: 6 cells of 'size', as 'NA', taken as missing",
+        "table: the commas of 'size', as in '0,25', taken as decimal",
+        "table: 1 cell of 'y', as '?', taken as missing",
+        "1 row without 'y' left out",
+    }
+
+
 def test_ranges_that_read_alike_are_told_apart():
     frame = pd.DataFrame({"x": 1e6 + np.arange(40) / 1000, "y": [0, 1] * 20})
     names = table_problem(frame, buckets=4).names
