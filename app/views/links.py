@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
@@ -225,7 +226,12 @@ def read_tables(files: list[tuple[str, bytes]]) -> Graph:
             for path, name in paths.items():
                 if str(path) in text:
                     text, first = text.replace(str(path), name[:60]), name
-            raise InputError(clean(text, first)) from error
+            raise InputError(unmarked(clean(text, first))) from error
+
+
+def unmarked(text: str) -> str:
+    """Return a text in which nothing of anybody's file is read as markup, where markup is read."""
+    return re.sub(r"([\[\]<>$`*])", r"\\\1", text)
 
 
 # ---- what is compared

@@ -3,9 +3,11 @@
 from recsys.datasets.base import list_datasets, load_dataset
 from recsys.datasets.categorical import list_tables, load_table
 from recsys.datasets.graphs import list_graphs, load_graph
+from recsys.datasets.linked_tables import graph_of, read_graph
 from recsys.datasets.synthetic import planted_catalogue
 
 __all__ = [
+    "graph_of",
     "list_datasets",
     "list_graphs",
     "list_tables",
@@ -13,4 +15,5 @@ __all__ = [
     "load_graph",
     "load_table",
     "planted_catalogue",
+    "read_graph",
 ]

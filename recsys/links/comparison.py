@@ -218,8 +218,7 @@ def compare_links(
     Examples
     --------
     >>> from recsys.data import Interactions
-    >>> from recsys.datasets import load_dataset
-    >>> from recsys.datasets.linked_tables import graph_of
+    >>> from recsys.datasets import graph_of, load_dataset
     >>> found = compare_links(graph_of(load_dataset("sample")).weighted(), ["bilinear:max_iter=5"])
     >>> found.best.model, found.best.metrics.auc > 0.6
     ('bilinear:max_iter=5', True)

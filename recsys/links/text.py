@@ -17,7 +17,7 @@ def about_graph(graph: Graph) -> str:
     Examples
     --------
     >>> from recsys.data import Interactions
-    >>> from recsys.datasets.linked_tables import graph_of
+    >>> from recsys.datasets import graph_of
     >>> likes = Interactions.from_ids(["ada", "bob", "ada"], ["tea", "tea", "milk"])
     >>> about_graph(graph_of(likes))
     '2 users with 2 features, 2 items with 2 features, 3 links: 75% of the pairs.'

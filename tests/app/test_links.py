@@ -165,6 +165,19 @@ def test_errors_name_the_file_as_it_was_uploaded():
         view.read_tables([("a.csv", b"a,b\n1,2\n")] * 4)
 
 
+def test_nothing_of_a_file_is_read_as_markup():
+    nasty = b"id,x\n![p](http://127.0.0.1:9/x),0.5\n$y$,0.1\n<b>,0\n"
+    with pytest.raises(InputError) as found:
+        view.read_tables([("p.csv", b"a,b\n$y$,<b>\n[q](r),$y$\n"), ("n.csv", nasty)])
+    assert r"\[q\](r)" in str(found.value) and "[q]" not in str(found.value)
+    rows = [f"![u{u}](h),i{(5 * u + k * k) % 40}" for u in range(12) for k in range(5)]
+    token = state.keep_upload("one.csv", "\n".join(["user_id,item_id", *rows]).encode())
+    at = press(run(graph="tables", tables=[token]), "Compare")
+    marked = [e.value for kind in ("markdown", "caption", "info", "warning", "error") for e in getattr(at, kind)]  # fmt: skip
+    assert not any("](h)" in text for text in marked) and any("](h)" in text for text in texts(at))
+    assert not any("](h)" in element.label for kind in ("selectbox", "multiselect") for element in getattr(at, kind))  # fmt: skip
+
+
 @pytest.mark.parametrize("one", [True, False])
 def test_bars_sum_to_the_score(one):
     graph = planted(one)
@@ -268,6 +281,20 @@ class TestBrowser:
         tab.reload()
         tab.get_by_text("The score of").wait_for()
         assert tab.get_by_text("has the best AUC").inner_text() == said, "nor does a reload"
+
+    def test_a_phone_shows_all_of_it(self, browser, address):
+        page = browser.new_page(viewport={"width": 400, "height": 900})
+        page.set_default_timeout(90_000)
+        page.goto(f"{address}/links")
+        page.get_by_text("of the pairs").wait_for()
+        settled(page)
+        for button in page.get_by_role("button", name="Compare").all():
+            button.click()
+        page.get_by_text("The score of").wait_for()
+        settled(page)
+        shot(page, "links-400")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page.close()
 
     def test_a_comparison_can_be_cancelled(self, tab, address):
         tab.goto(f"{address}/links?links.seed=11&links.ids=true")  # fmt: skip
