@@ -9,8 +9,9 @@ import scipy.sparse as sp
 import streamlit as st
 from numpy.typing import NDArray
 
-from app import charts, state
+from app import state
 from app.catalogues import Catalogue
+from app.charts import explain as charts
 from app.parts import cards
 from app.parts.models import choose_model
 from app.parts.people import Asked, choose_order, choose_person
@@ -167,7 +168,7 @@ def multiplied(catalogue: Catalogue, model: Any, user: int, row: sp.csr_matrix, 
     if found.higher:
         rows.append(("more than two together", "part", found.higher))
     rows.append(("score", "score", found.score))
-    st.altair_chart(charts.waterfall(rows), width="stretch")
+    st.altair_chart(charts.waterfall(rows, "How the score adds up"), width="stretch")
     st.caption(
         "The machine multiplies features of the profile with those of the item. A title stands for "
         "having it; two names joined by × add what having both adds beyond each."
@@ -216,7 +217,7 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
     if found.unlisted:
         rows.append((counted(found.unlisted, "other " + catalogue.word + " item"), "part", found.others))
     rows.append(("score", "score", found.score))
-    st.altair_chart(charts.waterfall(rows), width="stretch")
+    st.altair_chart(charts.waterfall(rows, "How the score adds up"), width="stretch")
     st.caption(
         "Each bar is what an item adds to the score, in the score's own units, not a share of it. "
         "A base is what no item of the profile accounts for."

@@ -186,10 +186,10 @@ def test_a_taste_rule_says_in_how_many_of_the_liked_and_of_all():
 
 
 def test_a_waterfall_ends_at_the_score():
-    from app import charts
+    from app.charts import explain as charts
 
     rows = [("base", "base", 0.5), ("a", "part", 0.4), ("b", "part", -0.2), ("score", "score", 0.7)]
-    frame = charts.waterfall(rows).data
+    frame = charts.waterfall(rows, "Title").data
     assert frame["from"].tolist() == pytest.approx([0.0, 0.5, 0.9, 0.0])
     assert frame["to"].tolist() == pytest.approx([0.5, 0.9, 0.7, 0.7])
     assert frame["kind"].tolist() == ["base", "for", "against", "score"]

@@ -1,0 +1,68 @@
+"""Explain: how a score adds up, and which liked items are similar."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from recsys.utils.palette import COLOURS
+
+alt.data_transformers.disable_max_rows()
+
+
+KINDS = {"for": COLOURS[0], "against": COLOURS[1], "base": "#8a8a8a", "score": "#8a63c0"}
+
+
+def waterfall(rows: list[tuple[str, str, float]], title: str) -> Any:
+    """Return bars that begin where the one before ends, in the order given.
+
+    Parameters
+    ----------
+    rows : list of (name, kind, value)
+        kind "part", or "base"; the last one "score", a total that begins at 0.
+    """
+    at, records = 0.0, []
+    for name, kind, value in rows:
+        start = 0.0 if kind == "score" else at
+        at = start + value
+        sign = "for" if value >= 0 else "against"
+        records.append(
+            {
+                "item": name,
+                "from": start,
+                "to": at,
+                "adds": value,
+                "kind": sign if kind == "part" else kind,
+            }
+        )
+    names = [name for name, _, _ in rows]
+    return _bars(pd.DataFrame(records), names, title, "adds to the score", "from", "to")
+
+
+def similarities(names: list[str], values: list[float]) -> Any:
+    """Return bars of each liked item's similarity, in the order given."""
+    frame = pd.DataFrame({"item": names, "similarity": values})
+    frame["kind"] = ["for" if v >= 0 else "against" for v in values]
+    return _bars(frame, names, "Liked items most similar to it", "cosine similarity", "similarity", None)
+
+
+def _bars(
+    frame: pd.DataFrame, names: list[str], title: str, axis: str, start: str, end: str | None
+) -> Any:
+    shown = "adds" if end else start
+    places = {"x": alt.X(f"{start}:Q", title=axis)} | ({"x2": f"{end}:Q"} if end else {})
+    return (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            **places,
+            y=alt.Y("item", sort=names, title=None, axis=alt.Axis(labelLimit=260)),
+            color=alt.Color(
+                "kind", scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())), legend=None
+            ),
+            tooltip=["item", alt.Tooltip(shown, format="+.4f")],
+        )
+        .properties(height=28 * len(names) + 60, title=title)
+    )
