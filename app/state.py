@@ -14,6 +14,7 @@ from streamlit import runtime
 
 from app.catalogues import GRADES, Catalogue, catalogue_of, datasets, usual_threshold
 from app.jobs import CANCELLED, Job, Jobs, Progress
+from app.parts.words import escaped
 from app.session import SAMPLE, Session, ask, between, session
 from app.uploads import Uploads
 from recsys import make_ranker
@@ -214,7 +215,7 @@ def settled(job: Job, key: Key, text: str) -> bool:
         return False
     if job.error is not None:
         jobs().forget(key)
-        st.error(job.error)
+        st.error(escaped(job.error))
         return False
     return True
 
@@ -236,7 +237,7 @@ def told(job: Job, text: str) -> str:
     parts.append(f"{job.seconds:.0f} s")
     if job.left is not None:
         parts.append(f"about {max(job.left, 1):.0f} s left")
-    return " · ".join(parts)
+    return escaped(" · ".join(parts))
 
 
 def cancel(key: Key) -> None:
@@ -250,7 +251,7 @@ def _cancelled(key: Key, text: str) -> None:
     """Say that a job was cancelled, and offer to begin it anew."""
     here = session()
     here.cancelled.add(key)
-    st.info(f"{text}: cancelled. Choose something else, or begin again.")
+    st.info(f"{escaped(text)}: cancelled. Choose something else, or begin again.")
     if st.button("Begin again", key=f"again {key}"):
         here.cancelled.discard(key)
         st.rerun()

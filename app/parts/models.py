@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.parts.words import escaped
 from app.session import ask, session
 from recsys.errors import InputError
 from recsys.evaluation.metrics import METRICS
@@ -30,7 +31,7 @@ def summary(spec: str) -> str:
     """Return what a model is, in the first sentence of what it says of itself."""
     name, _ = parse_spec(spec)
     text = " ".join((RANKERS.get(name).__doc__ or "").strip().split("\n\n")[0].split())
-    return text.split(". ")[0].rstrip(".") + "."
+    return text.split(". ")[0].rstrip(".").replace("`", "") + "."
 
 
 def choose_model() -> str:
@@ -52,7 +53,7 @@ def choose_model() -> str:
             st.caption(summary(spec))
             parse_spec(spec)
         except InputError as error:
-            st.error(str(error))
+            st.error(escaped(error))
             st.stop()
     return spec
 

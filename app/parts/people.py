@@ -206,7 +206,7 @@ def _dislikes(catalogue: Catalogue, asked: Asked) -> Asked:
     )
     if asked.added:
         titles = ", ".join(str(catalogue.titles[k]) for k in asked.added)
-        st.caption(f"Liked here besides: {titles}.")
+        st.text(f"Liked here besides: {titles}.")
         if st.button("Forget these likes", type="tertiary"):
             session().forget("more")
             st.rerun()

@@ -14,6 +14,7 @@ from app.charts import data as charts
 from app.navigation import open_page
 from app.parts import quality
 from app.parts.upload import MOST_BYTES, Details, clean, details, keep_details, limited, spooled
+from app.parts.words import escaped
 from app.session import ask, session
 from recsys import InputError
 from recsys.data import Interactions
@@ -74,7 +75,7 @@ def upload() -> None:
         )  # fmt: skip
         told = st.session_state.pop("upload error", None)
         if told:
-            st.error(told)
+            st.error(escaped(told))
         if kept is None:
             st.caption(
                 f"Up to {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows. The file stays on the "
@@ -92,7 +93,7 @@ def upload() -> None:
             if items is not None:
                 data = with_items(data, columns, *items)
         except InputError as error:
-            st.error(clean(str(error), name))
+            st.error(escaped(clean(str(error), name)))
             return
         what_became(data, counts)
         if st.button("Use this table", type="primary"):
@@ -102,7 +103,7 @@ def upload() -> None:
             st.rerun()  # the address is written when a run of the page begins
         if details(here.get("data", "")).file == token:
             st.success("This table is the dataset now, on every page.")
-            if st.button("Recommend from it", icon=":material/arrow_forward:"):
+            if st.button("Recommend from it"):
                 open_page("recommend")
 
 
@@ -354,8 +355,13 @@ def raw(catalogue: Catalogue) -> Interactions:
 def in_time(catalogue: Catalogue) -> None:
     """Show when the likes were given."""
     time = catalogue.data.time
-    found = None if time is None else quality.course(time)
-    if time is None or found is None:
+    if time is None:
+        return
+    found = quality.course(time)
+    if found is None:
+        st.caption(
+            "Times are numbers and no dates: models take their order, and no course of time is drawn."
+        )
         return
     frame, period = found
     st.subheader("Time", anchor=False)

@@ -16,6 +16,7 @@ from app.jobs import CANCELLED, Job, Progress
 from app.parts.models import DEFAULT, metrics, models, summary
 from app.parts.runs import Run, Settings, Source, csv_of, html_of, json_of, runs
 from app.parts.upload import details
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError, make_ranker
 from recsys.data import PROTOCOLS, find_protocol
@@ -86,7 +87,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
     try:
         way = find_protocol(protocol)
     except InputError as error:
-        st.error(str(error))
+        st.error(escaped(error))
         return None
     several = way.default_folds > 1
     with two:
@@ -119,7 +120,7 @@ def choose(catalogue: Catalogue) -> Settings | None:
             make_ranker(name, **params)
         way.check(catalogue.data, divided or way.default_folds)
     except InputError as error:
-        st.warning(str(error))
+        st.warning(escaped(error))
         return None
     return Settings(
         source_of(catalogue), state.digest(catalogue.key), tuple(specs), tuple(measured), protocol,

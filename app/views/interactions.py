@@ -11,6 +11,7 @@ import streamlit as st
 from app import state
 from app.charts import interactions as charts
 from app.parts.upload import clean, limited, spooled
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError, Interactions
 from recsys.data.columns import Columns
@@ -84,8 +85,9 @@ def page() -> None:
 def _uploader() -> None:
     """Take an upload, keep it over a reload, and choose it."""
     file = st.file_uploader(
-        "A table of your own (optional): CSV, TSV or Parquet, one row an example, one column to predict",
-        type=["csv", "tsv", "txt", "parquet", "gz"],
+        "A table of your own (optional): CSV, TSV, Excel or Parquet, one row an example, one column to "
+        "predict",
+        type=["csv", "tsv", "txt", "gz", "parquet", "xlsx"],
         key="interactions upload",
     )
     if file is None or st.session_state.get("interactions seen") == file.file_id:
@@ -93,7 +95,7 @@ def _uploader() -> None:
     try:
         token = state.keep_upload(file.name, limited(file))
     except InputError as error:
-        st.error(clean(str(error), file.name))
+        st.error(escaped(clean(str(error), file.name)))
         return
     st.session_state["interactions seen"] = file.file_id
     session().set("interactions.table", token)

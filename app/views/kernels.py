@@ -16,6 +16,7 @@ from app.charts import kernels as charts
 from app.navigation import open_page
 from app.parts.kernel_curves import curves, growing, spelled_out
 from app.parts.upload import clean, limited, spooled
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.datasets.categorical import (
@@ -43,6 +44,7 @@ DEGREES, RULES = "Kernels over their degree", "Rules on a table"
 FIRST = "tic-tac-toe"  # the table that the page opens with
 UPLOAD = "the upload"
 MOST_ITEMS, MOST_ROWS = 6000, 5000
+MOST_READ = 50_000  # rows of a table before those with missing cells are dropped
 LEAST_ROWS = 8  # of each class
 MOST_VALUES = 200  # different values of a column; more are numbers, not categories
 INTRO = {
@@ -175,7 +177,7 @@ def table_rules() -> None:
     )  # fmt: skip
     told = st.session_state.pop("upload error", None)
     if told:
-        st.error(told)
+        st.error(escaped(told))
     kept = state.upload(here.get("rules.file", ""))
     folder = _folder()
     named = sorted(generated_tables(), key=lambda name: (name != FIRST, name))
@@ -197,7 +199,7 @@ def table_rules() -> None:
             table = ready_table(name, "" if folder is None else str(folder))
         check(table)
     except InputError as error:
-        st.error(clean(str(error), kept[0] if name == UPLOAD and kept else name))
+        st.error(escaped(clean(str(error), kept[0] if name == UPLOAD and kept else name)))
         return
     said(table)
     one, two = st.columns(2)
@@ -238,20 +240,20 @@ def _folder() -> Path | None:
     return folder if folder is not None and folder.is_dir() else None
 
 
-@st.cache_data(max_entries=4, show_spinner="Reading the table")
-def cells(token: str, name: str, content: bytes) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and rows of an upload."""
-    with spooled(content, name) as path:
+@st.cache_resource(max_entries=4, show_spinner="Reading the table")
+def cells(token: str, name: str, _content: bytes) -> tuple[list[str], list[list[str]]]:
+    """Return the column names and rows of an upload, which nobody changes."""
+    with spooled(_content, name) as path:
         return read_rows(path)
 
 
-@st.cache_data(max_entries=4, show_spinner="Reading the table")
+@st.cache_resource(max_entries=4, show_spinner="Reading the table")
 def file_cells(path: str) -> tuple[list[str], list[list[str]]]:
-    """Return the column names and rows of a file of this machine."""
+    """Return the column names and rows of a file of this machine, which nobody changes."""
     return read_rows(path)
 
 
-@st.cache_data(max_entries=8, show_spinner="Reading the table")
+@st.cache_resource(max_entries=8, show_spinner="Reading the table")
 def ready_table(name: str, folder: str) -> OneHot:
     """Return a table of Boolean learning, its class being fixed."""
     return load_table(name, folder or None)
@@ -265,6 +267,8 @@ def chosen_columns(names: list[str], rows: list[list[str]], source: str) -> OneH
     InputError
         If there is no class to learn.
     """
+    if len(rows) > MOST_READ:
+        raise InputError(f"{counted(len(rows), 'row')}; at most {MOST_READ:,} are looked at here")
     stem = f"rules.{state.digest(source, names)[:8]}"
     one, two = st.columns(2)
     with one:

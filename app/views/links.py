@@ -15,6 +15,7 @@ import streamlit as st
 from app import charts, state
 from app.charts import links as link_charts
 from app.parts.upload import clean, limited, spooled
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.datasets import load_graph
@@ -191,7 +192,7 @@ def uploaded() -> tuple[tuple[Any, ...], Graph]:
         try:
             here.set("links.tables", [state.keep_upload(file.name, limited(file)) for file in files])
         except InputError as error:
-            st.error(str(error))
+            st.error(escaped(error))
             st.stop()
     tokens = tuple(here.get("links.tables", []))
     kept = [one for token in tokens if (one := state.upload(token)) is not None]

@@ -18,6 +18,7 @@ from app.parts import cards
 from app.parts.models import DEFAULT, choose_model, models
 from app.parts.people import Asked, called, choose_order, choose_person, dislike, like
 from app.parts.taste import MARK, taste
+from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys.errors import counted
 from recsys.explain import Reasons, because, item_rule, reasons_for_items
@@ -187,7 +188,7 @@ def listed(
 
 def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
     """Show one list as cards, with what can be done with each."""
-    st.caption(heading(catalogue, found, asked))
+    st.text(heading(catalogue, found, asked))
     if text := wording.parts(found.model):
         with st.expander(f"What {found.model.name} is made of"):
             st.text(text)
@@ -307,7 +308,7 @@ def side_by_side(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> Non
     st.text(agreement(lists[0], lists[1]))
     for column, found, other in zip(st.columns(2), lists, lists[::-1], strict=True):
         with column:
-            st.subheader(found.spec.split(":")[0], anchor=False, help=found.spec)
+            st.subheader(found.spec.split(":")[0], anchor=False, help=escaped(found.spec))
             shares = cards.shares(found.scores, found.ranked.scores)
             for place, item in enumerate(found.ids):
                 with st.container(border=True):
@@ -372,7 +373,7 @@ def offer_auto(catalogue: Catalogue, spec: str) -> None:
     here.forget("auto asked")
     if job.error is not None:
         state.jobs().forget(key)
-        st.warning(job.error)
+        st.warning(escaped(job.error))
         return
     here.set("model", AUTO)
     st.toast("auto is ready: the list is now its own.")

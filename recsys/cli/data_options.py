@@ -49,7 +49,7 @@ class DataOptions:
         str | None, typer.Option("--dataset", help="A named dataset; see `recsys datasets`.")
     ] = None
     interactions: Annotated[
-        Path | None, typer.Option("--interactions", help="CSV, TSV or Parquet, plain or gzip.")
+        Path | None, typer.Option("--interactions", help="CSV, TSV, Parquet or Excel; plain or gzip.")
     ] = None
     user_col: Annotated[str | None, typer.Option("--user-col", help="Column of user ids.")] = None
     item_col: Annotated[str | None, typer.Option("--item-col", help="Column of item ids.")] = None

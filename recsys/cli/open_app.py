@@ -9,8 +9,9 @@ import importlib.util
 import os
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,11 +25,20 @@ def app_folder() -> Path:
     return inside if inside.is_dir() else Path(__file__).parents[2]
 
 
+def _flat(table: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings of tables in tables: "theme.light.primaryColor" and its value."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
 def command_line(host: str, port: int, headless: bool) -> list[str]:
     """Return the command that runs the app; its settings are flags, for it runs in any folder."""
     folder = app_folder()
     settings = tomllib.loads((folder / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    flags = {f"{part}.{key}": value for part, table in settings.items() for key, value in table.items()}
+    flags = dict(_flat(settings))
     flags |= {"server.address": host, "server.port": port, "server.headless": headless}
     flags["server.showEmailPrompt"] = False
     told = [

@@ -175,7 +175,7 @@ class Interactions:
 
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, or path of a CSV, TSV or Parquet file
+        table : pandas, polars or pyarrow table, or path of a CSV, TSV, Parquet or Excel file
             One row a pair; of a repeated pair the latest row is kept.
         user, item : str, optional
             Columns of ids, text or whole numbers; usual names are looked for when not given. Those of

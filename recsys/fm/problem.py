@@ -31,6 +31,7 @@ TARGETS = (
     "cible", "classe", "bersaglio",
 )  # fmt: skip
 MOST_ROWS = 50_000
+PARQUET = (".parquet", ".pq")
 MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".")  # beside numbers, in any case
 COMMA = re.compile(r"[+-]?\d*,\d+")  # a decimal comma, where not all could be thousands
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
@@ -271,14 +272,15 @@ def table_problem(
 
 
 def table_of(path: str | Path) -> pd.DataFrame:
-    """Return the cells of a file: CSV, TSV and the like, plain or gzip, or Parquet.
+    """Return the cells of a file: CSV, TSV and the like, plain or gzip, Parquet or Excel.
 
     Raises
     ------
     InputError
         As `recsys.data.readers.read_table`, and if two columns have one name.
     """
-    read = read_table(path, what="rows")
+    # rows of another length are refused; an empty cell, as text has them, is no fault of Parquet's
+    read = read_table(path, what="rows", strict=Path(path).suffix not in PARQUET)
     _check_names(str(path), read.names)
     return pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
 

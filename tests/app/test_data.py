@@ -314,6 +314,9 @@ def test_times_that_are_no_dates_have_no_course():
     from app.parts.quality import course
 
     assert course(np.array([1.0, 2.0, 3.0])) is None and course(np.zeros(3)) is None
+    at = uploaded("user,item,time\n" + "".join(f"u{k},i{k % 5},{k}\n" for k in range(20)))
+    press(at, "Use this table")
+    assert any(c.startswith("Times are numbers and no dates") for c in captions(at))
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3, 4, 5], list(np.linspace(0.1, 9.9, 300))])
@@ -415,8 +418,71 @@ def test_a_long_message_ends_at_a_word():
 # ---- in a browser
 
 
+RATINGS = "user_id,item_id,rating\n" + "".join(
+    f"u{u},film {(u * 3 + k * k) % 17},{1 + (u + k) % 5}\n" for u in range(30) for k in range(8)
+)
+NASTY = "item_id,title,genres\n" + "".join(
+    f'film {k},"{t}",Drama|War\n'
+    for k, t in enumerate(
+        (
+            "<script>document.title='x'</script>",
+            "<img src=x onerror=alert(1)>",
+            "![](http://127.0.0.1:9/x)",
+            "$\\href{http://127.0.0.1:9}{x}$",
+            "plain",
+        )
+    )
+)
+
+
 class TestBrowser:
     pytestmark = MARKS
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"", "empty"),
+            (b"MZ\x90\x00" + bytes(range(256)) * 50, "bad.csv"),
+            (b"user_id,item_id\nu1,i1,9\n", "none of 1 row has the 2 fields of the header"),
+        ],
+    )
+    def test_bad_uploads_are_told_and_the_app_goes_on(self, tab, address, content, message):
+        tab.goto(f"{address}/data")
+        tab.get_by_text("Upload a table of interactions").click()
+        tab.locator("input[type=file]").first.set_input_files(
+            {"name": "bad.csv", "mimeType": "text/csv", "buffer": content}
+        )
+        alert = tab.get_by_test_id("stAlert").first
+        alert.wait_for()
+        assert message in alert.inner_text() and "Traceback" not in tab.content()
+        tab.get_by_text("Long tails").wait_for()
+
+    def test_hostile_titles_and_columns_stay_text(self, tab, address):
+        calls = []
+        tab.on("request", lambda request: calls.append(request.url))
+        tab.goto(f"{address}/data")
+        tab.get_by_text("Upload a table of interactions").click()
+        files = tab.locator("input[type=file]")
+        rows = RATINGS.replace("rating", "<b>![](http://127.0.0.1:9/x)", 1)
+        files.nth(0).set_input_files(
+            {"name": "<i>mine.csv", "mimeType": "text/csv", "buffer": rows.encode()}
+        )
+        tab.get_by_role("button", name="Use this table").wait_for()
+        settled(tab)
+        files.nth(1).set_input_files(
+            {"name": "items.csv", "mimeType": "text/csv", "buffer": NASTY.encode()}
+        )
+        tab.get_by_text("items in items.csv").wait_for()
+        settled(tab)
+        tab.get_by_role("button", name="Use this table").click()
+        tab.get_by_role("button", name="Recommend from it").wait_for()
+        settled(tab)
+        go(tab, "Recommend")
+        tab.get_by_text("For u0").first.wait_for()
+        settled(tab)
+        go(tab, "Evaluate")
+        assert tab.title() != "x" and tab.locator("img[src='x']").count() == 0
+        assert not [url for url in calls if ":9/" in url or url.endswith("/x")]
 
     def test_from_an_upload_to_a_recommendation_and_back(self, tab, address):
         tab.goto(f"{address}/data")

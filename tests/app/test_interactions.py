@@ -41,7 +41,6 @@ def no_other_data(monkeypatch, tmp_path):
     monkeypatch.delenv("RECSYS_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("app.session._browser", lambda: "")  # Streamlit's harness mocks the cookies
 
 
 def opened(before="", **address):

@@ -227,6 +227,8 @@ WRONG = {
     + "".join(f"{k},{'yn'[k % 2]}\n" for k in range(300)),
     "has 300 different values": "a,b\n" + "".join(f"{'yn'[k % 2]},{k}\n" for k in range(300)),
     "the file is empty": "\n",
+    "60,000 rows; at most 50,000 are looked at here": "a,b\n" + "x,y\nz,n\n" * 30_000,
+    "5,200 rows; at most 5,000 here, use `recsys rules` for more": "a,b\n" + "x,y\nz,n\n" * 2600,
 }
 
 

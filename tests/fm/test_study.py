@@ -15,6 +15,7 @@ from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.problem import guess_target, pairs_problem, table_of, table_problem
 from recsys.fm.study import figure_of, study
 from recsys.fm.study_settings import MODELS, Settings, machine
+from tests.data.test_spreadsheets import write_xlsx
 from tests.reference import fm as reference
 
 QUICK = {"path": False, "epochs": 8, "factors": 3, "min_rows": 1, "number": 10_000}
@@ -460,6 +461,27 @@ def test_files_become_tables(tmp_path):
     table(50).to_parquet(tmp_path / "t.parquet")
     again = table_problem(table_of(tmp_path / "t.parquet"), "price")
     assert again.names == problem.names and (again.X != problem.X).nnz == 0
+    holes = table(50)
+    holes.loc[[2, 9], "colour"] = None
+    holes.loc[[4], "size"] = np.nan
+    problems = []
+    holes.to_csv(tmp_path / "h.csv", index=False)
+    holes.to_parquet(tmp_path / "h.parquet")
+    for name in ("csv", "parquet"):
+        problems.append(table_problem(table_of(tmp_path / f"h.{name}"), "price"))
+    for other in problems:
+        assert other.names == problems[0].names and (other.X != problems[0].X).nnz == 0
+    colours = [k for k, field in enumerate(problems[0].fields) if field == "colour"]
+    assert problems[0].X[:, colours].sum() == 48
+
+
+def test_a_sheet_is_a_table(tmp_path):
+    pytest.importorskip("python_calamine")
+    frame = table(40)[["colour", "shape", "price"]]
+    write_xlsx(tmp_path / "t.xlsx", [list(frame.columns), *frame.values.tolist()])
+    problem, expected = table_problem(table_of(tmp_path / "t.xlsx")), table_problem(frame)
+    assert problem.names == expected.names and (problem.X != expected.X).nnz == 0
+    assert problem.y == pytest.approx(expected.y)
 
 
 def test_pairs_have_the_features_of_both_ends():
