@@ -14,7 +14,7 @@ LIKED, LISTED = "liked", "recommended"
 REST = "#9a9a9a"  # of items that are none of those named
 TALL = 560
 # Not the colours that mark what is liked and recommended.
-GROUPS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[5], "#7a5195")
+GROUPS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[5], "#a06cc8")
 
 
 def items(

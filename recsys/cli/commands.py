@@ -21,7 +21,7 @@ COMMANDS = {
     ),
     "rules": "Learn a kernel machine on a table, and print the rule it follows.",
     "interactions": "Fit a factorization machine to features, and print the products that matter in it.",
-    "links": "Compare link predictors on held-out pairs, or on pairs of held-out objects.",
+    "links": "Compare link predictors, and list an object's strongest links with what makes them.",
     "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
     "recommend": "Print or write the best items for users, or for a history given by item ids.",
     "similar": "Print the items most similar to one.",

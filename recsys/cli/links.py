@@ -70,7 +70,7 @@ def links(
     json: Json = None,
     threads: Threads = None,
 ) -> None:
-    """Compare link predictors on held-out pairs, or on pairs of held-out objects."""
+    """Compare link predictors, and list an object's strongest links with what makes them."""
     use_threads(threads)
     if to is not None and of is None:
         raise InputError("--to needs --object: say whose link is explained")

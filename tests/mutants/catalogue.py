@@ -556,4 +556,32 @@ MUTANTS = [
         "keep = count > self.min_rows",
         ("tests/fm/test_study.py::test_combinations_are_those_of_enumeration",),
     ),
+    Mutant(
+        "a product of three features counted whole for each of its pairs",
+        "links/pairwise.py",
+        "weights * c[t] / (t * (m - t))",
+        "weights * c[t]",
+        ("tests/links/test_comparison.py", "-k", "reasons_are_those_of_enumeration"),
+    ),
+    Mutant(
+        "an object predicted to be linked to what it is linked to",
+        "links/comparison.py",
+        "free[known] = False",
+        "free[known] = one",
+        ("tests/links/test_comparison.py", "-k", "strongest_links_are_the_best"),
+    ),
+    Mutant(
+        "two models told apart as if they were measured on different pairs",
+        "links/comparison.py",
+        " - 2.0 * covariance[best, k]",
+        "",
+        ("tests/links/test_comparison.py", "-k", "a_comparison_is_that_of_its_steps"),
+    ),
+    Mutant(
+        "a map of scores whose distances are not those of the scores",
+        "embeddings.py",
+        "(Vt.T * s).astype",
+        "Vt.T.astype",
+        ("tests/rankers/test_item_vectors.py", "-k", "main_directions"),
+    ),
 ]
