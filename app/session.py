@@ -38,8 +38,8 @@ class Session:
         Keys of jobs that the person has cancelled, and that are not begun again unasked.
     background : dict
         Keys of the jobs that run while the person does something else, by kind.
-    awaited : tuple or None
-        Key of the job that the page waits for.
+    awaited, awaited_on : tuple or None, str
+        Key of the job that a page waits for, and that page.
     page : str
         The page that is shown.
     """
@@ -51,6 +51,7 @@ class Session:
         self.cancelled: set[Hashable] = set()
         self.background: dict[str, tuple[Any, ...]] = {}
         self.awaited: tuple[Any, ...] | None = None
+        self.awaited_on = ""
         self.page = ""
         self._values: dict[str, Any] = {}
         self._raw: dict[str, list[str]] = {}

@@ -181,16 +181,18 @@ def result(key: Key, work: Work, text: str) -> Any:
     nobody else waits for it.
     """
     here = session()
-    if here.awaited not in (None, key):
-        jobs().leave(here.awaited, here.id)
-    here.awaited = key
     if key in here.cancelled:
         _cancelled(key, text)
         st.stop()
     job = jobs().get(key, work, text, here.id, here.browser)
+    if not job.wait(0) and here.awaited not in (None, key):
+        jobs().leave(here.awaited, here.id)  # the page waits for this one now
+    if not job.over:
+        here.awaited, here.awaited_on = key, here.page
     if not settled(job, key, text):
         st.stop()
-    here.awaited = None
+    if here.awaited == key:
+        here.awaited = None
     return job.result
 
 
@@ -260,7 +262,8 @@ def _cancelled(key: Key, text: str) -> None:
 def tray() -> None:
     """Show, on every page, what runs for this session besides what the page waits for."""
     here = session()
-    running = {k: j for k, j in jobs().of(here.id, here.browser).items() if k != here.awaited}
+    shown = here.awaited if here.awaited_on == here.page else None  # the page itself shows it
+    running = {k: j for k, j in jobs().of(here.id, here.browser).items() if k != shown}
     if running:
         with st.sidebar:
             _tray(here, frozenset(running))

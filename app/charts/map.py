@@ -84,8 +84,9 @@ def items(
         )
     )
     whole = (points + marked).resolve_scale(color="independent")
-    # The brush would be a picture without a name; the whole chart has one instead.
-    return whole.properties(height=TALL, title=title).configure(aria=False)
+    # As SVG the brush would be a picture without a name; a canvas has that of the whole chart.
+    embedded = {"embedOptions": {"renderer": "canvas"}}
+    return whole.properties(height=TALL, title=title, usermeta=embedded)
 
 
 def _decades(number: int) -> list[str]:

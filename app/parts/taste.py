@@ -12,6 +12,7 @@ from app import state
 from app.catalogues import Catalogue
 from app.jobs import Job
 from app.parts.people import Asked
+from app.session import session
 from recsys.explain import following, taste_rule
 from recsys.explain import text as wording
 
@@ -41,6 +42,8 @@ def taste(
         catalogue.key,
         state.digest(asked.user, asked.row.indices.tolist(), candidates.tolist()),
     )
+    if key in session().cancelled:
+        return nothing
     job = state.run(key, lambda progress: taste_of(catalogue, asked, candidates), "Reading a rule")
     if not job.wait(PATIENCE):
         _later(job)

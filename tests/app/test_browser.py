@@ -224,26 +224,6 @@ def test_every_page_fits_its_width(browser, address, width):
     page.close()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "empty"),
-        (b"MZ\x90\x00" + bytes(range(256)) * 50, "bad.csv"),
-        (b"user_id,item_id\nu1,i1,9\n", "line 2"),
-    ],
-)
-def test_bad_uploads_are_told_and_the_app_goes_on(tab, address, content, message):
-    tab.goto(f"{address}/data")
-    tab.get_by_text("Upload a table of interactions").click()
-    tab.locator("input[type=file]").first.set_input_files(
-        {"name": "bad.csv", "mimeType": "text/csv", "buffer": content}
-    )
-    alert = tab.get_by_test_id("stAlert").first
-    alert.wait_for()
-    assert message in alert.inner_text() and "Traceback" not in tab.content()
-    assert tab.get_by_text("Long tails").count() == 1
-
-
 def test_a_good_upload_with_hostile_titles_is_used_and_harmless(tab, address):
     calls = []
     tab.on("request", lambda request: calls.append(request.url))

@@ -1,0 +1,104 @@
+"""Waiting on a page: one job a session, which other questions of the page do not end."""
+
+import threading
+
+import pytest
+
+pytest.importorskip("streamlit")
+from streamlit.testing.v1 import AppTest
+
+from app import state
+from app.jobs import Jobs
+from app.session import Session
+
+PAGE = """
+from app import state
+from app.session import session
+session().page = "here"
+for key in session().get("keys", []):
+    state.result((key,), WORK[key], key)
+"""
+
+
+@pytest.fixture
+def waiting(monkeypatch):
+    """Return a function that runs a page asking for some keys, and the jobs."""
+    jobs, gates = Jobs(), {}
+    monkeypatch.setattr(state, "jobs", lambda: jobs)
+    monkeypatch.setattr(state, "PATIENCE", 0.05)
+
+    def work(key):
+        gates.setdefault(key, threading.Event())
+
+        def run(progress):
+            while not gates[key].wait(0.01):
+                progress(key, 0, 1)
+            return key
+
+        return run
+
+    import builtins
+
+    builtins.WORK = {key: work(key) for key in ("data", "fit", "other")}
+    here = Session({}, "one")
+
+    def run(*keys):
+        here.set("keys", list(keys))
+        at = AppTest.from_string(PAGE, default_timeout=20)
+        at.session_state["session"] = here
+        at.run()
+        assert not at.exception, at.exception
+        return at
+
+    yield run, jobs, gates, here
+    for gate in gates.values():
+        gate.set()
+    del builtins.WORK
+
+
+def test_a_page_that_is_run_again_goes_on_waiting(waiting):
+    run, jobs, gates, here = waiting
+    gates["data"].set()
+    run("data", "fit")
+    fit = jobs.find(("fit",))
+    assert fit.running and here.awaited == ("fit",)
+    run("data", "fit")  # asks for what is ready first
+    assert jobs.find(("fit",)) is fit and not fit.cancelled
+    gates["fit"].set()
+    assert fit.wait(5)
+    run("data", "fit")
+    assert here.awaited is None and fit.result == "fit"
+
+
+def test_waiting_for_another_job_ends_the_one_before(waiting):
+    run, jobs, gates, here = waiting
+    gates["data"].set()
+    run("data", "fit")
+    fit = jobs.find(("fit",))
+    run("data", "other")
+    assert fit.cancelled and here.awaited == ("other",)
+
+
+def test_what_was_cancelled_is_begun_anew_only_when_asked(waiting):
+    run, jobs, gates, here = waiting
+    run("fit")
+    here.cancelled.add(("fit",))
+    jobs.leave(("fit",), "one")
+    at = run("fit")
+    assert [b.label for b in at.button] == ["Begin again"] and jobs.find(("fit",)).cancelled
+    at.button[0].click().run()
+    assert not jobs.find(("fit",)).cancelled and [b.label for b in at.button] == ["Cancel"]
+
+
+def test_a_job_of_another_page_is_in_the_tray(waiting):
+    run, jobs, gates, here = waiting
+    run("fit")
+    page = "from app import state; from app.session import session; session().page='there'; state.tray()"
+    at = AppTest.from_string(page, default_timeout=20)
+    at.session_state["session"] = here
+    at.run()
+    assert [c.value for c in at.caption] == ["Running"] and len(at.get("progress")) == 1
+    here.page = "here"
+    at = AppTest.from_string(page.replace("there", "here"), default_timeout=20)
+    at.session_state["session"] = here
+    assert not at.run().caption
