@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from app.parts.titles import natural
+from app.parts.titles import natural, typed
 from recsys.data import Interactions
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
@@ -75,8 +75,8 @@ class Catalogue:
         return [str(self.data.item_ids[k]) for k in order]
 
     def label(self, item_id: str) -> str:
-        """Return an item as a person chooses it."""
-        return self.labels[self.items[item_id]]
+        """Return an item as a person chooses it: found with and without its accents."""
+        return typed(self.labels[self.items[item_id]])
 
     @property
     def word(self) -> str:

@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PICTURES = {"recommend": "Recommend", "explain": "Explain"}
+# A page, the button that is pressed on it, and what then stands there.
+PICTURES = {
+    "recommend": ("", ""),
+    "explain": ("", "How the score adds up"),
+    "interactions": ("Fit", "Top interactions"),
+    "links": ("Compare", "Comparison"),
+    "map": ("", "Around a title"),
+    "evaluate": ("Run", "Which is better"),
+    "data": ("", "Long tails"),
+    "kernels": ("Compute", ""),
+}
 SIZE = {"width": 1280, "height": 900}
 
 
@@ -40,8 +50,12 @@ def started(port: int) -> subprocess.Popen[bytes]:
 
 def settled(page: Any) -> None:
     """Wait until nothing is computed any more."""
-    page.wait_for_timeout(1500)
-    page.wait_for_selector('[data-testid="stStatusWidget"]', state="detached", timeout=180_000)
+    page.wait_for_timeout(1000)
+    for _ in range(300):
+        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=180_000)
+        if page.locator("[data-testid=stProgress]").count() == 0:
+            break
+        page.wait_for_timeout(1000)
     page.wait_for_timeout(1500)
 
 
@@ -59,11 +73,19 @@ def main() -> None:
         with sync_playwright() as tool:
             browser = tool.chromium.launch(executable_path=program, args=["--no-sandbox"])
             page = browser.new_page(viewport=SIZE)
-            for name, title in PICTURES.items():
+            for name, (button, text) in PICTURES.items():
                 path = "" if name == "recommend" else name
-                page.goto(f"http://127.0.0.1:{port}/{path}")
-                page.get_by_role("heading", name=title, exact=True).wait_for(timeout=180_000)
+                page.goto(f"http://127.0.0.1:{port}/{path}?user=u0007")
+                page.get_by_role("heading", name=name.capitalize(), exact=True).wait_for(timeout=180_000)
                 settled(page)
+                if button:
+                    page.get_by_role("button", name=button, exact=True).click()
+                    settled(page)
+                if button and text:
+                    page.get_by_role("heading", name=text).first.scroll_into_view_if_needed(
+                        timeout=180_000
+                    )
+                    settled(page)
                 page.screenshot(path=ROOT / "docs" / f"{name}.png")
     finally:
         app.terminate()

@@ -430,6 +430,22 @@ def test_titles_are_shown_as_they_are_said(title):
     assert natural(title) == TITLES[title] and natural(natural(title)) == TITLES[title]
 
 
+@pytest.mark.parametrize(
+    ("title", "found"),
+    [
+        ("Amélie", "amelie"),
+        ("Cité des enfants", "cite des"),
+        ("Smørrebrød", "smorrebrod"),
+        ("Alien", "ali"),
+    ],
+)
+def test_titles_are_found_with_and_without_accents(title, found):
+    from app.parts.titles import typed
+
+    assert found in typed(title).lower() and title in typed(title)
+    assert (typed(title) == title) == title.isascii()
+
+
 def test_titles_are_text_and_never_markup():
     from app.parts.cards import card, chips, title
 
