@@ -1,4 +1,4 @@
-"""Eight browsers at the app for ten minutes: is its memory flat, and its log without an error?
+"""Eight browsers at the app for ten minutes: its memory, and the errors in its log.
 
     python benchmarks/app_sessions.py [--minutes 10] [--sessions 8]
 
