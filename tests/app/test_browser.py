@@ -4,8 +4,13 @@ import re
 import time
 from importlib.resources import files
 
+import numpy as np
 import pytest
 
+from recsys import make_ranker
+from recsys.datasets import load_dataset
+from recsys.explain import item_rule
+from recsys.explain import text as wording
 from tests.app.browsing import MARKS, chosen, go, pick, settled, shot
 
 pytestmark = MARKS
@@ -161,6 +166,46 @@ def test_a_fit_is_cancelled_within_two_seconds_and_the_page_goes_on(tab, address
     assert time.monotonic() - began < 2.0
     pick(tab, "Model", "ease")
     tab.get_by_text(WHY).first.wait_for()
+
+
+def test_rules_and_reasons_say_what_is_counted(tab, address):
+    """What other people like, and the taste rule, in numbers that a loop over the data gives."""
+    data = load_dataset("sample")
+    R, user = data.matrix, 6
+    model = make_ranker("ease").fit(R, show_progress=False)
+    ids = model.recommend(user, R[user], N=10).ids
+    rules = [item_rule(R, R[user].indices, int(item), exclude=user) for item in ids]
+    place = next(k for k, rule in enumerate(rules) if rule is not None)
+    rule = rules[place]
+    has = R.toarray() > 0
+    others = np.delete(has, user, axis=0)
+    both = others[:, list(rule.items)].all(axis=1)
+    counts = (both.sum(), others[both, ids[place]].sum(), (~both).sum(), others[~both, ids[place]].sum())
+    assert (rule.support, rule.hits, rule.others, rule.others_hits) == counts
+    opened(tab, f"{address}/?model=ease&user=u0007")
+    assert titles(tab) == [str(data.titles[k]) for k in ids]
+    press(tab, "Why", place)
+    tab.get_by_text(wording.people(data.titles, rule), exact=True).wait_for()
+    assert tab.get_by_text("the model does not use this rule").count() == 1
+
+
+def test_ratings_stand_beside_the_reasons_and_low_ones_are_none(tab, address):
+    tab.goto(f"{address}/data")
+    tab.get_by_text("Upload a table of interactions").click()
+    tab.locator("input[type=file]").first.set_input_files(
+        {"name": "rated.csv", "mimeType": "text/csv", "buffer": RATINGS.encode()}
+    )
+    tab.get_by_role("button", name="Use this table").click()
+    settled(tab)
+    go(tab, "Recommend")
+    tab.locator(".rs-why").first.wait_for()
+    settled(tab)
+    pick(tab, "Model", "ease")
+    tab.get_by_text(WHY).first.wait_for()
+    assert chosen(tab, "Counts as liked: rated at least").startswith("4 of 5")
+    reasons = [t for t in tab.locator(".rs-why").all_inner_texts() if t.startswith("Because you liked")]
+    given = {mark for text in reasons for mark in re.findall(r"\[(\d) of 5\]", text)}
+    assert given and given <= {"4", "5"}
 
 
 def test_a_phone_shows_the_first_card_on_its_first_screen(browser, address):

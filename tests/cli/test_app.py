@@ -40,6 +40,9 @@ def test_it_runs_the_page_of_the_checkout_with_its_settings_as_flags():
     assert main.is_file() and str(main) in command and command[1:4] == ["-m", "streamlit", "run"]
     assert {"--server.address=0.0.0.0", "--server.port=8502", "--server.headless=true"} <= set(command)
     assert "--server.maxUploadSize=200" in command and "--browser.gatherUsageStats=false" in command
+    themes = {flag.split("=")[0] for flag in command if flag.startswith("--theme.")}
+    assert {"--theme.light.primaryColor", "--theme.dark.sidebar.backgroundColor"} <= themes
+    assert not any("{" in flag for flag in command), "tables in tables are flags of their own"
 
 
 @pytest.mark.parametrize("missing", [("streamlit",), ("streamlit", "altair")])
