@@ -1,0 +1,68 @@
+"""Who hears what long work reports."""
+
+import threading
+
+import pytest
+
+from recsys import make_ranker
+from recsys.datasets import load_dataset
+from recsys.evaluation import evaluate
+from recsys.utils.progress import listening, report, within
+
+
+class Stop(BaseException):
+    """What a listener raises to end the work."""
+
+
+def test_steps_within_steps_add_up():
+    heard = []
+    with listening(lambda *told: heard.append(told)):
+        for k in range(2):
+            with within(f"part {k}", k, 2):
+                report("half", 1, 2)
+        with within("deaf", 2, 3, part=0.0):
+            report("moves nothing", 1, 2)
+    assert heard == [
+        ("part 0", 0, 2), ("part 0, half", 0.5, 2), ("part 1", 1, 2), ("part 1, half", 1.5, 2),
+        ("deaf", 2, 3), ("deaf, moves nothing", 2.0, 3),
+    ]  # fmt: skip
+
+
+def test_nobody_hears_after_the_end_or_in_another_thread():
+    heard = []
+    with pytest.raises(Stop), listening(lambda *told: heard.append(told)):
+        thread = threading.Thread(target=report, args=("elsewhere", 0, 1))
+        thread.start()
+        thread.join()
+        raise Stop
+    report("later", 0, 1)
+    assert heard == []
+
+
+@pytest.mark.parametrize("spec", ["auto", "als", "fm"])
+def test_fits_report_rising_shares_and_end_when_the_listener_says_so(spec):
+    R = load_dataset("sample").matrix[:60]
+    told = []
+
+    def listener(step, done, total):
+        told.append((done / total, step))
+        if len(told) == 3:
+            raise Stop
+
+    params = {} if spec == "auto" else {"iterations": 5}
+    with pytest.raises(Stop), listening(listener):
+        make_ranker(spec, **params).fit(R, show_progress=False)
+    shares = [share for share, _ in told]
+    assert len(told) == 3 and shares == sorted(shares) and all(0 <= share <= 1 for share in shares)
+
+
+def test_evaluations_count_a_models_own_steps_as_part_of_it():
+    told = []
+    data = load_dataset("sample")
+    evaluate(
+        data, [("als", make_ranker("als", iterations=2))], folds=2, metrics=("auc",),
+        progress=lambda text, done, total: told.append((done, total, text)),
+    )  # fmt: skip
+    shares = [done for done, _, text in told if "compiling" not in text]
+    assert shares == sorted(shares) and shares[-1] == 2 and {total for _, total, _ in told} == {2}
+    assert any(0 < share < 1 for share in shares), "iterations are heard"
