@@ -4,7 +4,7 @@
 
 Each session is another person with another model who goes through the pages, likes, dislikes and
 reloads. Memory is the resident set of the server, every ten seconds; it is compared between the second
-and the last tenth of the time, after a first tenth in which code is compiled and models are fitted.
+and the last fifth of the time, after a first fifth in which code is compiled and models are fitted.
 Needs Chromium and Playwright.
 """
 
@@ -104,16 +104,16 @@ def main() -> None:
     alive = app.poll() is None
     app.terminate()
     text = log.read_text(encoding="utf-8", errors="replace")
-    tenth = max(1, len(sizes) // 10)
-    early, late = np.median(sizes[tenth : 2 * tenth]), np.median(sizes[-tenth:])
+    fifth = max(1, len(sizes) // 5)
+    early, late = np.median(sizes[fifth : 2 * fifth]), np.median(sizes[-fifth:])
     found = {
         "minutes": asked.minutes,
         "sessions": asked.sessions,
         **seen,
         "alive": alive,
         "errors in the log": text.count("Traceback") + text.count("ERROR"),
-        "MB in the second tenth": round(float(early), 1),
-        "MB in the last tenth": round(float(late), 1),
+        "MB in the second fifth": round(float(early), 1),
+        "MB in the last fifth": round(float(late), 1),
         "growth": round(float(late / early - 1), 4),
         "MB every ten seconds": [round(size) for size in sizes],
     }

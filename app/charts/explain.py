@@ -41,11 +41,11 @@ def waterfall(rows: list[tuple[str, str, float]], title: str) -> Any:
     return _bars(pd.DataFrame(records), names, title, "adds to the score", "from", "to")
 
 
-def similarities(names: list[str], values: list[float]) -> Any:
-    """Return bars of each liked item's similarity, in the order given."""
-    frame = pd.DataFrame({"item": names, "similarity": values})
+def bars(names: list[str], values: list[float], title: str, axis: str) -> Any:
+    """Return one bar a name, in the order given."""
+    frame = pd.DataFrame({"item": names, "value": values})
     frame["kind"] = ["for" if v >= 0 else "against" for v in values]
-    return _bars(frame, names, "Liked items most similar to it", "cosine similarity", "similarity", None)
+    return _bars(frame, names, title, axis, "value", None)
 
 
 def _bars(

@@ -208,7 +208,8 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
     names = [catalogue.labels[k] for k, _ in found.items]
     if found.kind != "exact":
         values = [v for _, v in found.items]
-        st.altair_chart(charts.similarities(names, values), width="stretch")
+        chart = charts.bars(names, values, "Liked items most similar to it", "cosine similarity")
+        st.altair_chart(chart, width="stretch")
         st.caption("Bars are similarities; this model has no exact shares.")
         return
     # What rounding leaves is no bar.

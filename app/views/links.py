@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import charts, state
+from app import state
+from app.charts import explain as explain_charts
 from app.charts import links as link_charts
 from app.parts.upload import clean, limited, spooled
 from app.parts.words import escaped
@@ -420,9 +421,14 @@ def explained(
         st.text(line)
     rows = bars(found, graph, labels)
     if found.kind == "exact":
-        chart = charts.waterfall(rows)
+        chart = explain_charts.waterfall(rows, "How the score adds up")
     else:
-        chart = charts.similarities([name for name, *_ in rows], [value for *_, value in rows])
+        chart = explain_charts.bars(
+            [name for name, *_ in rows],
+            [value for *_, value in rows],
+            "How far the score falls without each feature",
+            "fall of the score",
+        )
     st.altair_chart(
         chart, width="stretch", alt=f"What the features add to the score of {labels[0]} and {labels[1]}"
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recsys.explain.counterfactuals import place_among
+from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, clean_matrix
 
@@ -68,6 +69,7 @@ def blend_parts(
     if not hasattr(blend, "part_scores"):
         return []
     liked = clean_matrix(row, n_rows=1, name="row")
+    times = known_times(ranker, userid, times)
     free = np.ones(liked.shape[1], dtype=bool)
     free[liked.indices] = False
     free[check_ids("leave_out", leave_out, liked.shape[1])] = False

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from recsys import make_ranker
 from recsys.data.side_information import SideInformation, described
 from recsys.datasets import load_dataset
-from recsys.explain import blend_parts, products
+from recsys.explain import blend_parts, products, what_if
 
 DATA = load_dataset("sample")
 R = DATA.matrix
@@ -33,6 +33,13 @@ def test_what_parts_add_is_the_score_and_places_are_those_of_their_own_lists():
             assert part.place == 1 + sum(
                 scores[k] > scores[item] or (scores[k] == scores[item] and k < item) for k in rivals
             )
+
+
+def test_parts_in_time_know_when_their_user_liked_what():
+    times = SideInformation(DATA).times
+    model = make_ranker("blend", models="slist+popularity").fit(R, show_progress=False, times=times)
+    found = sum(part.adds for part in blend_parts(model, 3, R[3], 10))
+    assert found == pytest.approx(what_if(model, 3, R[3], 10).score, abs=1e-5)
 
 
 def test_models_that_are_not_made_of_anything():
