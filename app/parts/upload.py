@@ -1,22 +1,142 @@
-"""Uploaded files: their size, their bytes under a name of our own, and what is wrong with them."""
+"""Uploaded files: kept over a reload, read under a name of our own, and what is wrong with them."""
 
 from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
+from app import state
+from app.parts.words import escaped
+from app.session import session
 from recsys import InputError
 from recsys.data.usable_rows import RowCounts
 
 MOST_BYTES = 200_000_000
 MOST_TEXT = 400  # characters of an error
 MOST_DETAILS = 500  # tables of which details are kept
+TYPES = ("csv", "tsv", "txt", "gz", "parquet", "xlsx")  # of tables, as an uploader offers them
 ENDINGS = (".csv.gz", ".tsv.gz", ".csv", ".tsv", ".parquet", ".xlsx", ".arff", ".gz", ".txt")
+
+
+# ---- files that are kept
+
+
+class Kept(NamedTuple):
+    """An uploaded file, and the token by which a reload finds it."""
+
+    token: str
+    name: str
+    content: bytes
+
+
+def uploader(
+    label: str,
+    name: str,
+    types: Sequence[str] = TYPES,
+    *,
+    several: bool = False,
+    help: str | None = None,
+    forgets: Sequence[str] = (),
+) -> None:
+    """Show an uploader, and why its last file was refused.
+
+    A file is kept as soon as it is uploaded and forgotten when it is taken away; `kept_files` returns
+    it. Files that come later replace the earlier ones.
+
+    Parameters
+    ----------
+    label : str
+    name : str
+        Of the choice in the session that holds the token, or a list of tokens.
+    types : sequence of str
+    several : bool
+        Whether there may be more than one file.
+    help : str, optional
+    forgets : sequence of str
+        Choices that belong to the file, and go back to their defaults with another one.
+    """
+    key = _key(name)
+    st.file_uploader(
+        label, type=list(types), accept_multiple_files=several, key=key, help=help,
+        on_change=_changed, args=(key, name, tuple(forgets)),
+    )  # fmt: skip
+    refused = st.session_state.pop(f"refused {name}", None)
+    if refused:
+        st.error(escaped(refused))
+
+
+def kept_files(name: str) -> list[Kept]:
+    """Return the files that are kept under a choice of the session, none where one is gone.
+
+    A server keeps files as long as it runs and has room for them: where one is gone it is said so, and
+    the rest is forgotten, for it would be taken for the whole.
+    """
+    chosen = session().get(name, [])
+    tokens = [str(one) for one in chosen] if isinstance(chosen, list | tuple) else [str(chosen)]
+    tokens = [token for token in tokens if token]
+    files = [(token, state.upload(token)) for token in tokens]
+    found = [Kept(token, *file) for token, file in files if file is not None and _is_file(file[1])]
+    if len(found) == len(tokens):
+        return found
+    session().forget(name)
+    st.warning(
+        "The uploaded file is no longer here: upload it again."
+        if len(tokens) == 1
+        else "Not all of the uploaded files are here any longer: upload them again."
+    )
+    return []
+
+
+def _is_file(content: object) -> bool:
+    return isinstance(content, bytes)  # a token in an address may be that of a dataset
+
+
+def say_kept(files: Sequence[Kept], *names: str, told: str = "") -> None:
+    """Name the files that are kept, and offer to forget them with these choices of the session."""
+    several = len(files) > 1
+    listed = ", ".join(file.name for file in files)
+    st.text(told or (f"Files: {listed}" if several else f"File: {listed}"))
+    st.button(
+        "Forget them" if several else "Forget it", on_click=_forget, args=names, key=f"forget {names[0]}"
+    )
+
+
+def _key(name: str) -> str:
+    """Return the key of an uploader: another one each time that its file is forgotten.
+
+    Nothing but a new uploader is empty again.
+    """
+    return f"upload {name} {st.session_state.get(f'forgotten {name}', 0)}"
+
+
+def _changed(key: str, name: str, forgets: Sequence[str]) -> None:
+    given, here = st.session_state.get(key), session()
+    for one in (name, *forgets):
+        here.forget(one)
+    tokens = []
+    for file in given if isinstance(given, list) else [given] if given is not None else []:
+        try:
+            tokens.append(state.keep_upload(file.name, limited(file)))
+        except InputError as error:
+            st.session_state[f"refused {name}"] = clean(str(error), file.name)
+            return
+    if tokens:
+        here.set(name, tokens if isinstance(given, list) else tokens[0])
+
+
+def _forget(*names: str) -> None:
+    for name in names:
+        session().forget(name)
+        st.session_state[f"forgotten {name}"] = st.session_state.get(f"forgotten {name}", 0) + 1
+
+
+# ---- what is read of them
 
 
 def limited(file: Any) -> bytes:

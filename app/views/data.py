@@ -13,7 +13,17 @@ from app.catalogues import Catalogue
 from app.charts import data as charts
 from app.navigation import open_page
 from app.parts import quality
-from app.parts.upload import MOST_BYTES, Details, clean, details, keep_details, limited, spooled
+from app.parts.upload import (
+    MOST_BYTES,
+    Details,
+    clean,
+    details,
+    keep_details,
+    kept_files,
+    say_kept,
+    spooled,
+    uploader,
+)
 from app.parts.words import escaped
 from app.session import ask, session
 from recsys import InputError
@@ -32,7 +42,6 @@ MOST_ROWS = 5_000_000
 DENSE = 60_000  # items beyond which the kernel's density is not computed on a page
 SHOWN = 8  # rows of a preview
 NONE = "none"
-TYPES = ["csv", "tsv", "txt", "gz", "parquet", "xlsx"]
 ROLES = {"user": "User column", "item": "Item column", "rating": "Rating column", "time": "Time column"}
 TOLD = {
     "name": "{} in {}, as its name says.",
@@ -59,71 +68,39 @@ def page() -> None:
 def upload() -> None:
     """Show the upload: a preview, the columns, and what becomes of the rows."""
     here = session()
-    token = here.get("data.file", "")
-    kept = state.upload(token) if token else None
-    if token and kept is None:
-        here.forget("data.file")
-        st.warning("The file that was uploaded here is no longer on the server: upload it again.")
-    with st.expander("Upload a table of interactions", expanded=kept is not None):
-        st.file_uploader(
-            "CSV, TSV, Parquet or Excel; plain or gzip", type=TYPES, key="upload table",
-            on_change=_changed, args=("upload table", "data.file"),
-        )  # fmt: skip
-        st.file_uploader(
-            "Item table (optional): title, genres, year", type=TYPES, key="upload items",
-            on_change=_changed, args=("upload items", "data.items"),
-        )  # fmt: skip
-        told = st.session_state.pop("upload error", None)
-        if told:
-            st.error(escaped(told))
-        if kept is None:
+    given, more = kept_files("data.file"), kept_files("data.items")
+    with st.expander("Upload a table of interactions", expanded=bool(given)):
+        uploader("CSV, TSV, Parquet or Excel; plain or gzip", "data.file")
+        uploader("Item table (optional): title, genres, year", "data.items")
+        if not given:
             st.caption(
                 f"Up to {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows. The file stays on the "
                 "machine that runs this app."
             )
             return
-        name, content = kept
-        items = state.upload(here.get("data.items", ""))
-        st.text(f"File: {name}" if items is None else f"Files: {name}, items in {items[0]}")
-        st.button("Forget it" if items is None else "Forget them", on_click=_forget)
+        token, name, content = given[0]
+        items = more[0] if more else None
+        told = f"Files: {name}, items in {items.name}" if items is not None else ""
+        say_kept([*given, *more], "data.file", "data.items", told=told)
         try:
             table = read(token, content, name)
             columns = choose_columns(token, table)
             data, counts = parsed(token, table, name, columns)
             if items is not None:
-                data = with_items(data, columns, *items)
+                data = with_items(data, columns, items.name, items.content)
         except InputError as error:
             st.error(escaped(clean(str(error), name)))
             return
         what_became(data, counts)
         if st.button("Use this table", type="primary"):
-            told = f"{token} {columns} {here.get('data.items', '')}"
+            told = f"{token} {columns} {'' if items is None else items.token}"
             used = state.use_table(data, told)
-            keep_details(used, Details(token, items[0] if items else "", counts))
+            keep_details(used, Details(token, "" if items is None else items.name, counts))
             st.rerun()  # the address is written when a run of the page begins
         if details(here.get("data", "")).file == token:
             st.success("This table is the dataset now, on every page.")
             if st.button("Recommend from it"):
                 open_page("recommend")
-
-
-def _changed(key: str, name: str) -> None:
-    """Keep a file as soon as it is uploaded, so that a reload finds it; forget it when it is removed."""
-    file, here = st.session_state.get(key), session()
-    if file is None:
-        here.forget(name)
-        return
-    try:
-        here.set(name, state.keep_upload(file.name, limited(file)))
-    except InputError as error:
-        here.forget(name)
-        st.session_state["upload error"] = clean(str(error), file.name)
-
-
-def _forget() -> None:
-    """Begin anew: the uploader cannot take away what was uploaded before a reload."""
-    for name in ("data.file", "data.items"):
-        session().forget(name)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")

@@ -10,8 +10,7 @@ import streamlit as st
 
 from app import state
 from app.charts import interactions as charts
-from app.parts.upload import clean, limited, spooled
-from app.parts.words import escaped
+from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
 from recsys import InputError, Interactions
 from recsys.data.columns import Columns
@@ -54,11 +53,7 @@ def page() -> None:
         "Which features matter together? A factorization machine gives every product of features a "
         "weight. Take the chosen dataset, or upload a table with a column to predict."
     )
-    _uploader()
-    asked = _asked()
-    if asked is None:
-        return
-    make, command, told = asked
+    make, command, told = _asked()
     settings, options = _settings()
     here = session()
     key = ("interactions", state.digest(*told, *vars(settings).items()))
@@ -82,42 +77,25 @@ def page() -> None:
 # ---- what to fit to
 
 
-def _uploader() -> None:
-    """Take an upload, keep it over a reload, and choose it."""
-    file = st.file_uploader(
+def _asked() -> tuple[Any, list[str], tuple[Any, ...]]:
+    """Return what makes the problem, its part of the command line, and what identifies it."""
+    uploader(
         "A table of your own (optional): CSV, TSV, Excel or Parquet, one row an example, one column to "
         "predict",
-        type=["csv", "tsv", "txt", "gz", "parquet", "xlsx"],
-        key="interactions upload",
-    )
-    if file is None or st.session_state.get("interactions seen") == file.file_id:
-        return
-    try:
-        token = state.keep_upload(file.name, limited(file))
-    except InputError as error:
-        st.error(escaped(clean(str(error), file.name)))
-        return
-    st.session_state["interactions seen"] = file.file_id
-    session().set("interactions.table", token)
-    session().set("interactions.source", TABLE)
-
-
-def _asked() -> tuple[Any, list[str], tuple[Any, ...]] | None:
-    """Return what makes the problem, its part of the command line, and what identifies it."""
-    token = session().get("interactions.table", "")
-    kept = state.upload(token) if token else None
-    if token and kept is None:
-        st.warning("The uploaded table is no longer here: upload it again.")
-        session().forget("interactions.table")
+        "interactions.table", forgets=("interactions.source",),
+    )  # fmt: skip
+    kept = kept_files("interactions.table")
+    if kept:
+        say_kept(kept, "interactions.table", "interactions.source")
     catalogue_name = state.choose_dataset()
-    if kept is not None:
-        labels = {TABLE: f"{kept[0]} (uploaded)", DATASET: "users and items of the chosen dataset"}
+    if kept:
+        labels = {TABLE: f"{kept[0].name} (uploaded)", DATASET: "users and items of the chosen dataset"}
         source = ask(
             st.selectbox, "Examples", name="interactions.source", default=TABLE,
             options=[TABLE, DATASET], format_func=labels.get,
         )  # fmt: skip
         if source == TABLE:
-            return _table(token, *kept)
+            return _table(kept[0])
     return _dataset(catalogue_name)
 
 
@@ -154,7 +132,8 @@ def _dataset(name: str) -> tuple[Any, list[str], tuple[Any, ...]]:
     )
 
 
-def _table(token: str, name: str, content: bytes) -> tuple[Any, list[str], tuple[Any, ...]] | None:
+def _table(file: Kept) -> tuple[Any, list[str], tuple[Any, ...]]:
+    token, name, content = file
     frame = state.result(("table", token), lambda progress: _read(name, content), f"Reading {name}")
     st.caption(f"{counted(len(frame), 'row')} and {counted(frame.shape[1], 'column')}; the first rows:")
     st.dataframe(frame.head(PREVIEW), hide_index=True, width="stretch")

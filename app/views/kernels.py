@@ -15,7 +15,7 @@ from app import state
 from app.charts import kernels as charts
 from app.navigation import open_page
 from app.parts.kernel_curves import curves, growing, spelled_out
-from app.parts.upload import clean, limited, spooled
+from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError
@@ -170,15 +170,14 @@ def with_model(chosen: list[str], top: int) -> None:
 
 def table_rules() -> None:
     """Show the rule that a machine follows on a table of categories, and let a person edit it."""
-    here = session()
-    st.file_uploader(
-        "A table of your own: ARFF, CSV, TSV or Excel (optional)", type=["arff", "csv", "tsv", "xlsx"],
-        key="upload categories", on_change=_changed,
+    uploader(
+        "A table of your own: ARFF, CSV, TSV or Excel (optional)", "rules.file",
+        ("arff", "csv", "tsv", "xlsx"), forgets=("rules.table",),
     )  # fmt: skip
-    told = st.session_state.pop("upload error", None)
-    if told:
-        st.error(escaped(told))
-    kept = state.upload(here.get("rules.file", ""))
+    files_kept = kept_files("rules.file")
+    kept = files_kept[0] if files_kept else None
+    if kept is not None:
+        say_kept([kept], "rules.file", "rules.table")
     folder = _folder()
     named = sorted(generated_tables(), key=lambda name: (name != FIRST, name))
     official = [] if folder is None else tables_in(folder)
@@ -190,8 +189,8 @@ def table_rules() -> None:
     )  # fmt: skip
     try:
         if name == UPLOAD and kept is not None:
-            names, rows = cells(state.digest(here.get("rules.file", "")), kept[0], kept[1])
-            table = chosen_columns(names, rows, kept[0])
+            names, rows = cells(kept.token, kept.name, kept.content)
+            table = chosen_columns(names, rows, kept.name)
         elif name in files and folder is not None:
             names, rows = file_cells(str(folder / name))
             table = chosen_columns(names, rows, name)
@@ -199,7 +198,7 @@ def table_rules() -> None:
             table = ready_table(name, "" if folder is None else str(folder))
         check(table)
     except InputError as error:
-        st.error(escaped(clean(str(error), kept[0] if name == UPLOAD and kept else name)))
+        st.error(escaped(clean(str(error), kept.name if name == UPLOAD and kept else name)))
         return
     said(table)
     one, two = st.columns(2)
@@ -217,20 +216,6 @@ def table_rules() -> None:
     options_ = {"max_clauses": int(clauses), "max_literals": int(literals), "names": table.names}
     found = state.result(key, lambda progress: measure_rule(table.X, table.y, **options_), "Learning")
     show_rule(table, found, state.digest(key))
-
-
-def _changed() -> None:
-    """Keep a table as soon as it is uploaded, so that a reload finds it."""
-    file, here = st.session_state.get("upload categories"), session()
-    here.forget("rules.table")
-    if file is None:
-        here.forget("rules.file")
-        return
-    try:
-        here.set("rules.file", state.keep_upload(file.name, limited(file)))
-    except InputError as error:
-        here.forget("rules.file")
-        st.session_state["upload error"] = clean(str(error), file.name)
 
 
 def _folder() -> Path | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ import streamlit as st
 from app import state
 from app.charts import explain as explain_charts
 from app.charts import links as link_charts
-from app.parts.upload import clean, limited, spooled
-from app.parts.words import escaped
+from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.datasets import load_graph
@@ -182,44 +181,34 @@ def graphs() -> dict[str, str]:
 
 def uploaded() -> tuple[tuple[Any, ...], Graph]:
     """Show the upload of tables, and return the graph that they make; stop until there is one."""
-    here = session()
-    files = st.file_uploader(
-        "Tables: pairs of ids, and objects with their features",
-        type=["csv", "tsv", "txt", "gz", "parquet"], accept_multiple_files=True, key="link tables",
+    uploader(
+        "Tables: pairs of ids, and objects with their features", "links.tables", several=True,
         help="One to three files. Pairs have two columns of ids, a row a link; a table of objects has "
         "the id first, and its features in the other columns. Pairs alone do, too.",
     )  # fmt: skip
-    if files:
-        try:
-            here.set("links.tables", [state.keep_upload(file.name, limited(file)) for file in files])
-        except InputError as error:
-            st.error(escaped(error))
-            st.stop()
-    tokens = tuple(here.get("links.tables", []))
-    kept = [one for token in tokens if (one := state.upload(token)) is not None]
+    kept = kept_files("links.tables")
     if not kept:
         st.info(
             "Upload a table of pairs: two columns of ids. Add a table of the objects with their "
             "features, or two if each column has objects of its own kind."
         )
         st.stop()
-    if not files:
-        st.text(f"Tables: {', '.join(name for name, _ in kept)}.")
-    key = (TABLES, tokens)
+    say_kept(kept, "links.tables")
+    key = (TABLES, tuple(file.token for file in kept))
     graph: Graph = state.result(
         ("links-graph", *key), lambda progress: read_tables(kept), "Reading tables"
     )
     return key, graph
 
 
-def read_tables(files: list[tuple[str, bytes]]) -> Graph:
+def read_tables(files: Sequence[Kept]) -> Graph:
     """Return the graph of uploaded tables; errors name the files as they were uploaded."""
     if len(files) > MOST_TABLES:
         raise InputError(f"{len(files)} files; at most {MOST_TABLES} make a graph: pairs, and objects")
     with ExitStack() as stack:
         paths: dict[Path, str] = {}
-        for name, content in files:
-            paths[stack.enter_context(spooled(content, name))] = name
+        for file in files:
+            paths[stack.enter_context(spooled(file.content, file.name))] = file.name
         try:
             return read_graph(*tell_tables_apart(list(paths)))
         except InputError as error:
@@ -227,12 +216,7 @@ def read_tables(files: list[tuple[str, bytes]]) -> Graph:
             for path, name in paths.items():
                 if str(path) in text:
                     text, first = text.replace(str(path), name[:60]), name
-            raise InputError(unmarked(clean(text, first))) from error
-
-
-def unmarked(text: str) -> str:
-    """Return a text in which nothing of anybody's file is read as markup, where markup is read."""
-    return re.sub(r"([\[\]<>$`*])", r"\\\1", text)
+            raise InputError(clean(text, first)) from error
 
 
 # ---- what is compared

@@ -160,7 +160,7 @@ def test_bad_uploads_are_one_sentence(content):
     at = uploaded(content, "<img src=x>.csv")
     (told,) = [e.value for e in at.error]
     assert UPLOADS[content] in told and "/tmp" not in told and "\n" not in told
-    assert told.startswith("<img src=x>.csv")
+    assert told.startswith(r"\<img src=x\>.csv"), "marked for Markdown"
     assert metrics(at)["users"] == "400", "the page goes on"
 
 
@@ -209,9 +209,15 @@ def test_what_was_uploaded_can_be_forgotten():
     assert "data.file" not in at.session_state["session"].address()
 
 
+def test_a_table_of_items_that_is_gone_is_said_to_be():
+    at = uploaded(GERMAN, data__items="0123456789abcdef01234567")
+    assert [w.value for w in at.warning] == ["The uploaded file is no longer here: upload it again."]
+    assert "File: liste.csv" in texts(at)
+
+
 def test_a_file_that_is_gone_is_said_to_be():
     at = open_page("data", {"data.file": ["0123456789abcdef01234567"]})
-    assert "no longer on the server: upload it again" in at.warning[0].value
+    assert "no longer here: upload it again" in at.warning[0].value
 
 
 # ---- what a dataset is like

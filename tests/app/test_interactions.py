@@ -151,6 +151,16 @@ def test_a_reload_finds_table_settings_and_results():
     assert [one.value for one in again.metric] == before and len(before) == 4
 
 
+def test_a_table_is_forgotten_and_one_that_is_gone_is_said_to_be():
+    at = upload(opened(), "mine.csv", b"x,y\na,1\nb,0\n")
+    assert "File: mine.csv" in [one.value for one in at.text]
+    at = press(at, "Forget it")
+    assert not at.file_uploader[0].value and not at.warning
+    assert "File: mine.csv" not in [one.value for one in at.text]
+    at = opened(table="0123456789abcdef01234567")
+    assert [one.value for one in at.warning] == ["The uploaded file is no longer here: upload it again."]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("streamlit")
 
+from app.parts.words import escaped
 from recsys.datasets import load_dataset
 from recsys.datasets.categorical import encode, load_table
 from recsys.explain import measure_rule
@@ -220,6 +221,18 @@ def test_the_class_and_the_columns_are_chosen_from_lists():
     assert any(t.startswith("kind=no if size=small") for t in texts(at))
 
 
+def test_an_uploaded_table_is_taken_at_once_and_forgotten():
+    at = rules()
+    lines = b"size,kind\n" + b"big,yes\nsmall,no\n" * 40
+    at.file_uploader[0].set_value(("t.csv", lines, "text/csv"))
+    settle(at.run())
+    assert box(at, "Table").value == "the upload" and "File: t.csv" in texts(at)
+    press(at, "Forget it")
+    assert box(at, "Table").value == "tic-tac-toe" and not at.file_uploader[0].value
+    at = rules(rules__file="0123456789abcdef01234567")
+    assert [w.value for w in at.warning] == ["The uploaded file is no longer here: upload it again."]
+
+
 WRONG = {
     "one value only": "a,b\n" + "x,y\n" * 20,
     "each needs at least 8": "a,b\n" + "x,y\n" * 20 + "z,n\n" * 3,
@@ -237,7 +250,8 @@ def test_tables_that_give_no_rule_are_refused_in_a_sentence(told):
     from app import state
 
     at = rules(rules__file=state.keep_upload("t.csv", WRONG[told].encode()))
-    assert told in at.error[0].value and at.error[0].value.startswith("t.csv") and not at.exception
+    assert escaped(told) in at.error[0].value and at.error[0].value.startswith("t.csv")
+    assert not at.exception
 
 
 @pytest.mark.skipif(not (FOLDER / "categorical").is_dir(), reason="the real tables are not here")

@@ -14,6 +14,8 @@ pytest.importorskip("streamlit")
 from streamlit.testing.v1 import AppTest
 
 from app import state
+from app.parts.upload import Kept
+from app.parts.words import escaped
 from app.views import links as view
 from recsys import InputError
 from recsys.cli import call
@@ -21,6 +23,7 @@ from recsys.datasets import load_dataset
 from recsys.datasets.linked_tables import graph_of
 from recsys.links import StrongestLinks, fit_on_all_links, link_reasons, strongest_links
 from tests.app.browsing import MARKS, go, settled, shot
+from tests.data.test_spreadsheets import write_xlsx
 from tests.links.test_comparison import Hidden, planted
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +52,10 @@ def wait(at):
         at.run()
     assert not at.exception, at.exception
     return at
+
+
+def read(files):
+    return view.read_tables([Kept("", *file) for file in files.items()])
 
 
 def texts(at):
@@ -97,7 +104,7 @@ def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch,
     (tmp_path / "edges.csv").write_text(edges)
     tokens = [state.keep_upload("edges.csv", edges.encode()), state.keep_upload("nodes.csv", nodes.encode())]  # fmt: skip
     at = run(graph="tables", tables=tokens, **({"split": "objects"} if cold else {}))
-    assert not at.dataframe and [b.label for b in at.button] == ["Compare"]
+    assert not at.dataframe and [b.label for b in at.button] == ["Forget them", "Compare"]
     press(at, "Compare")
     first = next(s for s in at.selectbox if s.label == "Object").value
     arguments = ["--left", "nodes.csv", "--pairs", "edges.csv", *(["--cold"] if cold else [])]
@@ -140,7 +147,7 @@ def test_commands_say_what_differs_from_the_defaults():
 def test_nothing_uploaded_or_chosen_says_what_to_do():
     assert "Upload a table of pairs" in run(graph="tables").info[0].value
     at = run(graph="tables", tables=["gone"])
-    assert "Upload a table of pairs" in at.info[0].value
+    assert "Upload a table of pairs" in at.info[0].value and "no longer here" in at.warning[0].value
     at = run()
     at.multiselect[0].set_value([]).run()
     assert "Choose at least one predictor" in wait(at).info[0].value
@@ -157,19 +164,44 @@ def test_what_cannot_be_compared_is_said():
     assert at.error[0].value == "odd.csv: a table of pairs needs two columns; found: a"
 
 
+def test_tables_are_forgotten_and_one_that_is_gone_takes_the_others_along():
+    here = [state.keep_upload(name, b"a,b\nx,y\ny,z\n") for name in ("one.csv", "two.csv")]
+    at = run(graph="tables", tables=here)
+    assert "Files: one.csv, two.csv" in texts(at)
+    press(at, "Forget them")
+    assert "Upload a table of pairs" in at.info[0].value and not at.warning
+    at = run(graph="tables", tables=[here[0], "gone"])
+    assert [w.value for w in at.warning] == [
+        "Not all of the uploaded files are here any longer: upload them again."
+    ]
+    assert "links.tables" not in at.session_state["session"].address()
+
+
+def test_a_sheet_makes_a_graph(tmp_path):
+    pytest.importorskip("python_calamine")
+    write_xlsx(tmp_path / "a[1].xlsx", [["from", "to"], ["x", "y"], ["y", "z"], ["z", "x"]])
+    at = run(graph="tables")
+    at.file_uploader[0].set_value([("a[1].xlsx", (tmp_path / "a[1].xlsx").read_bytes(), "")])
+    told = texts(wait(at.run()))
+    assert "File: a[1].xlsx" in told and any(text.startswith("3 objects w") for text in told)
+
+
 def test_errors_name_the_file_as_it_was_uploaded():
     nodes, _ = tables()
     with pytest.raises(InputError, match=r"^my pairs\.csv, line 3: .* fields"):
-        view.read_tables([("my nodes.csv", nodes.encode()), ("my pairs.csv", b"a,b\nn1,n2\nn1\n")])
+        read({"my nodes.csv": nodes.encode(), "my pairs.csv": b"a,b\nn1,n2\nn1\n"})
     with pytest.raises(InputError, match="4 files; at most 3"):
-        view.read_tables([("a.csv", b"a,b\n1,2\n")] * 4)
+        read({f"{name}.csv": b"a,b\n1,2\n" for name in "abcd"})
 
 
 def test_nothing_of_a_file_is_read_as_markup():
     nasty = b"id,x\n![p](http://127.0.0.1:9/x),0.5\n$y$,0.1\n<b>,0\n"
-    with pytest.raises(InputError) as found:
-        view.read_tables([("p.csv", b"a,b\n$y$,<b>\n[q](r),$y$\n"), ("n.csv", nasty)])
-    assert r"\[q\](r)" in str(found.value) and "[q]" not in str(found.value)
+    files = {"p[1].csv": b"a,b\n$y$,<b>\n[q](r),$y$\n", "n.csv": nasty}
+    with pytest.raises(InputError, match=r"'\[q\]\(r\)'") as found:
+        read(files)
+    at = run(graph="tables", tables=[state.keep_upload(*file) for file in files.items()])
+    assert [e.value for e in at.error] == [escaped(found.value)], "what Markdown reads is marked once"
+    assert r"\[q\](r)" in at.error[0].value
     rows = [f"![u{u}](h),i{(5 * u + k * k) % 40}" for u in range(12) for k in range(5)]
     token = state.keep_upload("one.csv", "\n".join(["user_id,item_id", *rows]).encode())
     at = press(run(graph="tables", tables=[token]), "Compare")
