@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from recsys.utils.validation import check_choice
 
 SEPARATOR = "|"  # of several values in a cell
 NUMBERS = ("keep", "quantiles", "decades", "values")
+WRITTEN_OUT = 1e15  # whole numbers below it are written with all their digits
 
 
 class Features(NamedTuple):
@@ -139,6 +141,37 @@ def encode_column(
         return _features(name, *_indicators([[cell] if cell else [] for cell in text]))
     parts = ([part.strip() for part in cell.split(separator)] for cell in text)
     return _features(name, *_indicators([[part for part in cell if part] for cell in parts]))
+
+
+def ranges(groups: Sequence[NDArray[np.float64]]) -> list[str]:
+    """Return each group of numbers as its lowest and its highest, that alone where they are the same.
+
+    Whole numbers are written out; others with so many digits that no two groups read alike, nor the two
+    ends of one.
+
+    Parameters
+    ----------
+    groups : sequence of arrays
+        None empty; no number lies in the range of another group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranges([np.array([20.0, 29.0]), np.array([30.5, 31.25]), np.array([40.0, 40.0])])
+    ['20–29', '30.5–31.25', '40']
+    """
+    spans = [(float(group.min()), float(group.max())) for group in groups]
+    for digits in (4, 6, 9, 17):
+        ends = [(_written(low, digits), _written(high, digits)) for low, high in spans]
+        apart = all((a == b) == (low == high) for (a, b), (low, high) in zip(ends, spans, strict=True))
+        if apart and len(set(ends)) == len(ends):
+            break
+    return [low if low == high else f"{low}–{high}" for low, high in ends] if spans else []
+
+
+def _written(number: float, digits: int) -> str:
+    whole = number.is_integer() and abs(number) < WRITTEN_OUT
+    return f"{number:.0f}" if whole else f"{number:.{digits}g}"
 
 
 def _features(name: str, X: sp.csr_matrix, values: Sequence[str]) -> Features:

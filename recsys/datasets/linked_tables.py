@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
-from recsys.data.encoding import Features, encode_column
+from recsys.data.encoding import Features, encode_column, ranges
 from recsys.data.interactions import Interactions
 from recsys.data.readers import Table, read_features, read_table
 from recsys.datasets.graphs import Graph, Objects
@@ -167,19 +167,15 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
             continue
         blocks.append(found.X)
         columns += found.columns
-        values += _ranges(found.X, figures) if numeric and not kept else found.values
+        values += _buckets(found.X, figures) if numeric and not kept else found.values
     X = sp.csr_matrix(sp.hstack(blocks, format="csr"))
     return Features(X, tuple(columns), tuple(values)), tuple(dropped)
 
 
-def _ranges(X: sp.csr_matrix, figures: pd.Series) -> list[str]:
+def _buckets(X: sp.csr_matrix, figures: pd.Series) -> list[str]:
     """Return each bucket of a column of numbers as its lowest and its highest: "20–29"."""
     values = figures.to_numpy(np.float64)
-    names = []
-    for bucket in X.tocsc().T:
-        low, high = values[bucket.indices].min(), values[bucket.indices].max()
-        names.append(f"{low:g}" if low == high else f"{low:g}–{high:g}")
-    return names
+    return ranges([values[bucket.indices] for bucket in X.tocsc().T])
 
 
 def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Path, Path | None, Path | None]:

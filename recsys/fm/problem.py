@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.columns import absent
-from recsys.data.encoding import SEPARATOR, encode_column
+from recsys.data.encoding import SEPARATOR, encode_column, ranges
 from recsys.data.readers import read_table
 from recsys.errors import InputError, counted
 from recsys.fm.encoder import SKIPPED, PairEncoder
@@ -348,7 +348,7 @@ def _usable(
             figures = parsed.to_numpy(np.float64)
             out[column] = (figures - np.nanmean(figures)) / np.nanstd(figures)
         elif numeric and values > buckets:
-            out[column] = _ranges(parsed.to_numpy(np.float64), buckets)
+            out[column] = _cut(parsed.to_numpy(np.float64), buckets)
         elif (several := _values(cells)) > max(FEW, cells.notna().sum() / 2):
             notes.append(
                 f"{name}: column {column!r} left out: {several:,} values in {counted(len(cells), 'row')}"
@@ -416,22 +416,15 @@ def _values(cells: pd.Series) -> int:
     return len(parts - {""})
 
 
-def _ranges(figures: NDArray[np.float64], buckets: int) -> NDArray[np.object_]:
+def _cut(figures: NDArray[np.float64], buckets: int) -> NDArray[np.object_]:
     """Return each number's range as text, from the least to the greatest number in it."""
     edges = np.unique(np.nanquantile(figures, np.linspace(0, 1, buckets + 1)[1:-1]))
     codes = np.searchsorted(edges, figures, side="right")
     out = np.full(len(figures), None, dtype=object)
-    members = [figures[(codes == code) & np.isfinite(figures)] for code in range(len(edges) + 1)]
-    spans = [(some.min(), some.max()) for some in members if len(some)]
-    for digits in (4, 6, 9, 17):  # until no two ranges read alike
-        texts = [
-            f"{low:.{digits}g}" if low == high else f"{low:.{digits}g}–{high:.{digits}g}"
-            for low, high in spans
-        ]
-        if len(set(texts)) == len(texts):
-            break
-    for (low, high), text in zip(spans, texts, strict=True):
-        out[(figures >= low) & (figures <= high)] = text
+    members = [(codes == code) & np.isfinite(figures) for code in range(len(edges) + 1)]
+    members = [rows for rows in members if rows.any()]
+    for rows, text in zip(members, ranges([figures[rows] for rows in members]), strict=True):
+        out[rows] = text
     return out
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError
 from recsys.data import Interactions
-from recsys.data.encoding import encode_column, encode_table
+from recsys.data.encoding import encode_column, encode_table, ranges
 from recsys.datasets import load_dataset
 from recsys.explain.rules.item_attributes import item_attributes
 from recsys.fm import PairEncoder
@@ -106,3 +106,27 @@ def test_two_columns_of_one_name_and_none_at_all():
 def test_truth_values_in_one_bucket_are_one_feature():
     found = encode_column("flag", pd.Series([True, False]), buckets=1)
     assert found.names == ("flag=0",) and found.X.sum() == 2
+
+
+def test_ranges_write_whole_numbers_out():
+    salaries = [np.array([1000000.0, 1000004.0]), np.array([1000005.0, 1250000.0])]
+    assert ranges(salaries) == ["1000000–1000004", "1000005–1250000"]
+    assert ranges([np.array([1000.25, 1000.3])]) == ["1000.25–1000.3"], "the ends do not read alike"
+    assert ranges([np.array([2.0, 2.0]), np.array([1e20, 2e20])]) == ["2", "1e+20–2e+20"]
+    assert ranges([]) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.floats(-1e9, 1e9, allow_nan=False).map(lambda x: x + 0.0), min_size=1, unique=True),
+    st.integers(1, 4),
+)
+def test_ranges_tell_numbers_apart(numbers, size):
+    numbers = sorted(numbers)
+    groups = [np.array(numbers[k : k + size]) for k in range(0, len(numbers), size)]
+    texts = ranges(groups)
+    assert len(set(texts)) == len(groups)
+    for group, text in zip(groups, texts, strict=True):
+        ends = [float(end) for end in text.split("–")]
+        assert len(ends) == (1 if len(group) == 1 else 2) and ends == sorted(ends)
+        np.testing.assert_allclose(ends, [group[0], group[-1]][: len(ends)], rtol=5e-4)

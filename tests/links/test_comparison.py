@@ -403,6 +403,8 @@ def test_which_columns_describe_objects():
     assert found.columns.count("kind") == 2 and found.columns.count("year") == 10
     years = [v for c, v in zip(found.columns, found.values, strict=True) if c == "year"]
     assert years[:2] == ["1990–1991", "1992–1993"] and "2008–2009" in years
+    salary = encode_objects(pd.DataFrame({"salary": 1_000_000 + np.arange(20)}))[0].names
+    assert salary[:2] == ("salary=1000000–1000001", "salary=1000002–1000003")
 
 
 def test_users_and_items_are_a_graph():
