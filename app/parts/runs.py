@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from app.catalogues import Catalogue
+from app.parts.upload import details
+from recsys.data.columns import Columns
 from recsys.doctor import versions
 from recsys.evaluation import Groups, Report
 from recsys.evaluation.page import Ends, report_document
@@ -66,6 +69,18 @@ class Source:
                     out += [f"--{column}-col", getattr(self, column)]
             out += ["--items", self.items] if self.items else []
         return out if self.least is None else [*out, "--min-rating", f"{self.least!r}"]
+
+
+def source_of(catalogue: Catalogue) -> Source:
+    """Return where the data come from, as the command line names it."""
+    name = str(catalogue.key[1])
+    if catalogue.key[0] == "dataset":
+        return Source(dataset=name, least=catalogue.least)
+    columns, known = catalogue.data.columns or Columns("", ""), details(name)
+    return Source(
+        "", catalogue.data.name, columns.user, columns.item, columns.rating or "", columns.time or "",
+        known.items, catalogue.least, known.left_out,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,11 @@ from app.catalogues import Catalogue
 from app.charts import evaluate as charts
 from app.jobs import CANCELLED, Job, Progress
 from app.parts.models import DEFAULT, metrics, models, summary
-from app.parts.runs import Run, Settings, Source, csv_of, html_of, json_of, runs
-from app.parts.upload import details
+from app.parts.runs import Run, Settings, csv_of, html_of, json_of, runs, source_of
 from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys import InputError, make_ranker
 from recsys.data import PROTOCOLS, find_protocol
-from recsys.data.columns import Columns
 from recsys.errors import counted
 from recsys.evaluation import Report, evaluate
 from recsys.evaluation.differences import UserDifferences, user_differences
@@ -133,18 +131,6 @@ def definition(metric: str) -> str:
     found, _, _ = parse_metric(metric)
     better = {"less": "; less is better", "more": "", "": "; neither more nor less is better"}
     return found.definition + better[found.better]
-
-
-def source_of(catalogue: Catalogue) -> Source:
-    """Return where the data come from, as the command line names it."""
-    name = str(catalogue.key[1])
-    if catalogue.key[0] == "dataset":
-        return Source(dataset=name, least=catalogue.least)
-    columns, known = catalogue.data.columns or Columns("", ""), details(name)
-    return Source(
-        "", catalogue.data.name, columns.user, columns.item, columns.rating or "", columns.time or "",
-        known.items, catalogue.least, known.left_out,
-    )  # fmt: skip
 
 
 # ---- running

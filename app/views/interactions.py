@@ -10,10 +10,10 @@ import streamlit as st
 
 from app import state
 from app.charts import interactions as charts
+from app.parts.runs import source_of
 from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
-from recsys import InputError, Interactions
-from recsys.data.columns import Columns
+from recsys import InputError
 from recsys.errors import counted
 from recsys.fm.findings import Study
 from recsys.fm.problem import classes_of, guess_target, pairs_problem, table_of, table_problem
@@ -122,8 +122,13 @@ def _dataset(name: str) -> tuple[Any, list[str], tuple[Any, ...]]:
             for column in known.columns
         ])  # fmt: skip
     given |= {"ids": ids, "ratio": ratio}
-    options = [*_source(name, data), "--ratio", ratio, *_options(given), *(["--ids"] if ids else [])]
-    options += [] if catalogue.least is None else ["--min-rating", f"{catalogue.least:g}"]
+    options = [
+        *source_of(catalogue).options(),
+        "--ratio",
+        ratio,
+        *_options(given),
+        *(["--ids"] if ids else []),
+    ]
     seed = _seed()
     return (
         lambda: pairs_problem(data, seed=seed, **given),
@@ -197,16 +202,6 @@ def _options(given: dict[str, Any]) -> list[str]:
     """Return what the command line calls them."""
     named = ["--categories", ",".join(given["categories"])] if given["categories"] else []
     return [*named, "--buckets", str(given["buckets"]), "--rows", str(given["rows"])]
-
-
-def _source(name: str, data: Interactions) -> list[str]:
-    """Return which data it is on the command line; of an upload, its columns."""
-    if not name.startswith(state.UPLOAD):
-        return ["--dataset", name]
-    columns = data.columns or Columns()
-    named = {"user": columns.user, "item": columns.item, "rating": columns.rating, "time": columns.time}
-    told = [word for what, one in named.items() if one for word in (f"--{what}-col", one)]
-    return ["--interactions", data.name, *told]
 
 
 def _seed() -> int:

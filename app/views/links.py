@@ -15,6 +15,7 @@ import streamlit as st
 from app import state
 from app.charts import explain as explain_charts
 from app.charts import links as link_charts
+from app.parts.runs import Source
 from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
 from recsys import InputError
@@ -291,8 +292,7 @@ def as_command(
         (kind, name, *least), own = key[1], key[2]
         if kind != "dataset":
             return ""
-        parts += ["--dataset", name]
-        parts += [f"--min-rating={least[0]:g}"] if least else []
+        parts += Source(dataset=name, least=least[0] if least else None).options()
         parts += ["--ids"] if own else []
     elif source == TABLES:
         return ""
@@ -304,7 +304,7 @@ def as_command(
     parts += ["--cold"] if settings["cold"] else []
     for name, usual in (("test_size", 0.3), ("ratio", 1.0), ("seed", 0)):
         if settings[name] != usual:
-            parts += [f"--{name.replace('_', '-')}={settings[name]:g}"]
+            parts += [f"--{name.replace('_', '-')}={settings[name]!r}"]
     return shlex.join(parts)
 
 

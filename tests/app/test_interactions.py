@@ -23,16 +23,19 @@ from tests.fm.test_study import table
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
+from dataclasses import replace
 sys.path.insert(0, {root!r})
 from app import state
 from app.views import interactions
 from recsys import Interactions
+from recsys.data.columns import Columns
 {before}
 interactions.page()
 """
 BARE = """
 users, items = zip(*((f"u{k % 9}", f"i{(k * k) % 11}") for k in range(60)))
-state.use_table(Interactions.from_ids(users, items, name="![bare](x)"), "bare")
+data = Interactions.from_ids(users, items, name="![bare](x)")
+state.use_table(replace(data, columns=Columns("user", "item")), "bare")
 """
 
 
@@ -219,6 +222,15 @@ def test_a_dataset_without_features_combines_users_and_items():
     words = shlex.split(at.code[0].value)
     told = ["--interactions", "![bare](x)", "--user-col", "user", "--item-col", "item"]
     assert words[2:8] == told and "--ids" in words
+
+
+def test_a_threshold_is_told_to_its_last_digit():
+    rated = BARE.replace('name="![bare](x)")', 'rating=[3 + k / 7 for k in range(60)], name="r.csv")')
+    at = opened(rated, epochs="5", model="fm", strength="0.001")
+    at.session_state["session"].set("least", 3.1234567)
+    at = press(done(at.run()), "Fit")
+    words = shlex.split(at.code[0].value)
+    assert float(words[words.index("--min-rating") + 1]) == 3.1234567
 
 
 def test_an_uploaded_dataset_with_features_has_no_command():

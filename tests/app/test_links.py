@@ -137,8 +137,12 @@ def test_commands_say_what_differs_from_the_defaults():
     other = {"cold": True, "test_size": 0.2, "ratio": 3.0, "seed": 7}
     key = ("dataset", ("dataset", "movielens", 4.0), False)
     assert make("dataset", key, ["bilinear"], "unit", other) == (
-        "recsys links --dataset movielens --min-rating=4 --model bilinear --weighting unit --cold "
-        "--test-size=0.2 --ratio=3 --seed=7"
+        "recsys links --dataset movielens --min-rating 4.0 --model bilinear --weighting unit --cold "
+        "--test-size=0.2 --ratio=3.0 --seed=7"
+    )
+    key, other = ("dataset", ("dataset", "movielens", 3.1234567), False), usual | {"seed": 123456789}
+    assert make("dataset", key, ["bilinear"], None, other) == (
+        "recsys links --dataset movielens --min-rating 3.1234567 --model bilinear --seed=123456789"
     )
     assert make("tables", ("tables", ()), ["bilinear"], None, usual) == ""
     assert make("dataset", ("dataset", ("upload", "upload-1"), False), ["bilinear"], None, usual) == ""
