@@ -348,13 +348,21 @@ def read_features(
     InputError
         If the file, the id column or an id (repeated) cannot be used.
     """
-    table = read_table(path, what=f"features of {what}s")
+    return features_of(read_table(path, what=f"features of {what}s"), id_col, what, like)
+
+
+def features_of(table: Table, id_col: str | None, what: str, like: str | None = None) -> pd.DataFrame:
+    """Return a table's features indexed by id.
+
+    Parameters and errors are those of `read_features`; where the id column is named, `what` is the
+    word for the objects in messages, and may be any.
+    """
     known = ITEM_NAMES if what == "item" else USER_NAMES
     id_col = id_col or _usual(table, what, (*((like,) if like else ()), *known, "id"))
     ids = _ids(table, id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():
         row = int(np.argmax(repeated))
-        raise InputError(f"{path}, line {table.lines[row]}: {what} id {ids[row]!r} occurs twice")
+        raise InputError(f"{table.path}, line {table.lines[row]}: {what} id {ids[row]!r} occurs twice")
     columns = {n: c for n, c in zip(table.names, table.columns, strict=True) if n != id_col}
     return pd.DataFrame(columns, index=pd.Index(ids, dtype=object, name=id_col))

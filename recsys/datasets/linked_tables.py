@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, usual
 from recsys.data.encoding import Features, encode_column, ranges
 from recsys.data.interactions import Interactions
-from recsys.data.readers import Table, read_features, read_table
+from recsys.data.readers import Table, features_of, read_table
 from recsys.datasets.graphs import Graph, Objects
 from recsys.errors import InputError, counted
 
@@ -34,9 +34,9 @@ class Described(NamedTuple):
 
 
 def read_graph(
-    pairs: str | Path,
-    left: str | Path | None = None,
-    right: str | Path | None = None,
+    pairs: str | Path | Table,
+    left: str | Path | Table | None = None,
+    right: str | Path | Table | None = None,
     *,
     left_id: str | None = None,
     right_id: str | None = None,
@@ -48,10 +48,10 @@ def read_graph(
 
     Parameters
     ----------
-    pairs : path
+    pairs : path or Table
         Of two columns of ids, a row a link. Repeated pairs are one link, and so are both directions
         where there is one kind of objects; pairs of an object with itself are dropped.
-    left, right : path, optional
+    left, right : path or Table, optional
         The objects of the first and the second column with their features (see `encode_objects`).
         Without `right` both ends are objects of the left table; without `left` too, all objects of the
         pairs, and nothing is known of them but their ids.
@@ -69,12 +69,12 @@ def read_graph(
     InputError
         If a table cannot be read, an id is unknown, or there is no link.
     """
-    table = read_table(pairs, what="pairs")
+    table = _table_of(pairs, "pairs")
     if len(table.names) < 2:
-        raise InputError(f"{pairs}: a table of pairs needs two columns; found: {table.names[0]}")
+        raise InputError(f"{table.path}: a table of pairs needs two columns; found: {table.names[0]}")
     described: list[Described | None] = [
-        None if path is None else _read_objects(path, column)
-        for path, column in ((left, left_id), (right, right_id))
+        None if given is None else _objects_of(_table_of(given, "objects"), column)
+        for given, column in ((left, left_id), (right, right_id))
     ]
     named = _pair_columns(table, described, left_col, right_col)
     first, second = (_texts(table.column(name)) for name in named)
@@ -178,8 +178,8 @@ def _buckets(X: sp.csr_matrix, figures: pd.Series) -> list[str]:
     return ranges([values[bucket.indices] for bucket in X.tocsc().T])
 
 
-def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Path, Path | None, Path | None]:
-    """Return which of one to three tables has the pairs, and which the left and the right objects.
+def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Table, Table | None, Table | None]:
+    """Read one to three tables, and return those of pairs, of left and of right objects.
 
     Pairs are the table whose two columns hold most of the others' ids; a table alone has pairs.
 
@@ -196,7 +196,7 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Path, Path | None, P
     if not 1 <= len(files) <= 3:
         raise InputError(f"one to three tables make a graph: pairs, and objects; given: {len(files)}")
     if len(files) == 1:
-        return files[0], None, None
+        return read_table(files[0], what="pairs"), None, None
     tables = [read_table(path, what="rows") for path in files]
     ids = [set(_texts(table.column(_id_column(table)))) for table in tables]
     best: tuple[float, int, list[int]] = (0.0, 0, [])
@@ -217,15 +217,18 @@ def tell_tables_apart(paths: Sequence[str | Path]) -> tuple[Path, Path | None, P
             "id, and a table of pairs of these ids"
         )
     _, k, order = best
-    return files[k], files[order[0]], None if len(order) == 1 else files[order[1]]
+    return tables[k], tables[order[0]], None if len(order) == 1 else tables[order[1]]
 
 
-def _read_objects(path: str | Path, column: str | None) -> Described:
-    table = read_table(path, what="objects")
-    frame = read_features(path, column or _id_column(table), "item")
+def _table_of(given: str | Path | Table, what: str) -> Table:
+    return given if isinstance(given, Table) else read_table(given, what=what)
+
+
+def _objects_of(table: Table, column: str | None) -> Described:
+    frame = features_of(table, column or _id_column(table), "object")
     found = _described("object", frame.index.to_numpy(dtype=object), frame, False)
     if found.by_id and len(table.names) == 1:
-        raise InputError(f"{path} has no feature beside the ids")
+        raise InputError(f"{table.path} has no feature beside the ids")
     return found
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
+from recsys.data.readers import read_table
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import Graph, Objects, found_graph, load_graph
 from recsys.datasets.linked_tables import encode_objects, graph_of, read_graph, tell_tables_apart
@@ -365,14 +366,16 @@ def test_columns_of_pairs_are_found_by_what_they_hold(tmp_path):
     assert read_graph(pairs, films, people).links.tolist() == [[0, 1], [1, 0], [0, 0]]
     for order in itertools.permutations([pairs, people, films]):
         found = tell_tables_apart(order)
-        assert found[0] == pairs and set(found[1:]) == {people, films}
+        assert found[0].path == pairs and {one.path for one in found[1:]} == {people, films}
         assert read_graph(*found).sizes == (2, 2)
-    assert tell_tables_apart([pairs]) == (pairs, None, None)
+    alone, *none = tell_tables_apart([pairs])
+    assert alone.path == pairs and none == [None, None]
 
 
 def test_tables_that_make_no_graph(tmp_path):
     nodes, edges, other = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\n", other="a,b\n1,2\n")
-    assert tell_tables_apart([nodes, edges]) == (edges, nodes, None)
+    found = tell_tables_apart([nodes, edges])
+    assert (found[0].path, found[1].path, found[2]) == (edges, nodes, None)
     with pytest.raises(InputError, match="no table has pairs of the others' ids"):
         tell_tables_apart([nodes, other])
     with pytest.raises(InputError, match="one to three tables"):
@@ -387,6 +390,22 @@ def test_tables_that_make_no_graph(tmp_path):
         read_graph(narrow, nodes)
     with pytest.raises(InputError, match="no feature beside the ids"):
         read_graph(edges, ids)
+    (twice,) = write(tmp_path, twice="id,x\nn1,a\nn2,a\nn1,b\n")
+    with pytest.raises(InputError, match=r"twice.csv, line 4: object id 'n1' occurs twice"):
+        read_graph(edges, twice)
+
+
+def test_a_table_is_read_once(tmp_path, monkeypatch):
+    nodes, edges = write(tmp_path, nodes=NODES, edges="from,to\nn1,n2\n")
+    read = []
+
+    def counting(path, **more):
+        read.append(path)
+        return read_table(path, **more)
+
+    monkeypatch.setattr("recsys.datasets.linked_tables.read_table", counting)
+    assert len(read_graph(*tell_tables_apart([nodes, edges])).links) == 1
+    assert sorted(read) == sorted([nodes, edges])
 
 
 def test_which_columns_describe_objects():
