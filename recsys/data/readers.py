@@ -33,6 +33,8 @@ from recsys.errors import InputError, counted
 from recsys.utils.dates import ACCEPTED, FIRST, iso_seconds, number_of
 from recsys.utils.files import check_file, read_text
 
+PARQUET = (".parquet", ".pq")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -61,6 +63,19 @@ class Table:
         if count > 1:
             raise InputError(f"{self.path}: {count} columns are called {name!r}; rename all but one")
         return self.columns[self.names.index(name)]
+
+    def ids(self, name: str) -> NDArray[np.object_]:
+        """Return a column of ids, which may be empty texts.
+
+        Raises
+        ------
+        InputError
+            If there is none or more than one, or it holds fractions.
+        """
+        cells = self.column(name)
+        if cells.dtype.kind == "f":
+            raise InputError(f"{self.path}: {name} holds fractions; ids must be text or whole numbers")
+        return cells
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """Return a column as finite numbers.
@@ -155,9 +170,9 @@ def read_table(
         the header; the message names the line.
     """
     path = Path(path)
-    if path.suffix in (".parquet", ".pq"):
+    if is_parquet(path):
         return _read_parquet(path, what, strict)
-    if path.suffix in ENDINGS:
+    if path.suffix.lower() in ENDINGS:
         return Table(path, *read_sheet(path, what))
     lines = read_text(path, encoding).split("\n")
     first = next((k for k, line in enumerate(lines) if _counts(line)), None)
@@ -190,6 +205,17 @@ def read_table(
         raise InputError(f"{path}: no {what}; there is a header only")
     columns = [np.array(column, dtype=object) for column in zip(*body, strict=True)]
     return Table(path, header, columns, np.asarray(numbers), ragged)
+
+
+def is_parquet(path: str | Path) -> bool:
+    """Return whether a file is read as Parquet, by its ending in any case.
+
+    Examples
+    --------
+    >>> is_parquet("likes.PARQUET"), is_parquet("likes.csv")
+    (True, False)
+    """
+    return Path(path).suffix.lower() in PARQUET
 
 
 def _counts(line: str) -> bool:
@@ -313,9 +339,7 @@ def _notes_of(time: NDArray[np.float64]) -> tuple[str, ...]:
 
 
 def _ids(table: Table, name: str) -> NDArray[np.object_]:
-    cells = table.column(name)
-    if cells.dtype.kind == "f":
-        raise InputError(f"{table.path}: {name} holds fractions; ids must be text or whole numbers")
+    cells = table.ids(name)
     empty = cells == ""
     if empty.any():
         raise InputError(f"{table.path}, line {table.lines[int(np.argmax(empty))]}: {name} is empty")

@@ -107,7 +107,7 @@ def usable_rows(table: Table, columns: Columns, name: str) -> tuple[Interactions
         raise InputError(
             f"column {twice!r} is chosen for two things; choose another one for one of them"
         )
-    users, items = _ids(table, columns.user), _ids(table, columns.item)
+    users, items = table.ids(columns.user), table.ids(columns.item)
     bad = {"user": _blank(users), "item": _blank(items)}
     rating = time = None
     if columns.rating is not None:
@@ -138,13 +138,6 @@ def usable_rows(table: Table, columns: Columns, name: str) -> tuple[Interactions
     counts = RowCounts(total, left_out, first, int(good.sum()) - kept, kept)
     notes = tuple(text.removesuffix(".") for text in counts.sentences())
     return replace(data, notes=(*notes, *data.notes), columns=columns), counts
-
-
-def _ids(table: Table, name: str) -> NDArray[np.object_]:
-    cells = table.column(name)
-    if cells.dtype.kind == "f":
-        raise InputError(f"{table.path}: {name} holds fractions; ids must be text or whole numbers")
-    return cells
 
 
 def _blank(cells: NDArray[np.object_]) -> NDArray[np.bool_]:

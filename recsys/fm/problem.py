@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from recsys.data import Interactions
 from recsys.data.columns import absent
 from recsys.data.encoding import SEPARATOR, encode_column, ranges
-from recsys.data.readers import read_table
+from recsys.data.readers import is_parquet, read_table
 from recsys.errors import InputError, counted
 from recsys.fm.encoder import SKIPPED, PairEncoder
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -31,7 +31,6 @@ TARGETS = (
     "cible", "classe", "bersaglio",
 )  # fmt: skip
 MOST_ROWS = 50_000
-PARQUET = (".parquet", ".pq")
 MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".")  # beside numbers, in any case
 COMMA = re.compile(r"[+-]?\d*,\d+")  # a decimal comma, where not all could be thousands
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
@@ -280,7 +279,7 @@ def table_of(path: str | Path) -> pd.DataFrame:
         As `recsys.data.readers.read_table`, and if two columns have one name.
     """
     # rows of another length are refused; an empty cell, as text has them, is no fault of Parquet's
-    read = read_table(path, what="rows", strict=Path(path).suffix not in PARQUET)
+    read = read_table(path, what="rows", strict=not is_parquet(path))
     _check_names(str(path), read.names)
     return pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
 

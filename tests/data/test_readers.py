@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
 from recsys.data import read_features, read_interactions
+from recsys.data.columns import Columns
+from recsys.data.readers import read_table
+from recsys.data.usable_rows import usable_rows
+from recsys.fm.problem import table_of
 from recsys.rankers import fit_bundle
 
 
@@ -153,6 +157,29 @@ def test_every_form_reads_the_same(file, case):
 def test_quoted_fields_may_hold_separators_and_line_ends(file):
     data = read_interactions(file('user_id,item_id\n"a,1","b\nc"\nd,e\n'))
     assert list(data.user_ids) == ["a,1", "d"] and list(data.item_ids) == ["b\nc", "e"]
+
+
+def test_endings_are_known_in_any_case(tmp_path):
+    frame = pd.DataFrame({"user_id": ["a", "b"], "item_id": ["x", None]})
+    frame.to_parquet(tmp_path / "R.PARQUET")
+    table = read_table(tmp_path / "R.PARQUET", strict=False)
+    assert [cells.tolist() for cells in table.columns] == [["a", "b"], ["x", ""]]
+    assert table_of(tmp_path / "R.PARQUET")["item_id"].tolist() == ["x", ""]
+    (tmp_path / "R.XLSX").write_bytes(b"no workbook")
+    with pytest.raises(InputError, match="Excel"):
+        read_table(tmp_path / "R.XLSX")
+
+
+def test_ids_are_no_fractions(tmp_path):
+    pd.DataFrame({"user_id": ["a", "b"], "item_id": [0.5, 1.5]}).to_parquet(tmp_path / "r.parquet")
+    table = read_table(tmp_path / "r.parquet")
+    assert table.ids("user_id").tolist() == ["a", "b"]
+    columns = Columns("user_id", "item_id")
+    for read in (lambda: table.ids("item_id"), lambda: usable_rows(table, columns, "r")):
+        with pytest.raises(
+            InputError, match="item_id holds fractions; ids must be text or whole numbers"
+        ):
+            read()
 
 
 def test_parquet(tmp_path):
