@@ -198,7 +198,8 @@ def table_problem(
     ----------
     table : DataFrame
         Cells of text or numbers; an empty one gives no feature. Text has one feature a value, `|`
-        separates several in a cell.
+        separates several in a cell; left out is text with more than 20 values, and more than one for
+        two rows that have any.
     target : str, optional
         Column; one of a usual name or else the last.
     kind : "auto", "classes" or "numbers"
@@ -259,8 +260,8 @@ def table_problem(
     ]
     if not encoded:
         raise InputError(
-            f"{name}: no column beside {target!r} is a feature: each has one value, or a value of its "
-            "own in each row"
+            f"{name}: no column beside {target!r} is a feature: each has one value, or is text with "
+            f"more than {FEW} values and more than one for two rows"
         )
     return Problem(
         sp.csr_matrix(sp.hstack([one.X for one in encoded], format="csr")), y,

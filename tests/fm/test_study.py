@@ -419,6 +419,20 @@ def test_marks_of_what_is_missing_and_decimal_commas_leave_numbers():
     }
 
 
+@pytest.mark.parametrize(
+    ("rows", "values", "kept"),
+    [(20, 20, True), (40, 20, True), (40, 21, False), (42, 21, True), (100, 50, True), (100, 51, False)],
+)
+def test_text_of_many_values_is_left_out(rows, values, kept):
+    frame = pd.DataFrame({"x": [f"v{k % values}" for k in range(rows)], "y": [0, 1] * (rows // 2)})
+    if kept:
+        assert len(table_problem(frame, "y").names) == values
+        return
+    told = "each has one value, or is text with more than 20 values and more than one for two rows"
+    with pytest.raises(InputError, match=f"table: no column beside 'y' is a feature: {told}$"):
+        table_problem(frame, "y")
+
+
 def test_ranges_that_read_alike_are_told_apart():
     frame = pd.DataFrame({"x": 1e6 + np.arange(40) / 1000, "y": [0, 1] * 20})
     names = table_problem(frame, buckets=4).names
