@@ -16,6 +16,7 @@ from app.session import ask, between, session
 from recsys import InputError
 from recsys.errors import counted
 from recsys.fm.findings import Study
+from recsys.fm.penalties import penalties
 from recsys.fm.problem import classes_of, guess_target, pairs_problem, table_of, table_problem
 from recsys.fm.study import study
 from recsys.fm.study_settings import MODELS, Settings
@@ -211,6 +212,20 @@ def _seed() -> int:
 # ---- how
 
 
+def penalties_of(model: str, degree: int | None) -> list[str]:
+    """Return the penalties that go with a model, those with a label first."""
+    names = dict.fromkeys([*PENALTY_LABELS, *(known.name for known in penalties())])
+    return [name for name in names if _goes(Settings(model=model, degree=degree, penalty=name))]
+
+
+def _goes(settings: Settings) -> bool:
+    try:
+        settings.resolved()
+    except InputError:
+        return False
+    return True
+
+
 def _settings() -> tuple[Settings, list[str]]:
     """Show model, degree, penalty and strength; return the settings and the options that say them."""
     one, two, three = st.columns(3)
@@ -224,15 +239,11 @@ def _settings() -> tuple[Settings, list[str]]:
             degree = ask(st.slider, "Degree: most features in a product", low, 5,
                          name=f"interactions.degree.{model}", default=low,
                          valid=between(low, 5))  # fmt: skip
-    penalties = [
-        name for name in PENALTY_LABELS
-        if (name != "l2" or model != "sparse-fm")
-        and (name != "omega" or (model != "all-subsets" and (degree or 2) == 2))
-    ]  # fmt: skip
+    offered = penalties_of(model, degree)
     with three:
         penalty = ask(st.selectbox, "Penalty", name="interactions.penalty",
-                      default="ti" if model == "sparse-fm" else "l2", options=penalties,
-                      format_func=PENALTY_LABELS.get)  # fmt: skip
+                      default="ti" if model == "sparse-fm" else "l2", options=offered,
+                      format_func=lambda name: PENALTY_LABELS.get(name, name))  # fmt: skip
     path = Settings(model=model, degree=degree, penalty=penalty).resolved().strengths or ()
     with st.expander("Strength of the penalty, intervals, length of the fit"):
         strength = ask(

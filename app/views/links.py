@@ -20,7 +20,7 @@ from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploade
 from app.session import ask, between, session
 from recsys import InputError
 from recsys.datasets import load_graph
-from recsys.datasets.graphs import WEIGHTINGS, Graph, found_graph
+from recsys.datasets.graphs import WEIGHTINGS, Graph, found_graph, list_graphs
 from recsys.datasets.linked_tables import graph_of, read_graph, tell_tables_apart
 from recsys.errors import counted
 from recsys.links import (
@@ -45,7 +45,11 @@ INTRO = (
     "known, and the features that make them."
 )
 DATASET, TABLES = "dataset", "tables"
-GRAPHS = {"cora": "Cora: papers that cite", "nips": "NIPS: authors who wrote together"}
+GRAPHS = {  # labels; others go by their names
+    "cora": "Cora: papers that cite",
+    "nips": "NIPS: authors who wrote together",
+    "movielens": "MovieLens: users and movies they gave 5",
+}
 PAIRS, OBJECTS = "pairs", "objects"
 SPLITS = {PAIRS: "held-out pairs", OBJECTS: "objects never seen"}
 MOST_LINKS = 300_000  # of a graph; more take minutes an epoch
@@ -177,7 +181,8 @@ def choose_graph() -> tuple[str, tuple[Any, ...], Graph]:
 
 def graphs() -> dict[str, str]:
     """Return the graphs of the data folder that are there."""
-    return {name: label for name, label in GRAPHS.items() if found_graph(name) is not None}
+    names = dict.fromkeys([*GRAPHS, *list_graphs()])
+    return {name: GRAPHS.get(name, name) for name in names if found_graph(name) is not None}
 
 
 def uploaded() -> tuple[tuple[Any, ...], Graph]:

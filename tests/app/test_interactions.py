@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from app.charts import interactions as charts
 from app.views import interactions as view
 from recsys import cli
+from recsys.fm.penalties import Penalty, penalties
 from recsys.fm.problem import table_problem
 from recsys.fm.study import study
 from recsys.fm.study_settings import MODELS, Settings
@@ -222,6 +223,25 @@ def test_a_dataset_without_features_combines_users_and_items():
     words = shlex.split(at.code[0].value)
     told = ["--interactions", "![bare](x)", "--user-col", "user", "--item-col", "item"]
     assert words[2:8] == told and "--ids" in words
+
+
+def test_penalties_are_those_that_go_with_the_model(monkeypatch):
+    class Other(Penalty):
+        name = "other"
+
+    every = [known.name for known in penalties()]
+    assert set(view.PENALTY_LABELS) == set(every)
+    assert set(view.penalties_of("fm", None)) == set(every)
+    assert set(view.penalties_of("sparse-fm", 2)) == set(every) - {"l2"}
+    assert set(view.penalties_of("sparse-fm", 3)) == set(every) - {"l2", "omega"}
+    assert (
+        set(view.penalties_of("hofm", 3))
+        == set(view.penalties_of("all-subsets", None))
+        == set(every) - {"omega"}
+    )
+    monkeypatch.setattr(view, "penalties", lambda: [Other])
+    monkeypatch.setattr(view, "_goes", lambda settings: True)
+    assert view.penalties_of("fm", None) == [*view.PENALTY_LABELS, "other"]
 
 
 def test_a_threshold_is_told_to_its_last_digit():

@@ -20,6 +20,7 @@ from app.views import links as view
 from recsys import InputError
 from recsys.cli import call
 from recsys.datasets import load_dataset
+from recsys.datasets.graphs import GRAPHS, list_graphs
 from recsys.datasets.linked_tables import graph_of
 from recsys.links import StrongestLinks, fit_on_all_links, link_reasons, strongest_links
 from tests.app.browsing import MARKS, go, settled, shot
@@ -146,6 +147,16 @@ def test_commands_say_what_differs_from_the_defaults():
     )
     assert make("tables", ("tables", ()), ["bilinear"], None, usual) == ""
     assert make("dataset", ("dataset", ("upload", "upload-1"), False), ["bilinear"], None, usual) == ""
+
+
+def test_a_graph_without_a_label_goes_by_its_name(monkeypatch, tmp_path):
+    assert view.graphs() == {}, "there is no data folder"
+    monkeypatch.setenv("RECSYS_DATA", str(tmp_path))
+    (tmp_path / "cora").mkdir()
+    (tmp_path / "roads").mkdir()
+    monkeypatch.setitem(GRAPHS._entries, "roads", None)
+    assert view.graphs() == {"cora": "Cora: papers that cite", "roads": "roads"}
+    assert set(view.GRAPHS) <= set(list_graphs())
 
 
 def test_nothing_uploaded_or_chosen_says_what_to_do():
