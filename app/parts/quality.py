@@ -22,21 +22,21 @@ LOWER = "does not count"
 NARROW = 30  # users below which figures are of very few
 
 
-def cold(matrix: sp.csr_matrix, few: int = FEW) -> tuple[int, int]:
-    """Return how many users have fewer than `few` likes, and how many items are liked by fewer."""
+def cold(matrix: sp.csr_matrix) -> tuple[int, int]:
+    """Return how many users have fewer than `FEW` likes, and how many items are liked by fewer."""
     users = np.diff(matrix.indptr)
     items = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    return int((users < few).sum()), int((items < few).sum())
+    return int((users < FEW).sum()), int((items < FEW).sum())
 
 
-def cold_sentences(matrix: sp.csr_matrix, word: str, few: int = FEW) -> list[str]:
+def cold_sentences(matrix: sp.csr_matrix, word: str) -> list[str]:
     """Return two sentences: cold users, cold items."""
     n, m = matrix.shape
-    users, items = cold(matrix, few)
+    users, items = cold(matrix)
     are = "is" if items == 1 else "are"
     return [
-        f"{users:,} of {counted(n, 'user')} ({users / n:.1%}) {word} fewer than {few} items.",
-        f"{items:,} of {counted(m, 'item')} ({items / m:.1%}) {are} {word} by fewer than {few} people.",
+        f"{users:,} of {counted(n, 'user')} ({users / n:.1%}) {word} fewer than {FEW} items.",
+        f"{items:,} of {counted(m, 'item')} ({items / m:.1%}) {are} {word} by fewer than {FEW} people.",
     ]
 
 

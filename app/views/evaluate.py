@@ -247,13 +247,13 @@ def show_runs() -> None:
             st.selectbox, "Run", name="evaluate.shown", default=shown, options=list(kept),
             format_func=lambda id: names[id],
         )  # fmt: skip
-    show(kept[shown], names[shown])
+    show(kept[shown])
     if len(kept) > 1:
         side_by_side(kept, names)
     exports(kept, names, shown)
 
 
-def show(run: Run, name: str) -> None:
+def show(run: Run) -> None:
     """Show a run: table, verdicts, intervals, and a closer look at one metric."""
     report = run.report
     ask(

@@ -143,14 +143,14 @@ def _table(file: Kept) -> tuple[Any, list[str], tuple[Any, ...]]:
     frame = state.result(("table", token), lambda progress: _read(name, content), f"Reading {name}")
     st.caption(f"{counted(len(frame), 'row')} and {counted(frame.shape[1], 'column')}; the first rows:")
     st.dataframe(frame.head(PREVIEW), hide_index=True, width="stretch")
-    columns = list(dict.fromkeys(map(str, frame.columns)))
+    columns = list(frame.columns)  # texts, each once: others are not read
     left, right = st.columns(2)
     with left:
         target = ask(
             st.selectbox, "Target: the column to predict", name="interactions.target",
             default=guess_target(columns), options=columns, filter_mode="contains",
         )  # fmt: skip
-    cells = frame.iloc[:, list(map(str, frame.columns)).index(target)]
+    cells = frame[target]
     with st.expander("Examples and features"):
         kind = ask(st.selectbox, "The target holds", name="interactions.kind", default="auto",
                    options=list(KIND_LABELS), format_func=KIND_LABELS.get)  # fmt: skip

@@ -105,7 +105,7 @@ def page() -> None:
     if colour == GENRE:
         st.caption(genre_note(groups))
     if not found.own:
-        offer_own(spec)
+        offer_own()
     on = set(shown.tolist())
     around = ask(
         st.selectbox, "Around a title", name="map.around", default=None,
@@ -259,7 +259,7 @@ def with_vectors() -> list[str]:
     return found
 
 
-def offer_own(spec: str) -> None:
+def offer_own() -> None:
     """Say which models have vectors of their own, and offer one."""
     own = with_vectors()
     if not own:

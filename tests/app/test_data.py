@@ -179,7 +179,7 @@ def test_an_excel_file_is_read_and_without_the_reader_it_says_how(tmp_path, monk
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "python_calamine", None)
         at = uploaded(content + b"\0", "eins.xlsx")
-        assert "pip install 'recsys[excel]', or save the sheet as CSV" in at.error[0].value
+        assert r"pip install 'recsys\[excel\]', or save the sheet as CSV" in at.error[0].value
         assert at.error[0].value.startswith("eins.xlsx: Excel files are read through python-calamine")
     pytest.importorskip("python_calamine")
     assert (
