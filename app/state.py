@@ -285,6 +285,15 @@ def _tray(here: Session, keys: frozenset[Key]) -> None:
 # ---- lists
 
 
+def check_able(model: Any, user: int | None) -> None:
+    """End this run of the page with a sentence where a model cannot rank for a built profile."""
+    if user is None and "fold-in" not in model.capabilities:
+        st.warning(
+            f"{model.name} knows only the people that it was fitted on: choose a user, or another model."
+        )
+        st.stop()
+
+
 def recommend(
     model: Any,
     user: int | None,

@@ -466,19 +466,25 @@ def _drawn(
 def _not_liked(
     data: Interactions, users: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return pairs of these users and items drawn evenly from what they did not like, (pairs, 2)."""
+    """Return different pairs of these users and items drawn evenly from what they did not like.
+
+    (pairs, 2); fewer than users where somebody has few items left.
+    """
     liked = np.sort(data.users.astype(np.int64) * data.n_items + data.items)
     counts = np.bincount(data.users, minlength=data.n_users)
     users = users[counts[users] < data.n_items]
     items = rng.integers(0, data.n_items, len(users))
-    wrong = np.flatnonzero(_among(users * data.n_items + items, liked))
+    right = np.zeros(len(users), dtype=bool)
     for _ in range(ROUNDS):
+        keys = users * data.n_items + items
+        # Each pair once: one that is drawn twice would be both learned from and measured on.
+        right[:] = False
+        right[np.unique(keys, return_index=True)[1]] = True
+        right &= ~_among(keys, liked)
+        wrong = np.flatnonzero(~right)
         if len(wrong) == 0:
             break
         items[wrong] = rng.integers(0, data.n_items, len(wrong))
-        wrong = wrong[_among(users[wrong] * data.n_items + items[wrong], liked)]
-    right = np.ones(len(users), dtype=bool)
-    right[wrong] = False
     if not right.any():
         raise InputError(f"{data.name}: everybody likes everything; there is nothing to tell apart")
     return np.column_stack([users[right], items[right]])

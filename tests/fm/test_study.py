@@ -536,3 +536,18 @@ def test_columns_of_one_name_are_told_apart():
     )
     problem = pairs_problem(data)
     assert set(problem.fields) == {"user's land", "item's land", "item's item"}
+
+
+def test_no_pair_is_both_learned_from_and_measured_on():
+    """Pairs that were drawn twice told a machine with ids which ones are not liked."""
+    from recsys import Interactions
+    from recsys.fm.problem import pairs_problem
+
+    rng = np.random.default_rng(0)
+    liked = np.argwhere(rng.random((40, 15)) < 0.6)
+    data = Interactions.from_ids([f"u{u}" for u, _ in liked], [f"i{i}" for _, i in liked])
+    found = pairs_problem(data, ids=True, ratio=5)
+    rows = {tuple(row.indices.tolist()) for row in found.X}
+    assert len(rows) == found.X.shape[0] == len(found.y)
+    free = 40 * 15 - len(liked)
+    assert 0 < (found.y == 0).sum() <= free and (found.y == 1).sum() == len(liked)
