@@ -239,7 +239,8 @@ def _allowed(
     """Return the value, or what of it can be chosen, or the default."""
     if isinstance(value, list) and options is not None:
         known = set(options)
-        return [one for one in value if one in known]
+        kept = [one for one in value if one in known]
+        return kept if kept or not value else default
     if options is not None and value is not None and value not in options:
         return default
     if valid is not None and not valid(value):
@@ -252,8 +253,9 @@ def between(low: float, high: float) -> Callable[[Any], bool]:
 
     def valid(value: Any) -> bool:
         both = list(value) if isinstance(value, (list, tuple)) else [value]
-        numbers = all(isinstance(one, (int, float)) and math.isfinite(one) for one in both)
-        return numbers and all(low <= one <= high for one in both) and both == sorted(both)
+        # Comparing is enough: NaN lies nowhere, and no whole number is too long for it.
+        within = all(isinstance(one, (int, float)) and low <= one <= high for one in both)
+        return within and both == sorted(both)
 
     return valid
 
@@ -286,11 +288,13 @@ def _read(texts: list[str], default: Any) -> Any:
         if default is None or isinstance(default, str):
             return text
         value = json.loads(text)
+        if type(value) in (int, float) and not math.isfinite(value):
+            return None
     except (ValueError, IndexError, OverflowError, RecursionError):
         return None
     if isinstance(default, bool):
         return value if isinstance(value, bool) else None
-    if type(value) in (int, float) and math.isfinite(value):
+    if type(value) in (int, float):
         if isinstance(default, int):
             return int(value) if value == int(value) else None
         return float(value)

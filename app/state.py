@@ -95,6 +95,9 @@ def choose_dataset() -> str:
     if chosen.startswith(UPLOAD) and chosen not in found:
         st.warning("The uploaded table is no longer here: upload it again on the page Data.")
         here.set("data", SAMPLE)
+    elif chosen not in [*found, *datasets()]:
+        st.warning(f"The dataset {escaped(chosen)} is not here: the sample is shown.")
+        here.set("data", SAMPLE)
     with st.sidebar:
         name: str = ask(
             st.selectbox,

@@ -15,6 +15,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.catalogues import Catalogue
+from app.parts.words import escaped
 from app.session import BUILT, SAMPLE, USER, ask, session
 from recsys.errors import counted
 from recsys.explain import ages, in_time
@@ -119,6 +120,9 @@ def called(catalogue: Catalogue, asked: Asked) -> str:
 def _user(catalogue: Catalogue) -> Asked:
     ids = list(catalogue.users)
     name = ask(st.selectbox, "User", name="user", default=ids[0], options=ids, filter_mode="contains")
+    given = session().get("user", "")
+    if given not in ("", name):
+        st.info(f"The user {escaped(given)} is not in this dataset: {escaped(name)} is shown.")
     session().person(name)
     user = catalogue.users[name]
     profile = _as_of(catalogue, catalogue.user(user))

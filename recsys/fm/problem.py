@@ -37,7 +37,7 @@ COMMA = re.compile(r"[+-]?\d*,\d+")  # a decimal comma, where not all could be t
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 FEW = 20  # values that a column may have, however few its rows
 WHOLE = 10**9  # ranges for an encoder to cut: none, they are words already
-ROUNDS = 50  # of drawing again what is liked already
+ROUNDS = 20  # of drawing again what is liked or drawn already
 
 
 @dataclass(frozen=True, eq=False)
@@ -485,6 +485,12 @@ def _not_liked(
         if len(wrong) == 0:
             break
         items[wrong] = rng.integers(0, data.n_items, len(wrong))
+    for user in np.unique(users[~right]):  # few items are left: they are dealt, as far as they go
+        own = np.flatnonzero(users == user)
+        free = np.setdiff1d(np.arange(data.n_items), data.items[data.users == user])
+        dealt = rng.permutation(free)[: len(own)]
+        items[own[: len(dealt)]] = dealt
+        right[own] = np.arange(len(own)) < len(dealt)
     if not right.any():
         raise InputError(f"{data.name}: everybody likes everything; there is nothing to tell apart")
     return np.column_stack([users[right], items[right]])

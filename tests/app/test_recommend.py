@@ -329,6 +329,16 @@ def test_a_rated_upload_has_a_threshold_to_change_and_shows_the_ratings():
     assert reasons and all(t.startswith("Because you rated") for t in reasons)
 
 
+def test_who_and_what_is_not_there_is_said():
+    at = open_page("recommend", user="nobody", likes=["x"])
+    assert at.info[0].value == "The user nobody is not in this dataset: u0001 is shown."
+    assert not at.run().info and len(cards(at)) == 10
+    at = open_page("recommend", data="nonsense")
+    assert "The dataset nonsense is not here" in at.warning[0].value and len(cards(at)) == 10
+    at = open_page("evaluate", evaluate__models=["zzz"])
+    assert len(box(at, "Models", "multiselect").value) == 3, "the usual ones"
+
+
 def test_an_upload_that_is_gone_is_said_and_the_sample_shown():
     at = open_page("recommend", data="upload-nothing")
     assert "no longer here" in at.warning[0].value and len(cards(at)) == 10

@@ -64,10 +64,13 @@ def test_what_belongs_to_a_dataset_or_a_person_stays_theirs():
 
 
 def test_what_an_address_cannot_mean_is_the_default():
-    for text in ("x", "nan", "1e999", "[1]", '"3"', "true", "", "1.5"):
+    for text in ("1" * 400, "x", "nan", "1e999", "[1]", '"3"', "true", "", "1.5"):
         assert Session({"n": [text]}).get("n", 10) == 10, text
     assert Session({"n": ["12.0"]}).get("n", 10) == 12
     assert Session({"variety": ["1"]}).get("variety", 0.0) == 1.0
+    long = "1" * 400
+    assert Session({"variety": [long]}).get("variety", 0.5) == 0.5
+    assert not between(1, 9)(Session({"years": [long, long]}).get("years", (10, 11)))
     assert Session({"years": ["1990"]}).get("years", (1, 2)) == (1, 2)
     assert Session({"flag": ["1"]}).get("flag", False) is False
     assert Session({"flag": ["true"]}).get("flag", False) is True
@@ -94,7 +97,15 @@ def test_a_long_address_leaves_out_its_longest_part():
 
 @pytest.mark.parametrize(
     ("value", "ok"),
-    [(3, True), ((2, 5), True), ((5, 2), False), (9, False), (math.nan, False), ("3", False)],
+    [
+        (10**400, False),
+        (3, True),
+        ((2, 5), True),
+        ((5, 2), False),
+        (9, False),
+        (math.nan, False),
+        ("3", False),
+    ],
 )
 def test_numbers_that_a_widget_takes(value, ok):
     assert between(1, 5)(value) is ok
