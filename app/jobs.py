@@ -17,6 +17,8 @@ from recsys.utils.progress import listening
 
 CANCELLED = "cancelled"
 KEPT_SHARE = 0.2  # of the machine's memory, for finished results of all sessions
+ENTRY = 8_000  # bytes that a result of no arrays counts as: threads, texts and keys
+SPARED = 60.0  # seconds
 DEEPEST = 6  # levels of objects in which arrays are looked for
 
 Progress = Callable[[str, float, int], None]
@@ -49,6 +51,8 @@ class Job:
         What the work returned.
     size : int
         Bytes of the result's arrays.
+    used : float
+        When somebody last asked for it, on the clock of `time.monotonic`.
     """
 
     def __init__(self, work: Callable[[Progress], Any], text: str = "") -> None:
@@ -57,6 +61,7 @@ class Job:
         self.result: Any = None
         self.size = 0
         self.began, self.ended = time.monotonic(), 0.0
+        self.used = self.began
         self._first: tuple[float, float] | None = None  # when, and at which share, it first told
         self._stop, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
@@ -147,12 +152,17 @@ class Jobs:
         Bytes of results to keep; None is a fifth of the machine's memory.
     alive : callable
         Whether a session is still there: who has closed the page waits for nothing.
+    spared : float
+        Seconds since it was asked for in which a result is kept, whatever its size.
     """
 
     def __init__(
-        self, most: int | None = None, alive: Callable[[str], bool] = lambda session: True
+        self,
+        most: int | None = None,
+        alive: Callable[[str], bool] = lambda session: True,
+        spared: float = SPARED,
     ) -> None:
-        self._alive = alive
+        self._alive, self.spared = alive, spared
         self.most = int(KEPT_SHARE * _memory()) if most is None else most
         self._lock = threading.Lock()
         self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
@@ -174,8 +184,12 @@ class Jobs:
                 job = self._jobs[key] = Job(work, text)
                 self._wanted[key] = {}
             self._jobs.move_to_end(key)
-            self._wanted[key][session] = browser
-            self._drop(key)
+            wanted = self._wanted[key]
+            for other in [one for one in wanted if not self._alive(one)]:
+                del wanted[other]  # its page was closed
+            wanted[session] = browser
+            job.used = time.monotonic()
+            self._drop()
             return job
 
     def find(self, key: Hashable) -> Job | None:
@@ -207,13 +221,16 @@ class Jobs:
             self._jobs.pop(key, None)
             self._wanted.pop(key, None)
 
-    def _drop(self, used: Hashable) -> None:
-        total = sum(job.size for job in self._jobs.values())
-        for key in [k for k, job in self._jobs.items() if job.over and k != used]:
+    def _drop(self) -> None:
+        total = sum(job.size + ENTRY for job in self._jobs.values())
+        now = time.monotonic()
+        for key, job in list(self._jobs.items()):
             if total <= self.most:
                 return
-            total -= self._jobs[key].size
-            del self._jobs[key], self._wanted[key]
+            # What a page has just asked for is kept: its next run asks for it again, after all else.
+            if job.over and now - job.used > self.spared:
+                total -= job.size + ENTRY
+                del self._jobs[key], self._wanted[key]
 
 
 def size_of(found: Any) -> int:

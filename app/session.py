@@ -79,6 +79,20 @@ class Session:
         self._raw.pop(key, None)
         self._values[key] = value
 
+    def person(self, user: str) -> None:
+        """Say which user of the data is shown: what was chosen for nobody in particular is theirs.
+
+        What an address says of a user that the data have not is nobody's.
+        """
+        before = self._text("user", "")
+        if before == user:
+            return
+        given = {} if before else {name: self.get(name, []) for name in OF_PERSON}
+        self.set("user", user)
+        for name, chosen in given.items():
+            if chosen:
+                self.set(name, chosen)
+
     def forget(self, name: str) -> None:
         """Go back to the default."""
         key = self._scoped(name)
@@ -136,9 +150,24 @@ def session() -> Session:
 
 def _browser() -> str:
     """Return what tells this browser from others: Streamlit gives each a cookie."""
-    cookie = st.context.cookies.get("_streamlit_xsrf", "")
-    known = isinstance(cookie, str) and cookie != ""
-    return hashlib.sha256(cookie.encode()).hexdigest()[:16] if known else ""
+    return browser_of(st.context.cookies.get("_streamlit_xsrf", ""))
+
+
+def browser_of(cookie: object) -> str:
+    """Return a name for the browser that has this cookie; '' where there is none.
+
+    The cookie is `2|mask|masked token|time`, with another mask whenever it is written: what stays is the
+    token under it.
+    """
+    try:
+        _, mask, masked, _ = str(cookie).split("|")
+        key, token = bytes.fromhex(mask), bytes.fromhex(masked)
+    except ValueError:
+        return ""
+    if not key or not token:
+        return ""
+    plain = bytes(byte ^ key[k % len(key)] for k, byte in enumerate(token))
+    return hashlib.sha256(plain).hexdigest()[:16]
 
 
 def write_address() -> None:
@@ -210,7 +239,8 @@ def _allowed(
     """Return the value, or what of it can be chosen, or the default."""
     if isinstance(value, list) and options is not None:
         known = set(options)
-        return [one for one in value if one in known]
+        kept = [one for one in value if one in known]
+        return kept if kept or not value else default
     if options is not None and value is not None and value not in options:
         return default
     if valid is not None and not valid(value):
@@ -223,8 +253,9 @@ def between(low: float, high: float) -> Callable[[Any], bool]:
 
     def valid(value: Any) -> bool:
         both = list(value) if isinstance(value, (list, tuple)) else [value]
-        numbers = all(isinstance(one, (int, float)) and math.isfinite(one) for one in both)
-        return numbers and all(low <= one <= high for one in both) and both == sorted(both)
+        # Comparing is enough: NaN lies nowhere, and no whole number is too long for it.
+        within = all(isinstance(one, (int, float)) and low <= one <= high for one in both)
+        return within and both == sorted(both)
 
     return valid
 
@@ -257,11 +288,13 @@ def _read(texts: list[str], default: Any) -> Any:
         if default is None or isinstance(default, str):
             return text
         value = json.loads(text)
+        if type(value) in (int, float) and not math.isfinite(value):
+            return None
     except (ValueError, IndexError, OverflowError, RecursionError):
         return None
     if isinstance(default, bool):
         return value if isinstance(value, bool) else None
-    if type(value) in (int, float) and math.isfinite(value):
+    if type(value) in (int, float):
         if isinstance(default, int):
             return int(value) if value == int(value) else None
         return float(value)

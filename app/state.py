@@ -95,6 +95,9 @@ def choose_dataset() -> str:
     if chosen.startswith(UPLOAD) and chosen not in found:
         st.warning("The uploaded table is no longer here: upload it again on the page Data.")
         here.set("data", SAMPLE)
+    elif chosen not in [*found, *datasets()]:
+        st.warning(f"The dataset {escaped(chosen)} is not here: the sample is shown.")
+        here.set("data", SAMPLE)
     with st.sidebar:
         name: str = ask(
             st.selectbox,
@@ -283,6 +286,15 @@ def _tray(here: Session, keys: frozenset[Key]) -> None:
 
 
 # ---- lists
+
+
+def check_able(model: Any, user: int | None) -> None:
+    """End this run of the page with a sentence where a model cannot rank for a built profile."""
+    if user is None and "fold-in" not in model.capabilities:
+        st.warning(
+            f"{model.name} knows only the people that it was fitted on: choose a user, or another model."
+        )
+        st.stop()
 
 
 def recommend(

@@ -49,12 +49,12 @@ def choose_model() -> str:
             help="A name, or a name with parameters: `ease:regularization=200`. "
             "`auto` tries several on hidden halves of the profiles and blends what helps.",
         )
-        try:
-            st.caption(summary(spec))
-            parse_spec(spec)
-        except InputError as error:
-            st.error(escaped(error))
-            st.stop()
+    try:
+        text = summary(spec)
+    except InputError as error:
+        st.error(f"{escaped(error)}. Choose another model beside.")
+        st.stop()
+    st.sidebar.caption(text)
     return spec
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -13,6 +15,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from app.catalogues import Catalogue
+from app.parts.words import escaped
 from app.session import BUILT, SAMPLE, USER, ask, session
 from recsys.errors import counted
 from recsys.explain import ages, in_time
@@ -25,6 +28,7 @@ MODES = {USER: "a user", BUILT: "a profile I build"}
 NEXT, GENERAL = "next", "general"
 ORDERS = {NEXT: "what comes next", GENERAL: "what fits in general"}
 MOST_PROFILES, MOST_BROWSERS, LONGEST_NAME = 50, 500, 60
+_SHELVES = threading.Lock()
 MOST_PROFILE = 1_000_000  # bytes of a profile that is read
 
 
@@ -116,6 +120,10 @@ def called(catalogue: Catalogue, asked: Asked) -> str:
 def _user(catalogue: Catalogue) -> Asked:
     ids = list(catalogue.users)
     name = ask(st.selectbox, "User", name="user", default=ids[0], options=ids, filter_mode="contains")
+    given = session().get("user", "")
+    if given not in ("", name):
+        st.info(f"The user {escaped(given)} is not in this dataset: {escaped(name)} is shown.")
+    session().person(name)
     user = catalogue.users[name]
     profile = _as_of(catalogue, catalogue.user(user))
     given = catalogue.rated(user)
@@ -238,18 +246,19 @@ def dislike(item_id: str) -> None:
 
 
 @st.cache_resource(show_spinner=False)
-def _shelves() -> dict[str, dict[str, dict[str, Any]]]:
-    return {}
+def _shelves() -> OrderedDict[str, dict[str, dict[str, Any]]]:
+    return OrderedDict()
 
 
 def shelf() -> dict[str, dict[str, Any]]:
     """Return the named profiles of this browser: {name: {"dataset", "likes", "dislikes"}}."""
     here, shelves = session(), _shelves()
     owner = here.browser or here.id
-    kept = shelves.pop(owner, {})
-    shelves[owner] = kept  # the latest last
-    while len(shelves) > MOST_BROWSERS:
-        shelves.pop(next(iter(shelves)), None)
+    with _SHELVES:
+        kept = shelves.setdefault(owner, {})
+        shelves.move_to_end(owner)
+        while len(shelves) > MOST_BROWSERS:
+            shelves.popitem(last=False)
     return kept
 
 

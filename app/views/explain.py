@@ -47,6 +47,7 @@ def page() -> None:
     catalogue = state.catalogue(name)
     asked = choose_person(catalogue)
     model = state.ranker(catalogue, spec)
+    state.check_able(model, asked.user)
     asked = choose_order(catalogue, asked, [model])
     if asked.row.nnz == 0:
         st.info("This profile is empty: type a title beside to begin.")
@@ -95,18 +96,20 @@ def explained(
 ) -> None:
     """Show what a score rests on, where it puts the item, and what would move it."""
     row, user, titles = asked.row, asked.user or 0, catalogue.titles
-    has = item in row.indices
-    if has and "fold-in" in model.capabilities and row.nnz > 1:
+    folds = "fold-in" in model.capabilities
+    without = item in row.indices and folds and row.nnz > 1
+    if without:
         # What speaks for it besides itself.
         row = catalogue.profile([int(k) for k in row.indices if k != item]).row
     found = reasons(model, user, row, item, times=asked.times)
-    out = np.append(asked.lower, asked.row.indices)
+    away = [k for k in asked.dislikes if k != item]
+    out = np.concatenate([asked.lower, asked.row.indices, away]).astype(np.int64)
     after = what_if(model, user, row, item, leave_out=out, times=asked.times)
     st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
     st.text(because(titles, found, word=catalogue.word, ratings=asked.given))
-    st.text(standing(catalogue, asked, item, has, after, scores))
+    st.text(standing(catalogue, asked, item, without, after, ranked, scores))
     listed = np.flatnonzero(ranked == item)
-    if asked.dislikes and len(listed) and listed[0] + 1 != after.place:
+    if asked.dislikes and folds and len(listed) and listed[0] + 1 != after.place:
         st.text(
             f"In the list it has place {listed[0] + 1:,}, because what goes with titles you dislike is "
             f"lowered there; all below is about the score without that."
@@ -179,21 +182,34 @@ def standing(
     catalogue: Catalogue,
     asked: Asked,
     item: int,
-    has: bool,
+    without: bool,
     after: WhatIf,
+    ranked: NDArray[np.int32],
     scores: NDArray[np.float32],
 ) -> str:
-    """Return whether the item would be recommended, and what it lacks if not."""
-    if has:
+    """Return whether the item would be recommended, and what it lacks if not.
+
+    Parameters
+    ----------
+    without : bool
+        Whether `after` is about the profile without the item.
+    ranked, scores : arrays
+        Everything that can be recommended, away from dislikes.
+    """
+    if item in asked.dislikes:
+        return "You dislike it: it is not recommended."
+    if item in asked.row.indices:
         given = f", {asked.given[item]}" if item in asked.given else ""
-        return (
-            f"You {catalogue.word} it already{given}, so it is not recommended. "
-            f"Without it in the profile it would have place {after.place:,} of {after.of:,}."
-        )
+        told = f"You {catalogue.word} it already{given}, so it is not recommended."
+        place = f" Without it in the profile it would have place {after.place:,} of {after.of:,}."
+        return told + (place if without else "")
     if item in asked.lower:
         return f"You rated it {asked.given[item]}, below what counts as liked: it is not recommended."
-    if after.place <= FIRST or len(scores) < FIRST:
+    place_now = int(np.flatnonzero(ranked == item)[0]) + 1
+    if place_now <= FIRST:
         return f"It is among the first {FIRST}."
+    if asked.dislikes:  # scores of the list are lowered by what they go with
+        return f"It is not among the first {FIRST}."
     last = float(scores[FIRST - 1])
     return (
         f"It is not among the first {FIRST}: the last of these has a score of {last:.4f}, "
@@ -247,7 +263,8 @@ def moved(
             st.text(text)
     if after.place > 1:
         goal = 1 if after.place <= FIRST else FIRST
-        offered = companions(catalogue, item)
+        taken = set(out.tolist())
+        offered = [k for k in companions(catalogue, item) if k not in taken]
         up = into_list(model, user, row, item, offered, goal, leave_out=out, times=asked.times)
         text = wording.rises(catalogue.titles, up, word=catalogue.word)
         tried = f"{counted(len(offered), 'title')} whose people are most like its own"

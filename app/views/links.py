@@ -402,6 +402,8 @@ def explained(
         key=f"links.to {source} {side} {index}",
     )  # fmt: skip
     ends = (index, places[chosen]) if side == "left" else (places[chosen], index)
+    if graph.B is None:
+        ends = (min(ends), max(ends))  # as pairs of objects of one kind are learned from
     labels = named(graph, "left", ends[0]), named(graph, "right", ends[1])
     found = link_reasons(model, graph.A, graph.B, *ends, LISTED)
     st.text(wording.why(found, *labels))

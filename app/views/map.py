@@ -84,6 +84,7 @@ def page() -> None:
         f"Laying out {counted(len(shown), 'item')}",
     )
     drawn = Drawn(shown, laid.points)
+    state.check_able(model, asked.user)
     ranked = state.recommend(
         model, asked.user, asked.row, LISTED, without=asked.lower, dislikes=asked.dislikes,
         times=asked.times,

@@ -82,6 +82,9 @@ def page() -> None:
     offer_auto(catalogue, spec)
     model = state.ranker(catalogue, spec)
     other = None if second in (NOTHING, spec) else state.ranker(catalogue, second)
+    for one in (model, other):
+        if one is not None:
+            state.check_able(one, asked.user)
     with order:
         asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
     if asked.row.nnz == 0:

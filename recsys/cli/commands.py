@@ -29,7 +29,7 @@ COMMANDS = {
     "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
     "app": "Open the app: lists, reasons, figures and your own tables in a browser.",
     "doctor": "Print versions, threads, BLAS, cache and memory.",
-    "datasets": "List the named datasets.",
+    "datasets": "List the named datasets, and the graphs that `recsys links` takes.",
     "tune": "Search parameters on a validation split that never sees what is tested.",
 }
 # `recsys.cli.app` is the Typer application.

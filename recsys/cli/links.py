@@ -137,6 +137,8 @@ def _strongest(
     entries = []
     for one in listed:
         ends = (index, one) if side == "left" else (one, index)
+        if graph.B is None:
+            ends = (min(ends), max(ends))  # as pairs of objects of one kind are learned from
         names = str(graph.left.labels[ends[0]]), str(graph.right.labels[ends[1]])
         reasons = models.link_reasons(fitted, graph.A, graph.B, ends[0], ends[1], number)
         proba = float(fitted.predict_proba(graph.A, graph.B, [ends])[0, 1])

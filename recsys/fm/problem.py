@@ -36,7 +36,7 @@ COMMA = re.compile(r"[+-]?\d*,\d+")  # a decimal comma, where not all could be t
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
 FEW = 20  # values that a column may have, however few its rows
 WHOLE = 10**9  # ranges for an encoder to cut: none, they are words already
-ROUNDS = 50  # of drawing again what is liked already
+ROUNDS = 20  # of drawing again what is liked or drawn already
 
 
 @dataclass(frozen=True, eq=False)
@@ -459,19 +459,31 @@ def _drawn(
 def _not_liked(
     data: Interactions, users: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Return pairs of these users and items drawn evenly from what they did not like, (pairs, 2)."""
+    """Return different pairs of these users and items drawn evenly from what they did not like.
+
+    (pairs, 2); fewer than users where somebody has few items left.
+    """
     liked = np.sort(data.users.astype(np.int64) * data.n_items + data.items)
     counts = np.bincount(data.users, minlength=data.n_users)
     users = users[counts[users] < data.n_items]
     items = rng.integers(0, data.n_items, len(users))
-    wrong = np.flatnonzero(_among(users * data.n_items + items, liked))
+    right = np.zeros(len(users), dtype=bool)
     for _ in range(ROUNDS):
+        keys = users * data.n_items + items
+        # Each pair once: one that is drawn twice would be both learned from and measured on.
+        right[:] = False
+        right[np.unique(keys, return_index=True)[1]] = True
+        right &= ~_among(keys, liked)
+        wrong = np.flatnonzero(~right)
         if len(wrong) == 0:
             break
         items[wrong] = rng.integers(0, data.n_items, len(wrong))
-        wrong = wrong[_among(users[wrong] * data.n_items + items[wrong], liked)]
-    right = np.ones(len(users), dtype=bool)
-    right[wrong] = False
+    for user in np.unique(users[~right]):  # few items are left: they are dealt, as far as they go
+        own = np.flatnonzero(users == user)
+        free = np.setdiff1d(np.arange(data.n_items), data.items[data.users == user])
+        dealt = rng.permutation(free)[: len(own)]
+        items[own[: len(dealt)]] = dealt
+        right[own] = np.arange(len(own)) < len(dealt)
     if not right.any():
         raise InputError(f"{data.name}: everybody likes everything; there is nothing to tell apart")
     return np.column_stack([users[right], items[right]])

@@ -318,7 +318,9 @@ def strongest_links(
     if len(others) == 0:
         return StrongestLinks(others, np.empty(0), 0, np.unique(known))
     pairs = np.column_stack([np.full(len(others), index), others])
-    if own == 1 and not one:
+    if one:
+        pairs = np.sort(pairs, axis=1)  # as pairs of objects of one kind are learned from
+    elif own == 1:
         pairs = pairs[:, ::-1]
     scores = model.decision_function(graph.A, graph.B, np.ascontiguousarray(pairs))
     best = np.argsort(-scores, kind="stable")[:N]

@@ -15,6 +15,7 @@ from recsys.errors import InputError
 from recsys.rankers._standardised import StandardisedSum
 from recsys.rankers.base import Ranker
 from recsys.rankers.registry import RANKERS, make_ranker
+from recsys.utils.progress import within
 from recsys.utils.spec import format_spec, parse_spec
 
 
@@ -103,6 +104,7 @@ class Blend(StandardisedSum):
             names = [text.strip().replace(";", ",") for text in self.models.split("+")]
         else:
             names = [format_spec(part.name, part._saved_params()) for part in parts]
-        self._adopt(
-            names, [part.fit(liked, show_progress=False, times=times) for part in parts], weights
-        )
+        for number, (name, part) in enumerate(zip(names, parts, strict=True)):
+            with within(name, number, len(parts)):
+                part.fit(liked, show_progress=False, times=times)
+        self._adopt(names, parts, weights)

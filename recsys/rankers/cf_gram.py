@@ -19,6 +19,7 @@ from recsys.rankers._margin import MarginRanker
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory
+from recsys.utils.progress import report
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
@@ -171,7 +172,8 @@ class CFGRAM(MarginRanker):
         balls = [gram[np.ix_(items, items)].astype(np.float64) for gram in grams]
         sums = [gram.sum(axis=1, dtype=np.float64) for gram in grams]
         parts = []
-        for user in users:
+        for number, user in enumerate(users):
+            report(f"kernel weights of user {number + 1} of {len(users)}", number, len(users))
             own = slice(liked.indptr[user], liked.indptr[user + 1])
             mine = liked.indices[own]
             rest = m - len(mine)

@@ -1,5 +1,6 @@
 """A page alone in Streamlit's own test harness, begun as an address or another page would begin it."""
 
+import re
 import time
 from pathlib import Path
 
@@ -47,6 +48,11 @@ def texts(at):
 
 def captions(at):
     return [line for element in at.caption for line in element.value.split("  \n")]
+
+
+def read(text):
+    """Return what Markdown shows of a text whose signs are escaped."""
+    return re.sub(r"\\([\W_])", r"\1", text)
 
 
 def press(at, label):

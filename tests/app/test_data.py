@@ -15,7 +15,7 @@ from recsys import InputError
 from recsys.data import read_interactions
 from recsys.datasets import load_dataset
 from tests.app.browsing import MARKS, go, settled, shot
-from tests.app.page_runs import box, captions, open_page, press, settle, texts
+from tests.app.page_runs import box, captions, open_page, press, read, settle, texts
 from tests.data.test_spreadsheets import write_xlsx
 
 GERMAN = "Kunde;Artikel;Sterne;Datum\n" + "".join(
@@ -158,7 +158,7 @@ def test_bad_uploads_are_one_sentence(content):
             upload.limited(File())
         return
     at = uploaded(content, "<img src=x>.csv")
-    (told,) = [e.value for e in at.error]
+    (told,) = [read(e.value) for e in at.error]
     assert UPLOADS[content] in told and "/tmp" not in told and "\n" not in told
     assert told.startswith(r"\<img src=x\>.csv"), "marked for Markdown"
     assert metrics(at)["users"] == "400", "the page goes on"
@@ -179,7 +179,7 @@ def test_an_excel_file_is_read_and_without_the_reader_it_says_how(tmp_path, monk
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "python_calamine", None)
         at = uploaded(content + b"\0", "eins.xlsx")
-        assert r"pip install 'recsys\[excel\]', or save the sheet as CSV" in at.error[0].value
+        assert "pip install 'recsys[excel]', or save the sheet as CSV" in read(at.error[0].value)
         assert at.error[0].value.startswith("eins.xlsx: Excel files are read through python-calamine")
     pytest.importorskip("python_calamine")
     assert (

@@ -101,18 +101,33 @@ def test_any_item_can_be_asked_about(ease):
     assert f"would have place {place:,} of {len(rivals) + 1:,}" in line
 
 
-def test_dislikes_move_the_place_in_the_list_and_it_is_said(ease):
+def test_what_is_said_of_places_holds_in_the_list_with_dislikes(ease):
     ids = ease.recommend(0, R[0], N=300).ids
-    at = open_page("explain", model="ease", dislikes=[name(ids[0])], item=name(ids[1]))
-    said = [t for t in texts(at) if t.startswith("In the list it has place")]
-    listed = open_page("recommend", model="ease", dislikes=[name(ids[0])], n=30)
-    title = str(DATA.titles[ids[1]])
+    disliked = [name(ids[0]), name(ids[3])]
+    listed = open_page("recommend", model="ease", dislikes=disliked, n=30)
     places = {card["title"]: card["place"] for card in cards(listed)}
-    place = int(metrics(at)["place"].split()[0])
-    if title in places and places[title] != place:
-        assert said and f"place {places[title]}," in said[0]
-    else:
-        assert not said or title not in places
+    told = []
+    for item in (*ids[1:3], *ids[4:14]):
+        at = open_page("explain", model="ease", dislikes=disliked, item=name(item))
+        shown, place = texts(at), places.get(str(DATA.titles[item]), 99)
+        assert ("It is among the first 10." in shown) == (place <= 10)
+        assert ("It is not among the first 10." in shown) == (place > 10)
+        own = int(metrics(at)["place"].split()[0])
+        assert own == 1 + sum(name(k) not in disliked for k in ids[: list(ids).index(item)])
+        said = [t for t in shown if t.startswith("In the list it has place")]
+        if place < 99:
+            assert bool(said) == (own != place) and all(f"place {place}," in t for t in said)
+            told += said
+    assert told, "some place is moved"
+    at = open_page("explain", model="ease", dislikes=disliked, item=disliked[0])
+    assert "You dislike it: it is not recommended." in texts(at)
+
+
+def test_an_only_like_cannot_be_taken_out():
+    at = open_page("explain", model="ease", mode="profile", likes=["m0041"], item="m0041")
+    assert "You liked it already, so it is not recommended." in texts(at)
+    at = open_page("explain", model="bpr", item=name(R[0].indices[0]))
+    assert "You liked it already, so it is not recommended." in texts(at)
 
 
 def test_a_blend_is_opened():
@@ -176,13 +191,13 @@ def test_a_taste_rule_says_in_how_many_of_the_liked_and_of_all():
     (rule,) = [t for t in texts(at) if t.startswith("This taste as a rule: ")]
     said = next(c for c in captions(at) if "you liked follow" in c)
     names = rule.removeprefix("This taste as a rule: ")
-    if re.fullmatch(r"[A-Z][\w-]+", names):
-        liked = [str(DATA.titles[k]) for k in R[6].indices]
-        own = sum(names in genres[one].split("|") for one in liked)
-        every = sum(names in one.split("|") for one in genres.values())
-        assert said.startswith(
-            f"{own} of the {len(liked)} items you liked follow it, and {every} of all 300"
-        )
+    assert re.fullmatch(r"[A-Z][\w-]+", names), "one genre, whose items are counted here"
+    liked = [str(DATA.titles[k]) for k in R[6].indices]
+    own = sum(names in genres[one].split("|") for one in liked)
+    every = sum(names in one.split("|") for one in genres.values())
+    assert said.startswith(
+        f"{own} of the {len(liked)} items you liked follow it, and {every} of all 300"
+    )
 
 
 def test_a_waterfall_ends_at_the_score():

@@ -37,7 +37,7 @@ def test_jobs_are_built_once_and_shared():
 
 
 def test_results_are_kept_by_memory_those_unused_for_longest_go_first():
-    jobs = Jobs(most=1_000_000)
+    jobs = Jobs(most=1_000_000, spared=0.0)
     for k in range(10):
         assert jobs.get(k, lambda progress: np.zeros(50_000)).wait(5)  # 400 kB each
         if k > 0:
@@ -45,10 +45,31 @@ def test_results_are_kept_by_memory_those_unused_for_longest_go_first():
     jobs.get("end", lambda progress: None).wait(5)
     kept = [k for k in range(10) if jobs.find(k) is not None]
     assert kept == [0, 9]
-    small = Jobs(most=1_000_000)
-    for k in range(100):
+    small = Jobs(most=1_000_000, spared=0.0)
+    for k in range(300):
         small.get(k, lambda progress: None).wait(5)
-    assert all(small.find(k) is not None for k in range(100)), "small ones are not counted"
+    kept = [k for k in range(300) if small.find(k) is not None]
+    assert kept == list(range(300 - len(kept), 300)) and 100 <= len(kept) <= 126, "8 kB each"
+
+
+def test_a_page_whose_parts_are_too_large_together_is_drawn_all_the_same():
+    jobs, built = Jobs(most=1_000_000), []
+
+    def work(name):
+        return lambda progress: built.append(name) or np.zeros(75_000)
+
+    for _ in range(4):  # runs of a page, each of which asks for everything in order
+        for name in ("data", "catalogue", "model"):
+            assert jobs.get(name, work(name)).wait(5)
+    assert built == ["data", "catalogue", "model"]
+
+
+def test_closed_pages_are_forgotten():
+    jobs = Jobs(alive=lambda session: session == "open")
+    for k in range(50):
+        jobs.get("k", lambda progress: 3, session=f"closed {k}").wait(5)
+    jobs.get("k", lambda progress: 3, session="open")
+    assert len(jobs._wanted["k"]) == 1
 
 
 def test_sizes_are_those_of_arrays_each_counted_once():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("streamlit")
 
-from app.session import BUILT, LONGEST, Session, between
+from app.session import BUILT, LONGEST, Session, between, browser_of
 
 ADDRESS = {"data": ["movielens"], "user": ["7"], "model": ["ease"], "dislikes": ["a", "b"], "n": ["12"]}
 
@@ -64,10 +64,13 @@ def test_what_belongs_to_a_dataset_or_a_person_stays_theirs():
 
 
 def test_what_an_address_cannot_mean_is_the_default():
-    for text in ("x", "nan", "1e999", "[1]", '"3"', "true", "", "1.5"):
+    for text in ("1" * 400, "x", "nan", "1e999", "[1]", '"3"', "true", "", "1.5"):
         assert Session({"n": [text]}).get("n", 10) == 10, text
     assert Session({"n": ["12.0"]}).get("n", 10) == 12
     assert Session({"variety": ["1"]}).get("variety", 0.0) == 1.0
+    long = "1" * 400
+    assert Session({"variety": [long]}).get("variety", 0.5) == 0.5
+    assert not between(1, 9)(Session({"years": [long, long]}).get("years", (10, 11)))
     assert Session({"years": ["1990"]}).get("years", (1, 2)) == (1, 2)
     assert Session({"flag": ["1"]}).get("flag", False) is False
     assert Session({"flag": ["true"]}).get("flag", False) is True
@@ -94,7 +97,46 @@ def test_a_long_address_leaves_out_its_longest_part():
 
 @pytest.mark.parametrize(
     ("value", "ok"),
-    [(3, True), ((2, 5), True), ((5, 2), False), (9, False), (math.nan, False), ("3", False)],
+    [
+        (10**400, False),
+        (3, True),
+        ((2, 5), True),
+        ((5, 2), False),
+        (9, False),
+        (math.nan, False),
+        ("3", False),
+    ],
 )
 def test_numbers_that_a_widget_takes(value, ok):
     assert between(1, 5)(value) is ok
+
+
+def test_what_an_address_says_of_a_user_that_is_not_there_is_nobodys():
+    here = Session({"user": ["zzz"], "more": ["m0003"], "dislikes": ["m0005", "m0006"]})
+    here.person("u0001")  # the first of the data, who is shown instead
+    assert here.get("more", []) == [] == here.get("dislikes", []) and here.get("user") == "u0001"
+
+
+def test_what_was_chosen_for_the_user_who_was_there_first_stays_theirs():
+    here = Session({"dislikes": ["m0005"]})
+    here.person("u0001")
+    assert here.get("dislikes", []) == ["m0005"]
+    here.default("user", "u0001")
+    assert here.address() == {"dislikes": ["m0005"]}
+    new = again(here)
+    new.person("u0001")
+    new.set("user", "u0002")
+    assert new.get("dislikes", []) == []
+    new.set("user", "u0001")
+    assert new.get("dislikes", []) == ["m0005"]
+
+
+def test_a_browser_is_known_by_the_token_under_the_mask():
+    def cookie(mask, token=b"secret-token-of-16"):
+        masked = bytes(byte ^ mask[k % len(mask)] for k, byte in enumerate(token))
+        return f"2|{mask.hex()}|{masked.hex()}|1732280000"
+
+    one, two = browser_of(cookie(b"abcd")), browser_of(cookie(b"wxyz"))
+    assert one == two != "" and browser_of(cookie(b"abcd", b"another-token-16-b")) != one
+    for wrong in ("", None, 3, "2|zz|yy|1", "2|||1", "a|b", "1|2|3|4|5"):
+        assert browser_of(wrong) == ""

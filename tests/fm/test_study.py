@@ -503,7 +503,9 @@ def test_pairs_have_the_features_of_both_ends():
     problem = pairs_problem(data, ratio=2)
     assert problem.classes == ("no", "yes") and problem.wanted == "liked=yes"
     liked = data.matrix
-    assert problem.y.sum() == liked.nnz and len(problem.y) == 3 * liked.nnz
+    lengths = np.diff(liked.indptr)
+    drawn = np.minimum(2 * lengths, liked.shape[1] - lengths).sum()  # each pair once, as far as they go
+    assert problem.y.sum() == liked.nnz and len(problem.y) == liked.nnz + drawn
     with_ids = pairs_problem(data, ids=True, ratio=2)
     X, names = with_ids.X.tocsc(), with_ids.names
     users = [k for k, field in enumerate(with_ids.fields) if field == "user"]
@@ -516,7 +518,8 @@ def test_pairs_have_the_features_of_both_ends():
     assert (np.asarray(liked[who, what]).ravel() == with_ids.y).all()
     assert (who == with_ids.groups).all()
     # a drawn pair is of the user of a liked one
-    assert (np.bincount(who[with_ids.y == 0]) == 2 * np.bincount(who[with_ids.y == 1])).all()
+    own = np.bincount(who[with_ids.y == 1])
+    assert (np.bincount(who[with_ids.y == 0]) == np.minimum(2 * own, liked.shape[1] - own)).all()
     row = 12
     genres = {f"genres={one}" for one in data.item_features["genres"].iloc[what[row]].split("|")}
     own = {names[k] for k in with_ids.X[row].indices}
@@ -550,3 +553,20 @@ def test_columns_of_one_name_are_told_apart():
     )
     problem = pairs_problem(data)
     assert set(problem.fields) == {"user's land", "item's land", "item's item"}
+
+
+def test_no_pair_is_both_learned_from_and_measured_on():
+    """Pairs that were drawn twice told a machine with ids which ones are not liked."""
+    from recsys import Interactions
+    from recsys.fm.problem import pairs_problem
+
+    rng = np.random.default_rng(0)
+    liked = np.argwhere(rng.random((40, 15)) < 0.6)
+    data = Interactions.from_ids([f"u{u}" for u, _ in liked], [f"i{i}" for _, i in liked])
+    found = pairs_problem(data, ids=True, ratio=5)
+    rows = {tuple(row.indices.tolist()) for row in found.X}
+    assert len(rows) == found.X.shape[0] == len(found.y)
+    lengths = np.bincount([u for u, _ in liked])
+    assert (found.y == 0).sum() == np.minimum(5 * lengths, 15 - lengths).sum() and (
+        found.y == 1
+    ).sum() == len(liked)

@@ -247,9 +247,12 @@ def test_what_cannot_be_compared():
 
 
 @pytest.mark.parametrize("one", [True, False])
-def test_strongest_links_are_the_best_of_all_that_are_free(one):
+@pytest.mark.parametrize(
+    "spec", ["bilinear:n_components=3,max_iter=20", "fm:n_components=3,max_iter=20"]
+)
+def test_strongest_links_are_the_best_of_all_that_are_free(one, spec):
     graph = planted(one)
-    model = fit_on_all_links(graph, "bilinear:n_components=3,max_iter=20", ratio=2.0, seed=1)
+    model = fit_on_all_links(graph, spec, ratio=2.0, seed=1)
     known = {tuple(pair) for pair in graph.links.tolist()}
     for side, index in (("left", 5), ("right", 7)):
         own = 0 if side == "left" else 1
@@ -259,7 +262,8 @@ def test_strongest_links_are_the_best_of_all_that_are_free(one):
             pair = (index, other) if own == 0 else (other, index)
             if pair in known or (one and (pair[::-1] in known or index == other)):
                 continue
-            scores[other] = model.decision_function(graph.A, graph.B, [list(pair)])[0]
+            # An end of a pair of one kind is the lower one, as in the pairs that are learned from.
+            scores[other] = model.decision_function(graph.A, graph.B, [sorted(pair) if one else pair])[0]
         found = strongest_links(model, graph, index, side, 4)
         assert found.candidates == len(scores)
         assert len(found.known) + len(scores) == len(others) - one
