@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from app.parts.words import escaped
 from recsys.datasets import load_dataset
 from recsys.datasets.categorical import encode, load_table
 from recsys.explain import measure_rule
