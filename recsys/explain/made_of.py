@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recsys.explain.counterfactuals import place_among
+from recsys.explain.counterfactuals import open_places, place_among
 from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
-from recsys.utils.validation import check_ids, clean_matrix
+from recsys.utils.validation import clean_matrix
 
 LISTED = 12  # products that are named
 
@@ -70,10 +70,7 @@ def blend_parts(
         return []
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
-    free[item] = True
+    free = open_places(liked, leave_out, item)
     return [
         PartShare(str(name), float(weight), float(scores[item]), place_among(scores, free, item))
         for name, weight, scores in zip(

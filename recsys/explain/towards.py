@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.explain.contributions import reasons, score_rows
-from recsys.explain.counterfactuals import place_among
+from recsys.explain.counterfactuals import open_places, place_among, repeated, without
 from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
@@ -96,10 +96,7 @@ def out_of_list(
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
-    free[item] = True
+    free = open_places(liked, leave_out, item)
     place = place_among(score_rows(ranker, [userid], liked, times)[0], free, item)
     able = "fold-in" in ranker.capabilities
     named = reasons(ranker, userid, liked, item, TRIED, times=times).items if able else []
@@ -107,8 +104,8 @@ def out_of_list(
     taken: list[int] = []
     places: list[int] = []
     while (places or [place])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
-        rows = _without(liked, [[*taken, k] for k in left])
-        scores = score_rows(ranker, [userid] * len(left), rows, _repeated(times, len(left)))
+        rows = without(liked, [[*taken, k] for k in left])
+        scores = score_rows(ranker, [userid] * len(left), rows, repeated(times, len(left)))
         found = [(-place_among(line, free, item), float(line[item])) for line in scores]
         best = min(range(len(left)), key=lambda k: found[k])
         taken.append(left.pop(best))
@@ -166,13 +163,10 @@ def into_list(
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
+    free = open_places(liked, leave_out, item)
     able = "fold-in" in ranker.capabilities
     offered = check_ids("candidates", candidates, liked.shape[1])
     left = [int(k) for k in dict.fromkeys(offered.tolist()) if able and free[k] and k != item]
-    free[item] = True
     now = score_rows(ranker, [userid], liked, times)[0]
     place = place_among(now, free, item)
     reached = (place, -float(now[item]))
@@ -196,14 +190,6 @@ def into_list(
     return Path(place, tuple(added), tuple(places), goal, reached[0] <= goal)
 
 
-def _without(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
-    """Return the row once for each set, without its items."""
-    dense = np.repeat(np.asarray(liked.todense()) > 0, len(sets), axis=0)
-    for k, some in enumerate(sets):
-        dense[k, some] = False
-    return sp.csr_matrix(dense.astype(np.float32))
-
-
 def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
     """Return the row once for each set, with its items besides."""
     own = liked.indices
@@ -214,10 +200,6 @@ def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
         (data, np.concatenate(items), np.arange(0, size * len(sets) + 1, size)),
         (len(sets), liked.shape[1]),
     )
-
-
-def _repeated(times: Any, count: int) -> Any:
-    return None if times is None else sp.vstack([sp.csr_matrix(times)] * count, format="csr")
 
 
 def _later(times: Any, added: list[int], left: list[int]) -> Any:
