@@ -16,11 +16,11 @@ from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 TRIED = 40  # liked items taken out, those with the largest shares
-MOST = 5  # steps of a path
+MOST = 5  # taken or added at most
 
 
 @dataclass(frozen=True)
-class Path:
+class Steps:
     """Liked items taken out, or items liked besides, one after the other, and where an item stands then.
 
     Attributes
@@ -37,7 +37,7 @@ class Path:
 
     Examples
     --------
-    >>> Path(place=3, items=(7, 2), places=(8, 14), goal=10, reached=True).places[-1]
+    >>> Steps(place=3, items=(7, 2), places=(8, 14), goal=10, reached=True).places[-1]
     14
     """
 
@@ -58,7 +58,7 @@ def out_of_list(
     leave_out: ArrayLike = (),
     *,
     times: Any = None,
-) -> Path:
+) -> Steps:
     """Take liked items out, each time the one without which an item falls furthest, until it is out.
 
     Parameters
@@ -72,7 +72,7 @@ def out_of_list(
 
     Returns
     -------
-    Path
+    Steps
         One way, by single steps: another set may be smaller. Of equal places the lower score counts,
         then the item named first by `reasons`. What is taken out is not recommended instead.
 
@@ -88,8 +88,8 @@ def out_of_list(
     >>> R = load_dataset("sample").matrix
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> best = int(model.recommend(3, R[3], N=1).ids[0])
-    >>> path = out_of_list(model, 3, R[3], best, first=2)
-    >>> path.place, len(path.items) == len(path.places)
+    >>> steps = out_of_list(model, 3, R[3], best, first=2)
+    >>> steps.place, len(steps.items) == len(steps.places)
     (1, True)
     """
     check_integer("first", first, 1)
@@ -110,7 +110,7 @@ def out_of_list(
         best = min(range(len(left)), key=lambda k: found[k])
         taken.append(left.pop(best))
         places.append(-found[best][0])
-    return Path(place, tuple(taken), tuple(places), first, (places or [place])[-1] > first)
+    return Steps(place, tuple(taken), tuple(places), first, (places or [place])[-1] > first)
 
 
 def into_list(
@@ -124,7 +124,7 @@ def into_list(
     leave_out: ArrayLike = (),
     *,
     times: Any = None,
-) -> Path:
+) -> Steps:
     """Like more items, each time the one with which an item rises highest, until it has its goal.
 
     Parameters
@@ -140,7 +140,7 @@ def into_list(
 
     Returns
     -------
-    Path
+    Steps
         One way, by single steps: another set may be smaller. Of equal places the higher score counts,
         then the earlier candidate. A like is later than all others, where there are times.
 
@@ -187,7 +187,7 @@ def into_list(
         free[left[best]] = False
         added.append(left.pop(best))
         places.append(reached[0])
-    return Path(place, tuple(added), tuple(places), goal, reached[0] <= goal)
+    return Steps(place, tuple(added), tuple(places), goal, reached[0] <= goal)
 
 
 def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
