@@ -19,7 +19,7 @@ from recsys.errors import counted
 from recsys.fm.findings import Study
 from recsys.fm.problem import classes_of, guess_target, pairs_problem, table_of, table_problem
 from recsys.fm.study import study
-from recsys.fm.study_settings import MODELS, Settings
+from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils.export import csv_text
 
 DATASET, TABLE = "dataset", "table"
@@ -237,7 +237,7 @@ def _seed() -> int:
 # ---- how
 
 
-def _settings() -> tuple[Settings, list[str]]:
+def _settings() -> tuple[StudySettings, list[str]]:
     """Show model, degree, penalty and strength; return the settings and the options that say them."""
     one, two, three = st.columns(3)
     with one:
@@ -259,7 +259,7 @@ def _settings() -> tuple[Settings, list[str]]:
         penalty = ask(st.selectbox, "Penalty", name="interactions.penalty",
                       default="ti" if model == "sparse-fm" else "l2", options=penalties,
                       format_func=PENALTY_LABELS.get)  # fmt: skip
-    path = Settings(model=model, degree=degree, penalty=penalty).resolved().strengths or ()
+    path = StudySettings(model=model, degree=degree, penalty=penalty).resolved().strengths or ()
     with st.expander("Strength of the penalty, intervals, length of the fit"):
         strength = ask(
             st.selectbox, "Strength of the penalty", name="interactions.strength", default=BEST,
@@ -274,7 +274,7 @@ def _settings() -> tuple[Settings, list[str]]:
                      default=50, valid=between(5, 500))  # fmt: skip
         least = ask(st.slider, "Rows that an interaction must have", 1, 100,
                     name="interactions.rows.least", default=5, valid=between(1, 100))  # fmt: skip
-    settings = Settings(
+    settings = StudySettings(
         model=model, degree=degree, penalty=penalty,
         strength=None if strength == BEST else float(strength), refits=int(refits),
         factors=int(factors), epochs=int(epochs), min_rows=int(least), seed=_seed(),

@@ -15,7 +15,7 @@ from app.views import interactions as view
 from recsys import cli
 from recsys.fm.problem import table_problem
 from recsys.fm.study import study
-from recsys.fm.study_settings import MODELS, Settings
+from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils import progress
 from tests.app.browsing import MARKS, settled, shot
 from tests.fm.test_study import table
@@ -116,7 +116,7 @@ def test_a_table_takes_three_clicks_and_has_the_commands_figures(capfd):
     assert_shows(at, found)
     sentences = [text.value for text in at.text]
     problem = table_problem(table(200), "price", name="things.csv")
-    assert set(study(problem, Settings(model="sparse-fm", epochs=8)).sentences()) <= set(sentences)
+    assert set(study(problem, StudySettings(model="sparse-fm", epochs=8)).sentences()) <= set(sentences)
     # other settings are other figures: the old ones go, and Fit is asked for
     box(at, "Model").set_value("hofm").run()
     at = done(at)
@@ -257,7 +257,7 @@ def test_a_fit_is_cancelled_at_once_and_can_be_begun_again(monkeypatch):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_charts_draw_what_was_found(model):
-    found = study(table_problem(table(120), "price"), Settings(model=model, epochs=5, refits=2))
+    found = study(table_problem(table(120), "price"), StudySettings(model=model, epochs=5, refits=2))
     assert found.of_order(2)
     for order in {one.order for one in found.interactions}:
         bars = charts.weight_bars(found, order).to_dict()
