@@ -152,6 +152,7 @@ def what_if(
 
 def open_places(liked: sp.csr_matrix, leave_out: ArrayLike, item: int) -> np.ndarray:
     """Return which items could be recommended, as booleans: neither liked nor left out, or the item."""
+    check_ids("item", [item], liked.shape[1])
     free = np.ones(liked.shape[1], dtype=bool)
     free[liked.indices] = False
     free[check_ids("leave_out", leave_out, liked.shape[1])] = False

@@ -56,6 +56,11 @@ def blend_parts(
     list of PartShare
         In the blend's order; what they add sums to the score. Empty for a ranker without parts.
 
+    Raises
+    ------
+    InputError, NotFittedError
+        As the ranker's `scores`. OutOfRangeError for an item that there is not.
+
     Examples
     --------
     >>> from recsys import make_ranker
@@ -70,13 +75,14 @@ def blend_parts(
         return []
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
+    every = blend.part_scores(userid, liked, times)
     free = open_places(liked, leave_out, item)
     return [
         PartShare(str(name), float(weight), float(scores[item]), place_among(scores, free, item))
         for name, weight, scores in zip(
             blend.part_names_,
             blend.part_weights_,
-            blend.part_scores(userid, liked, times),
+            every,
             strict=True,
         )
     ]
@@ -160,6 +166,11 @@ def products(
     -------
     MadeOf or None
         None for a ranker that is no such machine. A product of two is that of different features.
+
+    Raises
+    ------
+    InputError, NotFittedError
+        As the ranker's `scores`. OutOfRangeError for an item that there is not.
 
     Notes
     -----
