@@ -21,7 +21,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 SAMPLE = "sample"
 LONGEST = 6000  # characters of an address: browsers and proxies cut longer ones
 # What belongs to a dataset, and what to one person of it; all else is the same everywhere.
-OF_DATA = ("least", "mode", "user", "likes", "genres", "every", "years", "item", "asof", "attributes")
+OF_DATA = ("least", "mode", "user", "likes", "genres", "every", "years", "item", "asof")
 OF_PERSON = ("more", "dislikes")
 PRIVATE = ("uploads",)  # not in the address
 USER, BUILT = "user", "profile"

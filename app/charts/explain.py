@@ -9,9 +9,6 @@ import pandas as pd
 
 from recsys.utils.palette import COLOURS
 
-alt.data_transformers.disable_max_rows()
-
-
 KINDS = {"for": COLOURS[0], "against": COLOURS[1], "base": "#8a8a8a", "score": "#8a63c0"}
 
 

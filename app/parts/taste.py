@@ -23,7 +23,6 @@ MARK = "◆"  # beside the items of a list that follow the taste rule
 def taste(
     catalogue: Catalogue,
     asked: Asked,
-    allowed: NDArray[np.int64] | None,
     ranked: NDArray[np.int32],
     listed: NDArray[np.int32],
     marked: bool = True,

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from recsys.utils.letters import plain_letters
 
 ARTICLES = "The|A|An|Le|La|Les|L'|Un|Une|Il|Lo|Gli|I|Der|Die|Das|Den|Det|El|Los|Las|O|Os|De|Het"
 TURNED = re.compile(rf"(?P<name>[^()]+), (?P<article>{ARTICLES})(?P<rest>(?: \(.*)?)", re.DOTALL)
-
-
-# Letters with strokes and ligatures, which Unicode does not take apart.
-STROKES = str.maketrans(
-    {
-        "ø": "o",
-        "Ø": "O",
-        "ł": "l",
-        "Ł": "L",
-        "æ": "ae",
-        "Æ": "Ae",
-        "œ": "oe",
-        "Œ": "Oe",
-        "ß": "ss",
-        "đ": "d",
-    }
-)
 
 
 def typed(title: str) -> str:
@@ -34,8 +18,7 @@ def typed(title: str) -> str:
     >>> typed("Les Misérables (1998)"), typed("Alien (1979)")
     ('Les Misérables (1998) · Les Miserables (1998)', 'Alien (1979)')
     """
-    parts = unicodedata.normalize("NFKD", title.translate(STROKES))
-    bare = "".join(one for one in parts if not unicodedata.combining(one))
+    bare = plain_letters(title)
     return title if bare == title else f"{title} · {bare}"
 
 

@@ -77,7 +77,7 @@ def page() -> None:
     if text := wording.parts(model):
         st.text(text)
     explained(catalogue, model, asked, item, ranked, scores)
-    taste(catalogue, asked, None, ranked, ranked[:FIRST], marked=False)
+    taste(catalogue, asked, ranked, ranked[:FIRST], marked=False)
 
 
 def choices(catalogue: Catalogue, asked: Asked, ranked: NDArray[np.int32]) -> list[str]:

@@ -19,7 +19,7 @@ from recsys.fm.findings import Study
 from recsys.fm.penalties import penalties
 from recsys.fm.problem import classes_of, guess_target, pairs_problem, table_of, table_problem
 from recsys.fm.study import study
-from recsys.fm.study_settings import MODELS, Settings
+from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils.export import csv_text
 
 DATASET, TABLE = "dataset", "table"
@@ -215,10 +215,10 @@ def _seed() -> int:
 def penalties_of(model: str, degree: int | None) -> list[str]:
     """Return the penalties that go with a model, those with a label first."""
     names = dict.fromkeys([*PENALTY_LABELS, *(known.name for known in penalties())])
-    return [name for name in names if _goes(Settings(model=model, degree=degree, penalty=name))]
+    return [name for name in names if _goes(StudySettings(model=model, degree=degree, penalty=name))]
 
 
-def _goes(settings: Settings) -> bool:
+def _goes(settings: StudySettings) -> bool:
     try:
         settings.resolved()
     except InputError:
@@ -226,7 +226,7 @@ def _goes(settings: Settings) -> bool:
     return True
 
 
-def _settings() -> tuple[Settings, list[str]]:
+def _settings() -> tuple[StudySettings, list[str]]:
     """Show model, degree, penalty and strength; return the settings and the options that say them."""
     one, two, three = st.columns(3)
     with one:
@@ -244,7 +244,7 @@ def _settings() -> tuple[Settings, list[str]]:
         penalty = ask(st.selectbox, "Penalty", name="interactions.penalty",
                       default="ti" if model == "sparse-fm" else "l2", options=offered,
                       format_func=lambda name: PENALTY_LABELS.get(name, name))  # fmt: skip
-    path = Settings(model=model, degree=degree, penalty=penalty).resolved().strengths or ()
+    path = StudySettings(model=model, degree=degree, penalty=penalty).resolved().strengths or ()
     with st.expander("Strength of the penalty, intervals, length of the fit"):
         strength = ask(
             st.selectbox, "Strength of the penalty", name="interactions.strength", default=BEST,
@@ -259,7 +259,7 @@ def _settings() -> tuple[Settings, list[str]]:
                      default=50, valid=between(5, 500))  # fmt: skip
         least = ask(st.slider, "Rows that an interaction must have", 1, 100,
                     name="interactions.rows.least", default=5, valid=between(1, 100))  # fmt: skip
-    settings = Settings(
+    settings = StudySettings(
         model=model, degree=degree, penalty=penalty,
         strength=None if strength == BEST else float(strength), refits=int(refits),
         factors=int(factors), epochs=int(epochs), min_rows=int(least), seed=_seed(),

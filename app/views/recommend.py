@@ -102,7 +102,7 @@ def page() -> None:
         show_list(catalogue, lists[0], asked)
     else:
         side_by_side(catalogue, lists, asked)
-    why_not(catalogue, asked)
+    why_not(catalogue)
     compile_ahead(state.jobs(), DEFAULT)
 
 
@@ -199,7 +199,7 @@ def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
         st.info(
             "This model takes no new likes without being fitted again: what you liked is left out only."
         )
-    follows = taste(catalogue, asked, None, found.ranked.ids, found.ids)
+    follows = taste(catalogue, asked, found.ranked.ids, found.ids)
     grid = st.grid("auto", min_column_width=330)
     shares = cards.shares(found.scores, found.ranked.scores)
     opened = session().get("open", "")
@@ -265,7 +265,7 @@ def explain(item_id: str) -> None:
     open_page("explain")
 
 
-def why_not(catalogue: Catalogue, asked: Asked) -> None:
+def why_not(catalogue: Catalogue) -> None:
     """Show the way to ask about an item that is not listed."""
     chosen = st.selectbox(
         "Why not …?", catalogue.item_ids, index=None, format_func=catalogue.label,

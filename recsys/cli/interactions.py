@@ -16,7 +16,7 @@ from recsys.errors import InputError
 from recsys.fm.findings import Epoch, Study
 from recsys.fm.problem import pairs_problem, table_of, table_problem
 from recsys.fm.study import study
-from recsys.fm.study_settings import MODELS, Settings
+from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils.rows import write_rows
 
 EPOCHS_SHOWN = 10
@@ -85,7 +85,7 @@ def interactions(
 ) -> None:
     """Fit a factorization machine to features, and print the products that matter in it."""
     use_threads(threads)
-    settings = Settings(
+    settings = StudySettings(
         model=model, degree=degree, penalty=penalty, strength=strength,
         strengths=None if strengths is None else _numbers(strengths), path=path, factors=factors,
         epochs=epochs, refits=refits, number=number, min_rows=min_rows, seed=seed,

@@ -7,7 +7,6 @@ column holds can overrule its name: a column of ratings or times must hold numbe
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.utils.dates import FIRST, iso_seconds, number_of
+from recsys.utils.letters import plain_letters
 
 LOOKED_AT = 5_000  # cells of a column, spread evenly
 GRADES = 20  # different numbers at most that are taken for a scale of ratings
@@ -209,9 +209,7 @@ def words_of(name: str) -> list[str]:
     (['kunden', 'nr'], ['movie', 'id'], ['evaluation'])
     """
     apart = re.sub(r"(?<=[a-zà-ÿ0-9])(?=[A-ZÀ-Þ])", " ", name)
-    plain = unicodedata.normalize("NFKD", apart.replace("ß", "ss"))
-    plain = "".join(c for c in plain if not unicodedata.combining(c)).lower()
-    return re.findall(r"[a-z0-9]+", plain)
+    return re.findall(r"[a-z0-9]+", plain_letters(apart).lower())
 
 
 def _look(name: str, cells: NDArray) -> _Column:

@@ -1,9 +1,11 @@
 """Metrics, evaluation runs and paired comparisons."""
 
 from recsys.evaluation.cross_validation import RankingScorer, UserSplit, ranking_scorer
+from recsys.evaluation.differences import UserDifferences, user_differences
 from recsys.evaluation.evaluated import Evaluated, Lists
 from recsys.evaluation.groups import Groups
 from recsys.evaluation.learning_curves import LearningCurve, learning_curve
+from recsys.evaluation.page import report_document
 from recsys.evaluation.report import Figure, Report, Result
 from recsys.evaluation.run import evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
@@ -18,6 +20,7 @@ __all__ = [
     "RankingScorer",
     "Report",
     "Result",
+    "UserDifferences",
     "UserSplit",
     "compare",
     "compare_all",
@@ -25,4 +28,6 @@ __all__ = [
     "holm",
     "learning_curve",
     "ranking_scorer",
+    "report_document",
+    "user_differences",
 ]

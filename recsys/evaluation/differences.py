@@ -64,10 +64,26 @@ class UserDifferences:
 def user_differences(report: Report, metric: str, first: str, second: str) -> UserDifferences:
     """Return the differences of two models of a report, user by user.
 
+    Parameters
+    ----------
+    report : Report
+    metric : str
+        As the report names it.
+    first, second : str
+        Models of the report.
+
     Raises
     ------
     InputError
         If there is no such model, or the metric was not measured or has no value for each user.
+
+    Examples
+    --------
+    >>> from recsys import evaluate, load_dataset
+    >>> report = evaluate(load_dataset("sample"), ["ease", "popularity"])
+    >>> found = user_differences(report, "auc", "ease", "popularity")
+    >>> sum(found.counts()) == len(found.users)
+    True
     """
     if metric not in report.definitions or metric in report.whole or report.evaluated is None:
         raise InputError(f"{metric} has no value for each user in this report")

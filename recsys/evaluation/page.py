@@ -101,6 +101,14 @@ def report_document(title: str, runs: Sequence[tuple[str, Report, Ends, str]]) -
     title : str
     runs : sequence of (name, report, intervals, how)
         The intervals are the report's; `how` says how to get it again: a command, with its versions.
+
+    Examples
+    --------
+    >>> from recsys import evaluate, load_dataset
+    >>> report = evaluate(load_dataset("sample"), ["ease", "popularity"])
+    >>> page = report_document("Two models", [("first", report, report.intervals(), "evaluate(…)")])
+    >>> page.startswith("<!doctype html>"), "<script" in page
+    (True, False)
     """
     parts = []
     for name, report, ends, how in runs:

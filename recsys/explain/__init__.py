@@ -14,7 +14,7 @@ from recsys.explain.rules.search import search_rule
 from recsys.explain.rules.search_result import SearchResult
 from recsys.explain.rules.user_rules import Following, TasteRule, following, taste_rule
 from recsys.explain.text import because, listing
-from recsys.explain.towards import Path, into_list, out_of_list
+from recsys.explain.towards import Steps, into_list, out_of_list
 
 __all__ = [
     "Age",
@@ -26,11 +26,11 @@ __all__ = [
     "MadeOf",
     "MeasuredRule",
     "PartShare",
-    "Path",
     "Product",
     "Reasons",
     "Rule",
     "SearchResult",
+    "Steps",
     "TasteRule",
     "WhatIf",
     "ages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,10 +126,7 @@ def what_if(
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
     now = score_rows(ranker, [userid], liked, times)[0]
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
-    free[item] = True
+    free = open_places(liked, leave_out, item)
     place = place_among(now, free, item)
     able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
     found = reasons(ranker, userid, liked, item, most, times=times) if able else None
@@ -136,11 +134,8 @@ def what_if(
     tried: list[Change] = []
     misfit: tuple[int, float, float] | None = None
     if shares:
-        dense = np.repeat(np.asarray(liked.todense()) > 0, len(shares), axis=0)
-        dense[np.arange(len(shares)), [k for k, _ in shares]] = False
-        rows = sp.csr_matrix(dense.astype(np.float32))
-        when = None if times is None else sp.vstack([sp.csr_matrix(times)] * len(shares), format="csr")
-        scores = score_rows(ranker, [userid] * len(shares), rows, when)
+        rows = without(liked, [[k] for k, _ in shares])
+        scores = score_rows(ranker, [userid] * len(shares), rows, repeated(times, len(shares)))
         tried = [
             Change(k, float(line[item]), place_among(line, free, item))
             for (k, _), line in zip(shares, scores, strict=True)
@@ -153,6 +148,29 @@ def what_if(
                 misfit = (*shares[worst], falls[worst])
     tried.sort(key=lambda change: (-change.rank, change.score))
     return WhatIf(int(item), float(now[item]), place, int(free.sum()), tuple(tried), liked.nnz, misfit)
+
+
+def open_places(liked: sp.csr_matrix, leave_out: ArrayLike, item: int) -> np.ndarray:
+    """Return which items could be recommended, as booleans: neither liked nor left out, or the item."""
+    check_ids("item", [item], liked.shape[1])
+    free = np.ones(liked.shape[1], dtype=bool)
+    free[liked.indices] = False
+    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
+    free[item] = True
+    return free
+
+
+def without(liked: sp.csr_matrix, sets: Sequence[Sequence[int]]) -> sp.csr_matrix:
+    """Return the row once for each set, without its items."""
+    dense = np.repeat(np.asarray(liked.todense()) > 0, len(sets), axis=0)
+    for k, some in enumerate(sets):
+        dense[k, some] = False
+    return sp.csr_matrix(dense.astype(np.float32))
+
+
+def repeated(times: Any, n: int) -> Any:
+    """Return the row of times n times, None for None."""
+    return None if times is None else sp.vstack([sp.csr_matrix(times)] * n, format="csr")
 
 
 def place_among(scores: np.ndarray, free: np.ndarray, item: int) -> int:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recsys.explain.counterfactuals import place_among
+from recsys.explain.counterfactuals import open_places, place_among
 from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
-from recsys.utils.validation import check_ids, clean_matrix
+from recsys.utils.validation import clean_matrix
 
 LISTED = 12  # products that are named
 
@@ -56,6 +56,11 @@ def blend_parts(
     list of PartShare
         In the blend's order; what they add sums to the score. Empty for a ranker without parts.
 
+    Raises
+    ------
+    InputError, NotFittedError
+        As the ranker's `scores`. OutOfRangeError for an item that there is not.
+
     Examples
     --------
     >>> from recsys import make_ranker
@@ -70,16 +75,14 @@ def blend_parts(
         return []
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
-    free[item] = True
+    every = blend.part_scores(userid, liked, times)
+    free = open_places(liked, leave_out, item)
     return [
         PartShare(str(name), float(weight), float(scores[item]), place_among(scores, free, item))
         for name, weight, scores in zip(
             blend.part_names_,
             blend.part_weights_,
-            blend.part_scores(userid, liked, times),
+            every,
             strict=True,
         )
     ]
@@ -163,6 +166,11 @@ def products(
     -------
     MadeOf or None
         None for a ranker that is no such machine. A product of two is that of different features.
+
+    Raises
+    ------
+    InputError, NotFittedError
+        As the ranker's `scores`. OutOfRangeError for an item that there is not.
 
     Notes
     -----

@@ -15,7 +15,7 @@ from recsys.explain.counterfactuals import WhatIf
 from recsys.explain.recency import Age
 from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
-from recsys.explain.towards import Path
+from recsys.explain.towards import Steps
 
 FEW = 20  # witnesses below it are said to be few
 # How having an item is told: (past, "like" after a number, "likes" after one, "do", "does", the noun)
@@ -256,60 +256,60 @@ def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
     return lines
 
 
-def falls(titles: ArrayLike, path: Path, *, word: str = "liked") -> str:
+def falls(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
     """Return where an item falls without some of the liked items; '' where nothing can be taken out.
 
     Parameters
     ----------
     titles : (items,) of str
-    path : Path
+    steps : Steps
         Of `out_of_list`.
     word : "liked" or "rated"
 
     Examples
     --------
-    >>> falls(["Alien", "Brazil", "Casablanca"], Path(2, (0, 2), (7, 14), 10, True))
+    >>> falls(["Alien", "Brazil", "Casablanca"], Steps(2, (0, 2), (7, 14), 10, True))
     'Without Alien and Casablanca it falls from place 2 to 14, out of the first 10.'
     """
-    if not path.items:
+    if not steps.items:
         return ""
     names = np.asarray(titles, dtype=object)
-    which = listing([str(names[k]) for k in path.items])
-    last = path.places[-1]
-    if path.reached:
-        out = f"out of the first {path.goal:,}"
-        return f"Without {which} it falls from place {path.place:,} to {last:,}, {out}."
+    which = listing([str(names[k]) for k in steps.items])
+    last = steps.places[-1]
+    if steps.reached:
+        out = f"out of the first {steps.goal:,}"
+        return f"Without {which} it falls from place {steps.place:,} to {last:,}, {out}."
     past = _words(word)[0]
-    many = counted(len(path.items), f"{past} item")
-    stays = f"it stays among the first {path.goal:,}, at place {last:,}"
+    many = counted(len(steps.items), f"{past} item")
+    stays = f"it stays among the first {steps.goal:,}, at place {last:,}"
     return f"Even without {many} ({which}) {stays}."
 
 
-def rises(titles: ArrayLike, path: Path, *, word: str = "liked") -> str:
+def rises(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
     """Return what would have to be liked besides for an item to rise; '' where nothing lifts it.
 
     Parameters
     ----------
     titles : (items,) of str
-    path : Path
+    steps : Steps
         Of `into_list`.
     word : "liked" or "rated"
 
     Examples
     --------
-    >>> rises(["Alien", "Brazil", "Casablanca"], Path(9, (1,), (1,), 1, True))
+    >>> rises(["Alien", "Brazil", "Casablanca"], Steps(9, (1,), (1,), 1, True))
     'With Brazil liked too it rises from place 9 to 1.'
     """
-    if not path.items:
+    if not steps.items:
         return ""
     names = np.asarray(titles, dtype=object)
-    which = listing([str(names[k]) for k in path.items])
-    last = path.places[-1]
+    which = listing([str(names[k]) for k in steps.items])
+    last = steps.places[-1]
     past = _words(word)[0]
-    if last >= path.place:
+    if last >= steps.place:
         return f"With {which} {past} too its score rises, but it stays at place {last:,}."
-    goal = "" if path.reached else f", still short of {path.goal:,}"
-    return f"With {which} {past} too it rises from place {path.place:,} to {last:,}{goal}."
+    goal = "" if steps.reached else f", still short of {steps.goal:,}"
+    return f"With {which} {past} too it rises from place {steps.place:,} to {last:,}{goal}."
 
 
 def parts(ranker: Any) -> str:

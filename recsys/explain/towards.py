@@ -10,17 +10,17 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.explain.contributions import reasons, score_rows
-from recsys.explain.counterfactuals import place_among
+from recsys.explain.counterfactuals import open_places, place_among, repeated, without
 from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 TRIED = 40  # liked items taken out, those with the largest shares
-MOST = 5  # steps of a path
+MOST = 5  # taken or added at most
 
 
 @dataclass(frozen=True)
-class Path:
+class Steps:
     """Liked items taken out, or items liked besides, one after the other, and where an item stands then.
 
     Attributes
@@ -37,7 +37,7 @@ class Path:
 
     Examples
     --------
-    >>> Path(place=3, items=(7, 2), places=(8, 14), goal=10, reached=True).places[-1]
+    >>> Steps(place=3, items=(7, 2), places=(8, 14), goal=10, reached=True).places[-1]
     14
     """
 
@@ -58,7 +58,7 @@ def out_of_list(
     leave_out: ArrayLike = (),
     *,
     times: Any = None,
-) -> Path:
+) -> Steps:
     """Take liked items out, each time the one without which an item falls furthest, until it is out.
 
     Parameters
@@ -72,7 +72,7 @@ def out_of_list(
 
     Returns
     -------
-    Path
+    Steps
         One way, by single steps: another set may be smaller. Of equal places the lower score counts,
         then the item named first by `reasons`. What is taken out is not recommended instead.
 
@@ -88,18 +88,15 @@ def out_of_list(
     >>> R = load_dataset("sample").matrix
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> best = int(model.recommend(3, R[3], N=1).ids[0])
-    >>> path = out_of_list(model, 3, R[3], best, first=2)
-    >>> path.place, len(path.items) == len(path.places)
+    >>> steps = out_of_list(model, 3, R[3], best, first=2)
+    >>> steps.place, len(steps.items) == len(steps.places)
     (1, True)
     """
     check_integer("first", first, 1)
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
-    free[item] = True
+    free = open_places(liked, leave_out, item)
     place = place_among(score_rows(ranker, [userid], liked, times)[0], free, item)
     able = "fold-in" in ranker.capabilities
     named = reasons(ranker, userid, liked, item, TRIED, times=times).items if able else []
@@ -107,13 +104,13 @@ def out_of_list(
     taken: list[int] = []
     places: list[int] = []
     while (places or [place])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
-        rows = _without(liked, [[*taken, k] for k in left])
-        scores = score_rows(ranker, [userid] * len(left), rows, _repeated(times, len(left)))
+        rows = without(liked, [[*taken, k] for k in left])
+        scores = score_rows(ranker, [userid] * len(left), rows, repeated(times, len(left)))
         found = [(-place_among(line, free, item), float(line[item])) for line in scores]
         best = min(range(len(left)), key=lambda k: found[k])
         taken.append(left.pop(best))
         places.append(-found[best][0])
-    return Path(place, tuple(taken), tuple(places), first, (places or [place])[-1] > first)
+    return Steps(place, tuple(taken), tuple(places), first, (places or [place])[-1] > first)
 
 
 def into_list(
@@ -127,7 +124,7 @@ def into_list(
     leave_out: ArrayLike = (),
     *,
     times: Any = None,
-) -> Path:
+) -> Steps:
     """Like more items, each time the one with which an item rises highest, until it has its goal.
 
     Parameters
@@ -143,7 +140,7 @@ def into_list(
 
     Returns
     -------
-    Path
+    Steps
         One way, by single steps: another set may be smaller. Of equal places the higher score counts,
         then the earlier candidate. A like is later than all others, where there are times.
 
@@ -166,13 +163,10 @@ def into_list(
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = np.ones(liked.shape[1], dtype=bool)
-    free[liked.indices] = False
-    free[check_ids("leave_out", leave_out, liked.shape[1])] = False
+    free = open_places(liked, leave_out, item)
     able = "fold-in" in ranker.capabilities
     offered = check_ids("candidates", candidates, liked.shape[1])
     left = [int(k) for k in dict.fromkeys(offered.tolist()) if able and free[k] and k != item]
-    free[item] = True
     now = score_rows(ranker, [userid], liked, times)[0]
     place = place_among(now, free, item)
     reached = (place, -float(now[item]))
@@ -193,15 +187,7 @@ def into_list(
         free[left[best]] = False
         added.append(left.pop(best))
         places.append(reached[0])
-    return Path(place, tuple(added), tuple(places), goal, reached[0] <= goal)
-
-
-def _without(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
-    """Return the row once for each set, without its items."""
-    dense = np.repeat(np.asarray(liked.todense()) > 0, len(sets), axis=0)
-    for k, some in enumerate(sets):
-        dense[k, some] = False
-    return sp.csr_matrix(dense.astype(np.float32))
+    return Steps(place, tuple(added), tuple(places), goal, reached[0] <= goal)
 
 
 def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
@@ -214,10 +200,6 @@ def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
         (data, np.concatenate(items), np.arange(0, size * len(sets) + 1, size)),
         (len(sets), liked.shape[1]),
     )
-
-
-def _repeated(times: Any, count: int) -> Any:
-    return None if times is None else sp.vstack([sp.csr_matrix(times)] * count, format="csr")
 
 
 def _later(times: Any, added: list[int], left: list[int]) -> Any:

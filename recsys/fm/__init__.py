@@ -9,8 +9,12 @@ from recsys.fm.estimators import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
+from recsys.fm.findings import Study
+from recsys.fm.problem import Problem, pairs_problem, table_problem
 from recsys.fm.quadratic import SparseLowRankQuadratic
 from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
+from recsys.fm.study import study
+from recsys.fm.study_settings import StudySettings
 
 __all__ = [
     "AllSubsetsClassifier",
@@ -21,8 +25,14 @@ __all__ = [
     "PlantedInteractions",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
+    "Problem",
     "Recovery",
     "SparseLowRankQuadratic",
+    "Study",
+    "StudySettings",
+    "pairs_problem",
     "planted_interactions",
     "recovery",
+    "study",
+    "table_problem",
 ]

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recsys.errors import counted
-from recsys.fm.study_settings import MODELS, ORDERS, Settings
+from recsys.fm.study_settings import MODELS, ORDERS, StudySettings
 
 __all__ = ["Epoch", "Grid", "Interaction", "Single", "Step", "Study"]
 
@@ -88,7 +88,7 @@ class Study:
     ----------
     name, wanted : str
         Of the problem; what a weight above 0 speaks for.
-    settings : Settings
+    settings : StudySettings
         Resolved, with the strength that was fitted.
     chosen : bool
         Whether the strength was chosen on the path.
@@ -124,18 +124,17 @@ class Study:
     Examples
     --------
     >>> import pandas as pd
-    >>> from recsys.fm.problem import table_problem
-    >>> from recsys.fm.study import study
+    >>> from recsys.fm import StudySettings, study, table_problem
     >>> rows = [(a, b, a == b) for a in "xy" for b in "xy"] * 20
     >>> problem = table_problem(pd.DataFrame(rows, columns=["a", "b", "same"]), "same")
-    >>> found = study(problem, Settings(path=False))
+    >>> found = study(problem, StudySettings(path=False))
     >>> found.alone < 0.6 < found.figure
     True
     """
 
     name: str
     wanted: str
-    settings: Settings
+    settings: StudySettings
     chosen: bool
     solver: str
     metric: str

@@ -21,7 +21,7 @@ from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
 from recsys.fm.penalties import PENALTIES
 from recsys.fm.problem import Problem
-from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, Settings, machine
+from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, machine
 from recsys.utils.progress import listening, report, within
 
 __all__ = ["figure_of", "study"]
@@ -39,13 +39,13 @@ AUC, RMSE = "AUC", "RMSE"
 Progress = Callable[[str, float, int], None]
 
 
-def study(problem: Problem, settings: Settings, progress: Progress | None = None) -> Study:
+def study(problem: Problem, settings: StudySettings, progress: Progress | None = None) -> Study:
     """Fit, choose, measure, and read off.
 
     Parameters
     ----------
     problem : Problem
-    settings : Settings
+    settings : StudySettings
     progress : callable, optional
         Called as progress(text, done, total) at every epoch, beside `recsys.utils.progress`; what it
         raises ends the study.
@@ -54,6 +54,15 @@ def study(problem: Problem, settings: Settings, progress: Progress | None = None
     ------
     InputError
         If settings contradict each other, or there are too few rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from recsys.fm import StudySettings, table_problem
+    >>> rows = [(a, b, a == b) for a in "xy" for b in "xy"] * 20
+    >>> problem = table_problem(pd.DataFrame(rows, columns=["a", "b", "same"]), "same")
+    >>> study(problem, StudySettings(path=False)).used_pairs
+    4
     """
     with listening(progress):
         return _Course(problem, settings.resolved()).run()
@@ -62,7 +71,7 @@ def study(problem: Problem, settings: Settings, progress: Progress | None = None
 class _Course:
     """One study: its parts of the rows, and how far it is."""
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
+    def __init__(self, problem: Problem, settings: StudySettings) -> None:
         self.problem, self.settings = problem, settings
         self.classes = problem.classes is not None
         self.metric = AUC if self.classes else RMSE

@@ -17,7 +17,7 @@ from recsys.fm.solvers import refusal, solver_names
 from recsys.multilinear.losses import LOSSES
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-__all__ = ["ALL_SUBSETS", "ALPHA", "MODELS", "ORDERS", "Settings", "machine", "strength_parameters"]
+__all__ = ["ALL_SUBSETS", "ALPHA", "MODELS", "ORDERS", "StudySettings", "machine", "strength_parameters"]
 
 FM, HOFM, ALL_SUBSETS, SPARSE_FM = MODELS = ("fm", "hofm", "all-subsets", "sparse-fm")
 ORDERS = (2, 3)  # whose interactions are listed
@@ -30,7 +30,7 @@ TOL = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class StudySettings:
     """What is fitted, and how.
 
     Parameters
@@ -61,7 +61,7 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(model="sparse-fm").resolved().penalty
+    >>> StudySettings(model="sparse-fm").resolved().penalty
     'ti'
     """
 
@@ -78,7 +78,7 @@ class Settings:
     min_rows: int = 5
     seed: int = 0
 
-    def resolved(self) -> Settings:
+    def resolved(self) -> StudySettings:
         """Return the same with what is left open filled in.
 
         Raises
@@ -138,14 +138,14 @@ class Settings:
         return tuple(order for order in ORDERS if self.degree is None or order <= self.degree)
 
 
-def strength_parameters(settings: Settings, strength: float) -> dict[str, float]:
+def strength_parameters(settings: StudySettings, strength: float) -> dict[str, float]:
     """Return the parameters that a strength sets."""
     if PENALTIES.get(str(settings.penalty)).vanishes:
         return {"beta": strength}
     return {"beta": SPARSE_BETA, "gamma": strength}
 
 
-def machine(settings: Settings, classes: bool, strength: float) -> Any:
+def machine(settings: StudySettings, classes: bool, strength: float) -> Any:
     """Return the estimator, not fitted."""
     common: dict[str, Any] = {
         "n_components": settings.factors, "penalty": settings.penalty, "alpha": ALPHA, "tol": TOL,

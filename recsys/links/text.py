@@ -47,7 +47,22 @@ def headline(found: LinkComparison) -> str:
 
 
 def verdicts(found: LinkComparison) -> list[str]:
-    """Return what the AUCs say: what the best one means, and whether it leads each of the others."""
+    """Return what the AUCs say: what the best one means, and whether it leads each of the others.
+
+    Parameters
+    ----------
+    found : LinkComparison
+        Of one predictor or more.
+
+    Examples
+    --------
+    >>> from recsys.links import AucGap, LinkMetrics, LinkResult
+    >>> best = LinkResult("fm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None)
+    >>> gap = AucGap(0.1, low=0.05, high=0.15, told_apart=True)
+    >>> other = LinkResult("bilinear", LinkMetrics(0.8, 0.7, 0.7, 0.7), auc_error=0.02, gap=gap)
+    >>> verdicts(LinkComparison(10, 14, 6, 3, cold=False, seed=0, results=(best, other)))[1]
+    'fm leads bilinear by 0.1000 in AUC, 95% interval [0.0500, 0.1500].'
+    """
     best = found.best
     auc = best.metrics.auc
     lines = [
@@ -68,7 +83,28 @@ def verdicts(found: LinkComparison) -> list[str]:
 
 
 def strongest_line(graph: Graph, name: str, side: str, found: StrongestLinks) -> str:
-    """Return how many links an object has, and among how many others the strongest were looked for."""
+    """Return how many links an object has, and among how many others the strongest were looked for.
+
+    Parameters
+    ----------
+    graph : Graph
+    name : str
+        What the object is called.
+    side : "left" or "right"
+        The end that it is at.
+    found : StrongestLinks
+        Of the object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.data import Interactions
+    >>> from recsys.datasets import graph_of
+    >>> graph = graph_of(Interactions.from_ids(["ada", "bob", "ada"], ["tea", "tea", "milk"]))
+    >>> found = StrongestLinks(np.array([1]), np.array([0.5]), candidates=1, known=np.array([0]))
+    >>> strongest_line(graph, "bob", "left", found)
+    'bob has 1 link; the best of the 1 other item it is not linked to:'
+    """
     other = graph.right if side == "left" else graph.left
     if found.candidates == 0:
         return f"{name} is linked to every {other.noun}: there is nothing to predict."

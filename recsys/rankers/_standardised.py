@@ -85,6 +85,7 @@ class StandardisedSum(Ranker):
         InputError, NotFittedError
             As `scores`.
         """
+        self._check_fitted()
         out = np.zeros((len(self.parts_), row.shape[1]), dtype=np.float32)
         for k, (part, weight) in enumerate(zip(self.parts_, self.part_weights_, strict=True)):
             timed = {"times": times} if part.reads_times() else {}

@@ -13,6 +13,13 @@ from recsys._jit import CACHE_DIR
 from tests.app.browsing import CHROMIUM, ROOT
 
 
+@pytest.fixture(autouse=True)
+def no_other_data(monkeypatch, tmp_path):
+    """No test finds data of this machine."""
+    monkeypatch.delenv("RECSYS_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
 @pytest.fixture(scope="session")
 def address(tmp_path_factory):
     with socket.socket() as probe:

@@ -19,14 +19,20 @@ from app.views import {page}
 """
 
 
-def open_page(page, address=None, **chosen):
-    """Return a page once it is drawn; `chosen` are choices of its session, `address` a reload's."""
+def open_page(page, address=None, *, before="", **chosen):
+    """Return a page once it is drawn; `chosen` are choices of its session, `address` a reload's.
+
+    `before` are lines of a script that run first.
+    """
     from app.session import Session
 
-    here = Session(address or {}, "tested", "browser")
+    given = {
+        name: value if isinstance(value, list) else [value] for name, value in (address or {}).items()
+    }
+    here = Session(given, "tested", "browser")
     for name, value in chosen.items():
         here.set(name.replace("__", "."), value)
-    at = AppTest.from_string(HARNESS.format(root=str(ROOT), page=page), default_timeout=60)
+    at = AppTest.from_string(before + HARNESS.format(root=str(ROOT), page=page), default_timeout=60)
     at.session_state["session"] = here
     return settle(at.run())
 

@@ -25,12 +25,6 @@ from tests.app.page_runs import box, captions, open_page, press, settle, texts
 TWO = ["popularity", "ease"]
 
 
-@pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 @pytest.fixture
 def no_runs(monkeypatch):
     """Nothing that another test has run is kept."""
@@ -359,7 +353,7 @@ def test_a_reload_finds_the_run_its_name_and_what_was_chosen(no_runs):
     run = only_run(no_runs)
     box(at, "Name of this run", "text_input").set_value("first try").run()
     address = at.session_state["session"].address()
-    again = open_page("evaluate", {k: v if isinstance(v, list) else [v] for k, v in address.items()})
+    again = open_page("evaluate", address)
     assert again.dataframe[0].value.equals(at.dataframe[0].value)
     assert box(again, "Name of this run", "text_input").value == "first try"
     assert (

@@ -21,12 +21,6 @@ DATA = load_dataset("sample")
 R = DATA.matrix
 
 
-@pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 @pytest.fixture(scope="module")
 def ease():
     return make_ranker("ease").fit(R, show_progress=False)

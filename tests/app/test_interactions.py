@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("streamlit")
-from streamlit.testing.v1 import AppTest
 
 from app.charts import interactions as charts
 from app.views import interactions as view
@@ -16,24 +15,17 @@ from recsys import cli
 from recsys.fm.penalties import Penalty, penalties
 from recsys.fm.problem import table_problem
 from recsys.fm.study import study
-from recsys.fm.study_settings import MODELS, Settings
+from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils import progress
 from tests.app.browsing import MARKS, settled, shot
+from tests.app.page_runs import box, open_page, press, settle
 from tests.fm.test_study import table
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = """
-import sys
+BARE = """
 from dataclasses import replace
-sys.path.insert(0, {root!r})
 from app import state
-from app.views import interactions
 from recsys import Interactions
 from recsys.data.columns import Columns
-{before}
-interactions.page()
-"""
-BARE = """
 users, items = zip(*((f"u{k % 9}", f"i{(k * k) % 11}") for k in range(60)))
 data = Interactions.from_ids(users, items, name="![bare](x)")
 state.use_table(replace(data, columns=Columns("user", "item")), "bare")
@@ -41,42 +33,18 @@ state.use_table(replace(data, columns=Columns("user", "item")), "bare")
 
 
 @pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def folder_of_its_own(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
 
 def opened(before="", **address):
-    at = AppTest.from_string(SCRIPT.format(root=str(ROOT), before=before), default_timeout=60)
-    for name, value in address.items():
-        at.query_params[f"interactions.{name}"] = value
-    return done(at.run())
-
-
-def done(at):
-    """Run again while the page shows progress, as its timer would."""
-    for _ in range(60):
-        if not len(at.get("progress")):
-            break
-        time.sleep(0.5)
-        at.run()
-    assert not at.exception, at.exception
-    return at
+    given = {f"interactions.{name}": value for name, value in address.items()}
+    return open_page("interactions", given, before=before)
 
 
 def upload(at, name, content):
     at.file_uploader[0].set_value((name, content, "text/csv"))
-    return done(at.run())
-
-
-def press(at, label):
-    next(one for one in at.button if one.label == label).click()
-    return done(at.run())
-
-
-def box(at, label):
-    return next(one for one in [*at.selectbox, *at.slider, *at.button_group] if one.label == label)
+    return settle(at.run())
 
 
 def commands_figures(at, capfd):
@@ -114,16 +82,16 @@ def test_a_table_takes_three_clicks_and_has_the_commands_figures(capfd):
     at = upload(opened(epochs="8"), "things.csv", Path("things.csv").read_bytes())
     assert box(at, "Target: the column to predict").value == "sold"  # the last one is guessed
     box(at, "Target: the column to predict").set_value("price").run()
-    at = press(done(at), "Fit")
+    at = press(settle(at), "Fit")
     found = commands_figures(at, capfd)
     assert found["wanted"] == "price" and found["metric"] == "RMSE" and found["chosen"]
     assert_shows(at, found)
     sentences = [text.value for text in at.text]
     problem = table_problem(table(200), "price", name="things.csv")
-    assert set(study(problem, Settings(model="sparse-fm", epochs=8)).sentences()) <= set(sentences)
+    assert set(study(problem, StudySettings(model="sparse-fm", epochs=8)).sentences()) <= set(sentences)
     # other settings are other figures: the old ones go, and Fit is asked for
     box(at, "Model").set_value("hofm").run()
-    at = done(at)
+    at = settle(at)
     assert not at.metric and any("Press Fit" in one.value for one in at.caption)
 
 
@@ -139,8 +107,8 @@ def test_interactions_of_three_are_filtered_by_order():
     at = press(opened(model="hofm", epochs="5", strength="0.0001"), "Fit")
     frame = next(one.value for one in at.dataframe if "interaction" in one.value)
     assert all(text.count(" × ") == 1 for text in frame["interaction"])
-    box(at, "Products of").set_value(3).run()
-    frame = next(one.value for one in done(at).dataframe if "interaction" in one.value)
+    box(at, "Products of", "button_group").set_value(3).run()
+    frame = next(one.value for one in settle(at).dataframe if "interaction" in one.value)
     assert len(frame) == 20 and all(text.count(" × ") == 2 for text in frame["interaction"])
 
 
@@ -189,10 +157,10 @@ def test_a_class_is_chosen_of_several():
     table(150).to_csv("things.csv", index=False)
     at = upload(opened(epochs="5", model="fm"), "things.csv", Path("things.csv").read_bytes())
     box(at, "Target: the column to predict").set_value("colour").run()
-    at = done(at)
+    at = settle(at)
     assert sorted(box(at, "Class to tell from the rest").options) == ["blue", "green", "red"]
     box(at, "Class to tell from the rest").set_value("green").run()
-    at = press(done(at), "Fit")
+    at = press(settle(at), "Fit")
     assert any("for colour=green" in text.value for text in at.text)
 
 
@@ -210,8 +178,8 @@ def test_marks_of_missing_numbers_make_no_classes_of_them(capfd):
     assert found["metric"] == "RMSE" and "2 rows without 'price' left out" in found["notes"]
     assert_shows(at, found)
     box(at, "Target: the column to predict").set_value("stars").run()
-    box(done(at), "The target holds").set_value("classes").run()
-    assert sorted(box(done(at), "Class to tell from the rest").options) == list("01234")
+    box(settle(at), "The target holds").set_value("classes").run()
+    assert sorted(box(settle(at), "Class to tell from the rest").options) == list("01234")
 
 
 def test_a_dataset_without_features_combines_users_and_items():
@@ -248,7 +216,7 @@ def test_a_threshold_is_told_to_its_last_digit():
     rated = BARE.replace('name="![bare](x)")', 'rating=[3 + k / 7 for k in range(60)], name="r.csv")')
     at = opened(rated, epochs="5", model="fm", strength="0.001")
     at.session_state["session"].set("least", 3.1234567)
-    at = press(done(at.run()), "Fit")
+    at = press(settle(at.run()), "Fit")
     words = shlex.split(at.code[0].value)
     assert float(words[words.index("--min-rating") + 1]) == 3.1234567
 
@@ -270,7 +238,7 @@ def test_codes_are_chosen_and_told_to_the_command(capfd):
     at = upload(at, "things.csv", Path("things.csv").read_bytes())
     codes = next(one for one in at.multiselect if one.label == "Columns whose numbers are codes")
     codes.set_value(["code"]).run()
-    at = press(done(at), "Fit")
+    at = press(settle(at), "Fit")
     found = commands_figures(at, capfd)
     assert "code=7" in [one["name"] for one in found["singles"]]
     assert_shows(at, found)
@@ -299,7 +267,7 @@ def test_a_fit_is_cancelled_at_once_and_can_be_begun_again(monkeypatch):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_charts_draw_what_was_found(model):
-    found = study(table_problem(table(120), "price"), Settings(model=model, epochs=5, refits=2))
+    found = study(table_problem(table(120), "price"), StudySettings(model=model, epochs=5, refits=2))
     assert found.of_order(2)
     for order in {one.order for one in found.interactions}:
         bars = charts.weight_bars(found, order).to_dict()

@@ -20,12 +20,6 @@ RULES = "Rules on a table"
 FOLDER = Path(os.environ.get("RECSYS_DATA", "/nowhere"))
 
 
-@pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 def rules(**chosen):
     return open_page("kernels", kernels__show=RULES, **chosen)
 
@@ -112,7 +106,7 @@ def test_the_page_computes_when_asked_and_not_on_the_hidden_part(monkeypatch):
     press(at, "Compute")
     assert len(at.get("vega_lite_chart")) == 2 and not asked
     address = at.session_state["session"].address()
-    again = open_page("kernels", {k: v if isinstance(v, list) else [v] for k, v in address.items()})
+    again = open_page("kernels", address)
     assert len(again.get("vega_lite_chart")) == 2, "a reload finds what was computed"
 
 

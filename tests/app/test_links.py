@@ -3,15 +3,12 @@
 import itertools
 import json
 import shlex
-import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 pytest.importorskip("streamlit")
-from streamlit.testing.v1 import AppTest
 
 from app import state
 from app.parts.upload import Kept
@@ -24,48 +21,17 @@ from recsys.datasets.graphs import GRAPHS, list_graphs
 from recsys.datasets.linked_tables import graph_of
 from recsys.links import StrongestLinks, fit_on_all_links, link_reasons, strongest_links
 from tests.app.browsing import MARKS, go, settled, shot
+from tests.app.page_runs import open_page, press, settle, texts
 from tests.data.test_spreadsheets import write_xlsx
 from tests.links.test_comparison import Hidden, planted
 
-ROOT = Path(__file__).parents[2]
-HARNESS = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom app.views import links\nlinks.page()\n"
-
-
-@pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("app.session._browser", lambda: "")
-
 
 def run(**address):
-    at = AppTest.from_string(HARNESS, default_timeout=60)
-    for name, value in address.items():
-        at.query_params[f"links.{name}"] = value
-    return wait(at.run())
-
-
-def wait(at):
-    for _ in range(60):
-        if not len(at.get("progress")):
-            break
-        time.sleep(1)
-        at.run()
-    assert not at.exception, at.exception
-    return at
+    return open_page("links", {f"links.{name}": value for name, value in address.items()})
 
 
 def read(files):
     return view.read_tables([Kept("", *file) for file in files.items()])
-
-
-def texts(at):
-    return [element.value for element in at.text]
-
-
-def press(at, label):
-    next(button for button in at.button if button.label == label).click().run()
-    return wait(at)
 
 
 def tables(seed=0):
@@ -165,7 +131,7 @@ def test_nothing_uploaded_or_chosen_says_what_to_do():
     assert "Upload a table of pairs" in at.info[0].value and "no longer here" in at.warning[0].value
     at = run()
     at.multiselect[0].set_value([]).run()
-    assert "Choose at least one predictor" in wait(at).info[0].value
+    assert "Choose at least one predictor" in settle(at).info[0].value
 
 
 def test_what_cannot_be_compared_is_said():
@@ -197,7 +163,7 @@ def test_a_sheet_makes_a_graph(tmp_path):
     write_xlsx(tmp_path / "a[1].xlsx", [["from", "to"], ["x", "y"], ["y", "z"], ["z", "x"]])
     at = run(graph="tables")
     at.file_uploader[0].set_value([("a[1].xlsx", (tmp_path / "a[1].xlsx").read_bytes(), "")])
-    told = texts(wait(at.run()))
+    told = texts(settle(at.run()))
     assert "File: a[1].xlsx" in told and any(text.startswith("3 objects w") for text in told)
 
 
@@ -300,10 +266,6 @@ def test_intervals_of_the_chart_are_those_of_the_figures():
 
 class TestBrowser:
     pytestmark = MARKS
-
-    @pytest.fixture(autouse=True)
-    def no_other_data(self):
-        pass
 
     def test_an_uploaded_table_in_three_clicks(self, tab, address, tmp_path):
         nodes, edges = tables()

@@ -2,13 +2,11 @@
 
 import re
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("streamlit")
-from streamlit.testing.v1 import AppTest
 
 from app.catalogues import catalogue_of
 from app.parts.people import Asked
@@ -19,9 +17,7 @@ from recsys.datasets import load_dataset
 from recsys.embeddings import ItemVectors, Projection, item_vectors, project
 from recsys.rankers.registry import RANKERS
 from tests.app.browsing import MARKS, settled, shot
-
-ROOT = Path(__file__).parents[2]
-HARNESS = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom app.views import map\nmap.page()\n"
+from tests.app.page_runs import open_page, press, texts
 
 
 @pytest.fixture(scope="module")
@@ -29,32 +25,8 @@ def catalogue():
     return catalogue_of(("dataset", "sample"), load_dataset("sample"))
 
 
-@pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("app.session._browser", lambda: "")
-
-
 def run(**address):
-    at = AppTest.from_string(HARNESS, default_timeout=60)
-    for name, value in address.items():
-        at.query_params[name.replace("_", ".")] = value
-    return wait(at.run())
-
-
-def wait(at):
-    for _ in range(60):
-        if not len(at.get("progress")):
-            break
-        time.sleep(1)
-        at.run()
-    assert not at.exception, at.exception
-    return at
-
-
-def texts(at):
-    return [element.value for element in at.text]
+    return open_page("map", {name.replace("_", "."): value for name, value in address.items()})
 
 
 def drawn(catalogue, seed=0):
@@ -85,8 +57,7 @@ def test_models_with_vectors_of_their_own_are_named_and_one_is_offered():
     assert {"als", "bpr", "fm"} <= set(own) and "ease" not in own
     at = run()
     assert f"Models with vectors of their own: {', '.join(own)}." in texts(at)
-    next(b for b in at.button if b.label == "Show the map of als").click().run()
-    wait(at)
+    press(at, "Show the map of als")
     assert next(s for s in at.selectbox if s.label == "Model").value == "als"
     assert not any("main directions" in t for t in texts(at))
     assert not any(b.label.startswith("Show the map") for b in at.button)
@@ -216,10 +187,6 @@ def test_a_catalogue_without_genres_or_years_is_coloured_by_popularity():
 
 class TestBrowser:
     pytestmark = MARKS
-
-    @pytest.fixture(autouse=True)
-    def no_other_data(self):
-        pass
 
     def test_an_area_is_recommended_from(self, tab, address):
         tab.goto(f"{address}/map")

@@ -28,12 +28,6 @@ DATA = load_dataset("sample")
 R = DATA.matrix
 
 
-@pytest.fixture(autouse=True)
-def no_other_data(monkeypatch, tmp_path):
-    monkeypatch.delenv("RECSYS_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 @pytest.fixture
 def moving(monkeypatch):
     """Offer `ease` in time, too."""

@@ -9,7 +9,7 @@ import pytest
 from recsys import cli, load_dataset
 from recsys.fm.problem import pairs_problem, table_of, table_problem
 from recsys.fm.study import study
-from recsys.fm.study_settings import Settings
+from recsys.fm.study_settings import StudySettings
 from tests.fm.test_study import table
 
 
@@ -32,7 +32,7 @@ def test_a_dataset_is_studied_and_printed(recsys):
     assert code == 0, err
     found = study(
         pairs_problem(load_dataset("sample")),
-        Settings(model="hofm", path=False, strength=0.001, epochs=5, number=3),
+        StudySettings(model="hofm", path=False, strength=0.001, epochs=5, number=3),
     )
     for sentence in found.sentences():
         assert sentence in out
@@ -59,7 +59,7 @@ def test_a_table_is_studied_with_its_path_and_intervals(recsys):
     found = json.loads(out)
     again = study(
         table_problem(table_of("things.csv"), "price", name="things.csv"),
-        Settings(model="sparse-fm", epochs=10, strengths=(1e-4, 1e-3, 1.0), refits=3),
+        StudySettings(model="sparse-fm", epochs=10, strengths=(1e-4, 1e-3, 1.0), refits=3),
     )
     assert found == json.loads(json.dumps(again.as_dict()))
     assert [step["strength"] for step in found["path"]] == [1e-4, 1e-3, 1.0]
@@ -77,7 +77,7 @@ def test_what_is_selected_is_printed(recsys):
     code, out, _ = recsys(*arguments, "--strength", 0.02)
     found = study(
         table_problem(table_of("things.csv"), "price", name="things.csv"),
-        Settings(model="sparse-fm", path=False, strength=0.02),
+        StudySettings(model="sparse-fm", path=False, strength=0.02),
     )
     left = [one.name for one in found.singles if not one.used]
     assert code == 0 and 0 < len(left) < len(found.singles)

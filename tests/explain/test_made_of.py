@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from recsys import make_ranker
 from recsys.data.side_information import SideInformation, described
 from recsys.datasets import load_dataset
+from recsys.errors import NotFittedError, OutOfRangeError
 from recsys.explain import blend_parts, products, what_if
 
 DATA = load_dataset("sample")
@@ -45,6 +46,19 @@ def test_parts_in_time_know_when_their_user_liked_what():
 def test_models_that_are_not_made_of_anything():
     model = make_ranker("ease").fit(R, show_progress=False)
     assert blend_parts(model, 0, R[0], 1) == [] and products(model, 0, R[0], 1, DATA.titles) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "opened"),
+    [("blend", {"models": "ease+popularity"}, blend_parts), ("fm", {"iterations": 1}, products)],
+)
+def test_what_cannot_be_opened_is_told(name, params, opened):
+    more = (DATA.titles,) if opened is products else ()
+    with pytest.raises(NotFittedError, match="is not fitted"):
+        opened(make_ranker(name, **params), 0, R[0], 1, *more)
+    model = make_ranker(name, **params).fit(R, show_progress=False)
+    with pytest.raises(OutOfRangeError, match="item 300 is not within 0…299"):
+        opened(model, 0, R[0], 300, *more)
 
 
 @pytest.mark.parametrize(("name", "params"), [("fm", {}), ("hofm", {"degree": 3}), ("bilinear", {})])

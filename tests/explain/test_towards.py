@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
 from recsys.datasets import load_dataset
-from recsys.explain import Path, into_list, out_of_list, reasons
+from recsys.explain import Steps, into_list, out_of_list, reasons
 from recsys.explain.text import falls, rises
 
 R = load_dataset("sample").matrix
@@ -110,12 +110,12 @@ def test_one_liked_item_stays_and_wrong_numbers_are_refused():
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        (Path(1, (0,), (11,), 10, True), "Without A it falls from place 1 to 11, out of the first 10."),
+        (Steps(1, (0,), (11,), 10, True), "Without A it falls from place 1 to 11, out of the first 10."),
         (
-            Path(1, (0, 1), (2, 3), 10, False),
+            Steps(1, (0, 1), (2, 3), 10, False),
             "Even without 2 liked items (A and B) it stays among the first 10, at place 3.",
         ),
-        (Path(4, (), (), 10, False), ""),
+        (Steps(4, (), (), 10, False), ""),
     ],
 )
 def test_falls_reads_as_a_sentence(path, told):
@@ -125,13 +125,13 @@ def test_falls_reads_as_a_sentence(path, told):
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        (Path(14, (0, 1), (6, 1), 1, True), "With A and B liked too it rises from place 14 to 1."),
+        (Steps(14, (0, 1), (6, 1), 1, True), "With A and B liked too it rises from place 14 to 1."),
         (
-            Path(14, (0,), (6,), 1, False),
+            Steps(14, (0,), (6,), 1, False),
             "With A liked too it rises from place 14 to 6, still short of 1.",
         ),
-        (Path(4, (0,), (4,), 1, False), "With A liked too its score rises, but it stays at place 4."),
-        (Path(4, (), (), 1, False), ""),
+        (Steps(4, (0,), (4,), 1, False), "With A liked too its score rises, but it stays at place 4."),
+        (Steps(4, (), (), 1, False), ""),
     ],
 )
 def test_rises_reads_as_a_sentence(path, told):

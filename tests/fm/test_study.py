@@ -14,7 +14,7 @@ from recsys.fm import FactorizationMachineRegressor
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.problem import guess_target, pairs_problem, table_of, table_problem
 from recsys.fm.study import figure_of, study
-from recsys.fm.study_settings import MODELS, Settings, machine
+from recsys.fm.study_settings import MODELS, StudySettings, machine
 from tests.data.test_spreadsheets import write_xlsx
 from tests.reference import fm as reference
 
@@ -126,7 +126,7 @@ def reconstructed(problem, chosen):
 def test_weights_rows_and_counts_are_those_of_brute_force(model, target):
     frame = table(120).drop(columns="sold" if target == "price" else "price")
     problem = table_problem(frame, target, buckets=3)
-    found = study(problem, Settings(model=model, **QUICK, strength=1e-3))
+    found = study(problem, StudySettings(model=model, **QUICK, strength=1e-3))
     fitted, fit, choose, measure, centre, unit = reconstructed(problem, found.settings)
     assert found.rows == (len(fit), len(choose), len(measure)) and sum(found.rows) == 120
     X = problem.X[fit].toarray()
@@ -175,7 +175,7 @@ def test_weights_rows_and_counts_are_those_of_brute_force(model, target):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grids_hold_the_weights_of_pairs():
     problem = planted()
-    found = study(problem, Settings(**QUICK, strength=1e-3))
+    found = study(problem, StudySettings(**QUICK, strength=1e-3))
     weights = {frozenset(one.names): one.weight for one in found.of_order(2)}
     for a, name in enumerate(found.grid.names):
         for b, other in enumerate(found.grid.names):
@@ -194,7 +194,7 @@ def test_grids_hold_the_weights_of_pairs():
 
 
 def test_a_planted_product_is_found_and_said_to_help():
-    found = study(planted(), Settings(model="sparse-fm"))
+    found = study(planted(), StudySettings(model="sparse-fm"))
     first = found.of_order(2)[0]
     assert set(first.names) == {"colour=red", "shape=round"} and first.weight > 0
     assert found.figure < 0.8 * found.alone < found.base and found.gain_low > 0
@@ -208,13 +208,15 @@ def test_a_planted_product_is_found_and_said_to_help():
 def test_noise_is_not_said_to_help():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.choice(list("abc"), (300, 4)), columns=list("pqrs"))
-    found = study(table_problem(frame.assign(y=rng.choice([0, 1], 300))), Settings(model="sparse-fm"))
+    found = study(
+        table_problem(frame.assign(y=rng.choice([0, 1], 300))), StudySettings(model="sparse-fm")
+    )
     assert found.gain_low <= 0 <= found.gain_high or found.gain < 0
 
 
 def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
     problem = planted()
-    found = study(problem, Settings(model="sparse-fm", epochs=20))
+    found = study(problem, StudySettings(model="sparse-fm", epochs=20))
     assert [step.strength for step in found.path] == sorted(step.strength for step in found.path)
     best = min(step.figure for step in found.path)
     assert found.settings.strength == max(s.strength for s in found.path if s.figure == best)
@@ -223,11 +225,13 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
     assert pairs[-1] < pairs[0]
     for step in (found.path[2], found.path[-1]):
         alone = study(
-            problem, Settings(model="sparse-fm", epochs=20, path=False, strength=step.strength)
+            problem, StudySettings(model="sparse-fm", epochs=20, path=False, strength=step.strength)
         )
         assert (alone.used_features, alone.used_pairs) == (step.features, step.pairs)
         assert alone.curve[-1].figure == step.figure and not alone.chosen and alone.path == ()
-    given = study(problem, Settings(model="sparse-fm", epochs=5, strength=7e-4, strengths=(1e-4, 1e-2)))
+    given = study(
+        problem, StudySettings(model="sparse-fm", epochs=5, strength=7e-4, strengths=(1e-4, 1e-2))
+    )
     assert [step.strength for step in given.path] == [1e-4, 7e-4, 1e-2] and not given.chosen
     assert given.settings.strength == 7e-4
 
@@ -236,7 +240,7 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
 def test_rows_that_measure_are_used_once_at_the_end():
     """Other targets there change what is measured, and nothing else."""
     problem = planted()
-    chosen = Settings(model="sparse-fm", epochs=10)
+    chosen = StudySettings(model="sparse-fm", epochs=10)
     found = study(problem, chosen)
     *_, measure, _, _ = reconstructed(problem, found.settings)
     y = problem.y.copy()
@@ -247,26 +251,26 @@ def test_rows_that_measure_are_used_once_at_the_end():
 
 
 def test_intervals_are_of_refits_and_hold_a_planted_weight():
-    found = study(planted(), Settings(path=False, strength=1e-4, refits=12))
+    found = study(planted(), StudySettings(path=False, strength=1e-4, refits=12))
     first = found.of_order(2)[0]
     assert all(one.low <= one.high for one in found.interactions) and first.low > 0
     assert any("90% of 12 fits on rows drawn again" in one for one in found.sentences())
-    without = study(planted(), Settings(path=False, strength=1e-4))
+    without = study(planted(), StudySettings(path=False, strength=1e-4))
     assert [one.weight for one in without.interactions] == [one.weight for one in found.interactions]
     assert without.interactions[0].low is None
     assert any("no intervals of their own" in one for one in without.sentences())
 
 
 def test_notes_say_what_a_reader_must_know():
-    deep = study(planted(), Settings(model="hofm", degree=4, path=False, epochs=2))
+    deep = study(planted(), StudySettings(model="hofm", degree=4, path=False, epochs=2))
     assert "products of up to 4 are fitted; those of two and three are listed" in deep.notes
     assert any("the fit was not at rest after 2 epochs" in note for note in deep.notes)
-    whole = study(planted(), Settings(model="all-subsets", path=False, epochs=2))
+    whole = study(planted(), StudySettings(model="all-subsets", path=False, epochs=2))
     assert any("weights offset each other" in note for note in whole.notes)
 
 
 def test_the_table_and_the_dictionary_hold_the_interactions():
-    found = study(planted(), Settings(model="hofm", path=False, epochs=5, number=4))
+    found = study(planted(), StudySettings(model="hofm", path=False, epochs=5, number=4))
     columns, rows = found.table()
     assert list(columns) == ["order", "weight", "rows", "feature_1", "feature_2", "feature_3"]
     assert [row[0] for row in rows] == [2] * 4 + [3] * 4
@@ -279,11 +283,11 @@ def test_the_table_and_the_dictionary_hold_the_interactions():
 def test_progress_is_told_at_every_epoch_and_can_end_the_study():
     told = []
     problem = planted()
-    study(problem, Settings(path=False, epochs=6, refits=2), lambda *what: told.append(what))
+    study(problem, StudySettings(path=False, epochs=6, refits=2), lambda *what: told.append(what))
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
     assert {total for _, _, total in told} == {6 + 2 * 10} and 6 < told[-1][1] <= 26
     assert sum("epoch " in text for text, _, _ in told) >= 6
-    curve = study(problem, Settings(path=False, epochs=6)).curve
+    curve = study(problem, StudySettings(path=False, epochs=6)).curve
     assert f"strength 0.0001, 1 of 1, epoch 6, RMSE {curve[5].figure:.4g}" in [
         text for text, _, _ in told
     ]
@@ -293,7 +297,7 @@ def test_progress_is_told_at_every_epoch_and_can_end_the_study():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        study(problem, Settings(path=False, epochs=50), cancel)
+        study(problem, StudySettings(path=False, epochs=50), cancel)
 
 
 def test_the_estimator_predicts_inside_its_callback():
@@ -322,12 +326,12 @@ def test_the_estimator_predicts_inside_its_callback():
 ])  # fmt: skip
 def test_settings_that_contradict_each_other(wrong, message):
     with pytest.raises(InputError, match=message):
-        Settings(**wrong).resolved()
+        StudySettings(**wrong).resolved()
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1", "ti", "l21", "cs", "omega"])
 def test_every_penalty_has_a_solver_that_serves_it(penalty):
-    found = study(planted(), Settings(penalty=penalty, path=False, epochs=3))
+    found = study(planted(), StudySettings(penalty=penalty, path=False, epochs=3))
     assert found.settings.penalty == penalty and len(found.curve) <= 3
 
 
@@ -462,9 +466,9 @@ def test_tables_with_too_little():
         table_problem(pd.concat([frame, frame[["sold"]]], axis=1), "sold")
     few = frame.assign(sold=["yes"] * 57 + ["no"] * 3)
     with pytest.raises(InputError, match="class 'no' of 'sold' has 3 rows; at least 5"):
-        study(table_problem(few, "sold"), Settings())
+        study(table_problem(few, "sold"), StudySettings())
     with pytest.raises(InputError, match="12 rows; at least 20"):
-        study(table_problem(frame[:12], "price"), Settings())
+        study(table_problem(frame[:12], "price"), StudySettings())
 
 
 def test_files_become_tables(tmp_path):

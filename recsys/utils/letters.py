@@ -1,0 +1,34 @@
+"""Letters without their accents, as people type them."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Letters with strokes and ligatures, which Unicode does not take apart.
+STROKES = str.maketrans(
+    {
+        "ø": "o",
+        "Ø": "O",
+        "ł": "l",
+        "Ł": "L",
+        "æ": "ae",
+        "Æ": "Ae",
+        "œ": "oe",
+        "Œ": "Oe",
+        "ß": "ss",
+        "đ": "d",
+        "Đ": "D",
+    }
+)
+
+
+def plain_letters(text: str) -> str:
+    """Return a text without accents, strokes and ligatures.
+
+    Examples
+    --------
+    >>> plain_letters("Les Misérables"), plain_letters("Łódź, Straße, Đà Nẵng")
+    ('Les Miserables', 'Lodz, Strasse, Da Nang')
+    """
+    parts = unicodedata.normalize("NFKD", text.translate(STROKES))
+    return "".join(one for one in parts if not unicodedata.combining(one))
