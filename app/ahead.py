@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from recsys.explain import (
 from recsys.reranking import diversify, rerank
 from recsys.utils.spec import parse_spec
 
+HEAD_START = 5.0  # seconds in which the first list is computed and drawn
 KEY = ("ahead",)
 TEXT = "Compiling for the next pages, once"
 
@@ -31,6 +33,8 @@ def compile_ahead(jobs: Jobs, spec: str) -> Job:
 
 
 def _run(spec: str, progress: Progress) -> None:
+    progress("", 0, 0)
+    time.sleep(HEAD_START)
     name, params = parse_spec(spec)
     data = load_dataset("sample")
     R, user = data.matrix, 0

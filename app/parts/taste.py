@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from app.session import session
 from recsys.explain import following, taste_rule
 from recsys.explain import text as wording
 
+HEAD_START = 2.0  # seconds that the first list has before its rule is begun
 PATIENCE = 0.6  # seconds a list waits for its rule
 MARK = "◆"  # beside the items of a list that follow the taste rule
 
@@ -43,7 +46,7 @@ def taste(
     )
     if key in session().cancelled:
         return nothing
-    job = state.run(key, lambda progress: taste_of(catalogue, asked, candidates), "Reading a rule")
+    job = state.run(key, lambda progress: _read(catalogue, asked, candidates), "Reading a rule")
     if not job.wait(PATIENCE):
         _later(job)
         return nothing
@@ -67,6 +70,12 @@ def _later(job: Job) -> None:
     if job.over:
         st.rerun()
     st.caption("This taste as a rule: being read from the profile; at the first start that is compiled.")
+
+
+def _read(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:
+    if "sklearn" not in sys.modules:  # the process' first rule: the list is drawn before it
+        time.sleep(HEAD_START)
+    return taste_of(catalogue, asked, candidates)
 
 
 def taste_of(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:

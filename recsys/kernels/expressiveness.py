@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 
 from recsys.errors import FitError, InputError
 from recsys.kernels.base import Kernel
@@ -303,6 +302,8 @@ def _nearest(kernel: Any, m: int, f: NDArray[np.float64]) -> NDArray[np.float64]
         raise InputError(f"{kernel} leaves the range of float64 on vectors of {m} ones: lower m")
     if largest == 0.0:
         return np.zeros(m + 1)
+    from scipy.optimize import nnls  # late: only this fit needs it
+
     f = f / largest
     design = np.array([[comb(k, s) / comb(m, s) for s in range(m + 1)] for k in range(m + 1)])
     error = np.inf
