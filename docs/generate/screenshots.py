@@ -1,4 +1,4 @@
-"""The pictures of the app: `python -m docs.generate.screenshots` opens it on the sample and takes them."""
+"""The pictures of the app: `python -m docs.generate.screenshots [PAGE …]` opens it and takes them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,11 @@ def main() -> None:
         with sync_playwright() as tool:
             browser = tool.chromium.launch(executable_path=program, args=["--no-sandbox"])
             page = browser.new_page(viewport=SIZE)
-            for name, (button, text) in PICTURES.items():
+            page.goto(f"http://127.0.0.1:{port}/?user=u0007")
+            page.locator(".rs-title").first.wait_for(timeout=180_000)
+            page.get_by_text("being read from the profile").wait_for(state="detached", timeout=180_000)
+            for name in sys.argv[1:] or PICTURES:
+                button, text = PICTURES[name]
                 path = "" if name == "recommend" else name
                 page.goto(f"http://127.0.0.1:{port}/{path}?user=u0007")
                 page.get_by_role("heading", name=name.capitalize(), exact=True).wait_for(timeout=180_000)
