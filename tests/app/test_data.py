@@ -152,9 +152,10 @@ def test_bad_uploads_are_one_sentence(content):
             upload.limited(File())
         return
     at = uploaded(content, "<img src=x>.csv")
-    (told,) = [read(e.value) for e in at.error]
+    (shown,) = [e.value for e in at.error]
+    assert shown.startswith(r"\<img src=x\>.csv"), "as text, not as markup"
+    told = read(shown)
     assert UPLOADS[content] in told and "/tmp" not in told and "\n" not in told
-    assert told.startswith(r"\<img src=x\>.csv"), "as text, not as markup"
     assert metrics(at)["users"] == "400", "the page goes on"
 
 
