@@ -62,6 +62,6 @@ def browser():
 @pytest.fixture
 def tab(browser):
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    page.set_default_timeout(90_000)
+    page.set_default_timeout(180_000)
     yield page
     page.close()

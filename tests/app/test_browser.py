@@ -145,7 +145,7 @@ def test_two_sessions_at_once_do_not_see_each_others_choices(browser, address):
     one, two = (browser.new_context(viewport={"width": 1400, "height": 1000}) for _ in range(2))
     first, second = one.new_page(), two.new_page()
     for page in (first, second):
-        page.set_default_timeout(90_000)
+        page.set_default_timeout(180_000)
         opened(page, address)
     pick(first, "Model", "ease")
     pick(second, "User", "u0007")
@@ -219,7 +219,7 @@ def test_ratings_stand_beside_the_reasons_and_low_ones_are_none(tab, address):
 
 def test_a_phone_shows_the_first_card_on_its_first_screen(browser, address):
     page = browser.new_page(viewport={"width": 400, "height": 850})
-    page.set_default_timeout(90_000)
+    page.set_default_timeout(180_000)
     opened(page, address)
     place = page.locator(".rs-title").first.bounding_box()
     assert (
@@ -234,7 +234,7 @@ def test_axe_finds_no_serious_violation_on_any_page(browser, address, scheme):
     pytest.importorskip("axe_playwright_python")
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     page = browser.new_page(viewport={"width": 1400, "height": 1000}, color_scheme=scheme)
-    page.set_default_timeout(90_000)
+    page.set_default_timeout(180_000)
     fetched = []
     page.on("request", lambda request: fetched.append(request.url))
     found = []
@@ -262,7 +262,7 @@ def test_axe_finds_no_serious_violation_on_any_page(browser, address, scheme):
 @pytest.mark.parametrize("width", [1400, 400])
 def test_every_page_fits_its_width(browser, address, width):
     page = browser.new_page(viewport={"width": width, "height": 900})
-    page.set_default_timeout(90_000)
+    page.set_default_timeout(180_000)
     for name in PAGES:
         page.goto(f"{address}/{name}")
         page.get_by_role("heading").first.wait_for()

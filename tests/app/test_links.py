@@ -293,7 +293,7 @@ class TestBrowser:
 
     def test_a_phone_shows_all_of_it(self, browser, address):
         page = browser.new_page(viewport={"width": 400, "height": 900})
-        page.set_default_timeout(90_000)
+        page.set_default_timeout(180_000)
         page.goto(f"{address}/links")
         page.get_by_text("of the pairs").wait_for()
         settled(page)
