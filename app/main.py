@@ -21,13 +21,29 @@ STYLE = """<style>
 .stMainBlockContainer {padding-top: 4rem; padding-bottom: 3rem;}
 button[kind^="primary"], button[kind^="primary"]:hover, span[data-tag] {
   background: #0069a3; border-color: #0069a3; color: #fff;}
+.st-key-history {display: none;}
 </style>"""
+
+# Streamlit adds to the browser's history for every choice, which the address holds: the back button
+# is for pages.
+HISTORY = """<script>
+if (!window.recsysPages) {
+  window.recsysPages = true;
+  const push = history.pushState.bind(history);
+  history.pushState = (state, unused, url) =>
+    new URL(url, location.href).pathname === location.pathname
+      ? history.replaceState(state, unused, url)
+      : push(state, unused, url);
+}
+</script>"""
 
 page = menu()
 session().page = page.title
 st.set_page_config(page_title=f"{page.title} · recsys", page_icon=LOGO, layout="wide")
 st.logo(LOGO, size="large")
 st.html(STYLE)
+with st.container(key="history"):
+    st.html(HISTORY, unsafe_allow_javascript=True)
 write_address()  # before the page is drawn: callbacks have run, and a page may end early
 state.tray()
 page.run()
