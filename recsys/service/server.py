@@ -171,9 +171,16 @@ def _run(model: str, where: Listening, sockets: list[socket.socket]) -> int:
 
 def _serve(make: Any, where: Listening, most: int, listener: socket.socket, text: str) -> int:
     """Serve in this process."""
-    app = make()
+    server = make_server(make(), where, most)
     sys.setswitchinterval(SWITCH_SECONDS)
+    listener.listen(BACKLOG)  # who connects from now on is answered
     print(text, file=sys.stderr, flush=True)
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def make_server(app: Any, where: Listening, most: int) -> uvicorn.Server:
+    """Return a server of an application, with at most so many connections."""
     config = Config(
         app,
         http=GuardedConnection,
@@ -188,9 +195,7 @@ def _serve(make: Any, where: Listening, most: int, listener: socket.socket, text
         forwarded_allow_ips="*" if where.uds is not None else where.proxy,
     )
     config.limit_connections = most
-    server = uvicorn.Server(config)
-    server.run(sockets=[listener])
-    return 0 if server.started else 1
+    return uvicorn.Server(config)
 
 
 def _connections(wanted: int) -> int:
