@@ -95,7 +95,7 @@ def test_200_kills_during_a_save_leave_the_old_or_the_new(liked, tmp_path):
     assert [p.name for p in folder.iterdir()] == ["model"]  # what the killed left is swept
 
 
-CALLS = ("open", "write", "fsync", "close", "chmod", "replace", "unlink")
+CALLS = ("open", "write", "fsync", "close", "fchmod", "replace", "unlink")
 
 
 class Faults:

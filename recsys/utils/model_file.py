@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
-from recsys.utils.files import STRETCH, replacing
+from recsys.utils.files import STRETCH, replacing, shown
 
 FORMAT = 1
 MAX_HEADER = 1 << 20
@@ -176,7 +176,7 @@ def _target(given: Any) -> Any:
 def name_of(given: Any) -> str:
     """Return what messages call a path or an open file."""
     if isinstance(given, (str, os.PathLike)):
-        return os.fspath(given)
+        return shown(given)
     name = getattr(given, "name", None)
     return name if isinstance(name, str) else f"this {type(given).__name__}"
 
