@@ -28,7 +28,7 @@ except ImportError:  # no locks there: only age tells what is left behind
 from recsys.errors import InputError
 
 MAX_BYTES = 4_000_000_000
-BOMB_RATIO, BOMB_BYTES = 200, 100_000_000
+BOMB_RATIO, BOMB_BYTES = 200, 20_000_000  # text of likes is packed to a third, not to a 200th
 TEMPORARY = ".recsys-tmp"  # ending of a file that is not whole yet
 OLD_SECONDS = 24 * 3600.0  # without a write, after which another host's temporary file is left behind
 MOST_LABEL = 100  # bytes of a name that a temporary name repeats: a name has at most 255
