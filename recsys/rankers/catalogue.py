@@ -665,6 +665,7 @@ def _earlier(
     return left, entries_of(left, times.data[kept])
 
 
+@model_file.refuses
 def load_bundle(path: model_file.Target, *, mapped: bool = False) -> Bundle:
     """Read what `Bundle.save` wrote, from a path or a file open for reading bytes.
 

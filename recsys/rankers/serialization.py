@@ -20,6 +20,7 @@ def write_ranker(path: model_file.Target, ranker: Ranker, others: dict[str, Any]
     model_file.write(path, manifest, arrays | others)
 
 
+@model_file.refuses
 def read_ranker(
     path: model_file.Target, kind: type[Ranker] = Ranker, mapped: bool = False
 ) -> tuple[Ranker, dict[str, np.ndarray]]:

@@ -8,31 +8,39 @@ the array table and the array bytes. Nothing in the file is ever executed or imp
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
+import math
 import mmap
 import os
 import struct
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
-from recsys.utils.files import STRETCH, replacing
+from recsys.utils.files import STRETCH, replacing, shown
 
 FORMAT = 1
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
+MAX_AXES = 8
+MAX_ENTRIES = 1 << 56  # of a shape whose empty axes are left out: NumPy counts these in bytes, too
+MAX_MESSAGE = 400  # characters
 DTYPES = {
     "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8,
     "U16": np.uint16, "U32": np.uint32,
 }  # fmt: skip
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open
 
 
@@ -82,6 +90,40 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
         raise InputError(f"{name_of(path)} cannot be written: {error.strerror or error}") from error
 
 
+def refuses(reader: Callable[P, T]) -> Callable[P, T]:
+    """Let a reader, whose first argument is a path or an open file, raise nothing but ModelFileError.
+
+    What a stranger wrote may break anything that it gets to; whoever waits for the next good file, as
+    a service does, must not have to know what. Messages are one line that UTF-8 can hold.
+    """
+
+    @functools.wraps(reader)
+    def refusing(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return reader(*args, **kwargs)
+        except ModelFileError as error:
+            told = _told(str(error))
+            if told == str(error):
+                raise
+            raise ModelFileError(told) from None
+        except InputError as error:
+            raise ModelFileError(_told(str(error))) from None
+        except MemoryError:
+            what = "needs more memory than is free"
+        except Exception as error:
+            what = f"cannot be used: {type(error).__name__}: {error}"
+        name = name_of(args[0]) if args else "the ranker file"
+        raise ModelFileError(_told(f"{name} {what}"))
+
+    return refusing
+
+
+def _told(text: str) -> str:
+    line = " ".join(text.splitlines()).encode("utf-8", errors="backslashreplace").decode("utf-8")
+    return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
+
+
+@refuses
 def read(path: Target, mapped: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
 
@@ -189,7 +231,7 @@ def _target(given: Any) -> Any:
 def name_of(given: Any) -> str:
     """Return what messages call a path or an open file."""
     if isinstance(given, (str, os.PathLike)):
-        return os.fspath(given)
+        return shown(given)
     name = getattr(given, "name", None)
     return name if isinstance(name, str) else f"this {type(given).__name__}"
 
@@ -263,12 +305,13 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
 
 
 def _product(shape: Any) -> int:
-    out = 1
-    for size in shape:
-        if type(size) is not int or size < 0:
-            raise ValueError(size)
-        out *= size
-    return out
+    """Return the entries of an array of this shape, which NumPy can have."""
+    filled = [size for size in shape if size != 0]
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(shape)
+    if len(shape) > MAX_AXES or math.prod(filled) > MAX_ENTRIES:
+        raise ValueError(shape)
+    return math.prod(shape)
 
 
 def _digest(manifest: dict[str, Any], table: dict[str, Any]) -> Any:
