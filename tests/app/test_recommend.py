@@ -62,8 +62,9 @@ def rated(grades, users=30, each=20, items=60, seed=0):
 def uploaded(data):
     """Keep a table as an upload would be, and return the dataset's name in a session."""
     from app import state
+    from app.uploads import UploadedTable
 
-    return state.UPLOAD + state.uploads().keep(data.name, data, "test")
+    return state.keep_table(UploadedTable(data), "test")
 
 
 def test_the_first_run_shows_a_list_with_reasons():
@@ -282,7 +283,7 @@ def test_the_usual_threshold_is_three_quarters_up_the_scale(grades, least):
 
 
 def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
-    from app import state
+    from app.parts.lists import recommend
     from app.parts.people import Asked
     from recsys.rankers.catalogue import Profile
 
@@ -306,7 +307,7 @@ def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
         assert liked == {i for i, r in mine.items() if r >= 4}
         lower = np.array(sorted(set(given) - set(found.matrix[user].indices.tolist())), dtype=np.int64)
         asked = Asked(Profile(user, found.matrix[user]), lower, given)
-        ids, _ = state.recommend(model, user, asked.row, 100, without=asked.lower)
+        ids, _ = recommend(model, asked, 100)
         assert not {str(found.data.item_ids[k]) for k in ids} & set(mine)
 
 

@@ -54,6 +54,7 @@ MARKDOWN = (
 def test_what_a_file_says_is_never_read_as_markdown(page):
     """Ids, titles, genres and the name of an upload, wherever a page shows them."""
     from app import state
+    from app.uploads import UploadedTable
 
     rng = np.random.default_rng(0)
     pairs = sorted({(int(u), int(i)) for u, i in rng.integers(0, 25, (300, 2))})
@@ -68,7 +69,7 @@ def test_what_a_file_says_is_never_read_as_markdown(page):
         index=data.item_ids,
     )
     data = data.with_features(items=items)
-    name = state.UPLOAD + state.uploads().keep(data.name, data, "hostile")
+    name = state.keep_table(UploadedTable(data), "hostile")
     for model in ("ease", "[x](http://127.0.0.1:9)"):
         at = open_page(page, data=name, model=model)
         shown = [
