@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("streamlit")
 
 from app import state
-from app.parts.upload import Kept
 from app.parts.words import escaped
+from app.uploads import UploadedFile
 from app.views import links as view
 from recsys import InputError
 from recsys.cli import call
@@ -31,7 +31,7 @@ def run(**address):
 
 
 def read(files):
-    return view.read_tables([Kept("", *file) for file in files.items()])
+    return view.read_tables([UploadedFile("", *file) for file in files.items()])
 
 
 def tables(seed=0):
