@@ -14,7 +14,7 @@ pytest.importorskip("streamlit")
 from recsys import InputError
 from recsys.data import read_interactions
 from recsys.datasets import load_dataset
-from tests.app.browsing import MARKS, go, settled, shot
+from tests.app.browsing import MARKS, RATINGS, chosen, go, settled, shot
 from tests.app.page_runs import box, captions, open_page, press, read, settle, texts
 from tests.data.test_spreadsheets import write_xlsx
 
@@ -417,9 +417,6 @@ def test_a_long_message_ends_at_a_word():
 # ---- in a browser
 
 
-RATINGS = "user_id,item_id,rating\n" + "".join(
-    f"u{u},film {(u * 3 + k * k) % 17},{1 + (u + k) % 5}\n" for u in range(30) for k in range(8)
-)
 NASTY = "item_id,title,genres\n" + "".join(
     f'film {k},"{t}",Drama|War\n'
     for k, t in enumerate(
@@ -479,9 +476,23 @@ class TestBrowser:
         go(tab, "Recommend")
         tab.get_by_text("For u0").first.wait_for()
         settled(tab)
+        assert chosen(tab, "Dataset").startswith("<i>mine.csv")
+        shot(tab, "hostile-titles-1400")
+
+        def harmless():
+            assert tab.locator("img[src='x']").count() == 0
+            assert not [url for url in calls if ":9/" in url or url.endswith("/x")]
+
+        harmless()
+        tab.reload()
+        tab.get_by_text("For u0").first.wait_for()
+        settled(tab)
+        assert chosen(tab, "Dataset").startswith("<i>mine.csv"), "an upload survives a reload"
+        assert tab.title() == "Recommend · recsys"
+        harmless()
         go(tab, "Evaluate")
-        assert tab.title() != "x" and tab.locator("img[src='x']").count() == 0
-        assert not [url for url in calls if ":9/" in url or url.endswith("/x")]
+        assert tab.title() == "Evaluate · recsys"
+        harmless()
 
     def test_from_an_upload_to_a_recommendation_and_back(self, tab, address):
         tab.goto(f"{address}/data")
