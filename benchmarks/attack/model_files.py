@@ -1,0 +1,92 @@
+"""Model files of every ranker, changed at random: a ModelFileError, or the answers of the whole file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.attack.common import Result, cases, workspace
+from recsys.errors import ModelFileError
+from recsys.rankers import list_rankers, load_ranker, make_ranker
+
+SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iterations": 2}}
+SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
+SMALL |= {
+    name: {"factors": 2, "iterations": 1}
+    for name in ("fm", "hofm", "bilinear", "pairnet", "all-subsets")
+}
+
+
+def likes(users: int = 60, items: int = 40) -> sp.csr_matrix:
+    """Return who likes what: a made-up table on which every ranker fits in moments."""
+    return sp.random(users, items, 0.15, format="csr", dtype=np.float32, random_state=0)
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """Return the file of each ranker, fitted to `likes`."""
+    out = {}
+    for name in list_rankers():
+        path = folder / name
+        make_ranker(name, **SMALL.get(name, {})).fit(likes(), show_progress=False).save(path)
+        out[name] = path.read_bytes()
+    return out
+
+
+def changed(content: bytes, random: Random) -> tuple[str, bytes]:
+    """Return what was done to a file, and the file after it."""
+    size = len(content)
+    where, length = random.randrange(size), random.randint(1, 64)
+    kind = random.choice(["flip"] * 6 + ["truncate", "insert", "delete", "splice", "append"])
+    if kind == "flip":
+        out = bytearray(content)
+        # Half of them in the header, where the sense is.
+        place = where if random.random() < 0.5 else random.randrange(min(size, 4096))
+        out[place] ^= 1 << random.randrange(8)
+        return f"flip at {place}", bytes(out)
+    if kind == "truncate":
+        return f"truncate at {where}", content[:where]
+    if kind == "insert":
+        return f"insert {length} at {where}", content[:where] + random.randbytes(length) + content[
+            where:
+        ]
+    if kind == "delete":
+        return f"delete {length} at {where}", content[:where] + content[where + length :]
+    if kind == "append":
+        return f"append {length}", content + random.randbytes(length)
+    other = random.randrange(size)
+    return f"splice {other} to {where}", content[:where] + content[other:]
+
+
+def answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    rows = likes()
+    found = load_ranker(path).recommend(np.arange(rows.shape[0]), rows, 5)
+    return found.ids, found.scores
+
+
+def run(seconds: float, seed: int) -> Result:
+    result = Result()
+    with workspace() as folder:
+        files = written(folder)
+        whole = {name: answers(folder / name) for name in files}
+        names = sorted(files)
+        for number, random in cases(seconds, seed):
+            name = names[number % len(names)]
+            what, content = changed(files[name], random)
+            path = folder / "changed"
+            path.write_bytes(content)
+            case = f"case {number}, {name}, {what}"
+            began = time.perf_counter()
+            try:
+                found = answers(path)
+                same = all(np.array_equal(a, b) for a, b in zip(found, whole[name], strict=True))
+                ending, fault = ("same answers", "") if same else ("wrong", "answers differ, no error")
+            except ModelFileError:
+                ending, fault = "ModelFileError", ""
+            except Exception as error:
+                ending, fault = "other error", f"{type(error).__name__}: {error}"
+            result.add(case, ending, fault, time.perf_counter() - began)
+    return result
