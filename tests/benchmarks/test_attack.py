@@ -90,7 +90,7 @@ def test_a_forked_case_tells_its_code_and_what_it_wrote(tmp_path):
     ended = forked(speak, 20, tmp_path)
     assert (ended.code, ended.out, ended.err, ended.late) == (3, "out\n", "err\n", False)
     assert ended.fault() == "exit 3: err" and not ended.fault((3,))
-    assert forked(lambda: os.kill(os.getpid(), signal.SIGSEGV), 20, tmp_path).code == -signal.SIGSEGV
+    assert forked(lambda: os.kill(os.getpid(), signal.SIGKILL), 20, tmp_path).code == -signal.SIGKILL
     assert "Traceback" in forked(lambda: 1 // 0, 20, tmp_path).err
     late = forked(lambda: time.sleep(60), 0.2, tmp_path)
     assert late.late and late.fault().startswith("did not end") and late.seconds < 20
