@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 
-HELPERS = ("common",)
+HELPERS = ("common", "tables")
 
 
 def campaigns() -> list[str]:

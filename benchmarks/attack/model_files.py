@@ -7,33 +7,11 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks.attack.common import Result, cases, workspace
+from benchmarks.attack.tables import fitted, likes
 from recsys.errors import ModelFileError
-from recsys.rankers import list_rankers, load_ranker, make_ranker
-
-SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iterations": 2}}
-SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
-SMALL |= {
-    name: {"factors": 2, "iterations": 1}
-    for name in ("fm", "hofm", "bilinear", "pairnet", "all-subsets")
-}
-
-
-def likes(users: int = 60, items: int = 40) -> sp.csr_matrix:
-    """Return who likes what: a made-up table on which every ranker fits in moments."""
-    return sp.random(users, items, 0.15, format="csr", dtype=np.float32, random_state=0)
-
-
-def written(folder: Path) -> dict[str, bytes]:
-    """Return the file of each ranker, fitted to `likes`."""
-    out = {}
-    for name in list_rankers():
-        path = folder / name
-        make_ranker(name, **SMALL.get(name, {})).fit(likes(), show_progress=False).save(path)
-        out[name] = path.read_bytes()
-    return out
+from recsys.rankers import load_ranker
 
 
 def changed(content: bytes, random: Random) -> tuple[str, bytes]:
@@ -70,7 +48,9 @@ def answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
-        files = written(folder)
+        for name, ranker in fitted().items():
+            ranker.save(folder / name)
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
         whole = {name: answers(folder / name) for name in files}
         names = sorted(files)
         for number, random in cases(seconds, seed):

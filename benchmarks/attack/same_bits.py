@@ -1,0 +1,76 @@
+"""One table and one seed give one model file and one list: threads, hash seeds, processes, numpy's state."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from benchmarks.attack.common import ROOT, Result, started, workspace
+
+# Fits each ranker named, saves it, and prints a digest of the file and of every user's list.
+PROGRAM = """
+import hashlib, pathlib, sys
+import numpy as np
+from benchmarks.attack.tables import likes, make
+from recsys.rankers import load_ranker
+folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
+for name in names:
+    np.random.seed(len(name) + sum(map(ord, str(folder))))
+    before = np.random.get_state()[1].tobytes()
+    rows, path = likes(150, 70), folder / name
+    ranker = make(name).fit(rows, show_progress=False)
+    ranker.save(path)
+    users = np.arange(rows.shape[0])
+    found = ranker.recommend(users, rows, 10)
+    again = load_ranker(path).recommend(users, rows, 10)
+    single = [ranker.recommend(int(u), rows[int(u)], 10) for u in users[::9]]
+    told = []
+    if not all(np.array_equal(a, b) for a, b in zip(found, again)):
+        told.append("the loaded model answers otherwise")
+    for u, one in zip(users[::9], single):
+        if not (np.array_equal(one.ids, found.ids[u][: len(one.ids)]) and np.array_equal(one.scores, found.scores[u][: len(one.ids)])):
+            told.append(f"user {u} alone is answered otherwise")
+            break
+    if np.random.get_state()[1].tobytes() != before:
+        told.append("numpy's global generator was used")
+    digest = hashlib.sha256(path.read_bytes())
+    for part in found:
+        digest.update(np.ascontiguousarray(part).tobytes())
+    print(name, digest.hexdigest(), "; ".join(told), sep="\\t", flush=True)
+"""
+# Name of a run, and its environment; what more threads than processors do is the same.
+RUNS: dict[str, dict[str, str]] = {
+    "1 thread": {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+    "2 threads": {"NUMBA_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
+    "again, other hash seed": {"NUMBA_NUM_THREADS": "2", "PYTHONHASHSEED": "7"},
+    "4 threads": {"NUMBA_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "4", "OMP_NUM_THREADS": "4"},
+}
+
+
+def run(seconds: float, seed: int) -> Result:
+    """Compare all rankers in two runs at least, and in as many more as the time allows."""
+    import time
+
+    from recsys.rankers import list_rankers
+
+    names, result = list_rankers(), Result()
+    digests: dict[str, str] = {}
+    begun = time.monotonic()
+    took = 0.0
+    for place, (what, env) in enumerate(RUNS.items()):
+        if place >= 2 and time.monotonic() - begun + took > seconds:
+            result.notes.append(f"left out for want of time: {what}")
+            continue
+        with workspace() as folder:
+            arguments = [sys.executable, "-c", PROGRAM, str(folder), *names]
+            ended = started(arguments, seconds + 600, folder, cwd=ROOT, env=os.environ | env)
+        took = ended.seconds
+        lines = [line.split("\t") for line in ended.out.splitlines()]
+        if ended.code or [line[0] for line in lines] != names:
+            result.add(what, "stopped", ended.fault((0,)) or "not every ranker was fitted")
+            continue
+        for name, digest, told in lines:
+            differs = digests.setdefault(name, digest) != digest
+            fault = told or ("another model or other lists than with 1 thread" if differs else "")
+            result.add(f"{name}, {what}", "wrong" if fault else "same bits", fault)
+    return result
