@@ -208,9 +208,13 @@ def started(
     seconds: float,
     folder: Path,
     signals: tuple[tuple[float, int], ...] = (),
+    ready: bool = False,
     **more: Any,
 ) -> Ended:
-    """Run a program, send it signals, each so many seconds after its start, and wait for its end."""
+    """Run a program, send it signals, each so many seconds after its start, and wait for its end.
+
+    With `ready` the clock starts when the program has written something to stdout.
+    """
     outs = folder / "case.out", folder / "case.err"
     begun = time.monotonic()
     with outs[0].open("wb") as out, outs[1].open("wb") as err:
@@ -222,6 +226,9 @@ def started(
             start_new_session=True,
             **more,
         )
+    while ready and not outs[0].stat().st_size and child.poll() is None:
+        time.sleep(0.0005)
+        begun = time.monotonic()
     child.returncode = 0  # reaped below, with what it used
     return _wait(child.pid, begun, seconds, outs, signals)
 

@@ -14,7 +14,7 @@ from random import Random
 from benchmarks.attack.common import Result, cases, forked, workspace
 
 MOST_SECONDS, MOST_BYTES = 20.0, 10**9
-ADDRESSES = 9 * 10**9  # bytes of address space, so that a bomb that gets through stops here
+ADDRESSES = 5 * 10**9  # bytes of address space, so that a bomb that gets through stops here
 LONGEST_LINE = 1500  # characters of a message
 ROWS = "".join(f"u{k % 9},i{k * 7 % 11},{1 + k % 5}\n" for k in range(60))
 WHOLE = "user_id,item_id,rating\n" + ROWS
@@ -181,7 +181,7 @@ def evaluated(result: Result, case: str, path: str, folder: Path) -> None:
     from recsys import cli
 
     arguments = ["evaluate", "--interactions", path, "--model", "popularity", "--quiet"]
-    ended = forked(lambda: cli.call(arguments), 3 * MOST_SECONDS, folder, ADDRESSES)
+    ended = forked(lambda: cli.call(arguments), 2 * MOST_SECONDS, folder, ADDRESSES)
     lines = ended.err.strip().splitlines()
     fault = ended.fault()
     if not fault and ended.seconds > MOST_SECONDS:

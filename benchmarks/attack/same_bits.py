@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks.attack.common import ROOT, Result, started, workspace
+from benchmarks.attack.common import ROOT, Result, cases, started, workspace
+from recsys.rankers import list_rankers
 
 # Fits each ranker named, saves it, and prints a digest of the file and of every user's list.
 PROGRAM = """
@@ -13,11 +14,11 @@ import hashlib, pathlib, sys
 import numpy as np
 from benchmarks.attack.tables import likes, make
 from recsys.rankers import load_ranker
-folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
+folder, table, names = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 for name in names:
     np.random.seed(len(name) + sum(map(ord, str(folder))))
     before = np.random.get_state()[1].tobytes()
-    rows, path = likes(150, 70), folder / name
+    rows, path = likes(150, 70, table), folder / name
     ranker = make(name).fit(rows, show_progress=False)
     ranker.save(path)
     users = np.arange(rows.shape[0])
@@ -48,29 +49,27 @@ RUNS: dict[str, dict[str, str]] = {
 
 
 def run(seconds: float, seed: int) -> Result:
-    """Compare all rankers in two runs at least, and in as many more as the time allows."""
-    import time
-
-    from recsys.rankers import list_rankers
-
+    """Compare all rankers on one table after another, the first of them in all runs whatever the time."""
     names, result = list_rankers(), Result()
+    for number, random in cases(seconds, seed):
+        compare(result, random.randrange(2**31), number, names)
+    return result
+
+
+def compare(result: Result, table: int, number: int, names: list[str]) -> None:
+    """Fit every ranker to a table in each of `RUNS`."""
     digests: dict[str, str] = {}
-    begun = time.monotonic()
-    took = 0.0
-    for place, (what, env) in enumerate(RUNS.items()):
-        if place >= 2 and time.monotonic() - begun + took > seconds:
-            result.notes.append(f"left out for want of time: {what}")
-            continue
+    for what, env in RUNS.items():
         with workspace() as folder:
-            arguments = [sys.executable, "-c", PROGRAM, str(folder), *names]
-            ended = started(arguments, seconds + 600, folder, cwd=ROOT, env=os.environ | env)
-        took = ended.seconds
+            arguments = [sys.executable, "-c", PROGRAM, str(folder), str(table), *names]
+            ended = started(arguments, 900, folder, cwd=ROOT, env=os.environ | env)
         lines = [line.split("\t") for line in ended.out.splitlines()]
         if ended.code or [line[0] for line in lines] != names:
-            result.add(what, "stopped", ended.fault((0,)) or "not every ranker was fitted")
+            result.add(
+                f"table {number}, {what}", "stopped", ended.fault((0,)) or "not every ranker was fitted"
+            )
             continue
         for name, digest, told in lines:
             differs = digests.setdefault(name, digest) != digest
             fault = told or ("another model or other lists than with 1 thread" if differs else "")
-            result.add(f"{name}, {what}", "wrong" if fault else "same bits", fault)
-    return result
+            result.add(f"table {number}, {name}, {what}", "wrong" if fault else "same bits", fault)

@@ -20,9 +20,9 @@ SMALL |= {
 }
 
 
-def likes(users: int = 60, items: int = 40) -> sp.csr_matrix:
+def likes(users: int = 60, items: int = 40, seed: int = 0) -> sp.csr_matrix:
     """Return who likes what: a made-up table on which every ranker fits in moments."""
-    made = sp.random(users, items, 0.15, format="csr", dtype=np.float32, random_state=0)
+    made = sp.random(users, items, 0.15, format="csr", dtype=np.float32, random_state=seed)
     made.data[:] = 1.0
     return made
 
