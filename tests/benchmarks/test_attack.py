@@ -1,14 +1,31 @@
+"""The campaigns' frame, and that each campaign notices what it is there for; `make attack` runs them."""
+
 import json
 import os
 import signal
 import sys
 import time
+from random import Random
 
+import numpy as np
 import pytest
 
 from benchmarks.attack import __main__ as attack
-from benchmarks.attack import campaigns, common
+from benchmarks.attack import (
+    bad_calls,
+    campaigns,
+    command_line,
+    common,
+    forgeries,
+    model_files,
+    odd_files,
+    signals,
+)
 from benchmarks.attack.common import Ended, Result, cases, forked, started
+from benchmarks.attack.tables import likes
+from recsys import ModelFileError, Popularity, make_ranker
+from recsys.data import Interactions
+from recsys.rankers import fit_bundle, load_bundle
 
 
 def test_every_campaign_has_a_run():
@@ -105,3 +122,120 @@ def test_a_program_gets_its_signals(tmp_path):
 
 def test_a_traceback_is_a_fault_whatever_the_code():
     assert "boom" in Ended(0, 0.1, 1, "", "Traceback (most recent call last):\n  x\nE: boom").fault()
+
+
+# ---- each campaign notices what it is there for
+
+
+def test_the_clock_of_signals_can_wait_for_the_first_output(tmp_path):
+    program = "import time; time.sleep(0.7); print('x', flush=True); time.sleep(60)"
+    ended = started([sys.executable, "-c", program], 30, tmp_path, ((0.05, signal.SIGTERM),), ready=True)
+    assert (ended.code, ended.out) == (-15, "x\n") and ended.seconds < 20
+
+
+def small_file(tmp_path):
+    likes = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    path = tmp_path / "model"
+    data = Interactions.from_ids(*np.argwhere(likes).astype(str).astype(object).T, name="made")
+    fit_bundle(make_ranker("popularity"), data, show_progress=False).save(path)
+    return path
+
+
+def test_changed_files_differ_and_depend_on_their_generator(tmp_path):
+    content = small_file(tmp_path).read_bytes()
+    made = [model_files.changed(content, Random(f"0:{k}")) for k in range(200)]
+    assert made == [model_files.changed(content, Random(f"0:{k}")) for k in range(200)]
+    kinds = {what.split()[0] for what, _ in made}
+    assert kinds == {"flip", "truncate", "insert", "delete", "splice", "append"}
+    assert sum(changed != content for _, changed in made) > 190
+
+
+def test_forged_files_have_the_right_checksum(tmp_path, monkeypatch):
+    path = small_file(tmp_path)
+    content = path.read_bytes()
+    manifest, table, payload = forgeries.split(content)
+    forgeries.put(manifest, ("params",), {"no": 1})
+    path.write_bytes(forgeries.joined(manifest, table, payload))
+    with pytest.raises(ModelFileError, match="has no parameter 'no'"):  # it is read to the end
+        load_bundle(path)
+    assert forgeries.tried(path) == ("ModelFileError", "")
+    for k in range(100):
+        forgeries.forged(content, Random(f"0:{k}"))
+
+    def crash(*given):
+        raise TypeError("boom")
+
+    path.write_bytes(content)
+    assert forgeries.tried(path) == ("loads, answers", "")
+    monkeypatch.setattr(Popularity, "recommend", crash)
+    assert forgeries.tried(path) == ("other error", "TypeError in use: boom")
+    monkeypatch.setattr(forgeries, "load_bundle", crash)
+    assert forgeries.tried(path) == ("other error", "TypeError while it was read: boom")
+
+
+def test_signals_that_end_wrongly_are_faults():
+    def of(code, seconds, err="", late=False, number=signal.SIGTERM):
+        return bool(signals.fault_of(Ended(code, seconds, 0, "", err, late), number, 1.0)[1])
+
+    assert not of(143, 2.0) and not of(130, 2.0, number=signal.SIGINT) and not of(0, 0.5)
+    assert of(130, 2.0) and of(143, 4.0) and of(-15, 2.0) and of(1, 2.0) and of(0, 3.0)
+    assert of(143, 2.0, late=True) and of(143, 2.0, err="Traceback (most recent call last):\n X")
+
+
+def test_wrong_answers_of_calls_are_faults():
+    fine = np.array([[1, 2, -1]]), np.array([[0.5, 0.25, -3e38]])
+    assert not bad_calls.judged(fine, "lists", 3, 9)
+    assert bad_calls.judged((fine[0] + 1, fine[1]), "lists", 3, 9) == "ids out of range"
+    assert bad_calls.judged((np.array([1, 1]), np.ones(2)), "lists", 3, 9) == "an item twice"
+    assert "finite" in bad_calls.judged((np.array([1]), np.array([np.nan])), "lists", 3, 9)
+    assert "finite" in bad_calls.judged(np.array([np.inf]), "scores", 3, 9)
+    told = {bad_calls.broken(likes(), Random(f"0:{k}"))[0] for k in range(2000)}
+    assert {"csc with huge indptr", "csr with nan indices", "csr with 2-D indices"} <= told
+
+
+def test_a_call_that_kills_is_one_failure_and_the_others_go_on(monkeypatch):
+    monkeypatch.setattr(bad_calls, "save_all", lambda folder: 0)
+    monkeypatch.setattr(bad_calls, "attempt_told", lambda number, *more: "a call")
+
+    def attempt(number, *more):
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "a call", "answers", ""
+
+    monkeypatch.setattr(bad_calls, "attempt", attempt)
+    monkeypatch.setattr(bad_calls, "cases", lambda *given: range(2))
+    result = bad_calls.run(0, 0)
+    assert result.failed == 1 and result.faults == ["case 3, a call: exit -9: "]
+    assert result.counts == {"answers": 3 + bad_calls.BATCH, "killed": 1}
+
+
+def test_odd_files_that_end_wrongly_are_faults(monkeypatch, tmp_path):
+    def of(**given):
+        ended = Ended(
+            **{"code": 2, "seconds": 1.0, "memory": 1, "out": "", "err": "recsys: no\n"} | given
+        )
+        monkeypatch.setattr(odd_files, "forked", lambda *more: ended)
+        result = Result()
+        odd_files.evaluated(result, "case", "path", tmp_path)
+        return result.faults
+
+    assert not of() and not of(code=0, err="")
+    for wrong in (
+        {"code": 1}, {"code": -11}, {"seconds": 21.0}, {"memory": 2 * 10**9}, {"err": "a\nb\n"},
+        {"err": "x" * 2000}, {"late": True},
+    ):  # fmt: skip
+        assert of(**wrong), wrong
+    names = {random_file(k)[0] for k in range(80)}
+    assert {"r.csv", "r.parquet", "r.csv.gz", "r.xlsx"} <= names
+
+
+def random_file(number):
+    random = Random(f"0:{number}")
+    return random.choice(odd_files.KINDS)(random)
+
+
+def test_every_command_has_options_to_abuse():
+    for name in ("evaluate", "fit", "recommend", "tune"):
+        found = dict(command_line.options(name))
+        assert len(found) > 3 and any(found.values()), name
+    assert dict(command_line.options("evaluate"))["--quiet"] is False
