@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from recsys.cli.exits import leave_to_the_server
 from recsys.cli.options import RankerFile
+from recsys.cli.signals import leave_to_the_server
 from recsys.errors import InputError
 from recsys.utils.validation import check_integer, check_real
 
