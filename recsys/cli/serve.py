@@ -78,8 +78,7 @@ def serve(
             "events": events, "access_log": access_log or log_ids, "log_ids": log_ids,
         },
     )  # fmt: skip
-    if threading.current_thread() is threading.main_thread():
-        leave_to_the_server()
-    code = server.run(str(ranker), where)
+    main = threading.current_thread() is threading.main_thread()
+    code = server.run(str(ranker), where, leave_to_the_server if main else lambda: None)
     if code:
         raise typer.Exit(code)
