@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from random import Random
 
 import numpy as np
 
@@ -122,7 +123,8 @@ def closed_loop(
     ----------
     address : (host, port) or path of a socket
     patient : bool
-        Wait as long as Retry-After says; otherwise the next request follows at once.
+        Begin within a second, and wait as long as Retry-After says and up to half as long again, as
+        clients that are written with care do; otherwise all begin, and go on, at once.
     wait : float
         Seconds after which a client gives up, which is counted as late.
     """
@@ -131,12 +133,16 @@ def closed_loop(
     spread = len(requests) // clients or 1
     started = time.perf_counter()
     connections: dict[int, _Connection] = {}
+    later: list[tuple[float, int]] = []
+    chance = Random(clients)
     for k in range(clients):
         one = _Connection(address, requests, k * spread)
         connections[one.socket.fileno()] = one
         poll.register(one.socket, select.EPOLLIN)
-        one.send(time.perf_counter())
-    later: list[tuple[float, int]] = []
+        if patient and clients > 1:
+            heapq.heappush(later, (started + chance.random(), one.socket.fileno()))
+        else:
+            one.send(time.perf_counter())
     until = started + seconds
     while (now := time.perf_counter()) < until:
         while later and later[0][0] <= now:
@@ -155,7 +161,7 @@ def closed_loop(
             if status == 0:
                 _again(poll, connections, one)
                 number = one.socket.fileno()
-            rest = one.after() if patient and status else 0.0
+            rest = one.after() * (1 + chance.random() / 2) if patient and status else 0.0
             if rest or not status:
                 heapq.heappush(later, (now + (rest or 0.05), number))
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from recsys.data.event_database import EventDatabase
 from recsys.errors import InputError
 from recsys.service.access_log import AccessLog
 from recsys.service.computing import Computing, Overloaded
-from recsys.service.limits import TOO_MANY, RequestLimits
+from recsys.service.limits import TOO_MANY, WORK, RequestLimits
 from recsys.service.model_copies import ModelCopies
 from recsys.service.model_store import ModelStore
 from recsys.service.monitoring import Monitoring
@@ -104,6 +105,7 @@ def create_app(
     computing = Computing(threads or min(4, os.cpu_count() or 1), at_once)
     app.state.models, app.state.monitoring, app.state.computing = models, monitoring, computing
     app.state.keeping = Computing(1, at_once, KEEPING_WAIT)
+    app.state.refusing = functools.partial(_refusing, computing, monitoring)
     app.state.stopping = False
     monitoring.gauge("recsys_waiting", "Requests computed or waiting.", lambda: computing.in_flight)
     if database is not None:
@@ -124,6 +126,15 @@ def create_app(
     app.router.routes.extend(router.routes)
     app.openapi = lambda: described(app, token is not None)  # type: ignore[method-assign]
     return app
+
+
+def _refusing(computing: Computing, monitoring: Monitoring, path: str) -> bool:
+    """Return whether a request has no place in the queue; it is then counted as refused."""
+    kind = WORK.get(path.rpartition("/")[2])
+    if kind is None or not computing.full(kind):
+        return False
+    monitoring.shed(kind)
+    return True
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from typing import Any
 from recsys.errors import RecsysError
 
 # What a request may have to wait for before its turn: this long, or as many times what it takes itself.
-SHORT_WAIT = 0.025
+SHORT_WAIT = 0.015
 PATIENCE = 3.0
 TOGETHER = 16  # requests of one kind that are computed in one call, at most
 MEMORY = 0.1  # weight of the newest request in what requests of its kind are expected to take

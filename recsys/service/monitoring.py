@@ -52,6 +52,10 @@ class Monitoring:
             registry=self.registry,
         )  # fmt: skip
         self._events = Counter("recsys_events", "Events kept.", registry=self.registry)
+        self._shed = Counter(
+            "recsys_requests_shed", "Requests refused since the queue was full, before they were read.",
+            ("http_route",), registry=self.registry,
+        )  # fmt: skip
         self._timers: dict[tuple[str, str, int], Any] = {}
         self._gauges: list[tuple[Any, Any]] = []
         self.gauge("http_server_active_requests", "Requests being answered.", lambda: self.in_flight)
@@ -72,6 +76,10 @@ class Monitoring:
         if timer is None:  # looking a label up takes longer than counting
             timer = self._timers[key] = self._seconds.labels(key[0], route, str(status))
         timer.observe(seconds)
+
+    def shed(self, route: str) -> None:
+        """Count a request that was refused before it was read, since the queue was full."""
+        self._shed.labels(route).inc()
 
     def refresh(self) -> None:
         """Read the gauges; other processes show what was read last."""

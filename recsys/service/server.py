@@ -25,7 +25,7 @@ BACKLOG = 2048
 GRACE_SECONDS = 4  # that answers which are being made have when the service stops
 # How long a thread that computes may keep the event loop from a request; Python's own 5 ms are half of
 # what an answer takes.
-SWITCH_SECONDS = 0.001
+SWITCH_SECONDS = 0.0002
 SPARE_FILES = 64  # descriptors that are not connections
 
 
@@ -33,6 +33,7 @@ class Config(uvicorn.Config):
     """Uvicorn's settings, and how many connections may be open."""
 
     limit_connections: int
+    full: Callable[[str], bool]  # whether a request for a path would be refused by the queue
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,7 @@ def make_server(app: Any, where: Listening, most: int) -> uvicorn.Server:
         forwarded_allow_ips="*" if where.uds is not None else where.proxy,
     )
     config.limit_connections = most
+    config.full = app.state.refusing
     return uvicorn.Server(config)
 
 

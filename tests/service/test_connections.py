@@ -125,6 +125,35 @@ def test_where_all_are_busy_one_more_is_refused():
     assert older.closed and not hasattr(newer, "closed")
 
 
+def test_a_full_queue_refuses_before_anything_is_made_of_a_request(path, serving):
+    app = create_app(path, at_once=3)
+    address = serving(app)
+    with connected(address) as one:
+        one.sendall(request())
+        assert status(one) == 200
+        app.state.computing.in_flight = 3
+        for _ in range(3):
+            one.sendall(request())
+            assert status(one) == 503, "and the connection stays"
+        one.sendall(request(b"", "/metrics", "GET"))
+        assert status(one) == 200
+        one.sendall(request()[:50])
+        time.sleep(0.05)
+        one.sendall(request()[50:])
+        assert status(one) == 503
+        app.state.computing.in_flight = 0
+        one.sendall(request() * 2)
+        assert status(one) == status(one) == 200
+        app.state.computing.in_flight = 3
+        one.sendall(request(more="Connection: close\r\n"))
+        assert status(one) == 503 and status(one) == 0
+    assert asked(address, request().replace(b"HTTP/1.1", b"HTTP/1.0")) == 503
+    app.state.computing.in_flight = 0
+    assert (
+        'recsys_requests_shed_total{http_route="/recommend"} 6.0' in app.state.monitoring.text().decode()
+    )
+
+
 def test_a_head_has_its_size(path, serving):
     address = serving(create_app(path))
     with connected(address) as large:
