@@ -53,6 +53,15 @@ class Job:
     expected: float
 
 
+class Line:
+    """What the threads of one event loop share."""
+
+    def __init__(self) -> None:
+        self.jobs: deque[Job] = deque()
+        self.changed = threading.Condition()
+        self.ended = False
+
+
 class Computing:
     """Threads that compute what requests ask for, so that the event loop is free to answer others.
 
@@ -81,9 +90,7 @@ class Computing:
         self.in_flight = 0
         self._seconds = 0.0  # that what is in flight is expected to take
         self._taken: dict[str, float] = {}
-        self._queue: deque[Job] = deque()
-        self._changed = threading.Condition()
-        self._stopped = False
+        self._line = Line()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def full(self, kind: str) -> bool:
@@ -145,24 +152,27 @@ class Computing:
         )
         self.in_flight += 1
         self._seconds += job.expected
-        with self._changed:
-            self._queue.append(job)
-            self._changed.notify()
+        with self._line.changed:
+            self._line.jobs.append(job)
+            self._line.changed.notify()
         return await job.answer
 
     def stop(self) -> None:
-        """Let the threads end when the queue is empty."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
+        """Let the threads end when nothing waits; the next request begins anew."""
+        with self._line.changed:
+            self._line.ended = True
+            self._line.changed.notify_all()
+        self._loop = None
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self.stop()  # of another event loop, if there was one
+        self._loop, self._line = loop, Line()
+        self.in_flight, self._seconds = 0, 0.0
         for _ in range(self.threads):
-            threading.Thread(target=self._work, args=(loop,), daemon=True).start()
+            threading.Thread(target=self._work, args=(loop, self._line), daemon=True).start()
 
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        while (jobs := self._next()) is not None:
+    def _work(self, loop: asyncio.AbstractEventLoop, line: Line) -> None:
+        while (jobs := self._next(line)) is not None:
             started = thread_time()
             results = computed(jobs)
             spent = thread_time() - started
@@ -171,19 +181,19 @@ class Computing:
             except RuntimeError:  # the loop was closed meanwhile
                 return
 
-    def _next(self) -> list[Job] | None:
+    def _next(self, line: Line) -> list[Job] | None:
         """Return a job and those behind it that can be computed in the same call; None is the end."""
-        with self._changed:
-            while not self._queue:
-                if self._stopped:
+        with line.changed:
+            while not line.jobs:
+                if line.ended:
                     return None
-                self._changed.wait()
-            jobs = [self._queue.popleft()]
+                line.changed.wait()
+            jobs = [line.jobs.popleft()]
             group = jobs[0].group
             # What waits is shared among the threads.
-            most = min(TOGETHER, 1 + len(self._queue) // self.threads)
-            while group is not None and len(jobs) < most and self._queue[0].group == group:
-                jobs.append(self._queue.popleft())
+            most = min(TOGETHER, 1 + len(line.jobs) // self.threads)
+            while group is not None and len(jobs) < most and line.jobs[0].group == group:
+                jobs.append(line.jobs.popleft())
             return jobs
 
     def _answer(self, jobs: list[Job], results: list[Any], spent: float) -> None:

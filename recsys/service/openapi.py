@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from recsys.service.limits import OPEN, WORK
 
 REFUSALS = {
+    "400": "The body is no text.",
     "401": "There is no bearer token, or another one.",
     "404": "An id that the model does not have.",
     "408": "The body did not come in time.",
@@ -59,7 +60,8 @@ def _complete(path: str, method: str, operation: dict[str, Any], token: bool) ->
             operation["security"] = [{"token": []}]
     asks = path.rpartition("/")[2] in WORK or path == "/events"
     if asks:
-        statuses |= {"422", "503"} | (set() if path == "/events" else {"404"})
+        statuses |= {"422", "503"} | ({"400"} if method == "post" else set())
+        statuses |= (set() if path == "/events" else {"404"})
     if path == "/ready":
         statuses |= {"503"}
     if path == "/metrics":

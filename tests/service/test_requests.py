@@ -136,7 +136,7 @@ def test_the_document_has_every_answer(client, path):
             if url not in ("/health", "/ready"):
                 assert {"413", "429", "408"} <= set(answers)
     posted = found["paths"]["/recommend"]["post"]["responses"]
-    assert set(posted) == {"200", "404", "408", "413", "422", "429", "503"}
+    assert set(posted) == {"200", "400", "404", "408", "413", "422", "429", "503"}
     assert list(found["paths"]["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
     assert len(found["components"]["schemas"]["RecommendRequest"]["oneOf"]) == 2
     with TestClient(create_app(path, token="x")) as other:
