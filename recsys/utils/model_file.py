@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import math
+import mmap
 import os
 import struct
 from collections.abc import Callable
@@ -56,7 +57,8 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
     path = _target(path)
     table: dict[str, Any] = {}
     payload, offset = [], 0
-    for name in sorted(arrays):
+    # As safetensors does it: wide ones first, so that each begins where numbers of its width may.
+    for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):
         array = np.ascontiguousarray(arrays[name])
         table[name] = {
             "dtype": NAMES[array.dtype],
@@ -122,10 +124,17 @@ def _told(text: str) -> str:
 
 
 @refuses
-def read(path: Target) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: Target, mapped: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
 
     An open file is read from where it stands to its end; it is left open.
+
+    Parameters
+    ----------
+    path : path or open file
+    mapped : bool
+        Leave the arrays in the file, where processes that read it share one copy in memory; what one
+        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
 
     Raises
     ------
@@ -147,12 +156,16 @@ def read(path: Target) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             manifest, table = _parse(name_of(path), file.read(length), size - 8 - length)
             arrays = {}
             digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
             for name, entry in table.items():
-                array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
-                if array.size and not _fill(file, array.data.cast("B")):
-                    raise ModelFileError(f"{name_of(path)} is truncated")
+                if content is not None:
+                    place = start + 8 + length + entry["data_offsets"][0]
+                    arrays[name] = array = _within(content, place, entry)
+                else:
+                    arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
+                    if array.size and not _fill(file, array.data.cast("B")):
+                        raise ModelFileError(f"{name_of(path)} is truncated")
                 digest.update(array.data.cast("B") if array.size else b"")
-                arrays[name] = array
     except OSError as error:
         raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
     if digest.hexdigest() != manifest.get("sha256"):
@@ -245,6 +258,13 @@ def _reading(file: Any) -> Any:
         raise ModelFileError(f"{name_of(file)} cannot be read: {error}") from None
 
 
+def _within(content: mmap.mmap, place: int, entry: dict[str, Any]) -> np.ndarray:
+    """Return an array in a mapped file; a copy where its numbers do not begin at their width."""
+    kind = np.dtype(DTYPES[entry["dtype"]])
+    array = np.frombuffer(content, kind, _product(entry["shape"]), place).reshape(entry["shape"])
+    return array if array.flags.aligned else array.copy()
+
+
 def _fill(file: Any, left: memoryview) -> bool:
     """Read until all is there; a file without a buffer may give less at a time."""
     while left:
@@ -261,7 +281,7 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
         table = json.loads(header)
         manifest = json.loads(table.pop("__metadata__")["recsys"])
         version = manifest["format"]
-        names = sorted(table)
+        names = sorted(table, key=lambda name: (*table[name]["data_offsets"], name))
         spans = [table[name]["data_offsets"] for name in names]
         sizes = [
             int(np.dtype(DTYPES[table[name]["dtype"]]).itemsize) * _product(table[name]["shape"])
