@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import absent, some
 from recsys.data.delimited import MOST_COLUMNS, MOST_REMEMBERED, Cells
+from recsys.data.parquet_pages import unpacked_bytes
 from recsys.errors import InputError, counted
 from recsys.utils.files import check_file, check_growth
 
@@ -80,6 +81,8 @@ def read_parquet(
     if not used:
         raise InputError(f"{path}: no {what}; no column has one value a cell")
     check_growth(path, size, _decoded_bytes(metadata, set(used)))
+    with _one_error(path):
+        check_growth(path, size, unpacked_bytes(path, _chunks(metadata, set(used))))
     texts = [name for name in used if _is_text(schema.field(name).type)]
     with _one_error(path), pq.ParquetFile(path, read_dictionary=texts, buffer_size=1 << 20) as file:
         columns = _columns(path, file, used, strict, size)
@@ -169,6 +172,19 @@ def _is_text(kind: Any) -> bool:
         pa.binary_view(),
     )  # fmt: skip
     return any(kind.equals(one) for one in kinds)
+
+
+def _chunks(metadata: Any, used: set[str]) -> Iterator[tuple[int, int]]:
+    """Give where the columns' chunks begin and how long they are."""
+    places = [k for k in range(metadata.num_columns) if metadata.schema.column(k).path in used]
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        for place in places:
+            chunk = group.column(place)
+            start = chunk.data_page_offset
+            if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+                start = chunk.dictionary_page_offset
+            yield start, chunk.total_compressed_size
 
 
 def _decoded_bytes(metadata: Any, used: set[str]) -> int:

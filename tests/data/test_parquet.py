@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recsys import InputError
-from recsys.data import parquet, read_features, read_interactions
+from recsys.data import parquet, parquet_pages, read_features, read_interactions
 from recsys.data.columns import Columns
 from recsys.data.readers import read_table
 from recsys.data.usable_rows import usable_rows
@@ -245,6 +245,70 @@ print(code, peak.split()[1], file=sys.stderr)
         print(path.name, path.stat().st_size, status, kilobytes // 1024)
         assert status in (0, 2) and len(told) <= 1, done.stderr
         assert kilobytes < 1_000_000, path.name
+
+
+def zigzag(number, length=0):
+    """Return a whole number as Thrift's compact protocol has it, of so many bytes at least."""
+    number, out = number << 1, b""
+    while number >= 0x80 or len(out) < length - 1:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def test_totals_that_lie_do_not_hide_what_pages_unpack_to(tmp_path):
+    """Else memory is taken for what the header of a page says."""
+    path = tmp_path / "r.parquet"
+    item = ["x" * 1_000_000] * 20
+    options = {"use_dictionary": False, "data_page_size": 1 << 30, "write_statistics": False}
+    pq.write_table(pa.table({"user": ["u1"] * 20, "item": item}), path, compression="zstd", **options)
+    content, group = path.read_bytes(), pq.ParquetFile(path).metadata.row_group(0)
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    lies = content[footer:]
+    for total in (group.column(1).total_uncompressed_size, group.total_byte_size):
+        assert lies.count(zigzag(total)) == 1
+        lies = lies.replace(zigzag(total), zigzag(1000, len(zigzag(total))))
+    path.write_bytes(content[:footer] + lies)
+    forged = pq.ParquetFile(path).metadata
+    assert forged.row_group(0).column(1).total_uncompressed_size == 1000
+    assert parquet._decoded_bytes(forged, {"user", "item"}) < 2000
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parquet, "_columns", lambda *args: pytest.fail("it was decoded"))
+        with pytest.raises(InputError, match="unpacks to more than 20,0.*; refused"):
+            read_interactions(path)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_pages_add_up_to_the_totals_of_an_honest_file(tmp_path, version, compression):
+    path = tmp_path / "r.parquet"
+    rng = np.random.default_rng(0)
+    columns = {
+        "user": [f"u{k}" for k in rng.integers(0, 3000, 20_000)], "item": rng.integers(0, 50, 20_000),
+        "rating": rng.random(20_000), "long": ["y" * 5000] * 20_000,
+    }  # fmt: skip
+    pq.write_table(
+        pa.table(columns), path, compression=compression, data_page_version=version, data_page_size=5000,
+        row_group_size=7000, write_page_checksum=True, write_page_index=True,
+    )  # fmt: skip
+    metadata = pq.ParquetFile(path).metadata
+    for name in columns:
+        place = metadata.schema.names.index(name)
+        chunks = [metadata.row_group(k).column(place) for k in range(metadata.num_row_groups)]
+        pages = parquet_pages.unpacked_bytes(path, parquet._chunks(metadata, {name}))
+        total = sum(chunk.total_uncompressed_size for chunk in chunks)
+        headers = total - pages
+        assert 0 < headers < 0.1 * total or name == "long"
+        assert 0 < headers
+    with pytest.raises(ValueError, match="a page without a header"):
+        parquet_pages.unpacked_bytes(path, [(path.stat().st_size, 100)])
+    for content, told in (
+        (b"\x19" * 5000, "structs in structs"),
+        (b"\x15" + b"\xff" * 20, "too many bytes"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=told):
+            parquet_pages.unpacked_bytes(path, [(0, 100)])
 
 
 def test_damaged_files_are_read_or_refused_in_one_line(tmp_path):
