@@ -135,7 +135,7 @@ def _entries(path: Path, name: str, cells: Any) -> tuple[list[str], NDArray[np.i
     if pa.types.is_null(cells.type):
         return [""], np.zeros(len(cells), dtype=np.int64)
     coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     distinct, codes = np.unique(codes, return_inverse=True)
     absent_ones = int((distinct < 0).sum())
     values = coded.dictionary.take(pa.array(distinct[absent_ones:])).to_pylist()

@@ -44,6 +44,12 @@ TYPES = {
     "binary of one size": pa.array([b"u1", b"u2", b"u1"], pa.binary(2)),
     "a dictionary": IDS.dictionary_encode(),
     "a dictionary of binary": IDS.cast(pa.binary()).dictionary_encode(),
+    "an unsigned dictionary": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 0], pa.uint8()), ["u1", "u2"]
+    ),
+    "a dictionary of large text": IDS.dictionary_encode().cast(
+        pa.dictionary(pa.uint32(), pa.large_string())
+    ),
     "views": IDS.cast(pa.string_view()),
 }
 
@@ -55,6 +61,28 @@ TYPES = {
 def test_ids_of_text_are_the_text(file, case, options):
     data = read_interactions(file({"user": TYPES[case], "item": ITEMS}, **options))
     assert list(data.user_ids) == ["u1", "u2"] and data.users.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("writer", ["polars", "fastparquet"])
+def test_files_of_other_writers(tmp_path, writer):
+    pytest.importorskip(writer)
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 300, 5000), rng.integers(0, 90, 5000)
+    frame = pd.DataFrame({"user": [f"u{k}" for k in users], "item": items, "kind": ["x", "y"] * 2500})
+    frame["kind"] = frame["kind"].astype("category")
+    for compression in ("zstd", "snappy", "gzip"):
+        path = tmp_path / f"{compression}.parquet"
+        if writer == "polars":
+            import polars as pl
+
+            pl.from_pandas(frame).write_parquet(path, compression=compression)
+        else:
+            import fastparquet
+
+            fastparquet.write(str(path), frame.astype({"user": object}), compression=compression.upper())
+        data = read_interactions(path)
+        assert set(data.user_ids) == set(frame["user"]) and set(data.item_ids) == set(map(str, items))
+        assert set(read_interactions(path, item_col="kind").item_ids) == {"x", "y"}
 
 
 ONE = uuid.UUID(int=1)
