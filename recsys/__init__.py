@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = (
+    False  # as type checkers know it; `typing` itself takes longer to import than all of this
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from recsys.data import Interactions
     from recsys.datasets import load_dataset
     from recsys.errors import (

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from recsys import __version__
+from recsys.cli import signals
 from recsys.cli.outputs import checks_outputs
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
@@ -55,6 +56,7 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """Return a command by name, its module imported."""
     alone = typer.Typer(**SETTINGS)
+    signals.leave_without_the_interpreter()
     module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
     alone.command(name)(checks_outputs(getattr(module, name)))
     return typer.main.get_command(alone)

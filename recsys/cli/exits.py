@@ -1,52 +1,36 @@
-"""How a command ends: exit codes, one line for each fault, and signals."""
+"""How a command ends: exit codes, and one line for each fault."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable
-from typing import Any, NoReturn
 
 import typer
 
+from recsys.cli import signals
 from recsys.cli.terminal import say
 from recsys.errors import RecsysError
 
+REFUSED = 2
 
-def leave_on_signals() -> None:
-    """Let SIGINT and SIGTERM end the process within two seconds, also inside compiled code.
 
-    Python's own handlers run between bytecodes only; a watcher woken by the signal itself
-    gives the main thread a moment to clean up and then ends the process.
+def open_streams() -> None:
+    """Put something where stdin, stdout or stderr was closed by whoever started the command.
+
+    A file that the command opens would else take the place of what is printed. Printing to a closed
+    stdout is refused as by any other program; what goes to a closed stderr is lost.
     """
-
-    def stop(number: int, frame: Any) -> NoReturn:
-        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
-
-    def watch() -> None:
-        number = os.read(reading, 1)[0]
-        time.sleep(1.5)
-        os._exit(128 + number)
-
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    signal.set_wakeup_fd(writing)
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def leave_to_the_server() -> None:
-    """Undo `leave_on_signals` for a server that stops by itself, in its own time.
-
-    SIGTERM, which the server raises again once it has stopped, is then no news.
-    """
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (0, 1, 2):  # upwards: what is opened takes the lowest number that is free
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -58,25 +42,44 @@ def guarded(command: Callable[[], int]) -> int:
         code = command()
         sys.stdout.flush()
     except RecsysError as error:
-        code = _complain(str(error), 2)
+        code = _complain(str(error), REFUSED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _to_nowhere()
         code = 0
     except (KeyboardInterrupt, typer.Abort):
         code = _complain("interrupted", 130)
     except MemoryError:
         code = _complain("out of memory: keep fewer users or items, or choose another model", 1)
+    except OSError as error:
+        _to_nowhere()
+        where = error.filename or "standard output, or a file,"
+        code = _complain(f"{where} cannot be written or read: {error.strerror or error}", REFUSED)
+        _trace()
     except Exception as error:
         # What Typer says of wrong options. It does not export their base class, which is click's or,
         # in later versions, that of a copy of its own; each of them has this method.
         told = getattr(error, "format_message", None)
         if told is not None:
-            return _complain(told(), 2)
-        if os.environ.get("RECSYS_DEBUG"):
-            traceback.print_exc()
+            return _complain(told(), REFUSED)
+        if signals.code_of(0):  # a module whose import was interrupted may say anything
+            return _complain("interrupted", signals.code_of(0))
+        _trace()
         where = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         code = _complain(f"internal error, please report it: {where} (RECSYS_DEBUG=1 shows more)", 1)
     return int(code)
+
+
+def _to_nowhere() -> None:
+    """Send what cannot be printed nowhere: at its end Python tries once more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _trace() -> None:
+    if os.environ.get("RECSYS_DEBUG"):
+        traceback.print_exc()
 
 
 def _complain(message: str, code: int) -> int:

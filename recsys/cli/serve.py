@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from recsys.cli.exits import leave_to_the_server
 from recsys.cli.options import RankerFile
+from recsys.cli.signals import leave_to_the_server
 from recsys.errors import InputError
 from recsys.utils.validation import check_integer, check_real
 
@@ -78,8 +78,7 @@ def serve(
             "events": events, "access_log": access_log or log_ids, "log_ids": log_ids,
         },
     )  # fmt: skip
-    if threading.current_thread() is threading.main_thread():
-        leave_to_the_server()
-    code = server.run(str(ranker), where)
+    main = threading.current_thread() is threading.main_thread()
+    code = server.run(str(ranker), where, leave_to_the_server if main else lambda: None)
     if code:
         raise typer.Exit(code)

@@ -194,7 +194,7 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
     return out.astype(np.int32)
 
 
-def make_kernel(name: str, **params: Any) -> Kernel:
+def make_kernel(name: str, /, **params: Any) -> Kernel:
     """Return the kernel called `name`.
 
     Parameters

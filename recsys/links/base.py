@@ -192,7 +192,7 @@ class LinkPredictor(BaseEstimator):
 LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")
 
 
-def make_link_predictor(name: str, **params: Any) -> LinkPredictor:
+def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
     """Return the link predictor of a name, not fitted.
 
     Parameters

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from recsys.rankers._scoring import cosines, inner_products
 from recsys.rankers.base import Ranker
+from recsys.utils.memory import check_fits
 from recsys.utils.sparse import binary, owners, random_halves, unit_rows
-from recsys.utils.validation import check_integer, check_real, clean_matrix
+from recsys.utils.validation import MOST, check_integer, check_real, clean_matrix
 
 Factors = NDArray[np.float64]
 RANGES = (
-    ("factors", 1, None), ("neg_prop", 1, None), ("iterations", 1, None), ("random_state", 0, None),
+    ("factors", 1, MOST), ("neg_prop", 1, MOST), ("iterations", 1, MOST), ("random_state", 0, None),
     ("degree", 2, 6),
 )  # fmt: skip
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
@@ -93,6 +94,10 @@ class HistoryRanker(Ranker):
         user_features: sp.csr_matrix | None = None,
     ) -> None:
         self.item_features_, self.user_features_ = item_features, user_features
+        factors = self.get_params().get("factors", 0)
+        items = liked.shape[1]
+        # At least: a history's side in float64, an item's in float32.
+        check_fits(1.5 * items * factors, f"factors={factors} of {items:,} items", "lower factors")
         self._learn(liked)
 
     def _learn(self, liked: sp.csr_matrix) -> None:

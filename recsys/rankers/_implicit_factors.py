@@ -16,11 +16,15 @@ from threadpoolctl import threadpool_limits
 from recsys.errors import FitError
 from recsys.rankers._scoring import cosines, inner_products
 from recsys.rankers.base import Ranker, expect
+from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
-from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
+from recsys.utils.validation import MOST, check_ids, check_integer, check_real, clean_matrix
 
-AT_LEAST = {"factors": 1, "iterations": 1, "neg_prop": 1, "random_state": 0, "num_threads": 0}
+RANGES = {
+    "factors": (1, MOST), "iterations": (1, MOST), "neg_prop": (1, MOST), "num_threads": (0, MOST),
+    "random_state": (0, 2**32 - 1),
+}  # fmt: skip
 
 
 class ImplicitFactors(Ranker):
@@ -36,23 +40,36 @@ class ImplicitFactors(Ranker):
 
     def _check_parameters(self) -> None:
         given = self.get_params()
-        for key in given.keys() & AT_LEAST.keys():
-            check_integer(key, given[key], AT_LEAST[key])
+        for key in given.keys() & RANGES.keys():
+            check_integer(key, given[key], *RANGES[key])
         for key in given.keys() & {"alpha", "learning_rate"}:
             check_real(key, given[key], 0.0, open_low=True)
         check_real("regularization", given["regularization"], 0.0)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
+        users, items = liked.shape
+        # float32, once in implicit's model and once copied out of it
+        check_fits(
+            (users + items) * self.factors,
+            f"factors={self.factors} of {users:,} users and {items:,} items",
+            "lower factors",
+        )
+        diverged = f"{self.name} diverged: raise regularization or lower the learning rate"
         with threadpool_limits(limits=1, user_api="blas"):
             model = self._model(**self.get_params())
-            from implicit.recommender_base import RecommenderBase  # which `_model` has imported
+            from implicit.recommender_base import ModelFitError, RecommenderBase
 
             RecommenderBase.register(Ranker)
-            model.fit(self._matrix(liked), show_progress=show_progress, callback=self._told(callback))
+            try:
+                model.fit(
+                    self._matrix(liked), show_progress=show_progress, callback=self._told(callback)
+                )
+            except ModelFitError as error:
+                raise FitError(f"{diverged} ({error})") from None
         self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)
         self.item_factors_ = np.ascontiguousarray(model.item_factors, dtype=np.float32)
         if not (np.isfinite(self.user_factors_).all() and np.isfinite(self.item_factors_).all()):
-            raise FitError(f"{self.name} diverged: raise regularization or lower the learning rate")
+            raise FitError(diverged)
 
     def _told(self, callback: Any) -> Any:
         """Return a callback that also reports each iteration."""

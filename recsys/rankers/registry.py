@@ -39,7 +39,7 @@ def _specifications(attribute: str) -> list[str]:
     ]
 
 
-def make_ranker(name: str, **params: Any) -> Ranker:
+def make_ranker(name: str, /, **params: Any) -> Ranker:
     """Return an unfitted ranker.
 
     Parameters

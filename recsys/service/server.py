@@ -9,6 +9,7 @@ import socket
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,8 +130,16 @@ def address(where: Listening, listener: socket.socket) -> str:
     return f"http://{host}:{listener.getsockname()[1]}"
 
 
-def run(model: str, where: Listening) -> int:
+def run(model: str, where: Listening, starting: Callable[[], None] = lambda: None) -> int:
     """Serve until a signal ends it, and return the exit code.
+
+    Parameters
+    ----------
+    model : str
+        Path of the file.
+    where : Listening
+    starting : callable
+        Called when the model is read, before the server takes signals for itself.
 
     Raises
     ------
@@ -139,20 +148,21 @@ def run(model: str, where: Listening) -> int:
     """
     sockets = listen(where)
     try:
-        return _run(model, where, sockets)
+        return _run(model, where, sockets, starting)
     finally:
         if where.uds is not None:
             with contextlib.suppress(OSError):
                 os.unlink(where.uds)
 
 
-def _run(model: str, where: Listening, sockets: list[socket.socket]) -> int:
+def _run(
+    model: str, where: Listening, sockets: list[socket.socket], starting: Callable[[], None]
+) -> int:
     most = _connections(where.connections)
     text = f"serving {model} on {address(where, sockets[0])}"
     if where.workers == 1:
-        return _serve(
-            functools.partial(create_app, model, **where.options), where, most, sockets[0], text
-        )
+        make = functools.partial(create_app, model, **where.options)
+        return _serve(make, where, most, sockets[0], text, starting)
     with tempfile.TemporaryDirectory(prefix="recsys-") as folder:
         for name in ("model", "metrics"):
             os.mkdir(os.path.join(folder, name))
@@ -160,6 +170,7 @@ def _run(model: str, where: Listening, sockets: list[socket.socket]) -> int:
         make = functools.partial(
             create_app, model, copies=os.path.join(folder, "model"), **where.options
         )
+        starting()
         return Supervisor(
             [
                 functools.partial(_serve, make, where, most, one, f"{text} (worker {k})")
@@ -169,9 +180,17 @@ def _run(model: str, where: Listening, sockets: list[socket.socket]) -> int:
         ).run()
 
 
-def _serve(make: Any, where: Listening, most: int, listener: socket.socket, text: str) -> int:
+def _serve(
+    make: Any,
+    where: Listening,
+    most: int,
+    listener: socket.socket,
+    text: str,
+    starting: Callable[[], None] = lambda: None,
+) -> int:
     """Serve in this process."""
     server = make_server(make(), where, most)
+    starting()
     sys.setswitchinterval(SWITCH_SECONDS)
     listener.listen(BACKLOG)  # who connects from now on is answered
     print(text, file=sys.stderr, flush=True)

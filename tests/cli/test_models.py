@@ -180,3 +180,18 @@ def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(re
     assert recsys("fit", "--model", "popularity", "--interactions", ratings, "--out", "p", "--quiet")[0] == 0  # fmt: skip
     code, out, err = recsys("explain", "--ranker", "p", "--user", "u1", "--item", "i2")
     assert code == 0 and "score" in out, err
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("bpr:learning_rate=1e30", "bpr diverged"),
+        ("ease:name=x", "has no parameter 'name'"),
+        ("als:factors=1000000000", "GB are free: lower factors"),
+        ("random-features:n_components=1000000000000", "GB are free: lower n_components"),
+    ],
+)
+def test_models_that_cannot_be_are_refused_not_reported(recsys, ratings, model, told):  # noqa: F811
+    code, _, err = recsys("fit", "--interactions", ratings, "--model", model, "--out", "m")
+    assert code == 2 and told in err and err.count("\n") == 1
+    assert not Path("m").exists()

@@ -11,7 +11,20 @@ import pytest
 from sklearn.base import clone
 
 import recsys
-from recsys import CFKOMD, EASE, Blend, InputError, MSDw, Ranker, list_rankers, load_ranker, make_ranker
+from recsys import (
+    CFKOMD,
+    EASE,
+    Blend,
+    FitError,
+    InputError,
+    MSDw,
+    Ranker,
+    list_rankers,
+    load_ranker,
+    make_ranker,
+)
+from recsys.kernels import make_kernel
+from recsys.links import make_link_predictor
 from recsys.rankers.auto import tried
 from recsys.rankers.base import ABILITIES, State
 from recsys.rankers.registry import RANKERS, compared_models, offered_models
@@ -230,3 +243,30 @@ def test_scores_of_a_row_folded_in_are_those_it_is_ranked_by(name, liked):
     ids, values = ranker.recommend(0, liked[3], 40, False, recalculate_user=True)
     np.testing.assert_array_equal(scores[ids], values)
     assert ids.tolist() == np.lexsort((np.arange(40), -scores)).tolist()
+
+
+def test_a_fit_that_diverges_is_one_error(liked):
+    with pytest.raises(FitError, match="^bpr diverged: raise regularization or lower"):
+        make_ranker("bpr", learning_rate=1e30, factors=4).fit(liked, show_progress=False)
+
+
+def test_values_beyond_what_als_can_square_are_one_error(liked):
+    with pytest.raises(FitError, match="^als diverged"):
+        make_ranker("als", factors=4).fit(liked * np.float32(1e30), show_progress=False)
+
+
+FACTORED = [name for name in list_rankers() if "factors" in make_ranker(name).get_params()]
+
+
+@pytest.mark.parametrize("name", FACTORED)
+def test_factors_that_do_not_fit_are_refused_with_their_bytes(name, liked):
+    with pytest.raises(InputError, match=r"factors=2000000000 of .*40 items need .* GB.*lower factors"):
+        make_ranker(name, factors=2_000_000_000).fit(liked, show_progress=False)
+    with pytest.raises(InputError, match="factors must be a whole number from 1 to 2147483647"):
+        make_ranker(name, factors=10**400)
+
+
+def test_a_parameter_called_name_is_one_that_there_is_not():
+    for make, name in ((make_ranker, "ease"), (make_kernel, "md"), (make_link_predictor, "pairnet")):
+        with pytest.raises(InputError, match="has no parameter 'name'"):
+            make(name, name="x")

@@ -1,0 +1,72 @@
+"""Model files of every ranker, changed at random: a ModelFileError, or the answers of the whole file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from benchmarks.attack.common import Result, cases, workspace
+from benchmarks.attack.tables import fitted, likes
+from recsys.errors import ModelFileError
+from recsys.rankers import load_ranker
+
+
+def changed(content: bytes, random: Random) -> tuple[str, bytes]:
+    """Return what was done to a file, and the file after it."""
+    size = len(content)
+    where, length = random.randrange(size), random.randint(1, 64)
+    kind = random.choice(["flip"] * 6 + ["truncate", "insert", "delete", "splice", "append"])
+    if kind == "flip":
+        out = bytearray(content)
+        # Half of them in the header, where the sense is.
+        place = where if random.random() < 0.5 else random.randrange(min(size, 4096))
+        out[place] ^= 1 << random.randrange(8)
+        return f"flip at {place}", bytes(out)
+    if kind == "truncate":
+        return f"truncate at {where}", content[:where]
+    if kind == "insert":
+        return f"insert {length} at {where}", content[:where] + random.randbytes(length) + content[
+            where:
+        ]
+    if kind == "delete":
+        return f"delete {length} at {where}", content[:where] + content[where + length :]
+    if kind == "append":
+        return f"append {length}", content + random.randbytes(length)
+    other = random.randrange(size)
+    return f"splice {other} to {where}", content[:where] + content[other:]
+
+
+def answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    rows = likes()
+    found = load_ranker(path).recommend(np.arange(rows.shape[0]), rows, 5)
+    return found.ids, found.scores
+
+
+def run(seconds: float, seed: int) -> Result:
+    result = Result()
+    with workspace() as folder:
+        for name, ranker in fitted().items():
+            ranker.save(folder / name)
+        files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        whole = {name: answers(folder / name) for name in files}
+        names = sorted(files)
+        for number, random in cases(seconds, seed):
+            name = names[number % len(names)]
+            what, content = changed(files[name], random)
+            path = folder / "changed"
+            path.write_bytes(content)
+            case = f"case {number}, {name}, {what}"
+            began = time.perf_counter()
+            try:
+                found = answers(path)
+                same = all(np.array_equal(a, b) for a, b in zip(found, whole[name], strict=True))
+                ending, fault = ("same answers", "") if same else ("wrong", "answers differ, no error")
+            except ModelFileError:
+                ending, fault = "ModelFileError", ""
+            except Exception as error:
+                ending, fault = "other error", f"{type(error).__name__}: {error}"
+            result.add(case, ending, fault, time.perf_counter() - began)
+    return result
