@@ -286,8 +286,8 @@ MUTANTS = [
     Mutant(
         "a file that is being written is swept as if it were left behind",
         "utils/files.py",
-        "    if locked is False:\n        return False\n",
-        "",
+        "    locked = _lock(handle)\n",
+        "    locked = True\n",
         ("tests/test_files.py", "-k", "another_process or many_threads"),
     ),
     Mutant(
