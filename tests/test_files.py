@@ -85,6 +85,9 @@ with replacing(sys.argv[1]) as file:
     arguments = [sys.executable, "-c", writing, path]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "writing\n"
+        (theirs,) = tmp_path.iterdir()
+        write(path, b"ours")
+        os.utime(theirs, (0, 0))  # also if it has taken its time
         write(path, b"ours")
         assert path.read_bytes() == b"ours" and len(list(tmp_path.iterdir())) == 2
         child.communicate("\n", timeout=60)

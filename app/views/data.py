@@ -112,9 +112,7 @@ def read(token: str, _content: bytes, name: str) -> Table:
         If it cannot be read, is too long, or has one column only.
     """
     with spooled(_content, name) as path:
-        table = read_table(path, strict=False)
-    if len(table) > MOST_ROWS:
-        raise InputError(f"the file has {len(table):,} rows; at most {MOST_ROWS:,} are read")
+        table = read_table(path, strict=False, max_rows=MOST_ROWS)
     if len(table.names) < 2:
         raise InputError("a table of interactions needs a column of users and one of items")
     return table

@@ -13,6 +13,8 @@ ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId
 RATING_NAMES = ("rating",)
 TIME_NAMES = ("timestamp", "time")
 MOST = 20  # names in a message
+MOST_LETTERS = 60  # of a name that is not there
+MOST_HINT = 100  # of what it may have been meant to be
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ def some(names: Sequence[str], most: int = MOST) -> str:
 
 def absent(where: str, name: str, names: Sequence[str]) -> InputError:
     """Return the error for a column that a table does not have; it suggests the nearest name."""
-    hint = did_you_mean(str(name), names)
-    near = f" ({hint})" if hint.startswith("did") else ""
+    name = str(name)[:MOST_LETTERS]
+    hint = did_you_mean(name, names)
+    near = f" ({hint[:MOST_HINT]})" if hint.startswith("did") else ""
     return InputError(f"{where}: no column {name!r}{near}; found: {some(names)}")
 
 

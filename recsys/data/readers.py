@@ -7,9 +7,7 @@ the file is refused with the line, and ids stay the text they are.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,24 +25,26 @@ from recsys.data.columns import (
     no_ids,
     usual,
 )
+from recsys.data.delimited import read_delimited
 from recsys.data.interactions import Interactions
+from recsys.data.parquet import read_parquet
 from recsys.data.spreadsheets import ENDINGS, read_sheet
 from recsys.errors import InputError, counted
 from recsys.utils.dates import ACCEPTED, FIRST, iso_seconds, number_of
-from recsys.utils.files import check_file, read_text
 
 PARQUET = (".parquet", ".pq")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text cells: column names, columns, the line each row began on, and lines left out."""
+    """A table of text cells: names, columns, the line each row began on, lines left out, and notes."""
 
     path: Path
     names: list[str]
     columns: list[NDArray[np.object_]]
     lines: NDArray[np.int64] | range
-    ragged: tuple[int, ...] = ()
+    ragged: Sequence[int] = ()
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -90,12 +90,12 @@ class Table:
             values = cells.astype(np.float64)
         else:
             try:
-                values = np.array([float(cell) for cell in cells], dtype=np.float64)
+                values = np.fromiter(map(float, cells), dtype=np.float64, count=len(cells))
             except ValueError:
-                values = np.array([_float(cell) for cell in cells], dtype=np.float64)
+                values = np.fromiter(map(_float, cells), dtype=np.float64, count=len(cells))
         bad = ~np.isfinite(values)
         if not bad.any() and cells.dtype.kind != "f":
-            bad = np.array(["_" in cell for cell in cells])  # float() takes 1_000
+            bad = np.fromiter(("_" in cell for cell in cells), bool, len(cells))  # float() takes 1_000
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
@@ -141,6 +141,8 @@ def read_table(
     encoding: str = "utf-8",
     what: str = "interactions",
     strict: bool = True,
+    wanted: Callable[[list[str]], Sequence[str]] | None = None,
+    max_rows: int | None = None,
 ) -> Table:
     """Read a delimited text file (plain or gzip), a Parquet file or an Excel file.
 
@@ -148,63 +150,47 @@ def read_table(
     ----------
     path : path
     separator : str, optional
-        Found from the first line when not given: `::`, tab, `;`, `|`, or comma.
+        Found from the first lines when not given: `::`, tab, `;`, `|`, or comma.
     names : sequence of str, optional
         Column names of a file without a header.
     encoding : str
     what : str
         What messages miss in a table without rows.
     strict : bool
-        Whether a row that has another number of fields than the header, or a missing cell of a Parquet
-        file, is refused. Else such rows are left out, their lines in `ragged`, and such cells are empty.
+        Whether a row that has another number of fields than the header, or a missing cell or a column
+        of lists in a Parquet file, is refused. Else such rows are left out, their lines in `ragged`,
+        such cells are empty, and such columns left out with a note.
+    wanted : callable, optional
+        Returns, of the names of a Parquet file's columns, those to read; all when not given.
+    max_rows : int, optional
+        A file that has more is refused.
 
     Returns
     -------
     Table
-        Cells as text. Blank lines and lines that start with # are skipped.
+        Cells as text. Blank lines are skipped, and so are lines that start with # before the header;
+        after it such a line is a row if it has as many fields as the header, else a comment. How many
+        there are of both is in `notes`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, is empty, or a row has another number of fields than
-        the header; the message names the line.
+        If the file cannot be read, is empty, unpacks to too much, or a row has another number of
+        fields than the header; the message names the line.
     """
     path = Path(path)
     if is_parquet(path):
-        return _read_parquet(path, what, strict)
+        return Table(path, *read_parquet(path, what, wanted=wanted, strict=strict, max_rows=max_rows))
     if path.suffix.lower() in ENDINGS:
-        return Table(path, *read_sheet(path, what))
-    lines = read_text(path, encoding).split("\n")
-    first = next((k for k, line in enumerate(lines) if _counts(line)), None)
-    if first is None:
-        raise InputError(f"{path}: no {what}; the file is empty")
-    separator = separator or _separator(lines[first])
-    rows, numbers = _rows(path, lines, separator)
-    header = list(names) if names is not None else [name.strip() for name in rows[0]]
-    body, numbers = (rows, numbers) if names is not None else (rows[1:], numbers[1:])
-    width = len(header)
-    ragged: tuple[int, ...] = ()
-    if not strict:
-        fits = [len(row) == width for row in body]
-        ragged = tuple(line for line, fit in zip(numbers, fits, strict=True) if not fit)
-        numbers = [line for line, fit in zip(numbers, fits, strict=True) if fit]
-        body = [row for row, fit in zip(body, fits, strict=True) if fit]
-    for row, number in zip(body, numbers, strict=True):
-        if len(row) != width:
-            raise InputError(
-                f"{path}, line {number}: {len(row)} fields where "
-                f"{'the header has' if names is None else 'there should be'} {width} "
-                f"(separator {separator!r})"
-            )
-    if ragged and not body:
-        raise InputError(
-            f"{path}: no {what}; none of {counted(len(ragged), 'row')} has the {width} fields of the "
-            f"header (separator {separator!r})"
-        )
-    if not body:
-        raise InputError(f"{path}: no {what}; there is a header only")
-    columns = [np.array(column, dtype=object) for column in zip(*body, strict=True)]
-    return Table(path, header, columns, np.asarray(numbers), ragged)
+        table = Table(path, *read_sheet(path, what))
+        if max_rows is not None and len(table) > max_rows:
+            raise InputError(f"{path} has {len(table):,} rows; at most {max_rows:,} are read")
+        return table
+    cells = read_delimited(
+        path, what, separator=separator, names=names, encoding=encoding, strict=strict,
+        max_rows=max_rows,
+    )  # fmt: skip
+    return Table(path, *cells)
 
 
 def is_parquet(path: str | Path) -> bool:
@@ -216,58 +202,6 @@ def is_parquet(path: str | Path) -> bool:
     (True, False)
     """
     return Path(path).suffix.lower() in PARQUET
-
-
-def _counts(line: str) -> bool:
-    return bool(line.strip()) and not line.startswith("#")
-
-
-def _separator(line: str) -> str:
-    return next((mark for mark in ("::", "\t", ";", "|", ",") if mark in line), ",")
-
-
-def _rows(path: Path, lines: list[str], separator: str) -> tuple[list[list[str]], list[int]]:
-    """Split into fields; quoted fields (which may span lines) only for one-character separators."""
-    numbers = [k for k, line in enumerate(lines, 1) if _counts(line)]
-    kept = [lines[k - 1] for k in numbers]
-    if len(separator) > 1 or not any('"' in line for line in kept):
-        return [line.split(separator) for line in kept], numbers
-    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, strict=True)
-    rows, numbers, start = [], [], 1
-    try:
-        for row in reader:
-            if row and _counts(lines[start - 1]):
-                rows.append(row)
-                numbers.append(start)
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"{path}, line {start}: {error}") from None
-    return rows, numbers
-
-
-def _read_parquet(path: Path, what: str, strict: bool) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    check_file(path)
-    try:
-        frame = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        text = str(error).split("\n")[0][:120]
-        raise InputError(f"{path} is no readable Parquet file: {text}") from None
-    if frame.num_rows == 0:
-        raise InputError(f"{path}: no {what}; the file is empty")
-    columns = []
-    for name, column in zip(frame.column_names, frame.columns, strict=True):
-        if column.null_count and strict:
-            row = int(np.argmax(column.is_null().to_numpy()))
-            raise InputError(f"{path}, row {row + 1}: {name} is missing")
-        if pa.types.is_floating(column.type):
-            columns.append(column.to_numpy())
-        else:
-            cells = ["" if value is None else str(value) for value in column.to_pylist()]
-            columns.append(np.array(cells, dtype=object))
-    return Table(path, list(frame.column_names), columns, range(1, frame.num_rows + 1))
 
 
 def read_interactions(
@@ -309,21 +243,29 @@ def read_interactions(
     InputError
         Naming file, line, value and remedy.
     """
-    table = read_table(path, separator=separator, names=names, encoding=encoding)
-    user_col = user_col or _usual(table, "user", USER_NAMES)
-    users = _ids(table, user_col)
-    item_col = item_col or _usual(table, "item", ITEM_NAMES)
-    items = _ids(table, item_col)
-    rating_col = rating_col or usual(table.names, RATING_NAMES)
-    time_col = time_col or usual(table.names, TIME_NAMES)
-    rating = table.numbers(rating_col) if rating_col else None
-    time = table.times(time_col) if time_col else None
+
+    def chosen(there: list[str]) -> Columns:
+        return Columns(
+            _there(path, there, user_col) or _usual(path, there, "user", USER_NAMES),
+            _there(path, there, item_col) or _usual(path, there, "item", ITEM_NAMES),
+            rating_col or usual(there, RATING_NAMES), time_col or usual(there, TIME_NAMES), min_rating,
+        )  # fmt: skip
+
+    def wanted(there: list[str]) -> list[str]:
+        found = chosen(there)
+        return [name for name in (found.user, found.item, found.rating, found.time) if name is not None]
+
+    table = read_table(path, separator=separator, names=names, encoding=encoding, wanted=wanted)
+    columns = chosen(table.names)
+    users, items = _ids(table, columns.user), _ids(table, columns.item)
+    rating = table.numbers(columns.rating) if columns.rating else None
+    time = table.times(columns.time) if columns.time else None
     if min_rating is not None and rating is None:
         raise InputError(f"{path}: a minimum rating needs a rating column; name it with --rating-col")
-    notes = () if time is None else _notes_of(time)
+    notes = (*table.notes, *(() if time is None else _notes_of(time)))
     data = Interactions.from_ids(users, items, rating, time, name or Path(path).name, notes)
     data = data if min_rating is None else data.rated(min_rating)
-    return replace(data, columns=Columns(user_col, item_col, rating_col, time_col, min_rating))
+    return replace(data, columns=columns)
 
 
 def _notes_of(time: NDArray[np.float64]) -> tuple[str, ...]:
@@ -346,10 +288,16 @@ def _ids(table: Table, name: str) -> NDArray[np.object_]:
     return cells
 
 
-def _usual(table: Table, what: str, known: tuple[str, ...]) -> str:
-    found = usual(table.names, known)
+def _there(path: str | Path, names: list[str], given: str | None) -> str | None:
+    if given is not None and given not in names:
+        raise absent(str(path), given, names)
+    return given
+
+
+def _usual(path: str | Path, names: list[str], what: str, known: tuple[str, ...]) -> str:
+    found = usual(names, known)
     if found is None:
-        raise no_ids(str(table.path), what, table.names, known, f"--{what}-col", " ")
+        raise no_ids(str(path), what, names, known, f"--{what}-col", " ")
     return found
 
 
@@ -372,7 +320,11 @@ def read_features(
     InputError
         If the file, the id column or an id (repeated) cannot be used.
     """
-    return features_of(read_table(path, what=f"features of {what}s"), id_col, what, like)
+    # an empty cell is no fault of Parquet's where it is none of text; a column of lists is
+    table = read_table(path, what=f"features of {what}s", strict=not is_parquet(path))
+    if table.notes and is_parquet(path):
+        raise InputError(f"{path}: {table.notes[0]}; write several values as text, joined by |")
+    return features_of(table, id_col, what, like)
 
 
 def features_of(table: Table, id_col: str | None, what: str, like: str | None = None) -> pd.DataFrame:
@@ -382,7 +334,7 @@ def features_of(table: Table, id_col: str | None, what: str, like: str | None = 
     word for the objects in messages, and may be any.
     """
     known = ITEM_NAMES if what == "item" else USER_NAMES
-    id_col = id_col or _usual(table, what, (*((like,) if like else ()), *known, "id"))
+    id_col = id_col or _usual(table.path, table.names, what, (*((like,) if like else ()), *known, "id"))
     ids = _ids(table, id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():

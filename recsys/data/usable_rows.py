@@ -137,7 +137,7 @@ def usable_rows(table: Table, columns: Columns, name: str) -> tuple[Interactions
     kept = len(data.users)
     counts = RowCounts(total, left_out, first, int(good.sum()) - kept, kept)
     notes = tuple(text.removesuffix(".") for text in counts.sentences())
-    return replace(data, notes=(*notes, *data.notes), columns=columns), counts
+    return replace(data, notes=(*table.notes, *notes, *data.notes), columns=columns), counts
 
 
 def _blank(cells: NDArray[np.object_]) -> NDArray[np.bool_]:

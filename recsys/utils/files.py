@@ -28,7 +28,7 @@ except ImportError:  # no locks there: only age tells what is left behind
 from recsys.errors import InputError
 
 MAX_BYTES = 4_000_000_000
-BOMB_RATIO, BOMB_BYTES = 200, 20_000_000  # text of likes is packed to a third, not to a 200th
+BOMB_RATIO, BOMB_BYTES = 200, 10_000_000  # text of likes is packed to a third, not to a 200th
 TEMPORARY = ".recsys-tmp"  # ending of a file that is not whole yet
 OLD_SECONDS = 24 * 3600.0  # without a write, after which another host's temporary file is left behind
 MOST_LABEL = 100  # bytes of a name that a temporary name repeats: a name has at most 255
@@ -36,6 +36,8 @@ MOST_ATTEMPTS = 20  # at a temporary file of our own
 STDOUT = 1  # the descriptor
 MOST_SHOWN = 200  # characters of a path in a message
 STRETCH = 1 << 24  # bytes a call writes
+BLOCK = 1 << 18  # bytes that are taken apart at once: cells take many times as much memory
+MOST_LINE = 50_000_000  # bytes
 GZIP_MAGIC = b"\x1f\x8b"
 KINDS = {
     b"PK\x03\x04": "a zip archive",
@@ -63,19 +65,35 @@ def check_file(path: Path) -> int:
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
-            raise InputError(f"{path} is a folder; name a file")
+            raise InputError(f"{shown(path)} is a folder; name a file")
         if not stat.S_ISREG(info.st_mode):
-            raise InputError(f"{path} is not a regular file; name a file on disk")
+            raise InputError(f"{shown(path)} is not a regular file; name a file on disk")
         with path.open("rb"):
             return info.st_size
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
+        raise InputError(f"{shown(path)} does not exist") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"{shown(path)} cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
-def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
-    """Return a file's content, decompressed if it is gzip.
+def check_growth(path: Path, packed: int, grown: int, max_bytes: int = MAX_BYTES) -> None:
+    """Refuse what takes too many bytes once it is unpacked, or like a bomb many more than before.
+
+    Raises
+    ------
+    InputError
+    """
+    if grown > max_bytes or grown > max(BOMB_BYTES, BOMB_RATIO * packed):
+        raise InputError(
+            f"{shown(path)} has {packed:,} bytes and unpacks to more than {grown:,}; refused, as bombs "
+            "do so. If it is none, unpack it or write it as CSV"
+        )
+
+
+def read_blocks(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
+    """Give a file's content in blocks, decompressed if it is gzip.
 
     Raises
     ------
@@ -83,54 +101,104 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
         If it cannot be read, is a broken gzip, or grows beyond `max_bytes` or like a bomb.
     """
     size = check_file(path)
-    with path.open("rb") as file:
-        start = file.read(2)
-        file.seek(0)
-        if start != GZIP_MAGIC:
-            if path.suffix == ".gz" and size:
-                raise InputError(f"{path} is named .gz but is not gzip; rename or compress it")
-            if size > max_bytes:
-                raise InputError(f"{path} has {size:,} bytes; at most {max_bytes:,} are read")
-            return file.read()
-        out = io.BytesIO()
-        try:
-            with gzip.GzipFile(fileobj=file) as stream:
-                while chunk := stream.read(1 << 20):
-                    out.write(chunk)
-                    grown = out.tell()
-                    bomb = grown > BOMB_BYTES and grown > BOMB_RATIO * size
-                    if grown > max_bytes or bomb:
-                        raise InputError(f"{path} unpacks to more than {grown:,} bytes; refused")
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(f"{path} is a truncated or damaged gzip file: {error}") from None
-        return out.getvalue()
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(GZIP_MAGIC))
+            file.seek(0)
+            packed = start == GZIP_MAGIC
+            if not packed and path.suffix == ".gz" and size:
+                raise InputError(f"{shown(path)} is named .gz but is not gzip; rename or compress it")
+            if not packed and size > max_bytes:
+                raise InputError(f"{shown(path)} has {size:,} bytes; at most {max_bytes:,} are read")
+            stream: Any = gzip.GzipFile(fileobj=file) if packed else file
+            grown = 0
+            while block := stream.read(BLOCK):
+                grown += len(block)
+                if packed:
+                    check_growth(path, size, grown, max_bytes)
+                yield block
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{shown(path)} is a truncated or damaged gzip file: {error}") from None
+    except OSError as error:
+        raise InputError(f"{shown(path)} cannot be read: {error.strerror or error}") from None
 
 
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return a file's text with Unix line ends; a byte order mark is dropped.
+def text_blocks(path: Path, encoding: str = "utf-8") -> Iterator[str]:
+    """Give a file's text with Unix line ends in blocks of whole lines; a byte order mark is dropped.
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str
+        In which a line end is the byte it is in ASCII.
 
     Raises
     ------
     InputError
-        If it is no text in `encoding`; the message names the line and the byte.
+        If it is no text in `encoding`, or a line has more than `MOST_LINE` bytes; the message names
+        the line and the byte.
     """
-    data = read_bytes(path)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise InputError(f"{path} is UTF-16 text; save it as UTF-8")
+    lines = 0
+    for block in _whole_lines(path):
+        if lines == 0:
+            _check_kind(path, block)
+        if b"\x00" in block:
+            line = lines + _line_of(block, block.index(b"\x00"))
+            raise InputError(f"{shown(path)}, line {line}: a NUL byte; this is not a text file")
+        try:
+            text = block.decode("utf-8-sig" if lines == 0 and encoding == "utf-8" else encoding)
+        except UnicodeDecodeError as error:
+            line = lines + _line_of(block, error.start)
+            raise InputError(
+                f"{shown(path)}, line {line}: byte 0x{block[error.start]:02x} is not {encoding}; save "
+                "it as UTF-8"
+            ) from None
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        lines += text.count("\n")
+        yield text
+
+
+def _line_of(block: bytes, position: int) -> int:
+    before = block[:position].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return before.count(b"\n") + 1
+
+
+def _check_kind(path: Path, start: bytes) -> None:
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{shown(path)} is UTF-16 text; save it as UTF-8")
     for magic, kind in KINDS.items():
-        if data.startswith(magic):
-            raise InputError(f"{path} is {kind}, not text")
-    if b"\x00" in data:
-        line = data.count(b"\n", 0, data.index(b"\x00")) + 1
-        raise InputError(f"{path}, line {line}: a NUL byte; this is not a text file")
-    try:
-        text = data.decode("utf-8-sig" if encoding == "utf-8" else encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not {encoding}; save it as UTF-8"
-        ) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+        if start.startswith(magic):
+            raise InputError(f"{shown(path)} is {kind}, not text")
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """Give the blocks of a file, each cut at its last line end."""
+    kept: list[bytes] = []
+    length = 0
+    for block in read_blocks(path):
+        # a \r at the very end may be the first half of a line end
+        cut = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
+        if kept and kept[-1].endswith(b"\r") and not block.startswith(b"\n"):
+            yield b"".join(kept)
+            kept, length = [], 0
+        if cut:
+            yield b"".join((*kept, block[:cut]))
+            kept, length = [], 0
+        if cut < len(block):
+            kept.append(block[cut:])
+            length += len(block) - cut
+        if length > MOST_LINE:
+            raise InputError(
+                f"{shown(path)} has a line of more than {MOST_LINE:,} bytes; it is no table"
+            )
+    if kept:
+        yield b"".join(kept)
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return a file's text as `text_blocks` gives it, with its errors."""
+    return "".join(text_blocks(path, encoding))
 
 
 # ---- files of our own

@@ -1,12 +1,13 @@
 """Excel files: read as the same table in CSV, refused with a reason, and no larger than they say."""
 
+import hashlib
 import sys
 import zipfile
 
 import pytest
 
 from recsys import InputError
-from recsys.data import read_interactions
+from recsys.data import read_interactions, spreadsheets
 from recsys.data.readers import read_table
 
 CONTENT = """<?xml version="1.0" encoding="UTF-8"?>
@@ -158,3 +159,56 @@ def test_without_the_reader_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(InputError, match=r"pip install 'recsys\[excel\]', or save the sheet as CSV"):
         read_table(write_xlsx(tmp_path / "t.xlsx", ROWS))
+
+
+def with_part(source, target, name, change):
+    """Write an archive again with one part changed, or added."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            if part != name:
+                new.writestr(part, old.read(part))
+        new.writestr(name, change(old.read(name) if name in old.namelist() else b""))
+
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+@pytest.mark.parametrize("place", ["XFD1048576", "ABC100000", "B6000000"])
+def test_a_cell_far_away_makes_no_table_that_kills_the_process(tmp_path, place):
+    """Before, the reader's library asked for all cells up to it and aborted."""
+    good, bad = tmp_path / "good.xlsx", tmp_path / "bad.xlsx"
+    write_xlsx(good, [["user", "item"], ["u1", "i1"]])
+    for quote in (b'"', b"'"):
+        cell = b"<row><c r=" + quote + place.encode() + quote + b"><v>1</v></c></row></sheetData>"
+        with_part(good, bad, SHEET, lambda text, cell=cell: text.replace(b"</sheetData>", cell))
+        with pytest.raises(
+            InputError, match="has a sheet of .* columns; at most 10,000,000 cells are read"
+        ):
+            read_table(bad)
+    wide = b" " * (spreadsheets.STRETCH - 700)  # the place lies on both sides of a stretch's end
+    for more in range(0, 700, 7):
+        between = wide + b" " * more + cell
+        with_part(good, bad, SHEET, lambda text, cell=between: text.replace(b"</sheetData>", cell))
+        with pytest.raises(InputError, match="has a sheet of"):
+            spreadsheets._check_archive(bad)
+
+
+def test_a_long_text_in_many_cells_is_refused(tmp_path):
+    good, bad = tmp_path / "good.xlsx", tmp_path / "bad.xlsx"
+    write_xlsx(good, [["user", "item"], ["u1", "i1"]])
+    noise = b"".join(hashlib.sha256(str(k).encode()).hexdigest().encode() for k in range(8000))
+    texts = b"<sst><si><t>short</t></si><si><t>" + noise + b"</t></si></sst>"
+    with_part(good, tmp_path / "texts.xlsx", "xl/sharedStrings.xml", lambda _: texts)
+    for number, refused in ((1, True), (0, False)):
+        rows = b"".join(
+            b'<row r="%d"><c r="A%d" t="s"><v>%d</v></c></row>' % (k, k, number) for k in range(3, 3000)
+        )
+        end = rows + b"</sheetData>"
+        with_part(
+            tmp_path / "texts.xlsx", bad, SHEET, lambda text, end=end: text.replace(b"</sheetData>", end)
+        )
+        if refused:
+            with pytest.raises(InputError, match="cells of more than 1,000 MB of text"):
+                spreadsheets._check_archive(bad)
+        else:
+            spreadsheets._check_archive(bad)

@@ -284,6 +284,20 @@ MUTANTS = [
         FILES,
     ),
     Mutant(
+        "a file that is being written is swept as if it were left behind",
+        "utils/files.py",
+        "    locked = _lock(handle)\n",
+        "    locked = True\n",
+        ("tests/test_files.py", "-k", "another_process or many_threads"),
+    ),
+    Mutant(
+        "of a Parquet file the pages are not looked at",
+        "data/parquet.py",
+        "        check_growth(path, size, unpacked_bytes(path, _chunks(metadata, set(used))))",
+        "        pass",
+        ("tests/data/test_parquet.py", "-k", "totals_that_lie"),
+    ),
+    Mutant(
         "the programs forget their ridge",
         "optim/simplex_qp.py",
         "g[i] = sign[i] * Kv[i] + ridge[i] * a[i] - q[i]",
