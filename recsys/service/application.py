@@ -139,6 +139,7 @@ def _refusing(computing: Computing, monitoring: Monitoring, path: str) -> bool:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.stopping = False
     refreshing = asyncio.create_task(_refresh(app.state.monitoring))
     yield
     app.state.stopping = True

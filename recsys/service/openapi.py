@@ -61,7 +61,7 @@ def _complete(path: str, method: str, operation: dict[str, Any], token: bool) ->
     asks = path.rpartition("/")[2] in WORK or path == "/events"
     if asks:
         statuses |= {"422", "503"} | ({"400"} if method == "post" else set())
-        statuses |= (set() if path == "/events" else {"404"})
+        statuses |= set() if path == "/events" else {"404"}
     if path == "/ready":
         statuses |= {"503"}
     if path == "/metrics":

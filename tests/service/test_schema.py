@@ -39,8 +39,12 @@ def test_every_operation_is_tried(schema):
     assert found == set(OPERATIONS)
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-@pytest.mark.parametrize("method, url", OPERATIONS)
+@pytest.mark.parametrize(
+    "method, url, mode",
+    [(*one, GenerationMode.POSITIVE) for one in OPERATIONS]
+    # The first three take nothing that could be wrong.
+    + [(*one, GenerationMode.NEGATIVE) for one in OPERATIONS[3:]],
+)
 def test_served_as_described(schema, method, url, mode):
     operation = schema[url][method]
 
