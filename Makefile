@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app docs pages screenshots gallery constraints api test test-all test-browser test-lowest test-pythons check format clean
+.PHONY: evaluate app docs pages screenshots gallery constraints api test test-all test-browser test-lowest test-pythons attack check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,11 @@ test-browser: $(VENV)/installed
 		|| (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 \
 		|| echo "no Chromium, and it could not be installed: install the package chromium"
 	$(BIN)/python -m pytest -m browser tests/app
+
+# Campaigns against files, calls, the command line and the service, and their table; MINUTES for all of them.
+MINUTES ?= 10
+attack: $(VENV)/installed
+	$(BIN)/python -m benchmarks.attack --minutes $(MINUTES)
 
 # The lowest versions that pyproject.toml declares, in an environment of their own.
 test-lowest:

@@ -114,6 +114,7 @@ def _unix(path: str) -> socket.socket:
             made.close()
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         made.bind(path)
+        os.chmod(path, 0o666)  # as other servers do: who may come here is a matter of its folder
     except OSError as error:
         made.close()
         raise InputError(f"{path} cannot be listened on: {error.strerror or error}") from None
