@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,10 @@ TEXT = "Compiling for the next pages, once"
 
 def compile_ahead(jobs: Jobs, spec: str) -> Job:
     """Start, once a process, to run on the sample what pages run for a list of this specification."""
-    return jobs.get(KEY, lambda progress: _run(spec, progress), TEXT)
+    return jobs.get(KEY, lambda progress: _run(spec, progress), TEXT, delay=HEAD_START)
 
 
 def _run(spec: str, progress: Progress) -> None:
-    progress("", 0, 0)
-    time.sleep(HEAD_START)
     name, params = parse_spec(spec)
     data = load_dataset("sample")
     R, user = data.matrix, 0

@@ -16,6 +16,7 @@ from recsys.data import Interactions
 from recsys.datasets.base import DATASETS
 from recsys.explain import Attributes, item_attributes
 from recsys.rankers.catalogue import Profile, times_of
+from recsys.reranking import tail_items
 from recsys.utils.dates import dated
 
 GRADES = 20  # different ratings at most that are taken for a scale; more are counts or a dial
@@ -73,6 +74,11 @@ class Catalogue:
         """Return the items' ids, those that most people like first."""
         order = np.argsort(-self.popularity, kind="stable")
         return [str(self.data.item_ids[k]) for k in order]
+
+    @cached_property
+    def tail(self) -> NDArray[np.bool_]:
+        """Return which items are outside the most popular ones that hold 80% of all likes."""
+        return tail_items(self.popularity)
 
     def label(self, item_id: str) -> str:
         """Return an item as a person chooses it: found with and without its accents."""

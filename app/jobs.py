@@ -38,6 +38,8 @@ class Job:
         What `recsys.utils.progress.report` says inside is heard, too.
     text : str
         What it does, as a person reads it: "Fitting ease".
+    delay : float
+        Seconds to wait before it begins; a cancel ends them at once.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class Job:
         When somebody last asked for it, on the clock of `time.monotonic`.
     """
 
-    def __init__(self, work: Callable[[Progress], Any], text: str = "") -> None:
+    def __init__(self, work: Callable[[Progress], Any], text: str = "", delay: float = 0.0) -> None:
         self.text, self.step, self.done, self.total = text, "", 0.0, 0
         self.error: str | None = None
         self.result: Any = None
@@ -64,12 +66,14 @@ class Job:
         self.used = self.began
         self._first: tuple[float, float] | None = None  # when, and at which share, it first told
         self._stop, self._over = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(work, delay), daemon=True)
         self._thread.start()
 
-    def _run(self, work: Callable[[Progress], Any]) -> None:
+    def _run(self, work: Callable[[Progress], Any], delay: float) -> None:
         result, error = None, None
         try:
+            if self._stop.wait(delay):
+                raise Cancelled
             with listening(self._progress):
                 result = work(self._progress)
         except Cancelled:
@@ -176,12 +180,16 @@ class Jobs:
         text: str = "",
         session: str = "",
         browser: str = "",
+        delay: float = 0.0,
     ) -> Job:
-        """Return the job of this key, starting it if there is none or it was cancelled."""
+        """Return the job of this key, starting it if there is none or it was cancelled.
+
+        One that is started waits `delay` seconds before it works.
+        """
         with self._lock:
             job = self._jobs.get(key)
             if job is None or job.cancelled:
-                job = self._jobs[key] = Job(work, text)
+                job = self._jobs[key] = Job(work, text, delay)
                 self._wanted[key] = {}
             self._jobs.move_to_end(key)
             wanted = self._wanted[key]

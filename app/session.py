@@ -172,14 +172,9 @@ def browser_of(cookie: object) -> str:
 
 def write_address() -> None:
     """Write to the address what a reload of this page, or somebody who is sent it, needs."""
-    here = session()
-    wanted = here.address()
-    now = {
-        name: texts if len(texts := st.query_params.get_all(name)) != 1 else texts[0]
-        for name in st.query_params
-    }
-    plain = {n: v[0] if isinstance(v, list) and len(v) == 1 else v for n, v in wanted.items()}
-    if now != plain:
+    now = {name: st.query_params.get_all(name) for name in st.query_params}
+    wanted = {n: [v] if isinstance(v, str) else v for n, v in session().address().items() if v != []}
+    if now != wanted:
         st.query_params.from_dict(wanted)
 
 
@@ -221,7 +216,7 @@ def ask(
     given = here.get(name, default)
     value = _allowed(given, default, options, valid)
     # A widget of another page is another one to Streamlit, though it has the same key.
-    where = f"{here.page}: {key or here._scoped(name)}"  # noqa: SLF001 - one key a choice in force
+    where = f"{here.page}: {key or here._scoped(name)}"
     if where not in st.session_state or st.session_state[where] != value:
         st.session_state[where] = value
 

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import streamlit as st
-from numpy.typing import NDArray
 from streamlit import runtime
 
 from app.catalogues import GRADES, Catalogue, catalogue_of, datasets, usual_threshold
-from app.jobs import CANCELLED, Job, Jobs, Progress
+from app.jobs import CANCELLED, Job, Jobs, Progress, size_of
 from app.parts.words import escaped
 from app.session import SAMPLE, Session, ask, between, session
-from app.uploads import Uploads
+from app.store import Store
+from app.uploads import UploadedFile, UploadedTable
 from recsys import make_ranker
 from recsys.data.interactions import Interactions
 from recsys.data.side_information import SideInformation
 from recsys.datasets import load_dataset
-from recsys.rankers.answers import Recommendations
-from recsys.reranking import DISLIKE_WEIGHT, rerank
 from recsys.utils.spec import parse_spec
-from recsys.utils.topn import all_but
 
 PATIENCE = 1.2  # seconds a page waits before it shows progress instead
 UPLOAD = "upload-"  # before the token of an uploaded dataset
+MOST_FILES = 750_000_000  # bytes of all uploaded files
+MOST_TABLES = 750_000_000  # bytes of all tables that were read from them
+LETTERS = 24  # of a token: nobody guesses another person's
 Work = Callable[[Progress], Any]
 Key = tuple[Any, ...]
 
@@ -43,39 +42,51 @@ def _alive(session_id: str) -> bool:
     return not runtime.exists() or runtime.get_instance().is_active_session(session_id)
 
 
+# ---- uploads: kept for the process, so that a reload of a page finds them
+
+
 @st.cache_resource(show_spinner=False)
-def uploads() -> Uploads:
-    """Return the uploads of all sessions of this process."""
-    return Uploads()
+def files() -> Store[UploadedFile]:
+    """Return the uploaded files of all sessions of this process, by token."""
+    return Store(MOST_FILES)
 
 
-# ---- uploads
+@st.cache_resource(show_spinner=False)
+def tables() -> Store[UploadedTable]:
+    """Return the uploaded tables of all sessions of this process, by their names as datasets."""
+    return Store(MOST_TABLES)
 
 
-def keep_upload(name: str, content: bytes) -> str:
-    """Keep an uploaded file over a reload, and return the token to find it by."""
-    return uploads().keep(name, content)
+def keep_file(name: str, content: bytes) -> str:
+    """Keep an uploaded file, and return the token to find it by, which follows from the content."""
+    digest = hashlib.sha256(name.encode() + b"\0")
+    digest.update(content)
+    token = digest.hexdigest()[:LETTERS]
+    files().keep(token, UploadedFile(token, name, content), len(content))
+    return token
 
 
-def upload(token: str) -> tuple[str, bytes] | None:
-    """Return the name and the bytes of a kept file, or None where it is gone."""
-    return uploads().find(token)
-
-
-def use_table(data: Interactions, told: str) -> str:
-    """Make an uploaded table a dataset, and the one that is chosen; returns its name in the session.
+def keep_table(table: UploadedTable, told: str) -> str:
+    """Keep an uploaded table, and return its name as a dataset.
 
     Parameters
     ----------
     told : str
-        What identifies it: the file's digest and the columns.
+        What identifies it besides its name: the file's token and the columns.
     """
-    name = UPLOAD + uploads().keep(data.name, data, told)
+    digest = hashlib.sha256(f"{table.data.name}\0{told}".encode())
+    name = UPLOAD + digest.hexdigest()[:LETTERS]
+    tables().keep(name, table, size_of(table.data))
+    return name
+
+
+def use_table(table: UploadedTable, told: str) -> None:
+    """Keep an uploaded table, and make it the dataset that is chosen."""
+    name = keep_table(table, told)
     here = session()
     here.set("data", name)
     own = here.get("uploads", [])
     here.set("uploads", [name, *(one for one in own if one != name)])
-    return name
 
 
 # ---- the dataset
@@ -90,8 +101,8 @@ def choose_dataset() -> str:
     """Show the dataset's selector beside the page, and return the name of the chosen one."""
     here = session()
     chosen = here.get("data", SAMPLE)
-    own = [one for one in dict.fromkeys([*here.get("uploads", []), chosen]) if one.startswith(UPLOAD)]
-    found = {one: kept for one in own if (kept := uploads().find(one.removeprefix(UPLOAD))) is not None}
+    own = dict.fromkeys([*here.get("uploads", []), chosen])
+    found = {one: table for one in own if (table := tables().find(one)) is not None}
     if chosen.startswith(UPLOAD) and chosen not in found:
         st.warning("The uploaded table is no longer here: upload it again on the page Data.")
         here.set("data", SAMPLE)
@@ -106,7 +117,7 @@ def choose_dataset() -> str:
             default=SAMPLE,
             options=[*found, *datasets()],
             format_func=lambda one: (
-                f"{found[one][0]} (uploaded)" if one in found else dataset_label(one)
+                f"{found[one].data.name} (uploaded)" if one in found else dataset_label(one)
             ),
             filter_mode="contains",
         )
@@ -116,9 +127,9 @@ def choose_dataset() -> str:
 def catalogue(name: str) -> Catalogue:
     """Return a dataset with what pages derive from it, waiting for it to load."""
     key: Key
-    kept = uploads().find(name.removeprefix(UPLOAD)) if name.startswith(UPLOAD) else None
-    if kept is not None:
-        key, data = ("upload", name), kept[1]
+    table = tables().find(name)
+    if table is not None:
+        key, data = ("upload", name), table.data
     else:
         key = ("dataset", name)
         data = result(("data", key), lambda progress: load_dataset(name), f"Reading {name}")
@@ -199,15 +210,18 @@ def result(key: Key, work: Work, text: str) -> Any:
     return job.result
 
 
-def run(key: Key, work: Work, text: str) -> Job:
-    """Start a job that the page does not wait for, or find it: one a kind (the key's first word)."""
+def run(key: Key, work: Work, text: str, delay: float = 0.0) -> Job:
+    """Start a job that the page does not wait for, or find it: one a kind (the key's first word).
+
+    It waits `delay` seconds before it works.
+    """
     here = session()
     before = here.background.get(key[0])
     if before not in (None, key):
         jobs().leave(before, here.id)
     here.background[key[0]] = key
     here.cancelled.discard(key)
-    return jobs().get(key, work, text, here.id, here.browser)
+    return jobs().get(key, work, text, here.id, here.browser, delay)
 
 
 def settled(job: Job, key: Key, text: str) -> bool:
@@ -283,42 +297,6 @@ def _tray(here: Session, keys: frozenset[Key]) -> None:
         if st.button("Cancel", key=f"tray {key}"):
             cancel(key)
             st.rerun()
-
-
-# ---- lists
-
-
-def check_able(model: Any, user: int | None) -> None:
-    """End this run of the page with a sentence where a model cannot rank for a built profile."""
-    if user is None and "fold-in" not in model.capabilities:
-        st.warning(
-            f"{model.name} knows only the people that it was fitted on: choose a user, or another model."
-        )
-        st.stop()
-
-
-def recommend(
-    model: Any,
-    user: int | None,
-    row: sp.csr_matrix,
-    N: int,
-    items: NDArray[np.int64] | None = None,
-    without: NDArray[np.int64] | None = None,
-    dislikes: Sequence[int] = (),
-    times: sp.csr_matrix | None = None,
-) -> Recommendations:
-    """Return the best items for a user, or for a profile where user is None; `times` are the row's.
-
-    `without` is left out; so are the dislikes, and what goes with them is lowered.
-    """
-    fold = "fold-in" in model.capabilities
-    left_out = all_but(row.shape[1], items)  # what the profile holds is left out of the items, too
-    if without is not None:
-        left_out = without if left_out is None else np.union1d(left_out, without)
-    return rerank(
-        model, user or 0, row, N, dislikes=dislikes, dislike_weight=DISLIKE_WEIGHT if fold else 0.0,
-        recalculate_user=fold, filter_items=left_out, times=times,
-    )  # fmt: skip
 
 
 def digest(*parts: Any) -> str:

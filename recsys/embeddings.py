@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
+from recsys.utils.files import replacing
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
@@ -221,20 +222,22 @@ def export_embeddings(path: str | Path, ids: NDArray[np.object_], vectors: Vecto
     Raises
     ------
     InputError
-        For another ending, or vectors that are not one an id.
+        For another ending, vectors that are not one an id, or a file that cannot be written.
     """
     target = Path(path)
     if len(ids) != len(vectors):
         raise InputError(f"{len(ids)} ids for {len(vectors)} vectors")
     if target.suffix == ".npy":
-        np.save(target, np.asarray(vectors, dtype=np.float32), allow_pickle=False)
+        with replacing(target) as file:
+            np.save(file, np.asarray(vectors, dtype=np.float32), allow_pickle=False)
     elif target.suffix == ".parquet":
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).ravel())
         column = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
-        pq.write_table(pa.table({"id": [str(i) for i in ids], "vector": column}), target)
+        with replacing(target) as file:
+            pq.write_table(pa.table({"id": [str(i) for i in ids], "vector": column}), file)
     else:
         raise InputError(f"{target}: name a file ending in .npy or .parquet")
 

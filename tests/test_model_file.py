@@ -12,11 +12,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 from recsys import InputError, ModelFileError, load_ranker, make_ranker
+from recsys.data import Interactions
 from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers.catalogue_file import packed
 from recsys.utils import model_file
 
 
@@ -95,7 +98,7 @@ def test_200_kills_during_a_save_leave_the_old_or_the_new(liked, tmp_path):
     assert [p.name for p in folder.iterdir()] == ["model"]  # what the killed left is swept
 
 
-CALLS = ("open", "write", "fsync", "close", "chmod", "replace", "unlink")
+CALLS = ("open", "write", "fsync", "close", "fchmod", "replace", "unlink")
 
 
 class Faults:
@@ -531,3 +534,98 @@ def test_loading_in_a_new_process_gives_the_same_bits(saved, model, liked, tmp_p
         check=True,
     )
     assert out.stdout == scores(model, liked).tobytes()
+
+
+def header_of(table, **changes):
+    """Return a file's bytes up to its arrays, the checksum not even tried."""
+    manifest = {"format": 1, "ranker": "popularity", "params": {}, "state": {}} | changes
+    header = json.dumps({"__metadata__": {"recsys": json.dumps(manifest)}} | table).encode()
+    return struct.pack("<Q", len(header)) + header
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        [0, 2**63 - 1],
+        [0, 2**62],
+        [2**62, 0],
+        [0, 2**64],
+        [0, 10**30],
+        [0] * 65,
+        [1] * 65,
+        [0] * 9,
+        [1] * 9,
+    ],
+)
+@pytest.mark.parametrize("dtype", ["F64", "U8"])
+def test_shapes_that_numpy_cannot_have_are_refused(tmp_path, shape, dtype):
+    size = 0 if 0 in shape else {"F64": 8, "U8": 1}[dtype]
+    table = {"a_": {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}
+    (tmp_path / "m").write_bytes(header_of(table) + bytes(size))
+    with pytest.raises(ModelFileError, match="is not a ranker file of recsys"):
+        model_file.read(tmp_path / "m")
+
+
+def bundle_file(path, model, liked):
+    """Write a ranker with its catalogue, and return what is in the file."""
+    data = planted_data(liked)
+    fit_bundle(make_ranker("popularity"), data, show_progress=False).save(path)
+    manifest, arrays = model_file.read(path)
+    return {
+        key: manifest[key] for key in manifest if key not in ("sha256", "format", "written_by")
+    }, arrays
+
+
+def planted_data(liked):
+    users, items = liked.nonzero()
+    features = pd.DataFrame({"colour": "red"}, index=[f"i{i}" for i in np.unique(items)])
+    data = Interactions.from_ids([f"u{u}" for u in users], [f"i{i}" for i in items])
+    return data.with_features(items=features)
+
+
+HALVES = {
+    "user_ids": lambda ids: ["\ud800", *ids[1:]],
+    "item_ids": lambda ids: ["x\udfff", *ids[1:]],
+    "titles": lambda ids: ["\ud83d", *ids[1:]],
+    "item_features": lambda table: {"\ud800": next(iter(table.values()))},
+}
+
+
+@pytest.mark.parametrize("key", HALVES)
+def test_text_that_is_no_unicode_is_neither_read_nor_written(model, liked, tmp_path, key):
+    path = tmp_path / "m"
+    manifest, arrays = bundle_file(path, model, liked)
+    name = f"catalogue.{key}"
+    found = json.loads(arrays[name].tobytes())
+    for text in (json.dumps(HALVES[key](found)), json.dumps(HALVES[key](found), ensure_ascii=False)):
+        content = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        model_file.write(path, manifest, arrays | {name: content})
+        with pytest.raises(ModelFileError, match=f"{key} is no JSON of Unicode text"):
+            load_bundle(path)
+    with pytest.raises(InputError, match="half of a surrogate pair"):
+        packed(HALVES[key](found))
+    model_file.write(path, manifest, arrays | {"catalogue.titles": packed(["🎬"] * 39)})
+    assert set(load_bundle(path).titles) == {"🎬"}, "both halves are text"
+
+
+def test_messages_can_be_sent_on(model, liked, tmp_path):
+    """What a file says of itself is repeated in /health, whose answer is UTF-8."""
+    (tmp_path / "m").write_bytes(header_of({}, format=99, written_by="\ud800\n"))
+    with pytest.raises(ModelFileError, match=r"\\ud800") as caught:
+        load_bundle(tmp_path / "m")
+    assert "\n" not in str(caught.value) and str(caught.value).encode()
+
+
+@pytest.mark.parametrize(
+    "fault", [MemoryError(), RecursionError("deep"), SystemError("x\ny"), KeyError("z" * 900)]
+)
+def test_whatever_reading_raises_is_a_model_file_error(saved, monkeypatch, fault):
+    def fail(*args):
+        raise fault
+
+    monkeypatch.setattr(model_file, "_digest", fail)
+    for reader in (model_file.read, load_ranker, load_bundle):
+        with pytest.raises(ModelFileError) as caught:
+            reader(saved)
+        told = str(caught.value)
+        assert str(saved) in told and "\n" not in told and len(told) < 500

@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
+from app import state
 from app.catalogues import Catalogue
-from app.parts.upload import details
+from app.jobs import ENTRY, size_of
+from app.store import Store
 from recsys.data.columns import Columns
 from recsys.doctor import versions
 from recsys.evaluation import Groups, Report
@@ -76,10 +75,10 @@ def source_of(catalogue: Catalogue) -> Source:
     name = str(catalogue.key[1])
     if catalogue.key[0] == "dataset":
         return Source(dataset=name, least=catalogue.least)
-    columns, known = catalogue.data.columns or Columns("", ""), details(name)
+    columns, table = catalogue.data.columns or Columns("", ""), state.tables().find(name)
     return Source(
         "", catalogue.data.name, columns.user, columns.item, columns.rating or "", columns.time or "",
-        known.items, catalogue.least, known.left_out,
+        table.items if table else "", catalogue.least, table.left_out if table else 0,
     )  # fmt: skip
 
 
@@ -170,13 +169,10 @@ class Run:
         return self._groups[attribute]
 
     @property
-    def bytes(self) -> int:
-        """Memory of its arrays."""
-        report = self.report
-        arrays = [values for result in report.results for values in result.per_user.values()]
-        if report.evaluated is not None:
-            arrays += [v for v in vars(report.evaluated).values() if isinstance(v, np.ndarray)]
-        return sum(array.nbytes for array in arrays) + 10_000
+    def size(self) -> int:
+        """Bytes of its arrays."""
+        of_users = [result.per_user for result in self.report.results]
+        return size_of([of_users, self.report.evaluated]) + ENTRY
 
     def how(self) -> str:
         """Return how to get it again: the command, what it needs, and versions."""
@@ -195,41 +191,10 @@ class Run:
         }  # fmt: skip
 
 
-class Runs:
-    """Runs by their settings' id; those least recently asked for go first when memory runs out.
-
-    Parameters
-    ----------
-    most : int
-        Bytes of all that are kept; the latest one is kept whatever its size.
-    """
-
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self.most = most
-        self._lock = threading.Lock()
-        self._runs: OrderedDict[str, Run] = OrderedDict()
-
-    def add(self, run: Run) -> None:
-        """Keep a run."""
-        with self._lock:
-            self._runs[run.settings.id] = run
-            self._runs.move_to_end(run.settings.id)
-            total = sum(kept.bytes for kept in self._runs.values())
-            while total > self.most and len(self._runs) > 1:
-                total -= self._runs.popitem(last=False)[1].bytes
-
-    def get(self, id: str) -> Run | None:
-        """Return a run, or None if it is not kept any more."""
-        with self._lock:
-            if id in self._runs:
-                self._runs.move_to_end(id)
-            return self._runs.get(id)
-
-
 @st.cache_resource(show_spinner=False)
-def runs() -> Runs:
-    """Return the runs of all sessions of this process."""
-    return Runs()
+def runs() -> Store[Run]:
+    """Return the runs of all sessions of this process, by their settings' id."""
+    return Store(MOST_BYTES)
 
 
 def json_of(named: Iterable[tuple[str, Run]]) -> str:

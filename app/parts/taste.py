@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,11 @@ def taste(
     )
     if key in session().cancelled:
         return nothing
-    job = state.run(key, lambda progress: _read(catalogue, asked, candidates), "Reading a rule")
+    first = "sklearn" not in sys.modules  # of the process: the list is drawn before its rule is read
+    job = state.run(
+        key, lambda progress: taste_of(catalogue, asked, candidates), "Reading a rule",
+        HEAD_START if first else 0.0,
+    )  # fmt: skip
     if not job.wait(PATIENCE):
         _later(job)
         return nothing
@@ -70,12 +73,6 @@ def _later(job: Job) -> None:
     if job.over:
         st.rerun()
     st.caption("This taste as a rule: being read from the profile; at the first start that is compiled.")
-
-
-def _read(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:
-    if "sklearn" not in sys.modules:  # the process' first rule: the list is drawn before it
-        time.sleep(HEAD_START)
-    return taste_of(catalogue, asked, candidates)
 
 
 def taste_of(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:

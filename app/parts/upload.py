@@ -5,34 +5,24 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
 
 from app import state
 from app.parts.words import escaped
 from app.session import session
+from app.uploads import UploadedFile
 from recsys import InputError
-from recsys.data.usable_rows import RowCounts
 
 MOST_BYTES = 200_000_000
 MOST_TEXT = 400  # characters of an error
-MOST_DETAILS = 500  # tables of which details are kept
 TYPES = ("csv", "tsv", "txt", "gz", "parquet", "xlsx")  # of tables, as an uploader offers them
 ENDINGS = (".csv.gz", ".tsv.gz", ".csv", ".tsv", ".parquet", ".xlsx", ".arff", ".gz", ".txt")
 
 
 # ---- files that are kept
-
-
-class Kept(NamedTuple):
-    """An uploaded file, and the token by which a reload finds it."""
-
-    token: str
-    name: str
-    content: bytes
 
 
 def uploader(
@@ -71,7 +61,7 @@ def uploader(
         st.error(escaped(refused))
 
 
-def kept_files(name: str) -> list[Kept]:
+def kept_files(name: str) -> list[UploadedFile]:
     """Return the files that are kept under a choice of the session, none where one is gone.
 
     A server keeps files as long as it runs and has room for them: where one is gone it is said so, and
@@ -80,8 +70,7 @@ def kept_files(name: str) -> list[Kept]:
     chosen = session().get(name, [])
     tokens = [str(one) for one in chosen] if isinstance(chosen, list | tuple) else [str(chosen)]
     tokens = [token for token in tokens if token]
-    files = [(token, state.upload(token)) for token in tokens]
-    found = [Kept(token, *file) for token, file in files if file is not None and _is_file(file[1])]
+    found = [file for token in tokens if (file := state.files().find(token)) is not None]
     if len(found) == len(tokens):
         return found
     session().forget(name)
@@ -93,11 +82,7 @@ def kept_files(name: str) -> list[Kept]:
     return []
 
 
-def _is_file(content: object) -> bool:
-    return isinstance(content, bytes)  # a token in an address may be that of a dataset
-
-
-def say_kept(files: Sequence[Kept], *names: str, told: str = "") -> None:
+def say_kept(files: Sequence[UploadedFile], *names: str, told: str = "") -> None:
     """Name the files that are kept, and offer to forget them with these choices of the session."""
     several = len(files) > 1
     listed = ", ".join(file.name for file in files)
@@ -122,7 +107,7 @@ def _changed(key: str, name: str, forgets: Sequence[str]) -> None:
     tokens = []
     for file in given if isinstance(given, list) else [given] if given is not None else []:
         try:
-            tokens.append(state.keep_upload(file.name, limited(file)))
+            tokens.append(state.keep_file(file.name, limited(file)))
         except InputError as error:
             st.session_state[f"refused {name}"] = clean(str(error), file.name)
             return
@@ -150,7 +135,7 @@ def limited(file: Any) -> bytes:
     return file.getvalue()
 
 
-class spooled:  # noqa: N801 - used like contextlib's lower-case managers
+class spooled:
     """A temporary file of our own name; only the ending comes from the upload."""
 
     def __init__(self, content: bytes, name: str) -> None:
@@ -176,45 +161,3 @@ def clean(message: str, name: str) -> str:
     text = re.sub(r"\S*[/\\]upload\.[a-z.]*[a-z]", lambda found: shown, " ".join(message.split()))
     text = text if text.startswith(shown) else f"{shown}: {text}"
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rsplit(" ", 1)[0].rstrip(",;") + " …"
-
-
-@dataclass(frozen=True)
-class Details:
-    """What is known of an uploaded table besides its interactions.
-
-    Attributes
-    ----------
-    file : str
-        Token of the file that it was read from.
-    items : str
-        Name of the table of items that came with it; "" where none did.
-    counts : RowCounts or None
-        What became of its rows.
-    """
-
-    file: str = ""
-    items: str = ""
-    counts: RowCounts | None = None
-
-    @property
-    def left_out(self) -> int:
-        """Rows that could not be read."""
-        return 0 if self.counts is None else sum(self.counts.left_out.values())
-
-
-@st.cache_resource(show_spinner=False)
-def _details() -> dict[str, Details]:
-    return {}
-
-
-def keep_details(name: str, found: Details) -> None:
-    """Keep what is known of a table by its name in the session, for all sessions."""
-    every = _details()
-    every[name] = found
-    while len(every) > MOST_DETAILS:
-        every.pop(next(iter(every)), None)
-
-
-def details(name: str) -> Details:
-    """Return what is known of an uploaded table."""
-    return _details().get(name, Details())

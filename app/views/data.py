@@ -15,10 +15,7 @@ from app.navigation import open_page
 from app.parts import quality
 from app.parts.upload import (
     MOST_BYTES,
-    Details,
     clean,
-    details,
-    keep_details,
     kept_files,
     say_kept,
     spooled,
@@ -26,6 +23,7 @@ from app.parts.upload import (
 )
 from app.parts.words import escaped
 from app.session import ask, session
+from app.uploads import UploadedTable
 from recsys import InputError
 from recsys.data import Interactions
 from recsys.data.columns import Columns
@@ -94,10 +92,11 @@ def upload() -> None:
         what_became(data, counts)
         if st.button("Use this table", type="primary"):
             told = f"{token} {columns} {'' if items is None else items.token}"
-            used = state.use_table(data, told)
-            keep_details(used, Details(token, "" if items is None else items.name, counts))
+            named = "" if items is None else items.name
+            state.use_table(UploadedTable(data, token, named, counts), told)
             st.rerun()  # the address is written when a run of the page begins
-        if details(here.get("data", "")).file == token:
+        used = state.tables().find(here.get("data", ""))
+        if used is not None and used.file == token:
             st.success("This table is the dataset now, on every page.")
             if st.button("Recommend from it"):
                 open_page("recommend")
@@ -246,8 +245,9 @@ def show(catalogue: Catalogue, found: Profile) -> None:
     ):  # fmt: skip
         column.metric(label, value)
     told = [f"{note}." for note in catalogue.data.notes]
-    if catalogue.key[0] == "upload" and (counts := details(str(catalogue.key[1])).counts):
-        told = [f"{counted(counts.rows, 'row')} read, {counts.kept:,} used.", *told]
+    table = state.tables().find(str(catalogue.key[1]))
+    if table is not None and table.counts is not None:
+        told = [f"{counted(table.counts.rows, 'row')} read, {table.counts.kept:,} used.", *told]
     if told:
         st.text("\n".join(told))
     say_limits(catalogue.matrix, catalogue.data)
@@ -322,8 +322,8 @@ def raw(catalogue: Catalogue) -> Interactions:
     """Return the interactions before a threshold."""
     name = str(catalogue.key[1])
     if catalogue.key[0] == "upload":
-        kept = state.uploads().find(name.removeprefix(state.UPLOAD))
-        return catalogue.data if kept is None else kept[1]
+        table = state.tables().find(name)
+        return catalogue.data if table is None else table.data
     key = ("data", ("dataset", name))
     found: Interactions = state.result(key, lambda progress: load_dataset(name), f"Reading {name}")
     return found

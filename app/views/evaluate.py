@@ -139,7 +139,7 @@ def definition(metric: str) -> str:
 def start(catalogue: Catalogue, settings: Settings) -> None:
     """Start an evaluation in the background; one that is kept is shown at once."""
     here = session()
-    if runs().get(settings.id) is not None:
+    if runs().find(settings.id) is not None:
         keep(settings.id)
         return
     key = (KIND, settings.id)
@@ -165,7 +165,7 @@ def work_of(catalogue: Catalogue, settings: Settings) -> Any:
         run = Run.now(settings, report)
         progress("drawing intervals", 1, 1)
         assert run.intervals  # drawn here, off the page
-        runs().add(run)
+        runs().keep(settings.id, run, run.size)
         return settings.id
 
     return work
@@ -187,7 +187,7 @@ def follow() -> None:
     if not id:
         return
     job = state.jobs().find((KIND, id))
-    if runs().get(id) is not None:
+    if runs().find(id) is not None:
         keep(id)
         st.rerun()
     elif job is None:
@@ -226,7 +226,7 @@ def show_runs() -> None:
     """Show the runs of this session: one closely, several side by side."""
     here = session()
     own = here.get("evaluate.runs", [])
-    kept = {id: run for id in own if (run := runs().get(id)) is not None}
+    kept = {id: run for id in own if (run := runs().find(id)) is not None}
     if len(kept) < len(own):
         gone = len(own) - len(kept)
         here.set("evaluate.runs", list(kept))

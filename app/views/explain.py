@@ -13,6 +13,7 @@ from app import state
 from app.catalogues import Catalogue
 from app.charts import explain as charts
 from app.parts import cards
+from app.parts.lists import recommend
 from app.parts.models import choose_model
 from app.parts.people import Asked, choose_order, choose_person
 from app.parts.taste import taste
@@ -47,21 +48,11 @@ def page() -> None:
     catalogue = state.catalogue(name)
     asked = choose_person(catalogue)
     model = state.ranker(catalogue, spec)
-    state.check_able(model, asked.user)
     asked = choose_order(catalogue, asked, [model])
+    ranked, scores = recommend(model, asked, len(catalogue.labels))
     if asked.row.nnz == 0:
         st.info("This profile is empty: type a title beside to begin.")
         st.stop()
-    ranked, scores = state.recommend(
-        model,
-        asked.user,
-        asked.row,
-        len(catalogue.labels),
-        None,
-        asked.lower,
-        asked.dislikes,
-        asked.times,
-    )
     options = choices(catalogue, asked, ranked)
     chosen = ask(
         st.selectbox,

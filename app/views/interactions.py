@@ -11,8 +11,9 @@ import streamlit as st
 from app import state
 from app.charts import interactions as charts
 from app.parts.runs import source_of
-from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploader
+from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
+from app.uploads import UploadedFile
 from recsys import InputError
 from recsys.errors import counted
 from recsys.fm.findings import Study
@@ -138,7 +139,7 @@ def _dataset(name: str) -> tuple[Any, list[str], tuple[Any, ...]]:
     )
 
 
-def _table(file: Kept) -> tuple[Any, list[str], tuple[Any, ...]]:
+def _table(file: UploadedFile) -> tuple[Any, list[str], tuple[Any, ...]]:
     token, name, content = file
     frame = state.result(("table", token), lambda progress: _read(name, content), f"Reading {name}")
     st.caption(f"{counted(len(frame), 'row')} and {counted(frame.shape[1], 'column')}; the first rows:")

@@ -16,8 +16,9 @@ from app import state
 from app.charts import explain as explain_charts
 from app.charts import links as link_charts
 from app.parts.runs import Source
-from app.parts.upload import Kept, clean, kept_files, say_kept, spooled, uploader
+from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
+from app.uploads import UploadedFile
 from recsys import InputError
 from recsys.datasets import load_graph
 from recsys.datasets.graphs import WEIGHTINGS, Graph, found_graph, list_graphs
@@ -207,7 +208,7 @@ def uploaded() -> tuple[tuple[Any, ...], Graph]:
     return key, graph
 
 
-def read_tables(files: Sequence[Kept]) -> Graph:
+def read_tables(files: Sequence[UploadedFile]) -> Graph:
     """Return the graph of uploaded tables; errors name the files as they were uploaded."""
     if len(files) > MOST_TABLES:
         raise InputError(f"{len(files)} files; at most {MOST_TABLES} make a graph: pairs, and objects")

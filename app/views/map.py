@@ -15,6 +15,7 @@ from app.catalogues import Catalogue
 from app.charts import map as map_charts
 from app.navigation import open_page
 from app.parts import cards
+from app.parts.lists import recommend
 from app.parts.models import choose_model, models
 from app.parts.people import Asked, called, choose_order, choose_person, shelf
 from app.session import BUILT, SAMPLE, ask, session
@@ -84,11 +85,7 @@ def page() -> None:
         f"Laying out {counted(len(shown), 'item')}",
     )
     drawn = Drawn(shown, laid.points)
-    state.check_able(model, asked.user)
-    ranked = state.recommend(
-        model, asked.user, asked.row, LISTED, without=asked.lower, dislikes=asked.dislikes,
-        times=asked.times,
-    )  # fmt: skip
+    ranked = recommend(model, asked, LISTED)
     options = [one for one, there in _colours(catalogue).items() if there]
     colour = ask(
         st.segmented_control, "Colour", name="map.colour", default=options[0], options=options,

@@ -15,16 +15,17 @@ from app.ahead import compile_ahead
 from app.catalogues import Catalogue
 from app.navigation import open_page
 from app.parts import cards
+from app.parts.lists import recommend
 from app.parts.models import DEFAULT, choose_model, models
 from app.parts.people import Asked, called, choose_order, choose_person, dislike, like
 from app.parts.taste import MARK, taste
 from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys.errors import counted
-from recsys.explain import Reasons, because, item_rule, reasons_for_items
+from recsys.explain import because, item_rule, reasons_for_items
 from recsys.explain import text as wording
 from recsys.rankers.answers import Recommendations
-from recsys.reranking import diversify, favour_rare, list_diversity, overlap, tail_items
+from recsys.reranking import diversify, favour_rare, list_diversity, overlap
 from recsys.utils.export import csv_text
 
 INTRO = "Choose somebody, or build a profile of titles you like: each suggestion says why it is there."
@@ -55,7 +56,6 @@ class Listed:
     ids: NDArray[np.int32]
     scores: NDArray[np.float32]
     plain: NDArray[np.int32]
-    told: list[Reasons]
     why: list[str]
 
 
@@ -82,18 +82,15 @@ def page() -> None:
     offer_auto(catalogue, spec)
     model = state.ranker(catalogue, spec)
     other = None if second in (NOTHING, spec) else state.ranker(catalogue, second)
-    for one in (model, other):
-        if one is not None:
-            state.check_able(one, asked.user)
     with order:
         asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
-    if asked.row.nnz == 0:
-        st.info("This profile is empty: the list shows what many people like. Type a title to begin.")
     made = [
         listed(catalogue, m, s, asked, N, allowed, variety, novelty)
         for m, s in ((model, spec), (other, second))
         if m is not None
     ]
+    if asked.row.nnz == 0:
+        st.info("This profile is empty: the list shows what many people like. Type a title to begin.")
     if any(one is None for one in made):
         st.warning("Nothing is left to recommend: the profile holds every item that passes.")
         return
@@ -166,24 +163,20 @@ def listed(
     novelty: float,
 ) -> Listed | None:
     """Return a model's list with its reasons; None where nothing is left to list."""
-    ranked = state.recommend(
-        model, asked.user, asked.row, len(catalogue.labels), allowed, asked.lower, asked.dislikes,
-        asked.times,
-    )  # fmt: skip
+    ranked = recommend(model, asked, len(catalogue.labels), allowed)
     if len(ranked.ids) == 0:
         return None
     scores = np.zeros(len(catalogue.labels), dtype=np.float32)
     scores[ranked.ids] = ranked.scores
     moved = favour_rare(ranked, catalogue.popularity, novelty)
     ids = diversify(moved, N, variety, catalogue.matrix).ids
-    told = reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times)
     why = []
-    for one in told:
+    for one in reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times):
         sentence = because(catalogue.titles, one, word=catalogue.word, ratings=asked.given)
         if one.kind != "popularity" and not any(value > 0 for _, value in one.items):
             sentence = f"Filler: {sentence[0].lower()}{sentence[1:]}"
         why.append(sentence)
-    return Listed(spec, model, ranked, ids, scores[ids], ranked.ids[:N], told, why)
+    return Listed(spec, model, ranked, ids, scores[ids], ranked.ids[:N], why)
 
 
 # ---- what is shown
@@ -216,8 +209,9 @@ def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
             buttons(key, opened == key)
             if opened == key:
                 details(catalogue, found.model, asked, int(item))
-    for line in effects(catalogue, found):
-        st.caption(line)
+    st.caption(besides(catalogue, found))
+    if moved := effects(catalogue, found):
+        st.caption(moved)
     download(catalogue, [found], asked)
 
 
@@ -276,31 +270,33 @@ def why_not(catalogue: Catalogue) -> None:
         explain(str(chosen))
 
 
-def effects(catalogue: Catalogue, found: Listed) -> list[str]:
-    """Return what a list is like beside accurate, and what variety and novelty changed in it."""
-    lines = []
-    now, before = figures(catalogue, found.ids), figures(catalogue, found.plain)
-    changed = len(set(found.ids.tolist()) - set(found.plain.tolist()))
-    same = found.ids.tolist() == found.plain.tolist()
-    lines.append(
-        f"Diversity {now[0]}: 1 means that nobody had two of these items, 0 that the same people had "
-        f"all. On average {now[1]:,.0f} people have an item of this list; {now[2]:,} of the "
+def besides(catalogue: Catalogue, found: Listed) -> str:
+    """Return what a list is like beside accurate."""
+    varied, people, tail = figures(catalogue, found.ids)
+    return (
+        f"Diversity {varied}: 1 means that nobody had two of these items, 0 that the same people had "
+        f"all. On average {people:,.0f} people have an item of this list; {tail:,} of the "
         f"{len(found.ids):,} are in the long tail, outside the most popular items that hold 80% of all "
         f"likes."
     )
-    if not same:
-        lines.append(
-            f"By score alone the list would have {counted(changed, 'other item')}, diversity "
-            f"{before[0]}, {before[1]:,.0f} people an item on average and {before[2]:,} of the tail."
-        )
-    return lines
+
+
+def effects(catalogue: Catalogue, found: Listed) -> str:
+    """Return what variety and novelty changed in a list; '' where nothing."""
+    if np.array_equal(found.ids, found.plain):
+        return ""
+    others = len(set(found.plain.tolist()) - set(found.ids.tolist()))
+    varied, people, tail = figures(catalogue, found.plain)
+    return (
+        f"By score alone the list would have {counted(others, 'other item')}, diversity {varied}, "
+        f"{people:,.0f} people an item on average and {tail:,} of the tail."
+    )
 
 
 def figures(catalogue: Catalogue, ids: NDArray[np.int32]) -> tuple[str, float, int]:
     """Return a list's diversity, the mean number of people an item, and items of the long tail."""
     varied = f"{list_diversity(overlap(catalogue.matrix, ids)):.2f}" if len(ids) > 1 else "–"
-    tail = tail_items(catalogue.popularity)
-    return varied, float(catalogue.popularity[ids].mean()), int(tail[ids].sum())
+    return varied, float(catalogue.popularity[ids].mean()), int(catalogue.tail[ids].sum())
 
 
 # ---- two models
@@ -322,8 +318,7 @@ def side_by_side(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> Non
                             elsewhere(int(item), place, other),
                         )
                     )  # fmt: skip
-            for line in effects(catalogue, found)[:1]:
-                st.caption(line)
+            st.caption(besides(catalogue, found))
     download(catalogue, lists, asked)
 
 

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from recsys import __version__
 from recsys.cli import signals
+from recsys.cli.outputs import checks_outputs
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
 # line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the
@@ -57,7 +58,7 @@ def load(name: str) -> Any:
     alone = typer.Typer(**SETTINGS)
     signals.leave_without_the_interpreter()
     module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
-    alone.command(name)(getattr(module, name))
+    alone.command(name)(checks_outputs(getattr(module, name)))
     return typer.main.get_command(alone)
 
 

@@ -74,6 +74,11 @@ class DataOptions:
         InputError
             If the options contradict each other, or a file cannot be read.
         """
+        for option, column, table in (
+            ("items", self.item_id, self.items), ("users", self.user_id, self.users),
+        ):  # fmt: skip
+            if column is not None and table is None:
+                raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
         data = self._interactions()
         if self.items is not None:
             data = data.with_features(items=read_features(self.items, self.item_id, "item"))

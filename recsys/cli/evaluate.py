@@ -56,8 +56,6 @@ def evaluate(
     """Compare models under one protocol, with paired tests between them."""
     use_threads(threads)
     find_protocol(protocol)
-    if json_file not in (None, "-") and not Path(json_file).parent.is_dir():
-        raise InputError(f"--json {json_file}: the folder {Path(json_file).parent} does not exist")
     models = []
     for text in _split_commas(model) or compared_models():  # a misspelt name is told before data is read
         name, params = parse_spec(text)

@@ -16,6 +16,7 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.rankers import fit_bundle, load_bundle, make_ranker
+from recsys.utils.files import is_stdout
 from recsys.utils.spec import parse_spec
 
 
@@ -45,15 +46,14 @@ def fit(
     use_threads(threads)
     name, params = parse_spec(model)
     ranker = make_ranker(name, **params)
-    if not out.parent.is_dir():
-        raise InputError(f"--out {out}: the folder {out.parent} does not exist")
+    say = terminal.say if is_stdout(out) else print
     if source is not None:
         if data != DataOptions() or events is not None:
             raise InputError("--from has its data: leave out options of data and --events")
         start = time.perf_counter()
         load_bundle(source).viewed(ranker).save(out)
         if not quiet:
-            print(
+            say(
                 f"{name} made from the counts of {terminal.literal(source)} in "
                 f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
             )
@@ -65,7 +65,7 @@ def fit(
     start = time.perf_counter()
     fit_bundle(ranker, found, show_progress=not quiet and sys.stderr.isatty()).save(out)
     if not quiet:
-        print(
+        say(
             f"{name} fitted on {counted(found.n_users, 'user')} and {counted(found.n_items, 'item')} in "
             f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
         )

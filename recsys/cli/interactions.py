@@ -94,6 +94,8 @@ def interactions(
     if table is not None:
         if data != DataOptions():
             raise InputError("pass --table, or likes by --dataset or --interactions, not both")
+        if ids or ratio != 1:
+            raise InputError("--ids and --ratio are for likes: leave them out with --table FILE")
         problem = table_problem(
             table_of(table), target, kind=kind, positive=positive, numbers=numbers, buckets=buckets,
             categories=codes, rows=rows, seed=seed, name=str(table),

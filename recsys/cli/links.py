@@ -74,18 +74,24 @@ def links(
     use_threads(threads)
     if to is not None and of is None:
         raise InputError("--to needs --object: say whose link is explained")
+    _check_one_graph(pairs, graph, dataset)
+    if pairs is None and any(
+        one is not None for one in (left, right, left_id, right_id, left_col, right_col)
+    ):
+        raise InputError("--left, --right, their ids and columns are for --pairs FILE")
+    if dataset is None and (min_rating is not None or ids):
+        raise InputError("--min-rating and --ids are for --dataset NAME")
     if graph is not None:
         given = load_graph(graph, data_dir)
     elif dataset is not None:
         data = load_dataset(dataset, data_dir)
         given = graph_of(data if min_rating is None else data.rated(min_rating), ids)
-    elif pairs is not None:
+    else:
+        assert pairs is not None
         given = read_graph(
             pairs, left, right, left_id=left_id, right_id=right_id, left_col=left_col,
             right_col=right_col,
         )  # fmt: skip
-    else:
-        raise InputError("say which graph: --pairs FILE, --graph NAME or --dataset NAME")
     given = given.weighted(weighting)
     index = None if of is None else _index(given, side, of)
     with terminal.progress(not quiet) as progress, listening(progress):
@@ -114,6 +120,13 @@ def links(
         print(terminal.literal(line))
     if told is not None:
         _print_strongest(told)
+
+
+def _check_one_graph(*given: Path | str | None) -> None:
+    if sum(one is not None for one in given) != 1:
+        raise InputError(
+            "say which graph by exactly one of --pairs FILE, --graph NAME and --dataset NAME"
+        )
 
 
 def _index(graph: Graph, side: str, given: str) -> int:

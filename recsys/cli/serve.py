@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 import threading
 from typing import Annotated
 
 import typer
 
-from recsys.cli import terminal
 from recsys.cli.options import RankerFile
 from recsys.cli.signals import leave_to_the_server
 from recsys.errors import InputError
@@ -19,10 +19,27 @@ from recsys.utils.validation import check_integer, check_real
 def serve(
     ranker: RankerFile,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port")] = 8000,
-    at_once: Annotated[int, typer.Option("--at-once", help="Requests in flight beyond which 503.")] = 64,
+    port: Annotated[int, typer.Option("--port", help="Port; 0 is any that is free.")] = 8000,
+    uds: Annotated[
+        str | None, typer.Option("--uds", help="Listen on this Unix domain socket instead.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", help="Processes, which share one copy of the model.")
+    ] = 1,
+    at_once: Annotated[
+        int, typer.Option("--at-once", help="Requests computed or waiting, of a process; then 503.")
+    ] = 64,
+    connections: Annotated[
+        int, typer.Option("--connections", help="Open connections, of a process.")
+    ] = 1000,
     rate: Annotated[
         float | None, typer.Option("--rate", help="Requests a second from one address, then 429.")
+    ] = None,
+    proxy: Annotated[
+        str | None,
+        typer.Option(
+            "--proxy", help="Address of the proxy whose X-Forwarded-For says who asks; for --rate."
+        ),
     ] = None,
     events: Annotated[
         str | None,
@@ -30,24 +47,38 @@ def serve(
             "--events", help="Where POST /events keeps likes: a file of SQLite, or a database URL."
         ),
     ] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Write a line of JSON for each request to stdout.")
+    ] = False,
+    log_ids: Annotated[
+        bool, typer.Option("--log-ids", help="With paths, which hold ids, and with addresses.")
+    ] = False,
 ) -> None:
     """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
-    needed = ("fastapi", "uvicorn", "prometheus_client")
+    needed = ("fastapi", "uvicorn", "httptools", "prometheus_client")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"serve needs {' and '.join(missing)}: pip install 'recsys[service]'")
     check_integer("--port", port, 0, 65535)
     check_integer("--at-once", at_once, 1)
+    check_integer("--workers", workers, 1)
+    check_integer("--connections", connections, 1)
     if rate is not None:
         check_real("--rate", rate, 0.0, open_low=True)
-    import uvicorn
+    if workers > 1 and events is not None:
+        raise InputError("--events needs --workers 1: one process writes to the database and follows it")
+    if workers > 1 and sys.platform == "win32":
+        raise InputError("--workers needs a system with forked sockets; on Windows start one process")
+    from recsys.service import server
 
-    from recsys.service import create_app
-
-    application = create_app(
-        ranker, token=os.environ.get("RECSYS_TOKEN") or None, at_once=at_once, rate=rate, events=events
-    )
-    if threading.current_thread() is threading.main_thread():
-        leave_to_the_server()
-    terminal.say(f"serving {ranker} on http://{host}:{port}")
-    uvicorn.run(application, host=host, port=port, log_level="warning", timeout_graceful_shutdown=8)
+    where = server.Listening(
+        host, port, uds, workers, connections, proxy,
+        {
+            "token": os.environ.get("RECSYS_TOKEN") or None, "at_once": at_once, "rate": rate,
+            "events": events, "access_log": access_log or log_ids, "log_ids": log_ids,
+        },
+    )  # fmt: skip
+    main = threading.current_thread() is threading.main_thread()
+    code = server.run(str(ranker), where, leave_to_the_server if main else lambda: None)
+    if code:
+        raise typer.Exit(code)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ import platformdirs
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
-from recsys.utils.files import replacing
+from recsys.utils.files import BOMB_BYTES, BOMB_RATIO, MAX_BYTES, STRETCH, replacing
 
 Reader = Callable[[Path], Interactions]
 DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
@@ -217,13 +218,16 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
                 raise DatasetError(f"{archive} does not hold {' and '.join(dataset.files[0])}")
             for file in wanted:
                 info = bundle.getinfo(members[Path(file).name])
-                if info.file_size > 4_000_000_000 or (
-                    info.file_size > 100_000_000 and info.file_size > 200 * max(1, info.compress_size)
-                ):
+                bomb = info.file_size > max(BOMB_BYTES, BOMB_RATIO * info.compress_size)
+                if bomb or info.file_size > MAX_BYTES:
                     raise DatasetError(f"{archive}: {file} unpacks to {info.file_size:,} bytes; refused")
-                content = bundle.read(info)
-                with replacing(target / file) as out:
-                    out.write(content)
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
+                with bundle.open(info) as stream, replacing(target / file) as out:
+                    while stretch := stream.read(STRETCH):
+                        out.write(stretch)
+    except DatasetError:
+        raise
+    except InputError as error:  # where it is unpacked to
+        raise DatasetError(str(error)) from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise DatasetError(f"{archive} is a damaged zip archive: {error}") from None
     return target

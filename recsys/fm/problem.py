@@ -30,6 +30,7 @@ TARGETS = (
     "target", "y", "label", "class", "outcome", "response", "rating", "score", "ziel", "klasse",
     "cible", "classe", "bersaglio",
 )  # fmt: skip
+LEAST_OF_CLASS = 5  # rows that a class needs
 MOST_ROWS = 50_000
 MISSING = ("na", "n/a", "nan", "null", "none", "?", "-", ".")  # beside numbers, in any case
 COMMA = re.compile(r"[+-]?\d*,\d+")  # a decimal comma, where not all could be thousands
@@ -149,7 +150,12 @@ def pairs_problem(
         )
     encoder = PairEncoder(users, items, buckets=WHOLE).fit(data.n_users, data.n_items)
     most = rows // (1 + ratio) if target == LIKED else rows
-    chosen, said = _drawn(len(data.users), max(most, 1), rng, "pair")
+    if most < LEAST_OF_CLASS:
+        raise InputError(
+            f"ratio {ratio} leaves {counted(most, 'liked pair')} of {rows} rows: at least "
+            f"{LEAST_OF_CLASS} are needed; take a smaller ratio, or more rows"
+        )
+    chosen, said = _drawn(len(data.users), most, rng, "pair")
     notes += said
     who, what_item = data.users[chosen].astype(np.int64), data.items[chosen].astype(np.int64)
     if target == RATING:

@@ -20,7 +20,7 @@ from recsys.errors import InputError, counted
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
 from recsys.fm.penalties import PENALTIES
-from recsys.fm.problem import Problem
+from recsys.fm.problem import LEAST_OF_CLASS, Problem
 from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, machine
 from recsys.utils.progress import listening, report, within
 
@@ -30,7 +30,6 @@ TINY = 1e-6  # weights up to it, of log-odds or standard deviations, count as no
 REFIT_EPOCHS = 10
 SHARE = 0.2  # of the rows that choose, and of those that measure
 LEAST = 20  # rows
-LEAST_OF_CLASS = 5
 DRAWS = 500  # of the rows that measure, for the interval of a difference
 IN_GRID = 16  # features of the heat map
 MIDDLE = (0.05, 0.95)

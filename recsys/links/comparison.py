@@ -16,7 +16,7 @@ from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
 from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
 from recsys.utils.progress import within
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_integer
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = [
     "AucGap", "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
@@ -271,8 +271,9 @@ def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int 
     Raises
     ------
     InputError
-        For an unknown model, or where fewer pairs have no link.
+        For an unknown model, a ratio that is not above 0, or where fewer pairs have no link.
     """
+    check_real("ratio", ratio, 0.0, open_low=True)
     made = _made(model)
     down = sample_negatives(graph.links, *graph.sizes, round(ratio * len(graph.links)), seed + 1)
     labels = np.repeat([1, 0], [len(graph.links), len(down)])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.utils.validation import check_real
 
 __all__ = [
@@ -66,8 +66,12 @@ def sample_negatives(
     if avoid is not None:
         taken = np.union1d(taken, _codes(np.asarray(avoid), n_left, n_right))
     total = n_left * n_right if n_right is not None else n_left * (n_left - 1) // 2
-    if count > total - len(np.unique(taken)):
-        raise InputError(f"{count} pairs wanted, and {total - len(np.unique(taken))} have no link")
+    left = total - len(np.unique(taken))
+    if count > left:
+        raise InputError(
+            f"{counted(count, 'pair')} without a link {'is' if count == 1 else 'are'} wanted, and there "
+            f"{'is' if left == 1 else 'are'} {left:,}: take fewer for each link, or give more objects"
+        )
     rng = np.random.default_rng(seed)
     width = n_left if n_right is None else n_right
     found = np.empty(0, dtype=np.int64)
@@ -104,10 +108,18 @@ def split_pairs(
         Objects of each kind; n_right = None for pairs of one kind.
     test_size : float in (0, 1)
     ratio, test_ratio : float
-        Negatives for each link; test_ratio = None tests on every other pair without a link.
+        Negatives for each link, above 0; test_ratio = None tests on every other pair without a link.
     seed : int
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or fewer pairs have no link.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
+    check_real("ratio", ratio, 0.0, open_low=True)
+    if test_ratio is not None:
+        check_real("test_ratio", test_ratio, 0.0, open_low=True)
     links = np.asarray(positives, dtype=np.int64)
     order = np.random.default_rng(seed).permutation(len(links))
     cut = len(links) - round(test_size * len(links))
@@ -142,6 +154,7 @@ def split_objects(
     and another object are left out of both parts.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
+    check_real("ratio", ratio, 0.0, open_low=True)
     links = np.asarray(positives, dtype=np.int64)
     rng = np.random.default_rng(seed)
     out_left = np.zeros(n_left, dtype=bool)

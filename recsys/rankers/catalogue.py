@@ -665,15 +665,23 @@ def _earlier(
     return left, entries_of(left, times.data[kept])
 
 
-def load_bundle(path: model_file.Target) -> Bundle:
+@model_file.refuses
+def load_bundle(path: model_file.Target, *, mapped: bool = False) -> Bundle:
     """Read what `Bundle.save` wrote, from a path or a file open for reading bytes.
+
+    Parameters
+    ----------
+    path : path or open file
+    mapped : bool
+        Leave the arrays in the file, where processes that read it share one copy in memory; what one
+        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
 
     Raises
     ------
     ModelFileError
         If the file is damaged or forged, or holds a ranker without its catalogue.
     """
-    ranker, arrays = read_ranker(path)
+    ranker, arrays = read_ranker(path, mapped=mapped)
     path = model_file.name_of(path)
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")

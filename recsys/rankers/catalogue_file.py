@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -12,15 +13,39 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
-from recsys.errors import ModelFileError
+from recsys.errors import InputError, ModelFileError
 from recsys.utils.frames import KINDS
+
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # half of a pair in JSON, or both
 
 Cell = str | int | float | bool | None
 
 
 def packed(value: Any) -> NDArray[np.uint8]:
-    """Return a value of JSON as bytes."""
-    return np.frombuffer(json.dumps(value, allow_nan=False).encode(), dtype=np.uint8)
+    """Return a value of JSON as bytes.
+
+    Raises
+    ------
+    InputError
+        If it holds text that is no Unicode; nothing could answer with it.
+    """
+    text = json.dumps(value, allow_nan=False)
+    if not _is_unicode(text, value):
+        raise InputError(
+            "an id, a title or a feature holds half of a surrogate pair, which is no text; replace it"
+        )
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
+def _is_unicode(text: str, value: Any) -> bool:
+    """Return whether UTF-8 can hold all text of a value; `text` is its JSON."""
+    if SURROGATE.search(text) is None:
+        return True
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def unpacked(path: str, key: str, given: NDArray[np.uint8]) -> Any:
@@ -29,12 +54,16 @@ def unpacked(path: str, key: str, given: NDArray[np.uint8]) -> Any:
     Raises
     ------
     ModelFileError
-        If it is no JSON.
+        If it is no JSON of UTF-8 text.
     """
     try:
-        return json.loads(given.tobytes(), parse_constant=_refused)
+        text = given.tobytes().decode("utf-8")
+        found = json.loads(text, parse_constant=_refused)
+        if _is_unicode(text, found):
+            return found
     except (ValueError, RecursionError):
-        raise ModelFileError(f"{path}: {key} is no JSON") from None
+        pass
+    raise ModelFileError(f"{path}: {key} is no JSON of Unicode text")
 
 
 def whole(ids: NDArray[np.object_]) -> bool:

@@ -20,17 +20,18 @@ def write_ranker(path: model_file.Target, ranker: Ranker, others: dict[str, Any]
     model_file.write(path, manifest, arrays | others)
 
 
+@model_file.refuses
 def read_ranker(
-    path: model_file.Target, kind: type[Ranker] = Ranker
+    path: model_file.Target, kind: type[Ranker] = Ranker, mapped: bool = False
 ) -> tuple[Ranker, dict[str, np.ndarray]]:
-    """Return a saved ranker and the arrays that were kept with it.
+    """Return a saved ranker and the arrays that were kept with it; `mapped` as in `model_file.read`.
 
     Raises
     ------
     ModelFileError
         Also if it is of another kind.
     """
-    manifest, arrays = model_file.read(path)
+    manifest, arrays = model_file.read(path, mapped)
     path = model_file.name_of(path)
     try:
         ranker = _restored(manifest, arrays)

@@ -1,16 +1,43 @@
-"""What every request passes: its token, its rate, its size, and how many there are at once."""
+"""What every request passes: its rate, token, size and haste, and how many there are at once."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
+from recsys.service.access_log import AccessLog, request_id
+from recsys.service.computing import Computing
 from recsys.service.monitoring import Monitoring
 
 MAX_BODY = 1 << 20
+BODY_SECONDS = 5.0
+OPEN = ("/health", "/ready")  # no token, no body, no limit: they tell of the service when it is full
+# What has to be computed, by the end of the path.
+WORK = {
+    "recommend": "/recommend", "recommendations": "/recommend", "similar": "/similar",
+    "explain": "/explain",
+}  # fmt: skip
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Refused(NamedTuple):
+    """An answer in the place of the application's."""
+
+    status: int
+    text: str
+    headers: Headers = []
+
+
+TOO_LARGE = Refused(413, "the body is larger than 1 MiB")
+TOO_SLOW = Refused(
+    408, f"the body did not come within {BODY_SECONDS:g} seconds", [(b"connection", b"close")]
+)
+TOO_MANY = Refused(503, "too many requests at once", [(b"retry-after", b"1")])
 
 
 class Rate:
@@ -33,17 +60,22 @@ class Rate:
 
 
 class RequestLimits:
-    """ASGI middleware: the token, the rate, one MiB of body, so many requests at once at most."""
+    """ASGI middleware: the rate, the token, one MiB of body in five seconds, and the queue's length.
+
+    A request counts when it is whole: one whose body is still awaited holds nothing but its connection.
+    """
 
     def __init__(
         self,
         app: Any,
         monitoring: Monitoring,
-        token: str | None,
-        at_once: int,
+        computing: Computing,
+        log: AccessLog | None = None,
+        token: str | None = None,
         rate: float | None = None,
     ) -> None:
-        self.app, self.monitoring, self.token, self.at_once = app, monitoring, token, at_once
+        self.app, self.monitoring, self.computing, self.log = app, monitoring, computing, log
+        self.token = None if token is None else token.encode()
         self.rate = None if rate is None else Rate(rate)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -52,64 +84,77 @@ class RequestLimits:
             await self.app(scope, receive, send)
             return
         started = time.perf_counter()
+        headers = dict(scope["headers"])
+        name = request_id(headers.get(b"x-request-id"))
         status = 500  # until an answer starts
 
         async def sending(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", name)]
             await send(message)
 
         self.monitoring.in_flight += 1
         try:
-            refusal = self._refusal(scope)
-            if refusal is None:
-                body = await _body(receive)
-                if body is None:
-                    refusal = (413, "the body is larger than 1 MiB", [])
-            if refusal is not None:
-                await _answer(sending, *refusal)
+            refused = self._refused(scope, headers)
+            body = b""
+            if refused is None and scope["path"] not in OPEN:
+                read = await _body(receive)
+                refused = read if isinstance(read, Refused) else self._full(scope)
+                body = read if isinstance(read, bytes) else b""
+            if refused is not None:
+                await _answer(sending, refused)
             else:
-                await self.app(scope, _replay(body or b"", receive), sending)
+                await self.app(scope, _replay(body, receive), sending)
         finally:
             self.monitoring.in_flight -= 1
             route = getattr(scope.get("route"), "path", "other")
-            self.monitoring.seen(route, status, time.perf_counter() - started)
+            spent = time.perf_counter() - started
+            self.monitoring.seen(scope["method"], route, status, spent)
+            if self.log is not None:
+                self.log.write(scope, headers, route, status, spent, name)
 
-    def _refusal(self, scope: Any) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
-        headers = dict(scope["headers"])
-        if scope["path"] == "/health":
+    def _refused(self, scope: Any, headers: dict[bytes, bytes]) -> Refused | None:
+        """Return why a request is refused by its head alone."""
+        if scope["path"] in OPEN:
             return None
-        if self.token is not None:
-            given = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
-                return 401, "a bearer token is needed", [(b"www-authenticate", b"Bearer")]
-        length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > MAX_BODY:
-            return 413, "the body is larger than 1 MiB", []
-        if self.rate is not None:
+        if self.rate is not None:  # first: guessing tokens is limited, too
             wait = self.rate.wait((scope.get("client") or ("",))[0], time.monotonic())
             if wait > 0:
                 after = str(math.ceil(wait)).encode()
-                return 429, "too many requests from this address", [(b"retry-after", after)]
-        if self.monitoring.in_flight > self.at_once:
-            return 503, "too many requests at once", [(b"retry-after", b"1")]
-        return None
+                return Refused(429, "too many requests from this address", [(b"retry-after", after)])
+        if self.token is not None:
+            kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+            if not hmac.compare_digest(given, self.token) or kind.lower() != b"bearer":
+                return Refused(401, "a bearer token is needed", [(b"www-authenticate", b"Bearer")])
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            return TOO_LARGE
+        return self._full(scope)
+
+    def _full(self, scope: Any) -> Refused | None:
+        kind = WORK.get(scope["path"].rpartition("/")[2])
+        return TOO_MANY if kind is not None and self.computing.full(kind) else None
 
 
-async def _body(receive: Any) -> bytes | None:
-    """Read the whole body, or None beyond the limit: streamed bodies declare no length."""
+async def _body(receive: Any) -> bytes | Refused:
+    """Read the whole body; streamed ones declare no length."""
     parts, size = [], 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b""
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY:
-            return None
-        if not message.get("more_body"):
-            return b"".join(parts)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return b""
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > MAX_BODY:
+                    return TOO_LARGE
+                if not message.get("more_body"):
+                    return b"".join(parts)
+    except TimeoutError:
+        return TOO_SLOW
 
 
 def _replay(body: bytes, receive: Any) -> Any:
@@ -125,8 +170,10 @@ def _replay(body: bytes, receive: Any) -> Any:
     return again
 
 
-async def _answer(send: Any, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
-    body = json.dumps({"detail": text}).encode()
+async def _answer(send: Any, refused: Refused) -> None:
+    body = json.dumps({"detail": refused.text}).encode()
     head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": head + headers})
+    await send(
+        {"type": "http.response.start", "status": refused.status, "headers": [*head, *refused.headers]}
+    )
     await send({"type": "http.response.body", "body": body})

@@ -6,23 +6,17 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import Event, fold
-from recsys.errors import CapabilityError, InputError, RecsysError
+from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers import Bundle, load_bundle
-
-
-class FileState(NamedTuple):
-    """What changes when a file is replaced."""
-
-    inode: int
-    size: int
-    modified: int
+from recsys.service.model_copies import FileState, ModelCopies
 
 
 def file_state(path: Path) -> FileState:
@@ -47,8 +41,6 @@ class LoadedModel:
     Attributes
     ----------
     bundle : Bundle
-    item_users : (users, items) CSC matrix
-        The histories by item.
     state : FileState
         Of the file it was read from.
     applied : int
@@ -56,27 +48,40 @@ class LoadedModel:
     """
 
     bundle: Bundle
-    item_users: sp.csc_matrix
     state: FileState
     applied: int = 0
 
+    @cached_property
+    def item_users(self) -> sp.csc_matrix:
+        """The histories by item; made when the first request varies its list."""
+        return self.bundle.user_items.tocsc()
 
-def load(path: Path) -> LoadedModel:
-    """Read a file that `recsys fit --out` wrote.
+
+def load(path: Path, copies: ModelCopies | None = None) -> LoadedModel:
+    """Read a file that `recsys fit --out` wrote; of copies, if any, into memory that processes share.
 
     Raises
     ------
     ModelFileError
     """
     before = file_state(path)
-    return prepared(load_bundle(path), before)
+    if copies is None:
+        return prepared(load_bundle(path), before)
+    try:
+        bundle = load_bundle(copies.of(path, before), mapped=True)
+    except ModelFileError as error:  # of the copy, which nobody knows
+        raise ModelFileError(str(error).replace(str(copies.name(before)), str(path))) from None
+    copies.keep_only(before)
+    return prepared(bundle, before)
 
 
 def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
     """Return a bundle as it is served: what a request runs is compiled, and what it reads is made."""
-    loaded = LoadedModel(bundle, bundle.user_items.tocsc(), state, applied)
+    loaded = LoadedModel(bundle, state, applied)
     first = bundle.profile(user=str(bundle.user_ids[0]))
     bundle.ranker.recommend(first.userid, first.row, N=1)
+    few = np.arange(min(2, len(bundle.user_ids)))
+    bundle.ranker.recommend(few, bundle.user_items[few], N=1)
     if "fold-in" in bundle.ranker.capabilities:
         bundle.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
     bundle.known_items(())
@@ -97,6 +102,8 @@ class ModelStore:
     every : float
         Seconds between two looks at the file.
     events : EventDatabase, optional
+    copies : ModelCopies, optional
+        Where several processes that serve one file share it.
     current : LoadedModel
     reloads : int
         Newer files taken.
@@ -107,6 +114,7 @@ class ModelStore:
     path: Path
     every: float = 1.0
     events: EventDatabase | None = None
+    copies: ModelCopies | None = None
     reloads: int = 0
     kept: int = 0
     current: LoadedModel = field(init=False)
@@ -118,8 +126,8 @@ class ModelStore:
     _replacing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        loaded = load(self.path)
-        self._seen = loaded.state
+        loaded = load(self.path, self.copies)
+        self._seen: FileState | None = loaded.state
         if self.events is not None:
             self.kept = self.events.last()
         self._take(loaded)
@@ -128,17 +136,28 @@ class ModelStore:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def check(self) -> None:
-        """Load the file anew if it has changed; a broken one leaves the old model in place."""
+        """Load the file anew if it has changed; a broken one leaves the old model in place.
+
+        Whatever goes wrong is told by `error`, and the next file is looked at all the same.
+        """
         try:
             now = file_state(self.path)
             if now == self._seen:
                 return
             self._seen = now
-            loaded = load(self.path)
-            self._take(loaded)
-            self._refused, self.reloads = None, self.reloads + 1
-        except (RecsysError, OSError, MemoryError) as error:
-            self._refused = f"the new model was refused: {error}"[:300]
+            if now != self.current.state:  # else it was away, and is back
+                self._take(load(self.path, self.copies))
+                self.reloads += 1
+            self._refused = None
+        except InputError as error:
+            self._gone(str(error))
+        except Exception as error:
+            self._gone(" ".join(f"{type(error).__name__}: {error}".split()))
+
+    def _gone(self, why: str) -> None:
+        self._refused = f"the new model was refused: {why}"[:300]
+        if not self.path.exists():
+            self._seen = None  # the same file may come back
 
     @property
     def error(self) -> str | None:
@@ -215,7 +234,7 @@ class ModelStore:
             try:
                 self.catch_up()
                 self._waiting = None
-            except (RecsysError, OSError, MemoryError) as error:
+            except Exception as error:
                 self._waiting = _not_applied(error)
                 if isinstance(error, OSError):  # the database may be back soon
                     self._stop.wait(self.every)

@@ -2,60 +2,90 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+BUCKETS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.075,
+    0.1,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+    2.5,
+    5.0,
+    7.5,
+    10.0,
+)
+SHARED = "PROMETHEUS_MULTIPROC_DIR"  # names the folder where several processes count together
 
 
 class Monitoring:
-    """Requests by route and status, how long they took, and how many are in flight.
+    """Requests by route and status, how long they took, how many are in flight, and the model's age.
 
-    Each application has a registry of its own, so that several in one process count apart.
+    Names, labels and units of the requests are those of OpenTelemetry's conventions for HTTP. Each
+    application has a registry of its own, so that several in one process count apart; processes that
+    serve one port count together.
 
     Attributes
     ----------
     in_flight : int
-        Requests that are being answered.
+        Requests that are being answered by this process.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.in_flight = 0
-        self._requests = Counter(
-            "recsys_requests", "Requests answered.", ("route", "status"), registry=self.registry
-        )
+        self.shared = SHARED in os.environ
+        labels = ("http_request_method", "http_route", "http_response_status_code")
         self._seconds = Histogram(
-            "recsys_request_seconds", "Seconds a request took.", ("route",), buckets=BUCKETS,
+            "http_server_request_duration_seconds", "Seconds a request took.", labels, buckets=BUCKETS,
             registry=self.registry,
         )  # fmt: skip
         self._events = Counter("recsys_events", "Events kept.", registry=self.registry)
-        self._counters: dict[tuple[str, int], Any] = {}
-        self._timers: dict[str, Any] = {}
-        gauge = Gauge("recsys_in_flight", "Requests being answered.", registry=self.registry)
-        gauge.set_function(lambda: self.in_flight)
+        self._timers: dict[tuple[str, str, int], Any] = {}
+        self._gauges: list[tuple[Any, Any]] = []
+        self.gauge("http_server_active_requests", "Requests being answered.", lambda: self.in_flight)
+
+    def gauge(self, name: str, text: str, value: Any) -> None:
+        """Show what a function returns; of several processes the sum."""
+        gauge = Gauge(name, text, registry=self.registry, multiprocess_mode="livesum")
+        self._gauges.append((gauge, value))
 
     def kept(self, events: int) -> None:
         """Count events that are in the database."""
         self._events.inc(events)
 
-    def waiting(self, count: Any) -> None:
-        """Show how many events are kept, but not applied yet."""
-        gauge = Gauge("recsys_events_waiting", "Events not applied yet.", registry=self.registry)
-        gauge.set_function(count)
-
-    def seen(self, route: str, status: int, seconds: float) -> None:
+    def seen(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        counter = self._counters.get((route, status))
-        if counter is None:  # looking a label up takes longer than counting
-            counter = self._counters[route, status] = self._requests.labels(route, str(status))
-        timer = self._timers.get(route)
-        if timer is None:
-            timer = self._timers[route] = self._seconds.labels(route)
-        counter.inc()
+        key = (method if method in METHODS else "_OTHER", route, status)
+        timer = self._timers.get(key)
+        if timer is None:  # looking a label up takes longer than counting
+            timer = self._timers[key] = self._seconds.labels(key[0], route, str(status))
         timer.observe(seconds)
+
+    def refresh(self) -> None:
+        """Read the gauges; other processes show what was read last."""
+        for gauge, value in self._gauges:
+            gauge.set(value())
 
     def text(self) -> bytes:
         """Return the exposition format."""
-        return generate_latest(self.registry)
+        self.refresh()
+        if not self.shared:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)
+        return generate_latest(together)
+
+
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"))

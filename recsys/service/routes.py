@@ -1,17 +1,20 @@
-"""The routes: recommend, similar, explain, events, health, metrics."""
+"""The routes: recommend, similar, explain, events, health, readiness, metrics."""
 
 from __future__ import annotations
 
+import json
 import uuid
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from fastapi import APIRouter, HTTPException, Request
-from fastapi.concurrency import run_in_threadpool
+import scipy.sparse as sp
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from numpy.typing import ArrayLike
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from recsys.data.events import Event
 from recsys.errors import CapabilityError, DatabaseError
@@ -19,6 +22,7 @@ from recsys.explain import reasons
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
 from recsys.reranking import similar as similar_items
+from recsys.service.computing import Computing
 from recsys.service.model_store import LoadedModel, ModelStore
 from recsys.service.schemas import (
     EventsRequest,
@@ -27,23 +31,15 @@ from recsys.service.schemas import (
     ExplainResponse,
     HealthResponse,
     ProfileRequest,
+    ReadyResponse,
     RecommendRequest,
     RecommendResponse,
-    Refusal,
     SimilarItemsRequest,
     SimilarItemsResponse,
 )
 
 Body = TypeVar("Body", bound=BaseModel)
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    404: {"model": Refusal, "description": "An id that the model does not have."},
-    422: {"model": Refusal, "description": "A request that is wrong."},
-}
-KEEPING: dict[int | str, dict[str, Any]] = {
-    422: {"model": Refusal, "description": "Events that are wrong, or a model that takes none."},
-    503: {"model": Refusal, "description": "The database does not answer: nothing was kept."},
-}
 router = APIRouter()
 
 
@@ -54,7 +50,7 @@ def current_model(request: Request) -> LoadedModel:
 
 @router.get("/health", response_model=HealthResponse)
 async def health(request: Request) -> dict[str, Any]:
-    """Say which model is served, and whether a newer file was refused."""
+    """Say that the process lives, which model is served, and whether a newer file was refused."""
     models: ModelStore = request.app.state.models
     bundle = models.current.bundle
     return {
@@ -66,78 +62,59 @@ async def health(request: Request) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@router.get("/ready", response_model=ReadyResponse)
+async def ready(request: Request) -> Response:
+    """Say whether requests should be sent here: 503 while the service stops."""
+    if request.app.state.stopping:
+        raise HTTPException(503, "the service is stopping")
+    return JSONResponse({"status": "ready"})
+
+
 @router.get("/metrics", response_class=PlainTextResponse)
-async def metrics(request: Request) -> PlainTextResponse:
+async def metrics(request: Request) -> Response:
     """Return Prometheus metrics."""
-    return PlainTextResponse(request.app.state.monitoring.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(request.app.state.monitoring.text(), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.post("/recommend", response_model=RecommendResponse, responses=REFUSALS)
-async def recommend(asked: RecommendRequest, request: Request) -> JSONResponse:
+@router.post("/recommend", response_model=RecommendResponse)
+async def recommend(asked: RecommendRequest, request: Request) -> Response:
     """Return the best items for a known user or for a posted history."""
     model = current_model(request)
-    profile = profile_of(model, asked)
-    allowed, strange = candidates_of(model, asked.items, asked.filter_items)
-    disliked, more = model.bundle.known_items(asked.dislikes)
-    found = rerank(
-        model.bundle.ranker, profile.userid, profile.row, asked.n, dislikes=disliked,
-        diversity=asked.diversity, item_users=model.item_users,
-        filter_already_liked_items=asked.filter_liked, recalculate_user=profile.fold_in,
-        times=profile.new_times, **allowed,
-    )  # fmt: skip
-    body = {"items": named(model, *found), "fallback": bool(found.fallback)}
-    return JSONResponse(body | {"unknown": [*profile.unknown, *strange, *more]})
+    computing: Computing = request.app.state.computing
+    if asked.plain:
+        group = (id(model), asked.user is None, asked.n, asked.filter_liked)
+        return answer(await computing.together("/recommend", group, plain_lists_of, (model, asked)))
+    return answer(await computing.one("/recommend", list_of, model, asked))
 
 
-@router.get(
-    "/users/{user}/recommendations", response_model=RecommendResponse, responses=REFUSALS
-)  # fmt: skip
-async def recommend_to_user(user: str, request: Request, n: int = 10) -> JSONResponse:
+@router.get("/users/{user:path}/recommendations", response_model=RecommendResponse)
+async def recommend_to_user(user: str, request: Request, n: int = 10) -> Response:
     """Return the best items for a known user."""
     return await recommend(checked(RecommendRequest, user=user, n=n), request)
 
 
-@router.post("/similar", response_model=SimilarItemsResponse, responses=REFUSALS)
-async def similar(asked: SimilarItemsRequest, request: Request) -> JSONResponse:
+@router.post("/similar", response_model=SimilarItemsResponse)
+async def similar(asked: SimilarItemsRequest, request: Request) -> Response:
     """Return the items most similar to one, filtered and varied."""
     model = current_model(request)
-    item = item_of(model, asked.item)
-    allowed, strange = candidates_of(model, asked.items, asked.filter_items)
-    found = similar_items(
-        model.bundle.ranker, item, asked.n, diversity=asked.diversity, item_users=model.item_users,
-        **allowed,
-    )  # fmt: skip
-    return JSONResponse({"items": named(model, *found), "unknown": strange})
+    return answer(await request.app.state.computing.one("/similar", similar_to, model, asked))
 
 
-@router.get("/items/{item}/similar", response_model=SimilarItemsResponse, responses=REFUSALS)
-async def similar_to_item(item: str, request: Request, n: int = 10) -> JSONResponse:
+@router.get("/items/{item:path}/similar", response_model=SimilarItemsResponse)
+async def similar_to_item(item: str, request: Request, n: int = 10) -> Response:
     """Return the items most similar to one."""
     return await similar(checked(SimilarItemsRequest, item=item, n=n), request)
 
 
-@router.post("/explain", response_model=ExplainResponse, responses=REFUSALS)
-async def explain(asked: ExplainRequest, request: Request) -> JSONResponse:
+@router.post("/explain", response_model=ExplainResponse)
+async def explain(asked: ExplainRequest, request: Request) -> Response:
     """Return what an item's score for a user rests on."""
     model = current_model(request)
-    profile = profile_of(model, asked)
-    item = item_of(model, asked.item)
-    found = reasons(
-        model.bundle.ranker, profile.userid, profile.row, item, asked.n, times=profile.times,
-        as_of=profile.as_of,
-    )  # fmt: skip
-    items = named(model, [k for k, _ in found.items], [value for _, value in found.items])
-    for answer, (k, _) in zip(items, found.items, strict=True):
-        age = found.ages.get(k)
-        answer.update(newer=None, days=None) if age is None else answer.update(
-            newer=age.newer, days=age.days
-        )
-    body = {"kind": found.kind, "score": found.score, "bias": found.bias}
-    return JSONResponse(body | {"unknown": list(profile.unknown), "items": items})
+    return answer(await request.app.state.computing.one("/explain", reasons_of, model, asked))
 
 
-@router.post("/events", response_model=EventsResponse, responses=KEEPING)
-async def events(asked: EventsRequest, request: Request) -> JSONResponse:
+@router.post("/events", response_model=EventsResponse)
+async def events(asked: EventsRequest, request: Request) -> Response:
     """Keep a batch of likes; the answer comes when they are in the database."""
     models: ModelStore = request.app.state.models
     if models.events is None:
@@ -150,12 +127,100 @@ async def events(asked: EventsRequest, request: Request) -> JSONResponse:
     batch = asked.batch or uuid.uuid4().hex
     given = [Event(e.user, e.item, bundle.time_of_event(e.time), e.action) for e in asked.events]
     try:
-        new = await run_in_threadpool(models.keep, batch, given)
+        new = await request.app.state.keeping.one("/events", models.keep, batch, given)
     except DatabaseError as error:
         raise HTTPException(503, str(error)[:500], {"retry-after": "1"}) from None
     if new:
         request.app.state.monitoring.kept(len(given))
     return JSONResponse({"batch": batch, "events": len(given), "repeated": not new})
+
+
+def plain_lists_of(asked: Sequence[tuple[LoadedModel, RecommendRequest]]) -> list[bytes]:
+    """Return the answers to plain requests of one model, one kind and one length, made in one call."""
+    model, first = asked[0]
+    if len(asked) == 1:
+        return [list_of(model, first)]
+    profiles = [profile_of(model, one) for _, one in asked]
+    found = model.bundle.ranker.recommend(
+        [profile.userid for profile in profiles],
+        stacked([profile.row for profile in profiles]),
+        N=first.n,
+        filter_already_liked_items=first.filter_liked,
+        recalculate_user=profiles[0].fold_in,
+        times=stacked([profile.times for profile in profiles]) if profiles[0].fold_in else None,
+    )
+    return [
+        encoded({
+            "items": named(model, ids[ids >= 0], scores[ids >= 0]), "fallback": bool(fallback),
+            "unknown": list(profile.unknown),
+        })
+        for ids, scores, fallback, profile in zip(
+            *found, np.atleast_1d(found.fallback), profiles, strict=True
+        )
+    ]  # fmt: skip
+
+
+def stacked(rows: Sequence[Any]) -> sp.csr_matrix:
+    """Return rows of one width as one matrix, without what scipy's vstack takes for its checks."""
+    ends = np.cumsum([0, *(row.nnz for row in rows)])
+    data, indices = (
+        np.concatenate([getattr(row, part) for row in rows]) for part in ("data", "indices")
+    )
+    return sp.csr_matrix((data, indices, ends), shape=(len(rows), rows[0].shape[1]))
+
+
+def list_of(model: LoadedModel, asked: RecommendRequest) -> bytes:
+    """Return the answer to a request for a list."""
+    profile = profile_of(model, asked)
+    allowed, strange = candidates_of(model, asked.items, asked.filter_items)
+    disliked, more = model.bundle.known_items(asked.dislikes)
+    found = rerank(
+        model.bundle.ranker, profile.userid, profile.row, asked.n, dislikes=disliked,
+        diversity=asked.diversity, item_users=model.item_users if asked.diversity else None,
+        filter_already_liked_items=asked.filter_liked, recalculate_user=profile.fold_in,
+        times=profile.new_times, **allowed,
+    )  # fmt: skip
+    body = {"items": named(model, *found), "fallback": bool(found.fallback)}
+    return encoded(body | {"unknown": [*profile.unknown, *strange, *more]})
+
+
+def similar_to(model: LoadedModel, asked: SimilarItemsRequest) -> bytes:
+    """Return the answer to a request for similar items."""
+    item = item_of(model, asked.item)
+    allowed, strange = candidates_of(model, asked.items, asked.filter_items)
+    found = similar_items(
+        model.bundle.ranker, item, asked.n, diversity=asked.diversity,
+        item_users=model.item_users if asked.diversity else None, **allowed,
+    )  # fmt: skip
+    return encoded({"items": named(model, *found), "unknown": strange})
+
+
+def reasons_of(model: LoadedModel, asked: ExplainRequest) -> bytes:
+    """Return the answer to a request for what a score rests on."""
+    profile = profile_of(model, asked)
+    item = item_of(model, asked.item)
+    found = reasons(
+        model.bundle.ranker, profile.userid, profile.row, item, asked.n, times=profile.times,
+        as_of=profile.as_of,
+    )  # fmt: skip
+    items = named(model, [k for k, _ in found.items], [value for _, value in found.items])
+    for entry, (k, _) in zip(items, found.items, strict=True):
+        age = found.ages.get(k)
+        entry.update(newer=None, days=None) if age is None else entry.update(
+            newer=age.newer, days=age.days
+        )
+    body = {"kind": found.kind, "score": found.score, "bias": found.bias}
+    return encoded(body | {"unknown": list(profile.unknown), "items": items})
+
+
+def encoded(body: dict[str, Any]) -> bytes:
+    """Return an answer as it is sent; here, where the event loop does not wait for it."""
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def answer(body: bytes) -> Response:
+    """Return the response that sends this body."""
+    return Response(body, media_type="application/json")
 
 
 def profile_of(model: LoadedModel, asked: ProfileRequest) -> Profile:
@@ -201,5 +266,7 @@ def checked(kind: type[Body], **given: Any) -> Body:
     """Return a body made of what a path and a query hold; what is wrong with it is 422."""
     try:
         return kind(**given)
-    except ValueError as error:
-        raise HTTPException(422, str(error).split("\n")[2].strip()[:200]) from None
+    except ValidationError as error:
+        raise RequestValidationError(
+            [{**one, "loc": ("path", *one["loc"])} for one in error.errors()]
+        ) from None

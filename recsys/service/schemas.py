@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    StrictBool,
     Tag,
     model_validator,
 )
@@ -19,8 +20,17 @@ from recsys.utils.dates import moment
 
 Id = Annotated[str, Field(min_length=1, max_length=200)]
 Ids = Annotated[list[Id], Field(max_length=1000)]
-Count = Annotated[int, Field(ge=1, le=1000)]
-Diversity = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+def _number(given: Any) -> Any:
+    """Refuse texts and truth values, which would be taken for numbers."""
+    if isinstance(given, (bool, str)):
+        raise ValueError("a number is needed")
+    return given
+
+
+Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=1000)]
+Diversity = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 def _time(given: Any) -> Any:
@@ -68,6 +78,19 @@ History = Annotated[list[Liked], Field(max_length=1000)]
 class ProfileRequest(Request):
     """For whom: a known user or a history."""
 
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": [one],
+                    "properties": {one: {"type": kind}, other: {"type": "null"}},
+                }
+                for one, other, kind in (("user", "history", "string"), ("history", "user", "array"))
+            ]
+        },
+    )
+
     user: Id | None = Field(None, description="Id of a known user; or else post a history.")
     history: History | None = Field(
         None,
@@ -110,9 +133,19 @@ class RecommendRequest(ProfileRequest):
     n: Count = Field(10, description="How many items.")
     items: Ids | None = Field(None, description="Rank these items only.")
     filter_items: Ids = Field([], description="Leave these items out.")
-    filter_liked: bool = Field(True, description="Leave out what is liked already.")
+    filter_liked: StrictBool = Field(True, description="Leave out what is liked already.")
     dislikes: Ids = Field([], description="Leave these items out, and lower what is like them.")
     diversity: Diversity = Field(0.0, description="From 0, best first, to 1, unlike first.")
+
+    @property
+    def plain(self) -> bool:
+        """Whether it asks for a list for one user or one history, and for nothing else."""
+        return (
+            (self.user is None) != (self.history is None)
+            and self.as_of is None
+            and self.items is None
+            and not (self.filter_items or self.dislikes or self.diversity)
+        )
 
 
 class SimilarItemsRequest(Request):
@@ -250,6 +283,12 @@ class HealthResponse(BaseModel):
         description="Why the newest file was refused, or events could not be applied."
     )
     events: EventsState | None = Field(description="Null without a database of events.")
+
+
+class ReadyResponse(BaseModel):
+    """Requests may be sent here."""
+
+    status: Literal["ready"]
 
 
 class Refusal(BaseModel):

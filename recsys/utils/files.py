@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-import glob
+import functools
 import gzip
+import hashlib
 import io
 import os
+import platform
+import re
+import secrets
 import stat
-import tempfile
+import sys
+import time
+import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # no locks there: only age tells what is left behind
+    fcntl = None  # type: ignore[assignment]
 
 from recsys.errors import InputError
 
 MAX_BYTES = 4_000_000_000
-BOMB_RATIO, BOMB_BYTES = 200, 100_000_000
+BOMB_RATIO, BOMB_BYTES = 200, 20_000_000  # text of likes is packed to a third, not to a 200th
 TEMPORARY = ".recsys-tmp"  # ending of a file that is not whole yet
+OLD_SECONDS = 24 * 3600.0  # without a write, after which another host's temporary file is left behind
+MOST_LABEL = 100  # bytes of a name that a temporary name repeats: a name has at most 255
+MOST_ATTEMPTS = 20  # at a temporary file of our own
+STDOUT = 1  # the descriptor
+MOST_SHOWN = 200  # characters of a path in a message
 STRETCH = 1 << 24  # bytes a call writes
 GZIP_MAGIC = b"\x1f\x8b"
 KINDS = {
@@ -28,6 +44,12 @@ KINDS = {
     b"PAR1": "a Parquet file",
     b"%PDF": "a PDF document",
 }
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """Return a path for a message, the middle of a long one left out."""
+    text = os.fspath(path)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}…{text[-MOST_SHOWN // 2 :]}"
 
 
 def check_file(path: Path) -> int:
@@ -111,13 +133,52 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+# ---- files of our own
+
+
+class _Target(NamedTuple):
+    """Where a file is written: a path with what stands there now, or an open descriptor."""
+
+    path: Path
+    old: os.stat_result | None
+    through: str | int | None = None
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse at once what `replacing` would refuse in the end.
+
+    Raises
+    ------
+    InputError
+        If `path` is a folder, a device or pipe, or in a folder that is absent or cannot be written.
+    """
+    try:
+        target = _target(path)
+        if target.through is None and not target.path.parent.is_dir():
+            raise InputError(f"{shown(path)}: the folder {shown(target.path.parent)} does not exist")
+        if target.through is None and not os.access(target.path.parent, os.W_OK | os.X_OK):
+            raise InputError(f"{shown(path)}: nothing can be written in {shown(target.path.parent)}")
+    except OSError as error:
+        raise InputError(f"{shown(path)} cannot be written: {error.strerror or error}") from error
+
+
+def is_stdout(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is what standard output goes to, as /dev/stdout is."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(STDOUT))
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     """Give a binary file to write, which takes the place of `path` when the block ends without error.
 
     A crash leaves the old file or the new one: the new one is written beside it under a temporary
     name, flushed to disk and renamed, and the folder flushed. What a killed process left is swept
-    away. A link is followed and stays; the new file is readable by everybody.
+    away; what another thread, process or host is writing is not. A link is followed and stays. A new
+    file may be read by whom the umask lets, one that replaces another by whom could read that.
+    /dev/null, and what standard output goes to, are written to as they are.
 
     Parameters
     ----------
@@ -132,7 +193,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     Raises
     ------
     InputError
-        If it cannot be written; an old file is then untouched, and nothing else is left.
+        If it is no regular file or cannot be written; an old file is then untouched, and nothing else
+        is left.
+    BrokenPipeError
+        If it is standard output and nobody reads it any longer.
 
     Examples
     --------
@@ -144,34 +208,62 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     ...     path.read_bytes()
     b'user,item'
     """
-    if "\0" in os.fspath(path):
-        raise InputError(f"{str(path)[:60]!r} is no name of a file: it holds a NUL")
     try:
-        target = Path(os.path.realpath(path))
-        if target.is_dir():
-            raise InputError(f"{path} is a folder; name a file")
-        if target.exists() and not target.is_file():
-            raise InputError(f"{path} is not a regular file; name a file on disk")
-        for stale in target.parent.glob(f".{glob.escape(target.name)}.*{TEMPORARY}"):
-            _sweep(stale)
-        handle, name = tempfile.mkstemp(TEMPORARY, f".{target.name}.{os.getpid()}.", target.parent)
-        try:
-            with _Handle(handle) as file:
+        target = _target(path)
+        if target.through is not None:
+            with _through(target.through) as file:
+                yield file
+            return
+        _sweep(target.path)
+        handle, name = _temporary(target)
+        with _Handle(handle) as file:  # closed, and with it unlocked, once it has its own name
+            try:
                 yield file
                 os.fsync(handle)
-            os.chmod(name, 0o644)
-            os.replace(name, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
-        folder = os.open(target.parent, os.O_RDONLY)
+                if target.old is not None:
+                    _take_over(handle, target.old)
+                os.replace(name, target.path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(name)
+                raise
+        folder = os.open(target.path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise InputError(f"{shown(path)} cannot be written: {error.strerror or error}") from error
+
+
+def _target(path: str | os.PathLike[str]) -> _Target:
+    """Return where a file is written; a link is followed, also one to nothing yet.
+
+    Raises
+    ------
+    InputError
+        If there is anything but a regular file.
+    OSError
+        If that cannot be found out, as in a loop of links.
+    """
+    if "\0" in os.fspath(path):
+        raise InputError(f"{str(path)[:60]!r} is no name of a file: it holds a NUL")
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        return _Target(Path(os.path.realpath(path)), None)
+    real = Path(os.path.realpath(path))
+    if stat.S_ISDIR(old.st_mode):
+        raise InputError(f"{shown(path)} is a folder; name a file")
+    if is_stdout(path):
+        return _Target(real, old, STDOUT)
+    if stat.S_ISREG(old.st_mode):
+        return _Target(real, old)
+    if str(real) == os.devnull:
+        return _Target(real, old, os.devnull)
+    raise InputError(f"{shown(path)} is not a regular file; name a file on disk")
 
 
 class _Handle(io.RawIOBase):
@@ -179,6 +271,7 @@ class _Handle(io.RawIOBase):
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
+        self.written = 0
 
     def writable(self) -> bool:
         return True
@@ -189,10 +282,11 @@ class _Handle(io.RawIOBase):
         size = len(left)
         while left:
             left = left[os.write(self.handle, left[:STRETCH]) :]
+        self.written += size
         return size
 
     def tell(self) -> int:
-        return os.lseek(self.handle, 0, os.SEEK_CUR)
+        return self.written  # not asked of the descriptor: a pipe has no position
 
     def close(self) -> None:
         if not self.closed:
@@ -200,9 +294,103 @@ class _Handle(io.RawIOBase):
             os.close(self.handle)
 
 
-def _sweep(stale: Path) -> None:
-    """Remove what a killed process left, unless it still lives and writes."""
-    pid = stale.name.removesuffix(TEMPORARY).split(".")[-2]
-    alive = pid.isdigit() and int(pid) != os.getpid() and Path(f"/proc/{pid}").exists()
-    if not alive:
-        stale.unlink(missing_ok=True)
+def _through(where: str | int) -> _Handle:
+    """Return an open device, or a descriptor that stays open after this one is closed."""
+    if isinstance(where, str):
+        return _Handle(os.open(where, os.O_WRONLY | os.O_CLOEXEC))
+    if sys.stdout is not None:
+        sys.stdout.flush()  # what was printed before comes before
+    return _Handle(os.dup(where))
+
+
+def _label(target: Path) -> str:
+    """Return what a temporary name repeats of a name: all of it, or its digest where it is long."""
+    name = os.fsencode(target.name)
+    return target.name if len(name) <= MOST_LABEL else hashlib.sha256(name).hexdigest()[:32]
+
+
+@functools.cache
+def _host() -> str:
+    """Return 16 hexadecimal digits for the running system, shared by its containers.
+
+    Locks of files are seen by all that share it, and perhaps by nobody else.
+    """
+    try:
+        told = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+    except OSError:
+        told = f"{platform.node()} {uuid.getnode()}"
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _temporary(target: _Target) -> tuple[int, str]:
+    """Open a new file beside the target, locked as long as it is written, and return its name."""
+    # where a file is replaced, nobody else reads the new one before it has the old one's mode
+    mode = 0o666 if target.old is None else 0o600
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    for _ in range(MOST_ATTEMPTS):
+        name = f".{_label(target.path)}.{_host()}.{secrets.token_hex(8)}{TEMPORARY}"
+        path = os.path.join(target.path.parent, name)
+        handle = os.open(path, flags, mode)
+        # somebody who sweeps may have come between; that one has removed it
+        if _lock(handle) is not False and os.path.exists(path):
+            return handle, path
+        os.close(handle)
+        with suppress(OSError):
+            os.unlink(path)
+    raise InputError(f"{shown(target.path)} cannot be written: its temporary files are taken away")
+
+
+def _lock(handle: int) -> bool | None:
+    """Lock a file; False where another one has, None where there are no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (OSError, AttributeError):
+        return None
+    return True
+
+
+def _take_over(handle: int, old: os.stat_result) -> None:
+    """Give a new file the mode and, where that is allowed, the owners of the one that it replaces."""
+    mode, new = stat.S_IMODE(old.st_mode) & 0o777, os.fstat(handle)
+    if (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
+        try:
+            os.fchown(handle, old.st_uid, old.st_gid)
+        except OSError:
+            try:
+                os.fchown(handle, -1, old.st_gid)
+            except OSError:
+                mode &= 0o707  # not for another group
+    os.fchmod(handle, mode)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed processes left of this target.
+
+    A file that is being written is locked. Locks of other hosts may not be seen here: what these
+    left goes once it is a day old.
+    """
+    names = re.compile(
+        rf"\.{re.escape(_label(target))}\.([0-9a-f]{{16}})\.[0-9a-f]{{16}}{re.escape(TEMPORARY)}"
+    )
+    with os.scandir(target.parent) as entries:
+        found = [(entry.path, match[1]) for entry in entries if (match := names.fullmatch(entry.name))]
+    for path, host in found:
+        with suppress(OSError):  # another one sweeps, too, or it is not ours
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                if _left_behind(handle, host):
+                    os.unlink(path)
+            finally:
+                os.close(handle)
+
+
+def _left_behind(handle: int, host: str) -> bool:
+    info = os.fstat(handle)
+    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
+        return False
+    locked = _lock(handle)
+    if locked is False:
+        return False
+    return (locked is True and host == _host()) or time.time() - info.st_mtime > OLD_SECONDS

@@ -8,30 +8,39 @@ the array table and the array bytes. Nothing in the file is ever executed or imp
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
+import math
+import mmap
 import os
 import struct
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
-from recsys.utils.files import STRETCH, replacing
+from recsys.utils.files import STRETCH, replacing, shown
 
 FORMAT = 1
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
+MAX_AXES = 8
+MAX_ENTRIES = 1 << 56  # of a shape whose empty axes are left out: NumPy counts these in bytes, too
+MAX_MESSAGE = 400  # characters
 DTYPES = {
     "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8,
     "U16": np.uint16, "U32": np.uint32,
 }  # fmt: skip
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items()}
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open
 
 
@@ -48,7 +57,8 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
     path = _target(path)
     table: dict[str, Any] = {}
     payload, offset = [], 0
-    for name in sorted(arrays):
+    # As safetensors does it: wide ones first, so that each begins where numbers of its width may.
+    for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):
         array = np.ascontiguousarray(arrays[name])
         table[name] = {
             "dtype": NAMES[array.dtype],
@@ -80,10 +90,51 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
         raise InputError(f"{name_of(path)} cannot be written: {error.strerror or error}") from error
 
 
-def read(path: Target) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def refuses(reader: Callable[P, T]) -> Callable[P, T]:
+    """Let a reader, whose first argument is a path or an open file, raise nothing but ModelFileError.
+
+    What a stranger wrote may break anything that it gets to; whoever waits for the next good file, as
+    a service does, must not have to know what. Messages are one line that UTF-8 can hold.
+    """
+
+    @functools.wraps(reader)
+    def refusing(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return reader(*args, **kwargs)
+        except ModelFileError as error:
+            told = _told(str(error))
+            if told == str(error):
+                raise
+            raise ModelFileError(told) from None
+        except InputError as error:
+            raise ModelFileError(_told(str(error))) from None
+        except MemoryError:
+            what = "needs more memory than is free"
+        except Exception as error:
+            what = f"cannot be used: {type(error).__name__}: {error}"
+        name = name_of(args[0]) if args else "the ranker file"
+        raise ModelFileError(_told(f"{name} {what}"))
+
+    return refusing
+
+
+def _told(text: str) -> str:
+    line = " ".join(text.splitlines()).encode("utf-8", errors="backslashreplace").decode("utf-8")
+    return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
+
+
+@refuses
+def read(path: Target, mapped: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
 
     An open file is read from where it stands to its end; it is left open.
+
+    Parameters
+    ----------
+    path : path or open file
+    mapped : bool
+        Leave the arrays in the file, where processes that read it share one copy in memory; what one
+        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
 
     Raises
     ------
@@ -105,12 +156,16 @@ def read(path: Target) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             manifest, table = _parse(name_of(path), file.read(length), size - 8 - length)
             arrays = {}
             digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
             for name, entry in table.items():
-                array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
-                if array.size and not _fill(file, array.data.cast("B")):
-                    raise ModelFileError(f"{name_of(path)} is truncated")
+                if content is not None:
+                    place = start + 8 + length + entry["data_offsets"][0]
+                    arrays[name] = array = _within(content, place, entry)
+                else:
+                    arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
+                    if array.size and not _fill(file, array.data.cast("B")):
+                        raise ModelFileError(f"{name_of(path)} is truncated")
                 digest.update(array.data.cast("B") if array.size else b"")
-                arrays[name] = array
     except OSError as error:
         raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
     if digest.hexdigest() != manifest.get("sha256"):
@@ -176,7 +231,7 @@ def _target(given: Any) -> Any:
 def name_of(given: Any) -> str:
     """Return what messages call a path or an open file."""
     if isinstance(given, (str, os.PathLike)):
-        return os.fspath(given)
+        return shown(given)
     name = getattr(given, "name", None)
     return name if isinstance(name, str) else f"this {type(given).__name__}"
 
@@ -203,6 +258,13 @@ def _reading(file: Any) -> Any:
         raise ModelFileError(f"{name_of(file)} cannot be read: {error}") from None
 
 
+def _within(content: mmap.mmap, place: int, entry: dict[str, Any]) -> np.ndarray:
+    """Return an array in a mapped file; a copy where its numbers do not begin at their width."""
+    kind = np.dtype(DTYPES[entry["dtype"]])
+    array = np.frombuffer(content, kind, _product(entry["shape"]), place).reshape(entry["shape"])
+    return array if array.flags.aligned else array.copy()
+
+
 def _fill(file: Any, left: memoryview) -> bool:
     """Read until all is there; a file without a buffer may give less at a time."""
     while left:
@@ -219,7 +281,7 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
         table = json.loads(header)
         manifest = json.loads(table.pop("__metadata__")["recsys"])
         version = manifest["format"]
-        names = sorted(table)
+        names = sorted(table, key=lambda name: (*table[name]["data_offsets"], name))
         spans = [table[name]["data_offsets"] for name in names]
         sizes = [
             int(np.dtype(DTYPES[table[name]["dtype"]]).itemsize) * _product(table[name]["shape"])
@@ -243,12 +305,13 @@ def _parse(path: str, header: bytes, payload: int) -> tuple[dict[str, Any], dict
 
 
 def _product(shape: Any) -> int:
-    out = 1
-    for size in shape:
-        if type(size) is not int or size < 0:
-            raise ValueError(size)
-        out *= size
-    return out
+    """Return the entries of an array of this shape, which NumPy can have."""
+    filled = [size for size in shape if size != 0]
+    if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError(shape)
+    if len(shape) > MAX_AXES or math.prod(filled) > MAX_ENTRIES:
+        raise ValueError(shape)
+    return math.prod(shape)
 
 
 def _digest(manifest: dict[str, Any], table: dict[str, Any]) -> Any:

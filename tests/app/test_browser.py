@@ -11,27 +11,12 @@ from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.explain import item_rule
 from recsys.explain import text as wording
-from tests.app.browsing import MARKS, chosen, go, pick, settled, shot
+from tests.app.browsing import MARKS, RATINGS, chosen, go, pick, settled, shot
 
 pytestmark = MARKS
 
 WHY = "Because you liked"
 PAGES = ("", "explain", "interactions", "links", "map", "evaluate", "data", "kernels")
-NASTY = "item_id,title,genres\n" + "".join(
-    f'film {k},"{t}",Drama|War\n'
-    for k, t in enumerate(
-        (
-            "<script>document.title='x'</script>",
-            "<img src=x onerror=alert(1)>",
-            "![](http://127.0.0.1:9/x)",
-            "$\\href{http://127.0.0.1:9}{x}$",
-            "plain",
-        )
-    )
-)
-RATINGS = "user_id,item_id,rating\n" + "".join(
-    f"u{u},film {(u * 3 + k * k) % 17},{1 + (u + k) % 5}\n" for u in range(30) for k in range(8)
-)
 
 
 def opened(tab, address):
@@ -278,34 +263,3 @@ def test_every_page_fits_its_width(browser, address, width):
         assert overflow <= 1, f"{name} is {overflow} px too wide"
         assert page.get_by_test_id("stException").count() == 0
     page.close()
-
-
-def test_a_good_upload_with_hostile_titles_is_used_and_harmless(tab, address):
-    calls = []
-    tab.on("request", lambda request: calls.append(request.url))
-    tab.goto(f"{address}/data")
-    tab.get_by_text("Upload a table of interactions").click()
-    inputs = tab.locator("input[type=file]")
-    inputs.nth(0).set_input_files(
-        {"name": "mine.csv", "mimeType": "text/csv", "buffer": RATINGS.encode()}
-    )
-    tab.get_by_role("button", name="Use this table").wait_for()
-    inputs.nth(1).set_input_files(
-        {"name": "items.csv", "mimeType": "text/csv", "buffer": NASTY.encode()}
-    )
-    time.sleep(2)
-    settled(tab)
-    tab.get_by_role("button", name="Use this table").click()
-    settled(tab)
-    go(tab, "Recommend")
-    tab.locator(".rs-title").first.wait_for()
-    settled(tab)
-    assert chosen(tab, "Dataset").startswith("mine.csv")
-    shot(tab, "hostile-titles-1400")
-    tab.reload()
-    tab.locator(".rs-title").first.wait_for()
-    settled(tab)
-    assert chosen(tab, "Dataset").startswith("mine.csv"), "an upload survives a reload"
-    assert tab.title() == "Recommend · recsys"
-    assert not [url for url in calls if ":9/" in url or url.endswith("/x")]
-    assert tab.locator("img[src='x']").count() == 0

@@ -14,7 +14,7 @@ pytest.importorskip("streamlit")
 from recsys import InputError
 from recsys.data import read_interactions
 from recsys.datasets import load_dataset
-from tests.app.browsing import MARKS, go, settled, shot
+from tests.app.browsing import MARKS, RATINGS, chosen, go, settled, shot
 from tests.app.page_runs import box, captions, open_page, press, read, settle, texts
 from tests.data.test_spreadsheets import write_xlsx
 
@@ -30,7 +30,7 @@ def uploaded(content, name="liste.csv", **more):
     from app import state
 
     given = content if isinstance(content, bytes) else content.encode()
-    return open_page("data", data__file=state.keep_upload(name, given), **more)
+    return open_page("data", data__file=state.keep_file(name, given), **more)
 
 
 def metrics(at):
@@ -116,16 +116,14 @@ def test_a_table_of_items_comes_with_it():
     from app import state
 
     films = "Artikel,title,genres\n" + "".join(f"Buch {k},Titel {k},Drama|Krieg\n" for k in range(12))
-    at = uploaded(GERMAN, data__items=state.keep_upload("films.csv", films.encode()))
+    at = uploaded(GERMAN, data__items=state.keep_file("films.csv", films.encode()))
     known = {row.split(";")[1] for row in GERMAN.strip().split("\n")[1:]}
     absent = len(known - {f"Buch {k}" for k in range(12)})
     assert f"{absent} of {len(known)} items have no row in the item table." in texts(at)
     press(at, "Use this table")
     name = at.session_state["session"].get("data", "")
-    from app.parts.upload import details
-
-    assert details(name).items == "films.csv"
-    at = uploaded(GERMAN, data__items=state.keep_upload("films.csv", b"Artikel,title\nx,y\n"))
+    assert state.tables().find(name).items == "films.csv"
+    at = uploaded(GERMAN, data__items=state.keep_file("films.csv", b"Artikel,title\nx,y\n"))
     assert (
         "item table films.csv: items: no item of the interactions is in this table" in at.error[0].value
     )
@@ -334,6 +332,7 @@ def test_bars_of_ratings_count_each_once_on_its_side(values, least):
 
 def test_the_threshold_is_told_with_live_counts():
     from app import state
+    from app.uploads import UploadedTable
     from recsys.data import Interactions
 
     rng = np.random.default_rng(3)
@@ -341,8 +340,7 @@ def test_the_threshold_is_told_with_live_counts():
     i = np.concatenate([rng.choice(50, 12, replace=False) for _ in range(40)])
     r = rng.choice([1.0, 2, 3, 4, 5], len(u))
     data = Interactions.from_ids([f"u{k}" for k in u], [f"i{k}" for k in i], r, name="rated")
-    token = state.uploads().keep(data.name, data, "threshold")
-    at = open_page("data", data=state.UPLOAD + token)
+    at = open_page("data", data=state.keep_table(UploadedTable(data), "threshold"))
     for least in (4.0, 2.0, 1.0):
         box(at, "Counts as liked: rated at least").set_value(least).run()
         settle(at)
@@ -419,9 +417,6 @@ def test_a_long_message_ends_at_a_word():
 # ---- in a browser
 
 
-RATINGS = "user_id,item_id,rating\n" + "".join(
-    f"u{u},film {(u * 3 + k * k) % 17},{1 + (u + k) % 5}\n" for u in range(30) for k in range(8)
-)
 NASTY = "item_id,title,genres\n" + "".join(
     f'film {k},"{t}",Drama|War\n'
     for k, t in enumerate(
@@ -481,9 +476,23 @@ class TestBrowser:
         go(tab, "Recommend")
         tab.get_by_text("For u0").first.wait_for()
         settled(tab)
+        assert chosen(tab, "Dataset").startswith("<i>mine.csv")
+        shot(tab, "hostile-titles-1400")
+
+        def harmless():
+            assert tab.locator("img[src='x']").count() == 0
+            assert not [url for url in calls if ":9/" in url or url.endswith("/x")]
+
+        harmless()
+        tab.reload()
+        tab.get_by_text("For u0").first.wait_for()
+        settled(tab)
+        assert chosen(tab, "Dataset").startswith("<i>mine.csv"), "an upload survives a reload"
+        assert tab.title() == "Recommend · recsys"
+        harmless()
         go(tab, "Evaluate")
-        assert tab.title() != "x" and tab.locator("img[src='x']").count() == 0
-        assert not [url for url in calls if ":9/" in url or url.endswith("/x")]
+        assert tab.title() == "Evaluate · recsys"
+        harmless()
 
     def test_from_an_upload_to_a_recommendation_and_back(self, tab, address):
         tab.goto(f"{address}/data")

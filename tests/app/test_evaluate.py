@@ -30,17 +30,21 @@ def no_runs(monkeypatch):
     """Nothing that another test has run is kept."""
     from app import state
     from app.jobs import Jobs
-    from app.parts.runs import Runs
+    from app.store import Store
     from app.views import evaluate as view
 
-    kept, jobs = Runs(), Jobs()
+    kept, jobs = Store(10**9), Jobs()
     monkeypatch.setattr(view, "runs", lambda: kept)
     monkeypatch.setattr(state, "jobs", lambda: jobs)
     return kept
 
 
+def runs_of(kept):
+    return [run for run, _ in kept._kept.values()]
+
+
 def only_run(kept):
-    (run,) = kept._runs.values()
+    (run,) = runs_of(kept)
     return run
 
 
@@ -270,7 +274,7 @@ def test_the_command_prints_the_same_figures(chosen, no_runs, tmp_path):
 
 def test_the_command_of_an_upload_prints_the_same_figures(no_runs, tmp_path, monkeypatch):
     from app import state
-    from app.parts.upload import Details, keep_details
+    from app.uploads import UploadedTable
     from app.views.data import cleaned
     from recsys.data.columns import Columns
     from recsys.data.readers import read_table
@@ -289,9 +293,7 @@ def test_the_command_of_an_upload_prints_the_same_figures(no_runs, tmp_path, mon
     assert counts.left_out == {"user": 1} and counts.repeated == 1
     at = open_page("evaluate", evaluate__models=TWO, evaluate__folds=3)
     here = at.session_state["session"]
-    name = state.UPLOAD + state.uploads().keep(data.name, data, "t")
-    keep_details(name, Details("", "", counts))
-    here.set("data", name)
+    here.set("data", state.keep_table(UploadedTable(data, counts=counts), "t"))
     settle(at.run())
     press(at, "Run")
     run = only_run(no_runs)
@@ -371,41 +373,31 @@ def test_several_runs_are_compared_and_what_they_differ_in_is_said(no_runs):
     press(at, "Run")
     box(at, "Protocol").set_value("holdout").run()
     press(at, "Run")
-    assert len(no_runs._runs) == 3 and len(box(at, "Run").options) == 3
+    assert len(runs_of(no_runs)) == 3 and len(box(at, "Run").options) == 3
     table = at.dataframe[1].value
     assert table["seed"].tolist() == [7, 7, 0] and table["protocol"].tolist() == [
         "holdout",
         "half-profile",
         "half-profile",
     ]
-    means = [run.report.results[0].metrics["auc"].mean for run in no_runs._runs.values()]
+    means = [run.report.results[0].metrics["auc"].mean for run in runs_of(no_runs)]
     assert sorted(table["auc"]) == sorted(means)
     assert any(c.startswith("These runs differ in: protocol, folds, seed.") for c in captions(at))
     assert at.text and f"seed {7}" in [t for t in texts(at) if t.startswith("sample: ")][0]
 
 
-def test_runs_are_kept_by_memory_and_not_by_count():
-    from app.parts.runs import Run, Runs, Settings, Source
+def test_the_size_of_a_run_is_that_of_its_arrays():
+    from app.parts.runs import Run, Settings, Source
 
-    report = evaluate(load_dataset("sample"), {"pop": Popularity()}, folds=2, metrics=["auc"])
-    made = [
-        Run(Settings(Source(), "d", ("pop",), ("auc",), "half-profile", 2, seed), report, "now")
-        for seed in range(6)
-    ]
-    assert len({run.settings.id for run in made}) == 6
-    held = report.results[0].per_user["auc"].nbytes
-    assert made[0].bytes > held
-    kept = Runs(most=int(3.5 * made[0].bytes))
-    for run in made[:3]:
-        kept.add(run)
-    assert kept.get(made[0].settings.id) is made[0]  # asked for: the second one is the oldest now
-    kept.add(made[3])
-    assert kept.get(made[1].settings.id) is None and kept.get(made[0].settings.id) is made[0]
-    one = Runs(most=1)
-    one.add(made[0])
-    assert one.get(made[0].settings.id) is made[0], "the latest is kept, whatever its size"
-    one.add(made[1])
-    assert one.get(made[0].settings.id) is None
+    models, sizes, held = {"pop": Popularity(), "ease": EASE()}, [], []
+    for metrics in (["auc"], ["auc", "map@10", "ndcg@10"]):
+        report = evaluate(load_dataset("sample"), models, folds=2, metrics=metrics)
+        settings = Settings(Source(), "d", tuple(models), tuple(metrics), "half-profile", 2, 0)
+        sizes.append(Run(settings, report, "now").size)
+        values = [array for result in report.results for array in result.per_user.values()]
+        held.append(sum(array.nbytes for array in values))
+    of_users = sum(v.nbytes for v in vars(report.evaluated).values() if isinstance(v, np.ndarray))
+    assert sizes[1] - sizes[0] == held[1] - held[0] > 0 and sizes[0] > held[0] + of_users
 
 
 def test_runs_that_are_gone_are_said_to_be(no_runs):

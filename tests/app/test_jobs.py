@@ -10,7 +10,6 @@ import scipy.sparse as sp
 pytest.importorskip("streamlit")
 
 from app.jobs import CANCELLED, Job, Jobs, size_of
-from app.uploads import Uploads
 from recsys import InputError, make_ranker
 from recsys.datasets import load_dataset
 from recsys.utils.progress import report
@@ -177,11 +176,16 @@ def test_what_inner_code_reports_is_heard():
     assert job.wait(5) and (job.step, job.share) == ("inner", 0.25)
 
 
-def test_uploads_are_found_by_their_token_and_the_oldest_go_first():
-    kept = Uploads(most=1000)
-    tokens = [kept.keep(f"{k}.csv", bytes([k]) * 400) for k in range(3)]
-    assert len(set(tokens)) == 3 and kept.find(tokens[0]) is None
-    assert kept.find(tokens[2]) == ("2.csv", bytes([2]) * 400)
-    assert kept.keep("2.csv", bytes([2]) * 400) == tokens[2]
-    assert kept.find("nothing") is None
-    assert kept.keep("big", b"x" * 5000) and kept.find(tokens[2]) is None
+def test_a_job_waits_its_delay_before_it_works():
+    began = time.monotonic()
+    job = Job(lambda progress: time.monotonic(), delay=0.3)
+    assert not job.wait(0.05) and job.wait(20) and job.result - began > 0.25
+
+
+def test_a_cancel_ends_the_delay_of_a_job_at_once():
+    jobs, worked = Jobs(), []
+    job = jobs.get("k", worked.append, session="one", delay=3600.0)
+    assert not job.wait(0.05) and job.running
+    jobs.leave("k", "one")
+    job._thread.join(20)
+    assert not job.running and job.error == CANCELLED and not worked

@@ -195,7 +195,7 @@ def test_the_class_and_the_columns_are_chosen_from_lists():
         lines.append(
             f"{size},{rng.choice(['red', 'blue'])},{'?' if k % 5 == 0 else 'a'},{'yes' if size == 'big' else 'no'}"
         )
-    at = rules(rules__file=state.keep_upload("t.csv", "\n".join(lines).encode()))
+    at = rules(rules__file=state.keep_file("t.csv", "\n".join(lines).encode()))
     assert box(at, "Table").value == "the upload"
     assert box(at, "Column of the class").options == ["size", "colour", "odd", "kind"]
     assert "24 of 120 rows with a missing value dropped." in texts(at)
@@ -242,7 +242,7 @@ WRONG = {
 def test_tables_that_give_no_rule_are_refused_in_a_sentence(told):
     from app import state
 
-    at = rules(rules__file=state.keep_upload("t.csv", WRONG[told].encode()))
+    at = rules(rules__file=state.keep_file("t.csv", WRONG[told].encode()))
     assert told in read(at.error[0].value) and at.error[0].value.startswith("t.csv") and not at.exception
 
 

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("streamlit")
 
 from app import state
-from app.parts.upload import Kept
 from app.parts.words import escaped
+from app.uploads import UploadedFile
 from app.views import links as view
 from recsys import InputError
 from recsys.cli import call
@@ -31,7 +31,7 @@ def run(**address):
 
 
 def read(files):
-    return view.read_tables([Kept("", *file) for file in files.items()])
+    return view.read_tables([UploadedFile("", *file) for file in files.items()])
 
 
 def tables(seed=0):
@@ -69,7 +69,7 @@ def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch,
     nodes, edges = tables()
     (tmp_path / "nodes.csv").write_text(nodes)
     (tmp_path / "edges.csv").write_text(edges)
-    tokens = [state.keep_upload("edges.csv", edges.encode()), state.keep_upload("nodes.csv", nodes.encode())]  # fmt: skip
+    tokens = [state.keep_file("edges.csv", edges.encode()), state.keep_upload("nodes.csv", nodes.encode())]  # fmt: skip
     at = run(graph="tables", tables=tokens, **({"split": "objects"} if cold else {}))
     assert not at.dataframe and [b.label for b in at.button] == ["Forget them", "Compare"]
     press(at, "Compare")
@@ -135,18 +135,18 @@ def test_nothing_uploaded_or_chosen_says_what_to_do():
 
 
 def test_what_cannot_be_compared_is_said():
-    token = state.keep_upload("pairs.csv", b"a,b\nx,y\ny,z\nz,x\nx,w\nw,y\nz,w\n")
+    token = state.keep_file("pairs.csv", b"a,b\nx,y\ny,z\nz,x\nx,w\nw,y\nz,w\n")
     at = press(run(graph="tables", tables=[token], split="objects"), "Compare")
     assert "nothing is known of these objects but their ids" in at.error[0].value
     at = press(run(graph="tables", tables=[token]), "Compare")
     assert at.error, "six links are too few"
-    token = state.keep_upload("odd.csv", b"a\n1\n")
+    token = state.keep_file("odd.csv", b"a\n1\n")
     at = run(graph="tables", tables=[token])
     assert at.error[0].value == "odd.csv: a table of pairs needs two columns; found: a"
 
 
 def test_tables_are_forgotten_and_one_that_is_gone_takes_the_others_along():
-    here = [state.keep_upload(name, b"a,b\nx,y\ny,z\n") for name in ("one.csv", "two.csv")]
+    here = [state.keep_file(name, b"a,b\nx,y\ny,z\n") for name in ("one.csv", "two.csv")]
     at = run(graph="tables", tables=here)
     assert "Files: one.csv, two.csv" in texts(at)
     press(at, "Forget them")
@@ -180,11 +180,11 @@ def test_nothing_of_a_file_is_read_as_markup():
     files = {"p[1].csv": b"a,b\n$y$,<b>\n[q](r),$y$\n", "n.csv": nasty}
     with pytest.raises(InputError, match=r"'\[q\]\(r\)'") as found:
         read(files)
-    at = run(graph="tables", tables=[state.keep_upload(*file) for file in files.items()])
+    at = run(graph="tables", tables=[state.keep_file(*file) for file in files.items()])
     assert [e.value for e in at.error] == [escaped(found.value)], "what Markdown reads is marked once"
     assert r"\[q\](r)" in at.error[0].value
     rows = [f"![u{u}](h),i{(5 * u + k * k) % 40}" for u in range(12) for k in range(5)]
-    token = state.keep_upload("one.csv", "\n".join(["user_id,item_id", *rows]).encode())
+    token = state.keep_file("one.csv", "\n".join(["user_id,item_id", *rows]).encode())
     at = press(run(graph="tables", tables=[token]), "Compare")
     marked = [e.value for kind in ("markdown", "caption", "info", "warning", "error") for e in getattr(at, kind)]  # fmt: skip
     assert not any("](h)" in text for text in marked) and any("](h)" in text for text in texts(at))

@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import re
 from datetime import UTC, datetime
 
 import numpy as np
@@ -62,8 +63,9 @@ def rated(grades, users=30, each=20, items=60, seed=0):
 def uploaded(data):
     """Keep a table as an upload would be, and return the dataset's name in a session."""
     from app import state
+    from app.uploads import UploadedTable
 
-    return state.UPLOAD + state.uploads().keep(data.name, data, "test")
+    return state.keep_table(UploadedTable(data), "test")
 
 
 def test_the_first_run_shows_a_list_with_reasons():
@@ -115,6 +117,98 @@ def test_variety_and_novelty_change_the_list_and_say_how():
     assert not any(
         c.startswith("By score alone") for c in captions(open_page("recommend", model="ease"))
     )
+
+
+def counts_of(listed):
+    """Return, by plain loops, a list's diversity, people an item and items of the long tail.
+
+    Cosines of the sets of people; the tail begins where the more popular ones hold 80% of all likes.
+    """
+    people = {}
+    for user, item in zip(DATA.users.tolist(), DATA.items.tolist(), strict=True):
+        people.setdefault(str(DATA.titles[item]), set()).add(user)
+    likes = [len(people.get(str(title), ())) for title in DATA.titles]
+    head, held = set(), 0
+    for k in sorted(range(len(likes)), key=lambda k: (-likes[k], k)):
+        if held >= 0.8 * sum(likes):
+            break
+        head.add(str(DATA.titles[k]))
+        held += likes[k]
+    apart = [
+        1 - len(people[a] & people[b]) / (len(people[a]) * len(people[b])) ** 0.5
+        for a, b in itertools.combinations(listed, 2)
+    ]
+    varied = f"{sum(apart) / len(apart):.2f}" if apart else "–"
+    mean = sum(len(people[one]) for one in listed) / len(listed)
+    return varied, f"{mean:,.0f}", str(sum(one not in head for one in listed))
+
+
+def told_of(at):
+    """Return the numbers of the sentences about lists: (diversity, people, tail, of) each."""
+    pattern = (
+        r"Diversity ([\d.–]+): 1 means that .* On average ([\d,]+) people have an item of this list; "
+        r"([\d,]+) of the ([\d,]+) are in the long tail, .*"
+    )
+    return [found.groups() for c in captions(at) if (found := re.fullmatch(pattern, c))]
+
+
+assert len(set(DATA.titles)) == len(DATA.titles), "a title names an item"
+
+
+@pytest.mark.parametrize("model", ["ease", "popularity", "als"])
+@pytest.mark.parametrize("moved", [{}, {"variety": 0.7}, {"novelty": 1.0}, {"n": 3, "novelty": 0.6}])
+def test_what_a_list_is_like_is_counted(model, moved):
+    at = open_page("recommend", model=model, user="u0124", **moved)
+    now = titles(at)
+    assert told_of(at) == [(*counts_of(now), str(len(now)))] and len(now) == moved.get("n", 10)
+    plain = titles(open_page("recommend", model=model, user="u0124", n=len(now)))
+    pattern = (
+        r"By score alone the list would have (\d+) other items?, diversity ([\d.]+), ([\d,]+) people an "
+        r"item on average and (\d+) of the tail\."
+    )
+    found = [f.groups() for c in captions(at) if (f := re.fullmatch(pattern, c))]
+    others = sum(one not in now for one in plain)
+    assert found == ([] if now == plain else [(str(others), *counts_of(plain))])
+    assert (now == plain) == (not moved) or model == "popularity"
+
+
+def test_a_list_of_one_item_has_no_diversity():
+    years = DATA.item_features["year"].astype(int).to_numpy()
+    liked = set(R[0].indices.tolist())
+    count = {y: sum(int(v) == y and k not in liked for k, v in enumerate(years)) for y in set(years)}
+    year = next(int(y) for y in sorted(count) if count[y] == 1)
+    at = open_page("recommend", model="ease", years=(year, year))
+    assert len(titles(at)) == 1 and told_of(at) == [(*counts_of(titles(at)), "1")]
+    assert told_of(at)[0][0] == "–"
+
+
+@pytest.mark.parametrize("user", ["u0001", "u0124"])
+def test_the_heading_counts_likes_and_dislikes(user):
+    def heading(at):
+        return [t for t in texts(at) if t.startswith("For ")]
+
+    likes = sum(DATA.user_ids[u] == user for u in DATA.users.tolist())
+    at = open_page("recommend", model="ease", user=user)
+    assert heading(at) == [f"For {user} ({likes} liked items), by ease."]
+    away = [item_id(title) for title in titles(at)[:3]]
+    at = open_page("recommend", model="ease", user=user, dislikes=away[:1], more=away[1:])
+    assert heading(at) == [f"For {user} ({likes + 2} liked items, away from 1 title disliked), by ease."]
+    at = open_page("recommend", model="ease", mode="profile", likes=away[:1], dislikes=away[1:])
+    assert heading(at) == ["For my profile (1 liked item, away from 2 titles disliked), by ease."]
+
+
+@pytest.mark.parametrize("moved", [{}, {"n": 30}, {"variety": 0.6}, {"genres": ["Drama"]}])
+@pytest.mark.parametrize("other", ["popularity", "als", "msdw"])
+def test_the_agreement_of_two_lists_is_counted(other, moved):
+    at = open_page("recommend", model="ease", user="u0007", **{"with": other}, **moved)
+    every = titles(at)
+    half = len(every) // 2
+    ours, theirs = every[:half], every[half:]
+    both = sum(one in theirs for one in ours)
+    are = "is" if both == 1 else "are"
+    assert f"{both} of the {half} items {are} in both lists." in texts(at)
+    assert told_of(at) == [(*counts_of(one), str(half)) for one in (ours, theirs)]
+    assert not any(c.startswith("By score alone") for c in captions(at))
 
 
 def test_what_goes_with_dislikes_is_lowered():
@@ -254,13 +348,19 @@ def test_a_model_that_is_none_is_refused_in_one_line(given, told):
     assert len(at.error) == 1 and told in at.error[0].value and not cards(at)
 
 
-@pytest.mark.parametrize("page", ["recommend", "explain"])
+@pytest.mark.parametrize("page", ["recommend", "explain", "map"])
 @pytest.mark.parametrize("model", ["bpr", "lmf"])
 def test_models_of_known_people_only_say_so_for_a_built_profile(page, model):
     """They showed the list of the first user."""
-    at = open_page(page, mode="profile", likes=["m0041", "m0004"], model=model)
-    assert f"{model} knows only the people that it was fitted on" in at.warning[0].value
-    assert not cards(at) and not at.metric
+    for likes in (["m0041", "m0004"], []):
+        at = open_page(page, mode="profile", likes=likes, model=model)
+        assert f"{model} knows only the people that it was fitted on" in at.warning[0].value
+        assert len(at.warning) == 1 and not at.info and not cards(at) and not at.metric
+
+
+def test_the_second_of_two_models_may_know_no_built_profiles_either():
+    at = open_page("recommend", mode="profile", likes=["m0041"], model="ease", **{"with": "bpr"})
+    assert "bpr knows only the people" in at.warning[0].value and not cards(at)
 
 
 # ---- ratings
@@ -282,7 +382,7 @@ def test_the_usual_threshold_is_three_quarters_up_the_scale(grades, least):
 
 
 def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
-    from app import state
+    from app.parts.lists import recommend
     from app.parts.people import Asked
     from recsys.rankers.catalogue import Profile
 
@@ -306,7 +406,7 @@ def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
         assert liked == {i for i, r in mine.items() if r >= 4}
         lower = np.array(sorted(set(given) - set(found.matrix[user].indices.tolist())), dtype=np.int64)
         asked = Asked(Profile(user, found.matrix[user]), lower, given)
-        ids, _ = state.recommend(model, user, asked.row, 100, without=asked.lower)
+        ids, _ = recommend(model, asked, 100)
         assert not {str(found.data.item_ids[k]) for k in ids} & set(mine)
 
 

@@ -1,4 +1,5 @@
 import re
+import threading
 import tomllib
 from pathlib import Path
 
@@ -50,10 +51,15 @@ MARKDOWN = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_what_a_file_says_is_never_read_as_markdown(page):
-    """Ids, titles, genres and the name of an upload, wherever a page shows them."""
+HOSTILE_SPEC = "[x](http://127.0.0.1:9)"
+HOSTILE_TABLE = f"{HOSTILE} user,{HOSTILE} item\nu1,i1\n"
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """Return the name of an upload whose ids, titles, genres and name are Markdown."""
     from app import state
+    from app.uploads import UploadedTable
 
     rng = np.random.default_rng(0)
     pairs = sorted({(int(u), int(i)) for u, i in rng.integers(0, 25, (300, 2))})
@@ -67,18 +73,109 @@ def test_what_a_file_says_is_never_read_as_markdown(page):
         },
         index=data.item_ids,
     )
-    data = data.with_features(items=items)
-    name = state.UPLOAD + state.uploads().keep(data.name, data, "hostile")
-    for model in ("ease", "[x](http://127.0.0.1:9)"):
-        at = open_page(page, data=name, model=model)
-        shown = [
-            text
-            for kind in MARKDOWN
-            for element in at.get(kind)
-            for text in (getattr(element, "value", ""), getattr(element, "label", ""))
-            if isinstance(text, str)
-        ]
-        bars = [element.proto.text for element in at.get("progress")]
-        for text in [*shown, *bars]:
-            bare = re.sub(r"\\.", "", text)  # what is escaped is text
-            assert not re.search(r"\]\(|<b>|\$z\$|:red\[|`w`", bare), (page, text)
+    return state.keep_table(UploadedTable(data.with_features(items=items)), "hostile")
+
+
+def as_markdown(at):
+    """Return what of a page Streamlit reads as Markdown and the one who wrote a file may have meant."""
+    shown = [
+        text
+        for kind in MARKDOWN
+        for element in at.get(kind)
+        for text in (
+            getattr(element, "value", ""), getattr(element, "label", ""),
+            getattr(element.proto, "help", ""),
+        )
+        if isinstance(text, str)
+    ]  # fmt: skip
+    bars = [element.proto.text for element in at.get("progress")]
+    bare = [re.sub(r"\\.", "", text) for text in [*shown, *bars]]  # what is escaped is text
+    return [text for text in bare if re.search(r"\]\(|<b>|\$z\$|:red\[|`w`", text)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_file_says_is_never_read_as_markdown(page, hostile):
+    """Ids, titles, genres and the name of an upload, wherever a page shows them."""
+    from app import state
+
+    for model in ("ease", HOSTILE_SPEC):
+        at = open_page(page, data=hostile, model=model)
+        assert not as_markdown(at), page
+    if page == "data":
+        token = state.keep_file(f"{HOSTILE}.csv", HOSTILE_TABLE.encode())
+        at = open_page(page, data=hostile, data__file=token)
+        assert at.dataframe[0].value.columns[0] == f"{HOSTILE} user" and not as_markdown(at)
+
+
+SAID = {
+    "who is not there": ("recommend", {"user": HOSTILE}),
+    "the dataset that is not there": ("recommend", {"data": HOSTILE}),
+    "the model": ("explain", {"model": HOSTILE_SPEC}),
+    "another model": ("evaluate", {"evaluate__more": HOSTILE_SPEC}),
+    "a protocol": ("evaluate", {"evaluate__protocol": HOSTILE_SPEC}),
+    "a table that cannot be read": ("data", {"data__file": (f"{HOSTILE}.csv", b"one column\n1\n")}),
+    "an item table": ("data", {
+        "data__file": ("good.csv", b"user_id,item_id\na,x\nb,y\n"),
+        "data__items": (f"{HOSTILE}.csv", HOSTILE_TABLE.encode()),
+    }),
+    "a table of rules": ("kernels", {
+        "kernels__show": "Rules on a table", "rules__file": (f"{HOSTILE}.csv", b"\n"),
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_what_an_address_or_a_refused_file_says_is_told_as_text(what, hostile, monkeypatch):
+    from app import state
+
+    page, chosen = SAID[what]
+    chosen = {k: state.keep_file(*v) if isinstance(v, tuple) else v for k, v in chosen.items()}
+    chosen = {"data": hostile} | chosen
+    drawn = []
+    for kind in ("error", "warning", "info"):
+        monkeypatch.setattr(f"streamlit.{kind}", heard(kind, drawn))
+    at = open_page(page, **chosen)
+    assert not as_markdown(at) and any("127.0.0.1:9" in text for text in drawn), drawn
+    bare = [re.sub(r"\\.", "", text) for text in drawn]
+    assert not [text for text in bare if "](" in text or "<b>" in text]
+
+
+def heard(kind, drawn):
+    """Return Streamlit's function, which notes what it draws: a page's next run forgets it."""
+    import streamlit
+
+    before = getattr(streamlit, kind)
+    return lambda text, *more, **options: drawn.append(str(text)) or before(text, *more, **options)
+
+
+def test_what_jobs_say_is_told_as_text(monkeypatch):
+    from streamlit.testing.v1 import AppTest
+
+    from app import state
+    from app.jobs import Jobs
+    from app.session import Session
+    from recsys import InputError
+
+    jobs, go = Jobs(), threading.Event()
+    monkeypatch.setattr(state, "jobs", lambda: jobs)
+    monkeypatch.setattr(state, "PATIENCE", 0.05)
+
+    def work(progress):
+        progress(HOSTILE, 1, 2)
+        go.wait(30)
+        raise InputError(HOSTILE)
+
+    monkeypatch.setattr(state, "_work_of_a_test", work, raising=False)
+    script = "from app import state; state.result(('k',), state._work_of_a_test, {text!r}); state.tray()"
+    at = AppTest.from_string(script.format(text=HOSTILE), default_timeout=20)
+    here = at.session_state["session"] = Session({}, "one")
+    at.run()
+    assert len(at.get("progress")) == 1 and not as_markdown(at)
+    here.cancelled.add(("k",))
+    jobs.leave(("k",), "one")
+    at.run()
+    assert "cancelled" in at.info[0].value and not as_markdown(at)
+    here.cancelled.clear()
+    go.set()
+    at.run()
+    assert jobs.find(("k",)) is None and "127.0.0.1:9" in at.error[0].value and not as_markdown(at)

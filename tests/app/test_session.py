@@ -140,3 +140,29 @@ def test_a_browser_is_known_by_the_token_under_the_mask():
     assert one == two != "" and browser_of(cookie(b"abcd", b"another-token-16-b")) != one
     for wrong in ("", None, 3, "2|zz|yy|1", "2|||1", "a|b", "1|2|3|4|5"):
         assert browser_of(wrong) == ""
+
+
+def test_the_address_is_written_only_where_it_differs(monkeypatch):
+    from streamlit.runtime.state import QueryParamsProxy
+    from streamlit.testing.v1 import AppTest
+
+    written, before = [], QueryParamsProxy.from_dict
+    monkeypatch.setattr(
+        QueryParamsProxy, "from_dict", lambda here, new: written.append(new) or before(here, new)
+    )
+    at = AppTest.from_string("from app.session import write_address; write_address()")
+    here = at.session_state["session"] = Session()
+    for name, value in {"n": 12, "model": "ease", "dislikes": ["a", "b"], "likes": ["c"]}.items():
+        here.set(name, value)
+    here.set("more", [])
+    there = {"n": ["12"], "model": ["ease"], "dislikes": ["a", "b"], "likes": ["c"]}
+    assert not at.run().exception and written == [there]
+    assert again(Session(at.query_params)).get("dislikes", []) == ["a", "b"]
+    at.run()
+    assert len(written) == 1, "nothing has changed"
+    here.set("model", "slim")
+    at.run()
+    assert written[1:] == [there | {"model": ["slim"]}]
+    here.forget("dislikes")
+    at.run()
+    assert len(written) == 3 and "dislikes" not in at.query_params and at.query_params["likes"]

@@ -102,3 +102,16 @@ def test_a_job_of_another_page_is_in_the_tray(waiting):
     at = AppTest.from_string(page.replace("there", "here"), default_timeout=20)
     at.session_state["session"] = here
     assert not at.run().caption
+
+
+def test_what_waits_before_it_begins_is_cancelled_at_once(waiting):
+    run, jobs, gates, here = waiting
+    page = "from app import state; state.run(('later',), WORK['other'], 'Later', delay=3600.0)"
+    at = AppTest.from_string(page, default_timeout=20)
+    at.session_state["session"] = here
+    assert not at.run().exception
+    job = jobs.find(("later",))
+    assert job.running and "other" not in job.step
+    jobs.leave(("later",), "one")
+    job._thread.join(20)
+    assert not job.running and job.step == "" and job.cancelled

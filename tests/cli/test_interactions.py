@@ -107,6 +107,11 @@ def test_the_curve_that_is_printed_has_both_ends(recsys):
     (("--table", "things.csv", "--dataset", "sample"), "not both"), (("--kind", "numbers"), "for --table"),
     (("--interactions", "likes.csv"), "no features of users or items"), (("--target", "stars"), "target must be one of"),
     (("--model", "fmm"), "model must be one of"), (("--strengths", "a,b"), "--strengths takes numbers"),
+    (("--ratio", "99999999"), "ratio 99999999 leaves 0 liked pairs of 50000 rows: at least 5 are needed"),
+    (("--table", "things.csv", "--ids"), "--ids and --ratio are for likes"),
+    (("--table", "things.csv", "--ratio", "-1"), "--ids and --ratio are for likes"),
+    (("--item-id", "nope"), "--item-id names a column of --items FILE: give that, too"),
+    (("--user-id", "nope", "--items", "things.csv"), "--user-id names a column of --users FILE"),
     (("--strengths", ","), "strengths holds none"), (("--degree", "3"), "model 'hofm'"), (("--threads", "0"), "--threads"),
     (("--table", "things.csv", "--target", "price", "--no-path", "--epochs", "1", "--out", "no/where.csv"), "no/where.csv"),
 ])  # fmt: skip

@@ -81,6 +81,16 @@ def test_users_and_items_and_pairs_alone(recsys, graph):  # noqa: F811
     ((*TABLES, "--object", "n1", "--side", "top"), "side must be one of"), (("--graph", "cora", "--data-dir", "."), "graph 'cora' needs"),
     (("--graph", "coral"), "did you mean 'cora'"), (("--pairs", "edges.csv", "--cold"), "nothing is known of these objects but their ids"),
     ((*TABLES, "--weighting", "heavy"), "weighting must be one of"),
+    ((*TABLES, "--graph", "cora"), "exactly one of --pairs FILE, --graph NAME and --dataset NAME"),
+    (("--dataset", "sample", "--graph", "cora"), "exactly one of"),
+    (("--left", "nodes.csv"), "exactly one of"),
+    (("--dataset", "sample", "--left", "nodes.csv"), "--left, --right, their ids and columns are for --pairs FILE"),
+    ((*TABLES, "--min-rating", "3"), "--min-rating and --ids are for --dataset NAME"),
+    ((*TABLES, "--ids"), "--min-rating and --ids are for --dataset NAME"),
+    ((*TABLES, "--ratio", "nan"), "ratio must be a finite number above 0, not nan"),
+    ((*TABLES, "--ratio", "0"), "ratio must be a finite number above 0, not 0.0"),
+    ((*TABLES, "--cold", "--ratio", "-1"), "ratio must be a finite number above 0, not -1.0"),
+    ((*TABLES, "--ratio", "1e12"), "pairs without a link are wanted, and there are "),
 ])  # fmt: skip
 def test_errors(recsys, graph, arguments, message):  # noqa: F811
     code, _, err = recsys("links", *arguments)

@@ -27,6 +27,7 @@ from recsys import (
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle, load_bundle
 from recsys.rankers.base import LOWEST
+from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
 
 SIZE = 50
@@ -110,11 +111,12 @@ def test_a_list_of_items_is_ranked_by_score_where_liked_ones_are_not_filtered(fi
 
 def test_what_speaks_to_people_leaves_liked_items_out_of_a_list(fitted):
     """The command line, the service and the app filter by lists of items; nobody is told what they have."""
-    state = pytest.importorskip("app.state")
+    lists = pytest.importorskip("app.parts.lists")
+    asked = pytest.importorskip("app.parts.people").Asked(Profile(0, R[0]))
     listed = [6, 1, 4, 3, 2, 5, 6]
     wanted = fitted.recommend(0, R[0], items=[1, 3, 5])
     reranked = rerank(fitted, 0, R[0], 20, items=listed)
-    shown = state.recommend(fitted, 0, R[0], 20, np.array(listed))
+    shown = lists.recommend(fitted, asked, 20, np.array(listed))
     np.testing.assert_array_equal(reranked.scores, wanted.scores)
     for found in (reranked, shown):  # the app folds the row in, whose last digits may be others
         np.testing.assert_array_equal(found.ids, wanted.ids)

@@ -2,6 +2,7 @@ import gzip
 import hashlib
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -146,6 +147,40 @@ def test_archives_with_escaping_names_write_nothing_outside(tmp_path):
     (folder / "ml-1m.zip").write_bytes(b"PK\x03\x04 not really")
     with pytest.raises(DatasetError, match="damaged zip"):
         load_dataset("movielens-1m", folder)
+
+
+def test_an_archive_is_unpacked_by_many_at_once(tmp_path):
+    """All of them find whole files, whoever wrote them."""
+    rows = "".join(f"{u}\t{i}\t3\t{100 + i}\n" for u in range(1, 41) for i in range(1, 41))
+    for k in range(10):
+        folder, ready = tmp_path / str(k), threading.Barrier(8)
+        folder.mkdir()
+        archive(folder / "ml-100k.zip", {"ml-100k/u.data": rows})
+
+        def load(_, folder=folder, ready=ready):
+            ready.wait(timeout=30)
+            return len(load_dataset("movielens", folder).users)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(load, range(8))) == {1600}
+        assert {p.name for p in folder.iterdir()} == {"ml-100k.zip", "u.data"}
+
+
+def test_what_cannot_be_unpacked_is_a_fault_of_the_dataset(tmp_path):
+    path = tmp_path / "ml-100k.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
+        bundle.writestr("ml-100k/u.data", "1\t1\t3\t100\n" * 3_000_000)
+    with pytest.raises(DatasetError, match="unpacks to 30,000,000 bytes; refused"):
+        load_dataset("movielens", tmp_path)
+    content = archive(path).read_bytes()
+    path.write_bytes(content[:60] + b"9" + content[61:])
+    with pytest.raises(DatasetError, match="damaged zip"):
+        load_dataset("movielens", tmp_path)
+    archive(path)
+    (tmp_path / "u.data").mkdir()
+    with pytest.raises(DatasetError, match="is a folder"):
+        load_dataset("movielens", tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {"ml-100k.zip", "u.data"}
 
 
 class Server(BaseHTTPRequestHandler):

@@ -216,9 +216,22 @@ def test_negatives_are_distinct_and_unlinked():
     drawn = sample_negatives(links, 5, None, 7, seed=1)
     keys = {tuple(pair) for pair in drawn}
     assert len(keys) == 7 and not keys & {(0, 1), (2, 3), (1, 4)} and all(i < j for i, j in keys)
-    with pytest.raises(InputError, match="8 pairs wanted, and 7 have no link"):
+    with pytest.raises(
+        InputError,
+        match="8 pairs without a link are wanted, and there are 7: take fewer for each link, or",
+    ):
         sample_negatives(links, 5, None, 8)
     assert len(sample_negatives(links, 5, 6, 27)) == 27
+
+
+@pytest.mark.parametrize("ratio", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_ratio_is_a_number_above_0(ratio):
+    links = [[0, 1], [1, 2], [0, 3]]
+    for split in (split_pairs, split_objects):
+        with pytest.raises(InputError, match="ratio must be a finite number above 0"):
+            split(links, 9, None, ratio=ratio)
+    with pytest.raises(InputError, match="test_ratio must be a finite number above 0"):
+        split_pairs(links, 9, None, test_ratio=ratio)
 
 
 def test_splits_keep_the_halves_apart():

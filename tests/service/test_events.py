@@ -318,6 +318,32 @@ def test_a_time_is_needed_where_times_are_no_dates(tmp_path):
         )
 
 
+def test_ids_that_are_whole_numbers_stay_so(tmp_path):
+    rng = np.random.default_rng(0)
+    users, items = np.nonzero(rng.random((20, 12)) < 0.4)
+    data = Interactions.from_ids(users, items + 100)
+    fit_bundle(make_ranker("msdw"), data, show_progress=False).save(tmp_path / "m")
+    with client_of(tmp_path / "m", tmp_path / "e.db") as client:
+        for wrong in ({"user": "abc"}, {"user": "007"}, {"user": "7.0"}, {"item": "tea"}):
+            event = {"user": "7", "item": "101"} | wrong
+            answer = client.post("/events", json={"events": [event]})
+            told = " ".join(f"{role} id {one!r}" for role, one in wrong.items())
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["detail"] == f"{told}: the ids of these data are whole numbers"
+        assert settled(client)["events"] == {"kept": 0, "applied": 0}
+        events = [{"user": "7", "item": "101"}, {"user": "999", "item": "555"}]
+        assert client.post("/events", json={"events": events}).status_code == 200
+        health = settled(client)
+        wanted = (len(set(users)) + 1, len(set(items)) + 1)
+        assert health["error"] is None and (health["users"], health["items"]) == wanted
+        served = client.app.state.models.current.bundle
+        assert {type(one) for one in [*served.user_ids, *served.item_ids]} == {int}
+        row = served.user_items[list(served.user_ids).index(7)]
+        liked = {i + 100 for u, i in zip(users, items, strict=True) if u == 7} | {101}
+        assert {served.item_ids[k] for k in row.indices} == liked
+        assert not client.post("/recommend", json={"user": "999"}).json()["fallback"]
+
+
 def test_a_database_that_fails_is_503_and_nothing_is_acknowledged(tmp_path, monkeypatch):
     _, path = written(tmp_path)
     with client_of(path, tmp_path / "e.db") as client:

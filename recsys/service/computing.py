@@ -1,0 +1,215 @@
+"""Where answers are computed: a few threads behind a queue that is never long."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from time import thread_time
+from typing import Any
+
+from recsys.errors import RecsysError
+
+# What a request may have to wait for before its turn: this long, or as many times what it takes itself.
+SHORT_WAIT = 0.025
+PATIENCE = 3.0
+TOGETHER = 16  # requests of one kind that are computed in one call, at most
+MEMORY = 0.1  # weight of the newest request in what requests of its kind are expected to take
+FIRST_TAKES = 0.001  # seconds, until it is known
+OUTLIER = 4.0  # times what is expected, that a single request counts for at most
+
+
+class Overloaded(RecsysError):
+    """There is more to compute than a request may wait for."""
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One request's computation.
+
+    Attributes
+    ----------
+    kind : str
+        Requests of one kind take about equally long.
+    group : hashable or None
+        Jobs of one group can be computed in one call; None is alone.
+    compute : callable
+        From the arguments of several jobs to as many results.
+    argument
+    answer : Future
+        Of the event loop.
+    expected : float
+        Seconds of a processor that it is expected to take: those of the clock would grow with the load,
+        and fewer would be taken the more there are.
+    """
+
+    kind: str
+    group: Hashable
+    compute: Callable[[Sequence[Any]], Sequence[Any]]
+    argument: Any
+    answer: asyncio.Future[Any]
+    expected: float
+
+
+class Computing:
+    """Threads that compute what requests ask for, so that the event loop is free to answer others.
+
+    What waits is counted when it arrives, in requests and in seconds. A request that would wait longer
+    than `short_wait`, and longer than `PATIENCE` times what its kind takes, is refused at once: under
+    any load those that are taken are answered soon, and the others know soon that they are not.
+
+    All but `_work` runs in the event loop's thread.
+
+    Parameters
+    ----------
+    threads : int ≥ 1
+    at_once : int ≥ 1
+        Requests that are computed or wait, at most.
+    short_wait : float
+        Seconds that any request may wait.
+
+    Attributes
+    ----------
+    in_flight : int
+        Requests that are computed or wait.
+    """
+
+    def __init__(self, threads: int, at_once: int, short_wait: float = SHORT_WAIT) -> None:
+        self.threads, self.at_once, self.short_wait = threads, at_once, short_wait
+        self.in_flight = 0
+        self._seconds = 0.0  # that what is in flight is expected to take
+        self._taken: dict[str, float] = {}
+        self._queue: deque[Job] = deque()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def full(self, kind: str) -> bool:
+        """Return whether another request of this kind would wait for too long."""
+        if self.in_flight >= self.at_once:
+            return True
+        own = self._taken.get(kind, FIRST_TAKES)
+        # As if there were one thread: how much of the work can be done side by side is not known.
+        return self._seconds > max(self.short_wait, PATIENCE * own)
+
+    async def one(self, kind: str, compute: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns, called in a thread.
+
+        Raises
+        ------
+        Overloaded
+            If it would wait for too long.
+        """
+        return await self._run(kind, None, _alone, (compute, arguments))
+
+    async def together(
+        self,
+        kind: str,
+        group: Hashable,
+        compute: Callable[[Sequence[Any]], Sequence[Any]],
+        argument: Any,
+    ) -> Any:
+        """Return a function's result for one of its arguments; those of a group that wait share a call.
+
+        Parameters
+        ----------
+        kind : str
+        group : hashable
+            Equal for jobs that `compute` can take in one call.
+        compute : callable
+            From arguments to as many results.
+        argument
+
+        Raises
+        ------
+        Overloaded
+        """
+        return await self._run(kind, group, compute, argument)
+
+    async def _run(
+        self,
+        kind: str,
+        group: Hashable,
+        compute: Callable[[Sequence[Any]], Sequence[Any]],
+        argument: Any,
+    ) -> Any:
+        if self.full(kind):
+            raise Overloaded("too many requests at once")
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._begin(loop)
+        job = Job(
+            kind, group, compute, argument, loop.create_future(), self._taken.get(kind, FIRST_TAKES)
+        )
+        self.in_flight += 1
+        self._seconds += job.expected
+        with self._changed:
+            self._queue.append(job)
+            self._changed.notify()
+        return await job.answer
+
+    def stop(self) -> None:
+        """Let the threads end when the queue is empty."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        for _ in range(self.threads):
+            threading.Thread(target=self._work, args=(loop,), daemon=True).start()
+
+    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
+        while (jobs := self._next()) is not None:
+            started = thread_time()
+            results = computed(jobs)
+            spent = thread_time() - started
+            try:
+                loop.call_soon_threadsafe(self._answer, jobs, results, spent)
+            except RuntimeError:  # the loop was closed meanwhile
+                return
+
+    def _next(self) -> list[Job] | None:
+        """Return a job and those behind it that can be computed in the same call; None is the end."""
+        with self._changed:
+            while not self._queue:
+                if self._stopped:
+                    return None
+                self._changed.wait()
+            jobs = [self._queue.popleft()]
+            group = jobs[0].group
+            # What waits is shared among the threads.
+            most = min(TOGETHER, 1 + len(self._queue) // self.threads)
+            while group is not None and len(jobs) < most and self._queue[0].group == group:
+                jobs.append(self._queue.popleft())
+            return jobs
+
+    def _answer(self, jobs: list[Job], results: list[Any], spent: float) -> None:
+        each = spent / len(jobs)
+        for job, result in zip(jobs, results, strict=True):
+            self.in_flight -= 1
+            self._seconds -= job.expected
+            before = self._taken.get(job.kind, FIRST_TAKES)
+            self._taken[job.kind] = before + MEMORY * (min(each, OUTLIER * before) - before)
+            if job.answer.cancelled():
+                continue
+            if isinstance(result, BaseException):
+                job.answer.set_exception(result)
+            else:
+                job.answer.set_result(result)
+        if not self.in_flight:
+            self._seconds = 0.0  # no drift of sums
+
+
+def computed(jobs: Sequence[Job]) -> list[Any]:
+    """Return the results of jobs of one group, or what computing raised, for each its own."""
+    try:
+        return list(jobs[0].compute([job.argument for job in jobs]))
+    except Exception as error:
+        return [error] if len(jobs) == 1 else [found for job in jobs for found in computed([job])]
+
+
+def _alone(calls: Sequence[Any]) -> list[Any]:
+    return [compute(*arguments) for compute, arguments in calls]

@@ -1,0 +1,169 @@
+"""Connections that nobody can keep for nothing: deadlines, and so many at most, on top of uvicorn's."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+BETWEEN, HEAD, BODY = range(3)
+# Seconds to begin a request, to send its head, and to send all of it. After an answer uvicorn waits for
+# fewer, and the application refuses a slow body sooner.
+LONGEST = (10.0, 10.0, 15.0)
+READ_SECONDS = 20.0  # to read of an answer what the system does not keep for a client
+MAX_HEAD = 1 << 16  # bytes
+PIPELINED = 8  # requests that are sent before the answer to the first
+SWEEP_SECONDS = 1.0
+
+
+def plain(status: str, text: str) -> bytes:
+    """Return an answer that ends the connection."""
+    body = f'{{"detail": "{text}"}}'
+    return (
+        f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        f"connection: close\r\n\r\n{body}"
+    ).encode()
+
+
+class Sweeper:
+    """The connections of one server, looked through every second, in the event loop's thread.
+
+    Parameters
+    ----------
+    most : int ≥ 1
+        Connections at once. One more takes the place of the one that has been idle for longest; where
+        none is idle it gets 503.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.open: dict[GuardedConnection, None] = {}  # the longest open first
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, connection: GuardedConnection) -> bool:
+        """Take a connection; False where there are too many."""
+        if len(self.open) >= self.most:
+            idle = [one for one in self.open if one.idle]
+            if not idle:
+                return False
+            min(idle, key=lambda one: one.since).transport.abort()
+        self.open[connection] = None
+        if self._timer is None:
+            self._timer = connection.loop.call_later(SWEEP_SECONDS, self._sweep)
+        return True
+
+    def remove(self, connection: GuardedConnection) -> None:
+        """Forget a connection that is closed."""
+        self.open.pop(connection, None)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        loop = None
+        for connection in list(self.open):
+            connection.check(now)
+            loop = connection.loop
+        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep) if loop and self.open else None
+
+
+class GuardedConnection(HttpToolsProtocol):
+    """An HTTP/1.1 connection that is closed when its client is too slow, asks for too much or is idle.
+
+    Attributes
+    ----------
+    stage : int
+        What it waits for: `BETWEEN` requests, the `HEAD` of one or its `BODY`.
+    since : float
+        When it began to wait for that.
+    """
+
+    def __init__(self, config: Any, server_state: Any, *args: Any, **more: Any) -> None:
+        super().__init__(config, server_state, *args, **more)
+        if not hasattr(server_state, "sweeper"):
+            server_state.sweeper = Sweeper(config.limit_connections)
+        self.sweeper: Sweeper = server_state.sweeper
+        self.stage, self.since = BETWEEN, time.monotonic()
+        self._head = 0  # bytes of a head that is not complete
+        self._unread: float | None = None  # since when the client reads nothing
+
+    @property
+    def idle(self) -> bool:
+        """Whether no answer is being made: it can be closed without a loss but to a slow client."""
+        return self.stage != BETWEEN or self.cycle is None or self.cycle.response_complete
+
+    def check(self, now: float) -> None:
+        """Close it where it has been waited for too long."""
+        if self._unread is not None and now - self._unread > READ_SECONDS:
+            self.transport.abort()
+        elif self.idle and now - self.since > LONGEST[self.stage]:
+            self._end("408 Request Timeout", "the request did not come in time")
+
+    def shutdown(self) -> None:
+        """Finish the answer that is being made, if any; who has not asked yet is not waited for."""
+        if self.idle:
+            self._end("503 Service Unavailable", "the service is stopping")
+        else:
+            super().shutdown()
+
+    def connection_made(self, transport: Any) -> None:
+        """Take the connection, or refuse it."""
+        super().connection_made(transport)
+        if not self.sweeper.add(self):
+            transport.write(plain("503 Service Unavailable", "too many connections"))
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self.sweeper.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; a head has its limit."""
+        super().data_received(data)
+        self._head = self._head + len(data) if self.stage == HEAD else 0
+        if self._head > MAX_HEAD:
+            self._end("431 Request Header Fields Too Large", "the head of the request is too large")
+
+    def on_message_begin(self) -> None:
+        """Note that a request begins."""
+        self.stage, self.since = HEAD, time.monotonic()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Note that its head is here."""
+        self.stage = BODY
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Note that all of it is here."""
+        self.stage, self.since = BETWEEN, time.monotonic()
+        super().on_message_complete()
+        if len(self.pipeline) > PIPELINED:
+            self.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Note that its answer is with the system."""
+        if self.stage == BETWEEN:
+            self.since = time.monotonic()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read."""
+        self._unread = time.monotonic()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that it reads again."""
+        self._unread = None
+        super().resume_writing()
+
+    def _end(self, status: str, text: str) -> None:
+        """Close it, with a word to a client that has sent a part of a request, where it is its turn."""
+        if self.transport.is_closing():
+            return
+        whole = self.cycle is None or self.cycle.response_complete
+        waiting = self.stage == BODY and not self.pipeline and not self.cycle.response_started
+        if self.stage != BETWEEN and (whole or waiting):
+            self.transport.write(plain(status, text))
+        self.transport.close()

@@ -1,0 +1,113 @@
+"""Several processes that do the same: started, started again when they die, and stopped together."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from recsys.errors import RecsysError
+
+SOON = 10.0  # seconds; a process that dies younger is started again only this long after its start
+
+
+class Supervisor:
+    """Parent of worker processes.
+
+    They are spawned, never forked: threads of compiled code do not survive a fork. A worker that dies is
+    replaced; one that fails before all have been up once ends the service.
+
+    Parameters
+    ----------
+    targets : sequence of callable
+        What each worker runs; each can be pickled and returns an exit code.
+    grace : float
+        Seconds between the request to end and the end.
+    """
+
+    def __init__(self, targets: Sequence[Callable[[], int]], grace: float) -> None:
+        self.targets, self.grace = list(targets), grace
+        self._spawn = multiprocessing.get_context("spawn")
+        self._workers: list[Any] = []
+        self._started: list[float] = []
+        self._stopping = threading.Event()
+
+    def run(self) -> int:
+        """Run until SIGTERM or SIGINT, and return the exit code."""
+        waking, wake = os.pipe()
+        os.set_blocking(wake, False)
+
+        def stop(number: int, frame: Any) -> None:
+            self._stopping.set()
+            os.write(wake, b"x")
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stop)
+        for k in range(len(self.targets)):
+            self._workers.append(self._start(k))
+            self._started.append(time.monotonic())
+        code = 0
+        while not self._stopping.is_set():
+            multiprocessing.connection.wait([waking, *(one.sentinel for one in self._workers)])
+            for k, worker in enumerate(self._workers):
+                if worker.is_alive() or self._stopping.is_set():
+                    continue
+                if worker.exitcode in REFUSED:
+                    code = REFUSED[worker.exitcode]
+                    self._stopping.set()
+                    break
+                print(
+                    f"recsys: a worker ended with {worker.exitcode}; another one starts", file=sys.stderr
+                )
+                self._stopping.wait(max(0.0, self._started[k] + SOON - time.monotonic()))
+                self._started[k] = time.monotonic()
+                self._workers[k] = self._start(k)
+        self._end()
+        return code
+
+    def _start(self, k: int) -> Any:
+        worker = self._spawn.Process(target=_work, args=(self.targets[k],), name=f"worker {k}")
+        worker.start()
+        return worker
+
+    def _end(self) -> None:
+        for worker in self._workers:
+            if worker.is_alive():
+                worker.terminate()
+        until = time.monotonic() + self.grace
+        for worker in self._workers:
+            worker.join(max(0.0, until - time.monotonic()))
+            if worker.is_alive():
+                worker.kill()
+                worker.join()
+
+
+# Exit codes of workers that would fail again, and what the service then ends with.
+REFUSED = {92: 2}
+
+
+def _work(target: Callable[[], int]) -> None:
+    """Run a worker; it ends when its parent has died."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        assert parent is not None
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        code = target()
+    except RecsysError as error:
+        print(f"recsys: {' '.join(str(error).split())}", file=sys.stderr)
+        code = next(iter(REFUSED))
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,236 @@
+"""`recsys serve` as a process: addresses, workers, stops."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httptools")
+
+from recsys import cli, make_ranker
+from recsys.errors import InputError, ModelFileError
+from recsys.rankers import fit_bundle, load_bundle
+from recsys.service import server
+from recsys.service.model_copies import ModelCopies
+from recsys.service.model_store import file_state, load
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Served:
+    """The command, and what it says."""
+
+    def __init__(self, *arguments):
+        command = [str(Path(sys.executable).parent / "recsys"), "serve", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.said = []
+
+    def wait_for(self, text):
+        for line in self.process.stderr:
+            self.said.append(line)
+            if text in line:
+                return line
+        raise AssertionError(f"it ended: {self.said}")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, "".join(self.said) + err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+
+def got(url, **more):
+    with urllib.request.urlopen(urllib.request.Request(url, **more), timeout=30) as answer:
+        return answer.read().decode()
+
+
+def test_a_stop_with_an_unfinished_body_is_soon_and_silent(path):
+    with Served("--ranker", path, "--port", 0, "--access-log") as served:
+        line = served.wait_for("serving")
+        port = int(re.search(r":(\d+)$", line.strip())[1])
+        base = f"http://127.0.0.1:{port}"
+        assert json.loads(got(f"{base}/health"))["status"] == "ok"
+        got(f"{base}/users/u0003/recommendations", headers={"X-Request-ID": "mine-1"})
+        half = socket.create_connection(("127.0.0.1", port))
+        half.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        time.sleep(0.3)
+        started = time.monotonic()
+        code, out, err = served.stop()
+        assert code == 0 and time.monotonic() - started < 10
+        assert len(err.strip().splitlines()) == 1, "the address and nothing else"
+        half.close()
+    lines = [json.loads(line) for line in out.splitlines()]
+    mine = next(line for line in lines if line["request_id"] == "mine-1")
+    assert mine["route"].endswith("/recommendations") and mine["status"] == 200
+    assert "u0003" not in out
+
+
+def test_a_port_that_is_taken_is_one_line(path, capfd):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert cli.call(["serve", "--ranker", str(path), "--port", str(port)]) == 2
+        told = capfd.readouterr().err.strip()
+        assert told.count("\n") == 0 and f"port {port} cannot be listened on" in told
+
+
+def test_addresses_are_those_that_a_browser_takes():
+    for host, start in (("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")):
+        where = server.Listening(host, 0)
+        try:
+            listener = server.listen(where)[0]
+        except InputError:
+            assert host == "::1", "there may be no IPv6"
+            continue
+        assert server.address(where, listener) == f"{start}{listener.getsockname()[1]}"
+        listener.close()
+
+
+def test_a_unix_socket(path, tmp_path):
+    place = tmp_path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(place))  # and is never removed
+    with Served("--ranker", path, "--uds", place) as served:
+        assert f"unix:{place}" in served.wait_for("serving")
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(30)
+            client.connect(str(place))
+            client.sendall(b"GET /ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            got = b"".join(iter(lambda: client.recv(4096), b""))
+            assert got.startswith(b"HTTP/1.1 200") and b'{"status":"ready"}' in got
+        assert served.stop()[0] == 0
+    assert not place.exists()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="cannot be listened on"):
+        server.listen(server.Listening(uds=str(tmp_path / "file")))
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (["--workers", "2", "--events", "x.sqlite"], "--events needs --workers 1"),
+        (["--workers", "0"], "--workers must be"),
+        (["--connections", "0"], "--connections must be"),
+        (["--uds", "/nowhere/x.sock"], "cannot be listened on"),
+        (["--host", "no.such.host.invalid"], "cannot be listened on"),
+    ],
+)
+def test_options_that_cannot_be_are_one_line(path, capfd, options, told):
+    assert cli.call(["serve", "--ranker", str(path), *options]) == 2
+    said = capfd.readouterr().err.strip()
+    assert told in said and said.count("\n") == 0, said
+
+
+def children(pid):
+    return [
+        int(child)
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_workers_share_a_port_a_model_and_their_counts(path, data, tmp_path):
+    model = tmp_path / "m.recsys"
+    model.write_bytes(path.read_bytes())
+    with Served("--ranker", model, "--port", 0, "--workers", 2) as served:
+        line = served.wait_for("serving")
+        served.wait_for("serving")
+        base = re.search(r"http://\S+", line)[0]
+        for k in range(40):
+            got(f"{base}/users/{data.user_ids[k]}/recommendations")
+        time.sleep(1.5)
+        counted = re.search(
+            r'duration_seconds_count{[^}]*route="/users/{user:path}/recommendations"} (\S+)',
+            got(f"{base}/metrics"),
+        )
+        assert float(counted[1]) == 40, "whoever is asked tells of both"
+        before = children(served.process.pid)
+        assert len(before) == 2
+        for pid in before:
+            assert "/model/" in Path(f"/proc/{pid}/maps").read_text(), "the copy is mapped"
+        fit_bundle(make_ranker("popularity"), data, show_progress=False).save(model)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            seen = {json.loads(got(f"{base}/health"))["model"] for _ in range(20)}
+            if seen == {"popularity"}:
+                break
+            time.sleep(0.2)
+        assert seen == {"popularity"}
+        os.kill(before[0], signal.SIGKILL)
+        served.wait_for("serving")
+        assert len(set(children(served.process.pid)) - set(before)) == 1
+        assert json.loads(got(f"{base}/health"))["status"] == "ok"
+        assert served.stop()[0] == 0
+    for pid in before:
+        assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_start_end_the_service(tmp_path):
+    file = tmp_path / "x"
+    file.write_text("hello")
+    with Served("--ranker", file, "--port", 0, "--workers", 2) as served:
+        _, err = served.process.communicate(timeout=60)
+        assert served.process.returncode == 2
+        assert str(file) in err and "Traceback" not in err
+
+
+def test_a_mapped_model_is_the_same_and_what_changes_is_its_own(path):
+    before = path.read_bytes()
+    plain, mapped = load_bundle(path), load_bundle(path, mapped=True)
+    users = np.arange(40)
+    for one, other in zip(
+        plain.ranker.recommend(users, plain.user_items[users]),
+        mapped.ranker.recommend(users, mapped.user_items[users]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+    mapped.user_items.data[:] = 7.0
+    assert path.read_bytes() == before and (plain.user_items.data != 7.0).any()
+
+
+def test_copies_are_made_once_and_the_old_ones_removed(path, tmp_path):
+    model = tmp_path / "m.recsys"
+    model.write_bytes(path.read_bytes())
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    copies = ModelCopies(folder)
+    first = load(model, copies)
+    inode = copies.name(first.state).stat().st_ino
+    load(model, copies)
+    assert copies.name(first.state).stat().st_ino == inode
+    model.write_bytes(path.read_bytes()[:-9])  # in place: what is mapped is not touched
+    with pytest.raises(ModelFileError, match=re.escape(str(model))):
+        load(model, copies)
+    before = first.bundle.ranker.recommend(0, first.bundle.user_items[0])
+    np.testing.assert_array_equal(
+        before.ids, load(path).bundle.ranker.recommend(0, first.bundle.user_items[0]).ids
+    )
+    model.unlink()
+    model.write_bytes(path.read_bytes())
+    second = load(model, copies)
+    kept = {one.name for one in folder.iterdir()}
+    assert kept == {"lock", copies.name(second.state).name}
+    assert copies.name(file_state(model)).exists()
