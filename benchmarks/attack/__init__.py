@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 
-HELPERS = ("common", "tables")
+HELPERS = ("common", "serving", "tables")
 
 
 def campaigns() -> list[str]:

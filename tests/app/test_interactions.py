@@ -24,11 +24,12 @@ from tests.fm.test_study import table
 BARE = """
 from dataclasses import replace
 from app import state
+from app.uploads import UploadedTable
 from recsys import Interactions
 from recsys.data.columns import Columns
 users, items = zip(*((f"u{k % 9}", f"i{(k * k) % 11}") for k in range(60)))
 data = Interactions.from_ids(users, items, name="![bare](x)")
-state.use_table(replace(data, columns=Columns("user", "item")), "bare")
+state.use_table(UploadedTable(replace(data, columns=Columns("user", "item"))), "bare")
 """
 
 

@@ -69,7 +69,7 @@ def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch,
     nodes, edges = tables()
     (tmp_path / "nodes.csv").write_text(nodes)
     (tmp_path / "edges.csv").write_text(edges)
-    tokens = [state.keep_file("edges.csv", edges.encode()), state.keep_upload("nodes.csv", nodes.encode())]  # fmt: skip
+    tokens = [state.keep_file("edges.csv", edges.encode()), state.keep_file("nodes.csv", nodes.encode())]  # fmt: skip
     at = run(graph="tables", tables=tokens, **({"split": "objects"} if cold else {}))
     assert not at.dataframe and [b.label for b in at.button] == ["Forget them", "Compare"]
     press(at, "Compare")

@@ -1,0 +1,81 @@
+"""More requests than can be computed: what is taken is answered soon, the rest refused at once.
+
+Bars: p99 of accepted requests at most 5 times that of one client, refusals within 50 ms, /health within
+100 ms, the first answer at most 2 s after the end; at 4 times the capacity at least 80% of it is answered.
+Figures and whether they meet the bars are told; what fails the campaign is a wrong or a missing answer.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.attack.common import Result, cases, workspace
+from benchmarks.attack.serving import Probe, Service, bundle, heavy
+from benchmarks.lab.http_load import Load, closed_loop, open_loop
+
+LEVELS = (16, 64, 256, 500)
+
+
+def apart(load: Callable[..., Load], *arguments: Any, **more: Any) -> Load:
+    """Make a load in a process of its own, so that what looks on meanwhile is not held up by it."""
+    context = multiprocessing.get_context("fork")
+    with context.Pool(1) as pool:
+        return pool.apply(load, arguments, more)
+
+
+def checked(result: Result, name: str, service: Service, load: Load, longest: float) -> str:
+    """Count the answers of one load; return its figures."""
+    strange = {status: len(t) for status, t in load.times.items() if status not in (200, 503)}
+    fault = f"answers {strange}" if strange else ""
+    fault = fault or (f"{load.late} without an answer" if load.late else "")
+    fault = fault or ("" if load.count(200) else "nothing was answered")
+    fault = fault or service.faults()
+    for status, times in load.times.items():
+        result.counts[str(status)] += len(times)
+    result.tried += sum(map(len, load.times.values())) - 1
+    result.add(name, "loads", fault, longest)
+    return (
+        f"{name}: {load.rate():.0f}/s, p99 {load.ms(0.99):.0f} ms, "
+        f"503 {load.count(503)} within {load.ms(0.99, 503):.0f} ms (p99), /health {1000 * longest:.0f} ms"
+    )
+
+
+def run(seconds: float, seed: int) -> Result:
+    """Run levels of clients, then a rate of four times the capacity."""
+    result = Result()
+    random = next(cases(0, seed))[1]
+    requests = heavy(400, random)
+    each = max(1.5, (seconds - 10) / (2 + 2 * len(LEVELS)))
+    with workspace() as folder:
+        bundle().save(folder / "m")
+        with Service(folder / "m", folder) as service:
+            closed_loop(service.address, requests, 4, 1.0)
+            one = apart(closed_loop, service.address, requests, 1, each)
+            result.notes.append(checked(result, "1 client", service, one, 0.0))
+            for patient in (True, False):
+                for level in LEVELS:
+                    with Probe(service) as probe:
+                        load = apart(
+                            closed_loop, service.address, requests, level, each, patient=patient
+                        )
+                    name = f"{level} clients that {'wait' if patient else 'do not wait'}"
+                    told = checked(result, name, service, load, max(probe.times))
+                    result.notes.append(f"{told}, {load.ms(0.99) / one.ms(0.99):.1f} times one client's")
+                    if probe.failed:
+                        result.add(name, "health", f"{probe.failed} probes of /health failed")
+            began = time.perf_counter()
+            status, _ = service.ask(requests[0])
+            after = time.perf_counter() - began
+            result.add("after the load", "recovered", "" if status == 200 else f"status {status}", after)
+            capacity = apart(closed_loop, service.address, requests, 4, each).rate()
+            with Probe(service) as probe:
+                load = apart(open_loop, service.address, requests, 4 * capacity, each)
+            told = checked(result, "4 times the capacity", service, load, max(probe.times))
+            result.notes.append(
+                f"{told}, goodput {100 * load.rate() / capacity:.0f}% of {capacity:.0f}/s"
+            )
+            result.memory = service.memory()
+    return result
