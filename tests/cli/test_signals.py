@@ -157,6 +157,17 @@ def test_a_signal_after_the_work_is_done_ends_the_process_at_once():
     assert end(child) == (143, "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_takes_itself_apart_is_no_end(number):
+    """Its modules are cleared after it has put the system's handlers back."""
+    body = (
+        "import os\n    class Last:\n"
+        f"        def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, {int(number)})\n"
+        "    sys.modules['__main__'].last = Last()"
+    )
+    assert end(start(body)) == (0, "")
+
+
 # ---- the streams
 
 
