@@ -146,7 +146,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _ignore() -> None:
-    """Ignore signals while Python takes itself apart: it puts the system's handlers back before its end."""
+    """Ignore signals while Python takes itself apart: it puts the system's handlers back then."""
     signal.set_wakeup_fd(-1)
     for number in STOPPING:
         if signal.getsignal(number) is _stop:
