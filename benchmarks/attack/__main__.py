@@ -14,9 +14,12 @@ from benchmarks.attack.common import RESULTS, Result, run_apart, run_here
 COLUMNS = ("campaign", "tried", "result", "worst")
 
 
-def budgets(seconds: float, left: int) -> float:
-    """Return the share of one campaign of what is left: what others did not need is shared out."""
-    return max(0.0, seconds) / left
+def share(seconds: float, left: int, least: float) -> float:
+    """Return one campaign's part of what is left: what others did not need is shared out.
+
+    Those that took too long take from the others no more than down to `least`.
+    """
+    return max(seconds / left, least)
 
 
 def table(results: dict[str, Result]) -> str:
@@ -76,9 +79,10 @@ def main(arguments: list[str] | None = None) -> int:
     results: dict[str, Result] = {}
     names = given.campaign or campaigns()
     seconds = 60 * given.minutes
+    least = seconds / len(names) / 2
     for place, name in enumerate(names):
         print(f"{name} …", file=sys.stderr, flush=True)
-        result = run_apart(name, budgets(seconds, len(names) - place), given.seed)
+        result = run_apart(name, share(seconds, len(names) - place, least), given.seed)
         seconds -= result.seconds
         results[name] = result
     print(table(results))

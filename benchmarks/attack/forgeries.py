@@ -137,10 +137,10 @@ def used(bundle: Bundle) -> tuple[str, str]:
     return ("loads, answers" if np.isfinite(found.scores).all() else "loads, scores not finite"), ""
 
 
-def tried(path: Path) -> tuple[str, str]:
+def tried(path: Path, mapped: bool = False) -> tuple[str, str]:
     """Load a file and use it; return how that ended, and what is wrong with it."""
     try:
-        bundle = load_bundle(path)
+        bundle = load_bundle(path, mapped=mapped)
     except InputError as error:
         kind = type(error).__name__
         return kind, "" if kind == "ModelFileError" else f"{kind} while it was read: {error}"
@@ -165,10 +165,17 @@ def run(seconds: float, seed: int) -> Result:
         for number, random in cases(seconds, seed):
             name = names[number % len(names)]
             what, content = forged(files[name], random)
+            mapped = random.random() < 0.5  # as a service reads it
             path = folder / "forged"
+            path.unlink(missing_ok=True)
             path.write_bytes(content)
             began = time.perf_counter()
             with np.errstate(all="ignore"):
-                ending, fault = tried(path)
-            result.add(f"case {number}, {name}, {what}", ending, fault, time.perf_counter() - began)
+                ending, fault = tried(path, mapped)
+            result.add(
+                f"case {number}, {name}, {what}{', mapped' * mapped}",
+                ending,
+                fault,
+                time.perf_counter() - began,
+            )
     return result

@@ -9,9 +9,9 @@ from random import Random
 import numpy as np
 
 from benchmarks.attack.common import Result, cases, workspace
-from benchmarks.attack.tables import fitted, likes
+from benchmarks.attack.tables import save_bundle
 from recsys.errors import ModelFileError
-from recsys.rankers import load_ranker
+from recsys.rankers import list_rankers, load_bundle
 
 
 def changed(content: bytes, random: Random) -> tuple[str, bytes]:
@@ -39,29 +39,32 @@ def changed(content: bytes, random: Random) -> tuple[str, bytes]:
     return f"splice {other} to {where}", content[:where] + content[other:]
 
 
-def answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    rows = likes()
-    found = load_ranker(path).recommend(np.arange(rows.shape[0]), rows, 5)
+def answers(path: Path, mapped: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    bundle = load_bundle(path, mapped=mapped)
+    rows = bundle.user_items
+    found = bundle.ranker.recommend(np.arange(rows.shape[0]), rows, 5)
     return found.ids, found.scores
 
 
 def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
-        for name, ranker in fitted().items():
-            ranker.save(folder / name)
+        for name in list_rankers():
+            save_bundle(name, folder / name)
         files = {path.name: path.read_bytes() for path in folder.iterdir()}
         whole = {name: answers(folder / name) for name in files}
         names = sorted(files)
         for number, random in cases(seconds, seed):
             name = names[number % len(names)]
             what, content = changed(files[name], random)
+            mapped = random.random() < 0.5  # as a service reads it
             path = folder / "changed"
+            path.unlink(missing_ok=True)
             path.write_bytes(content)
-            case = f"case {number}, {name}, {what}"
+            case = f"case {number}, {name}, {what}{', mapped' * mapped}"
             began = time.perf_counter()
             try:
-                found = answers(path)
+                found = answers(path, mapped)
                 same = all(np.array_equal(a, b) for a, b in zip(found, whole[name], strict=True))
                 ending, fault = ("same answers", "") if same else ("wrong", "answers differ, no error")
             except ModelFileError:

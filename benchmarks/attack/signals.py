@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
+from random import Random
 
 from benchmarks.attack.common import Ended, Result, cases, started, workspace
 
@@ -13,7 +15,16 @@ CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 RUN = [sys.executable, "-c", "from recsys.cli import run; print(flush=True); run()"]
 
 
-def commands(folder: str) -> dict[str, list[str]]:
+def large_table(path: Path) -> None:
+    """Write likes of so many items that LAPACK inverts for seconds, with the interpreter's lock."""
+    random = Random(0)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("user_id,item_id\n")
+        for user in range(2000):
+            file.writelines(f"{user},{item}\n" for item in random.sample(range(6000), 60))
+
+
+def commands(folder: str, table: str) -> dict[str, list[str]]:
     """Return commands that take a while, by name."""
     out = f"{folder}/model"
     slim = "slim:l1=0,l2=0.0001,iterations=1000000,tol=1e-12"
@@ -21,6 +32,7 @@ def commands(folder: str) -> dict[str, list[str]]:
         "evaluate": ["evaluate", "--model", "ease", "--model", "als", "--json", f"{folder}/report"],
         "fit slim": ["fit", "--model", slim, "--out", out],
         "fit ease": ["fit", "--model", "ease:memory=8GB", "--out", out],
+        "fit large ease": ["fit", "--interactions", table, "--model", "ease:memory=8GB", "--out", out],
         "fit als": ["fit", "--model", "als:iterations=1000", "--out", out],
         "tune": ["tune", "--model", "slim", "--trials", "500"],
         "datasets": ["datasets"],
@@ -48,7 +60,9 @@ def fault_of(ended: Ended, number: int, sent: float) -> tuple[str, str]:
 def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
-        names = sorted(commands(""))
+        table = folder / "large.csv"
+        large_table(table)
+        names = sorted(commands("", ""))
         for number, random in cases(seconds, seed):
             name = names[number % len(names)]
             place = folder / f"case{number}"
@@ -56,7 +70,7 @@ def run(seconds: float, seed: int) -> Result:
             stop = random.choice(list(CODES))
             # Most of them while modules are imported.
             sent = random.uniform(0, random.choice((0.1, 1.0, 6.0)))
-            arguments = [*RUN, *commands(str(place))[name]]
+            arguments = [*RUN, *commands(str(place), str(table))[name]]
             ended = started(arguments, sent + 30, folder, ((sent, stop),), ready=True)
             ending, fault = fault_of(ended, stop, sent)
             halves = [entry.name for entry in place.iterdir() if ".recsys-tmp" in entry.name]

@@ -11,6 +11,7 @@ This module is imported before anything heavy, so that the handlers stand from t
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -33,6 +34,7 @@ def leave_on_signals() -> None:
     """Let SIGINT and SIGTERM end the process: codes 130 and 143, within two seconds, no traceback."""
     for number in STOPPING:
         signal.signal(number, _stop)
+    atexit.register(_ignore)  # before all others: it is called last
     # Where an exception cannot go on, as in a weak reference's callback, Python prints it: not this one.
     sys.unraisablehook = _unraisable
     reading, writing = os.pipe()
@@ -141,6 +143,14 @@ def _stop(number: int, frame: FrameType | None) -> None:
     _received.append(number)
     if len(_received) == 1:
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+
+def _ignore() -> None:
+    """Ignore signals while Python takes itself apart: it puts the system's handlers back then."""
+    signal.set_wakeup_fd(-1)
+    for number in STOPPING:
+        if signal.getsignal(number) is _stop:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _watch(reading: int) -> NoReturn:

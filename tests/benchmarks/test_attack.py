@@ -88,6 +88,10 @@ def test_the_table_has_a_row_a_campaign_and_a_failure_is_exit_1(monkeypatch, tmp
     assert left.value.code == 2
 
 
+def test_a_campaign_that_takes_too_long_leaves_the_others_half_of_their_share():
+    assert [attack.share(60.0, 2, 15.0), attack.share(-40.0, 1, 15.0)] == [30.0, 15.0]
+
+
 def test_a_campaign_that_is_killed_or_raises_is_a_failure(monkeypatch):
     result = common.run_here("no-such-campaign", 1, 0)
     assert not result.ok and "ModuleNotFoundError" in result.faults[0]
@@ -162,7 +166,7 @@ def test_forged_files_have_the_right_checksum(tmp_path, monkeypatch):
     for k in range(100):
         forgeries.forged(content, Random(f"0:{k}"))
 
-    def crash(*given):
+    def crash(*given, **more):
         raise TypeError("boom")
 
     path.write_bytes(content)

@@ -24,7 +24,7 @@ run()
 """
 # Runs a command whose body is this function instead.
 INSTEAD = """
-import ctypes, sys, time
+import itertools, sys, time
 import recsys.cli.commands as commands
 from recsys.cli import run
 def instead():
@@ -56,7 +56,17 @@ def test_the_handlers_stand_before_anything_heavy_is_imported():
         "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}))"
     )
     out = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)
-    light = {"recsys", "signal", "enum", "importlib", "warnings", "types", "functools", "collections"}
+    light = {
+        "recsys",
+        "atexit",
+        "signal",
+        "enum",
+        "importlib",
+        "warnings",
+        "types",
+        "functools",
+        "collections",
+    }
     light |= {
         "operator",
         "os",
@@ -95,8 +105,8 @@ def end(child):
 
 @pytest.mark.parametrize(("number", "code"), ENDS)
 def test_a_signal_ends_code_that_keeps_the_interpreters_lock(number, code):
-    """A function called through PyDLL keeps the lock, as LAPACK's do."""
-    child = start("ctypes.PyDLL(None).sleep(60)")
+    """An endless loop in C, which neither gives the lock away nor looks for signals, as LAPACK's."""
+    child = start("any(itertools.repeat(False))")
     child.send_signal(number)
     assert end(child) == (code, "")
 
@@ -155,6 +165,17 @@ def test_a_signal_after_the_work_is_done_ends_the_process_at_once():
     assert child.stdout.readline() == "over\n"
     child.send_signal(signal.SIGTERM)
     assert end(child) == (143, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_takes_itself_apart_is_no_end(number):
+    """Its modules are cleared after it has put the system's handlers back."""
+    body = (
+        "import os\n    class Last:\n"
+        f"        def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, {int(number)})\n"
+        "    sys.modules['__main__'].last = Last()"
+    )
+    assert end(start(body)) == (0, "")
 
 
 # ---- the streams

@@ -140,6 +140,7 @@ def test_the_names_for_type_checkers_are_those_that_are_there():
     tree = ast.parse(Path(recsys.__file__).read_text(encoding="utf-8"))
     (checked,) = (node for node in tree.body if isinstance(node, ast.If))
     told = {(node.module, alias.name) for node in checked.body for alias in node.names}
+    told.discard(("typing", "Any"))
     assert told == {(module, name) for name, module in recsys._HOME.items()}
     assert sorted(recsys._HOME) == sorted(recsys.__all__)
     for name in recsys.__all__:
