@@ -76,10 +76,18 @@ def load(path: Path, copies: ModelCopies | None = None) -> LoadedModel:
 
 
 def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
-    """Return a bundle as it is served: what a request runs is compiled, and what it reads is made."""
+    """Return a bundle as it is served: what a request runs is compiled, and what it reads is made.
+
+    Raises
+    ------
+    ModelFileError
+        If its scores are no numbers, which a checksum cannot tell: no JSON holds them.
+    """
     loaded = LoadedModel(bundle, state, applied)
     first = bundle.profile(user=str(bundle.user_ids[0]))
-    bundle.ranker.recommend(first.userid, first.row, N=1)
+    scores = bundle.ranker.recommend(first.userid, first.row, N=bundle.ranker.n_items_).scores
+    if not np.isfinite(scores).all():
+        raise ModelFileError("its scores are not finite: fit it again")
     few = np.arange(min(2, len(bundle.user_ids)))
     bundle.ranker.recommend(few, bundle.user_items[few], N=1)
     if "fold-in" in bundle.ranker.capabilities:

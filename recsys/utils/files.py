@@ -87,8 +87,8 @@ def check_growth(path: Path, packed: int, grown: int, max_bytes: int = MAX_BYTES
     """
     if grown > max_bytes or grown > max(BOMB_BYTES, BOMB_RATIO * packed):
         raise InputError(
-            f"{shown(path)} has {packed:,} bytes and unpacks to more than {grown:,}; refused, as bombs "
-            "do so. If it is none, unpack it or write it as CSV"
+            f"{shown(path)}: {packed:,} bytes of it unpack to more than {grown:,}; refused, as bombs do "
+            "so. If it is none, unpack it or write it as CSV"
         )
 
 
@@ -110,12 +110,15 @@ def read_blocks(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[bytes]:
                 raise InputError(f"{shown(path)} is named .gz but is not gzip; rename or compress it")
             if not packed and size > max_bytes:
                 raise InputError(f"{shown(path)} has {size:,} bytes; at most {max_bytes:,} are read")
-            stream: Any = gzip.GzipFile(fileobj=file) if packed else file
-            grown = 0
-            while block := stream.read(BLOCK):
-                grown += len(block)
-                if packed:
-                    check_growth(path, size, grown, max_bytes)
+            if packed:  # before anything is made of it
+                grown, stream = 0, gzip.GzipFile(fileobj=file)
+                while block := stream.read(BLOCK):
+                    grown += len(block)
+                    # Of what was read so far: a bomb need not be read to its end to be one.
+                    check_growth(path, file.tell(), grown, max_bytes)
+                file.seek(0)
+            whole: Any = gzip.GzipFile(fileobj=file) if packed else file
+            while block := whole.read(BLOCK):
                 yield block
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{shown(path)} is a truncated or damaged gzip file: {error}") from None

@@ -109,9 +109,7 @@ def test_the_separator_is_what_parts_header_and_rows_alike(tmp_path, case):
 def test_bombs_of_text_are_refused_and_long_lines_too(tmp_path, monkeypatch):
     path = tmp_path / "r.csv.gz"
     path.write_bytes(gzip.compress(b"user,item\n" + b"a,b\n" * 3_000_000, 9))
-    with pytest.raises(
-        InputError, match=r"has 11,\d+ bytes and unpacks to more than 10,\d+,\d+; refused"
-    ):
+    with pytest.raises(InputError, match=r"11,\d+ bytes of it unpack to more than 10,\d+,\d+; refused"):
         read_interactions(path)
     monkeypatch.setattr(files, "MOST_LINE", 1_000_000)
     path.write_bytes(gzip.compress(b"user,item\n" + b"a" * 2_000_000, 9))

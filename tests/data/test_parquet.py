@@ -238,7 +238,7 @@ def test_bombs_are_refused_before_they_go_off(tmp_path):
         assert path.stat().st_size < 10_000
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for strict in (True, False):
-            with pytest.raises(InputError, match="unpacks to more than .*; refused"):
+            with pytest.raises(InputError, match="unpack to more than .*; refused"):
                 read_table(path, strict=strict)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # KiB
     pq.write_table(pa.table({"user": IDS, "item": ITEMS}), path)
@@ -302,7 +302,7 @@ def test_totals_that_lie_do_not_hide_what_pages_unpack_to(tmp_path):
     assert parquet._decoded_bytes(forged, {"user", "item"}) < 2000
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(parquet, "_columns", lambda *args: pytest.fail("it was decoded"))
-        with pytest.raises(InputError, match="unpacks to more than 20,0.*; refused"):
+        with pytest.raises(InputError, match="unpack to more than 20,0.*; refused"):
             read_interactions(path)
 
 

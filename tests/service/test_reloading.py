@@ -10,6 +10,9 @@ pytest.importorskip("fastapi")
 pytest.importorskip("httpx2")
 from starlette.testclient import TestClient
 
+from recsys import make_ranker
+from recsys.errors import ModelFileError
+from recsys.rankers import fit_bundle
 from recsys.service import create_app, model_store
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -51,6 +54,14 @@ def test_a_file_that_raises_anything_is_told_and_the_next_one_served(model, path
         wait_until(lambda: client.get("/health").json()["reloads"] == 1)
         assert client.get("/health").json()["error"] is None
     assert len(names) == 6
+
+
+def test_a_model_whose_scores_are_no_numbers_is_refused(data, tmp_path):
+    bundle = fit_bundle(make_ranker("ease"), data, show_progress=False)
+    bundle.ranker.weights_[:] = 3e38  # finite, and so are not its sums
+    bundle.save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="not finite"):
+        create_app(tmp_path / "m")
 
 
 def test_a_model_that_is_back_is_no_error(model):
