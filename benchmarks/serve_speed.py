@@ -6,8 +6,6 @@ scores are computed, the liked are masked, ten are named. Client and server shar
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.lab.common import write_csv
+from benchmarks.lab.http_load import closed_loop, post
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle
@@ -51,38 +50,6 @@ uvicorn.run(app, port=%d, log_level="warning")
 """
 
 
-async def client(port: int, bodies: list[bytes], until: float, times: list[float]) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    k = 0
-    while time.perf_counter() < until:
-        body = bodies[k % len(bodies)]
-        k += 1
-        started = time.perf_counter()
-        head = f"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 200"), answer
-        size = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        await reader.readexactly(size)
-        times.append(time.perf_counter() - started)
-    writer.close()
-
-
-def load(port: int, bodies: list[bytes]) -> tuple[float, float, float]:
-    async def all_of_them() -> list[float]:
-        times: list[float] = []
-        until = time.perf_counter() + SECONDS
-        await asyncio.gather(*(client(port, bodies[k::CLIENTS], until, times) for k in range(CLIENTS)))
-        return times
-
-    times = asyncio.run(all_of_them())
-    return (
-        len(times) / SECONDS,
-        1000 * float(np.percentile(times, 50)),
-        1000 * float(np.percentile(times, 99)),
-    )
-
-
 def start(command: list[str], port: int) -> subprocess.Popen:
     process = subprocess.Popen(command, env=os.environ | {"NUMBA_NUM_THREADS": "1"})
     for _ in range(120):
@@ -94,21 +61,69 @@ def start(command: list[str], port: int) -> subprocess.Popen:
     raise SystemExit("the server did not start")
 
 
+def measured(address: tuple[str, int], bodies: list[bytes]) -> tuple[float, float, float]:
+    """Return requests a second, and the median and the 99th percentile in ms, of `CLIENTS` clients."""
+    closed_loop(address, bodies, CLIENTS, 1.0)
+    found = closed_loop(address, bodies, CLIENTS, SECONDS)
+    strange = {status: len(times) for status, times in found.times.items() if status != 200}
+    if strange:
+        print(f"other answers than 200: {strange}", flush=True)
+    return found.rate(), found.ms(0.5), found.ms(0.99)
+
+
+def shares(process: subprocess.Popen) -> tuple[float, float]:
+    """Return the MB of the model's copy that all workers hold together, and of one mapping of it."""
+    together = size = 0.0
+    for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        within = False
+        for line in Path(f"/proc/{child}/smaps").read_text().splitlines():
+            if "-" in line.split()[0]:
+                within = "/model/" in line
+            elif within and line.startswith(("Pss:", "Size:")):
+                megabytes = int(line.split()[1]) / 1024
+                together += megabytes if line.startswith("Pss:") else 0.0
+                size = max(size, megabytes)
+    return together, size
+
+
+def serve(path: Path, *options: str) -> subprocess.Popen:
+    """Start the service on port 8771."""
+    command = [sys.executable, "-c", "from recsys.cli import run; run()", "serve", "--ranker", str(path)]
+    return start([*command, "--port", "8771", *options], 8771)
+
+
+def stop(process: subprocess.Popen) -> None:
+    """End it."""
+    process.terminate()
+    process.wait(15)
+
+
 def main() -> None:
+    """Measure and write."""
     data = load_dataset("movielens-1m")
     rng = np.random.default_rng(0)
-    users = [json.dumps({"user": str(u)}).encode() for u in rng.choice(data.user_ids, 2000)]
+    users = [post("/recommend", {"user": str(u)}) for u in rng.choice(data.user_ids, 2000)]
     posted = []
     for u in rng.integers(0, data.n_users, 2000):
-        posted.append(
-            json.dumps(
-                {"history": [str(i) for i in data.item_ids[data.matrix[u].indices][:1000]]}
-            ).encode()
-        )
-    rows = []
+        history = [str(i) for i in data.item_ids[data.matrix[u].indices][:1000]]
+        posted.append(post("/recommend", {"history": history}))
+    kinds = (
+        ("known users", users),
+        ("posted histories", posted),
+        ("80% known, 20% posted", [*users[:1600], *posted[:400]]),
+    )
+    rows: list[tuple[str, str, float, float, float]] = []
+
+    def told(*row: object) -> None:
+        rows.append(row)  # type: ignore[arg-type]
+        print(row, flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("cf-komd", "auto"):
-            ranker = make_ranker(name)  # auto is the default of the app and of evaluate
+        for name in sys.argv[1:] or (
+            "cf-komd",
+            "auto",
+        ):  # auto is the default of the app and of evaluate
+            ranker = make_ranker(name)
             bundle = fit_bundle(ranker, data, show_progress=False)
             times = []
             for u in rng.integers(0, data.n_users, 2000):
@@ -117,46 +132,26 @@ def main() -> None:
                 ranker.recommend(int(u), row, N=10)
                 times.append(1000 * (time.perf_counter() - started))
             times = times[10:]  # compilation
-            rows.append(
-                (
-                    name,
-                    "one call in a loop",
-                    1000 / float(np.mean(times)),
-                    float(np.percentile(times, 50)),
-                    float(np.percentile(times, 99)),
-                )
-            )
-            print(rows[-1], flush=True)
+            median, last = (float(np.percentile(times, q)) for q in (50, 99))
+            told(name, "one call in a loop", 1000 / float(np.mean(times)), median, last)
             path = Path(folder) / name
             bundle.save(path)
-            server = start(
-                [
-                    str(Path(sys.executable).parent / "recsys"),
-                    "serve",
-                    "--ranker",
-                    str(path),
-                    "--port",
-                    "8771",
-                ],
-                8771,
-            )
-            for what, bodies in (
-                ("known users", users),
-                ("posted histories", posted),
-                ("80% known, 20% posted", [*users[:1600], *posted[:400]]),
-            ):
-                mixed = [bodies[k] for k in rng.permutation(len(bodies))]
-                load(8771, mixed[:200])
-                rows.append((name, what, *load(8771, mixed)))
-                print(rows[-1], flush=True)
-            server.terminate()
-            server.wait(15)
+            for workers in (1, 2):
+                server = serve(path, "--workers", str(workers))
+                time.sleep(3.0 * (workers - 1))  # /health may be of the first of them
+                behind = f", {workers} processes" if workers > 1 else ""
+                for what, bodies in kinds:
+                    mixed = [bodies[k] for k in rng.permutation(len(bodies))]
+                    told(name, what + behind, *measured(("127.0.0.1", 8771), mixed))
+                if workers > 1:
+                    print(
+                        "MB of the model's copy that 2 processes hold, and of one mapping:",
+                        shares(server),
+                    )
+                stop(server)
             server = start([sys.executable, "-c", BARE % (str(path), 8772)], 8772)
-            load(8772, users[:200])
-            rows.append((name, "bare endpoint, known users", *load(8772, users)))
-            print(rows[-1], flush=True)
-            server.terminate()
-            server.wait(15)
+            told(name, "bare endpoint, known users", *measured(("127.0.0.1", 8772), users))
+            stop(server)
     write_csv("serve_speed", ("model", "what", "requests_per_second", "median_ms", "p99_ms"), rows)
 
 
