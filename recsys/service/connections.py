@@ -67,11 +67,11 @@ class Sweeper:
 
     def _sweep(self) -> None:
         now = time.monotonic()
-        loop = None
+        self._timer = None
         for connection in list(self.open):
+            if self._timer is None:
+                self._timer = connection.loop.call_later(SWEEP_SECONDS, self._sweep)
             connection.check(now)
-            loop = connection.loop
-        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep) if loop and self.open else None
 
 
 class GuardedConnection(HttpToolsProtocol):
@@ -99,7 +99,14 @@ class GuardedConnection(HttpToolsProtocol):
     @property
     def idle(self) -> bool:
         """Whether no answer is being made: it can be closed without a loss but to a slow client."""
-        return self.stage != BETWEEN or self.cycle is None or self.cycle.response_complete
+        if self.pipeline:
+            return False
+        return self._answered or (self.stage == BODY and not self._refusing)
+
+    @property
+    def _answered(self) -> bool:
+        """Whether all requests before the one that is being read have their answers."""
+        return self.cycle is None or self.cycle.response_complete
 
     def check(self, now: float) -> None:
         """Close it where it has been waited for too long."""
@@ -142,10 +149,16 @@ class GuardedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Note that its head is here, and whether there is a place in the queue."""
         self.stage = BODY
-        alone = self.cycle is None or self.cycle.response_complete
-        self._refusing = alone and self.full(self.url.partition(b"?")[0].decode("ascii", "replace"))
+        self._refusing = (
+            self._answered
+            and self.parser.get_method() in (b"GET", b"POST")
+            and self.full(self.url.partition(b"?")[0].decode("ascii", "replace"))
+        )
         if not self._refusing:
             super().on_headers_complete()
+        elif self.expect_100_continue:  # the body is not sent before a word of ours
+            self.transport.write(REFUSAL_AND_CLOSE)
+            self.transport.close()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body, of a request that has a place."""
@@ -161,6 +174,8 @@ class GuardedConnection(HttpToolsProtocol):
         self.stage, self.since = BETWEEN, time.monotonic()
         if self._refusing:
             self._refusing = False
+            if self.transport.is_closing():
+                return
             lasting = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
             self.transport.write(REFUSAL if lasting else REFUSAL_AND_CLOSE)
             if not lasting:
@@ -191,8 +206,8 @@ class GuardedConnection(HttpToolsProtocol):
         """Close it, with a word to a client that has sent a part of a request, where it is its turn."""
         if self.transport.is_closing():
             return
-        whole = self.cycle is None or self.cycle.response_complete
-        waiting = self.stage == BODY and not self.pipeline and not self.cycle.response_started
-        if self.stage != BETWEEN and (whole or waiting):
+        # In the body of a request the cycle is its own; before, it is that of the request before.
+        own = self.stage == BODY and not self._refusing and not self.pipeline
+        if self.stage != BETWEEN and (self._answered or (own and not self.cycle.response_started)):
             self.transport.write(plain(status, text))
         self.transport.close()

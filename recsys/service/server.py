@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 
 from recsys.errors import InputError
 from recsys.service.application import create_app
@@ -180,6 +181,7 @@ def _run(
                 for k, one in enumerate(sockets, 1)
             ],
             GRACE_SECONDS + 1,
+            mark_process_dead,
         ).run()
 
 

@@ -29,10 +29,17 @@ class Supervisor:
         What each worker runs; each can be pickled and returns an exit code.
     grace : float
         Seconds between the request to end and the end.
+    died : callable
+        Told the number of each process that died.
     """
 
-    def __init__(self, targets: Sequence[Callable[[], int]], grace: float) -> None:
-        self.targets, self.grace = list(targets), grace
+    def __init__(
+        self,
+        targets: Sequence[Callable[[], int]],
+        grace: float,
+        died: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        self.targets, self.grace, self.died = list(targets), grace, died
         self._spawn = multiprocessing.get_context("spawn")
         self._workers: list[Any] = []
         self._started: list[float] = []
@@ -65,6 +72,7 @@ class Supervisor:
                 print(
                     f"recsys: a worker ended with {worker.exitcode}; another one starts", file=sys.stderr
                 )
+                self.died(worker.pid)
                 self._stopping.wait(max(0.0, self._started[k] + SOON - time.monotonic()))
                 self._started[k] = time.monotonic()
                 self._workers[k] = self._start(k)

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httptools")
 
-from recsys.service import connections, create_app, limits
+from recsys.service import connections, create_app, limits, routes
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ASK = json.dumps({"history": [], "n": 2}).encode()
@@ -87,6 +87,29 @@ def test_who_sends_no_whole_request_is_left(path, serving, monkeypatch, sent, fo
     assert asked(address) == 200
 
 
+def test_a_refused_request_that_never_ends_is_left_too(path, serving, monkeypatch):
+    monkeypatch.setattr(connections, "LONGEST", (0.3, 0.3, 0.3))
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.05)
+    app = create_app(path, at_once=1)
+    address = serving(app)
+    app.state.computing.in_flight = 1
+    for _ in range(2):  # the second finds the sweeper alive
+        with connected(address) as slow:
+            slow.sendall(request(b"{", declared=9))
+            assert status(slow) == 408 and status(slow) == 0
+    app.state.computing.in_flight = 0
+
+
+def test_a_slow_answer_is_not_cut_by_what_was_sent_behind_its_request(path, serving, monkeypatch):
+    monkeypatch.setattr(connections, "LONGEST", (0.2, 0.2, 0.2))
+    monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(routes, "list_of", lambda *_: time.sleep(0.8) or b"{}")
+    address = serving(create_app(path))
+    with connected(address) as one:
+        one.sendall(request() + b"POST /recomm")
+        assert status(one) == 200
+
+
 def test_silent_connections_make_place_for_others(path, serving):
     address = serving(create_app(path), connections=20)
     silent = [connected(address) for _ in range(60)]
@@ -148,10 +171,17 @@ def test_a_full_queue_refuses_before_anything_is_made_of_a_request(path, serving
         one.sendall(request(more="Connection: close\r\n"))
         assert status(one) == 503 and status(one) == 0
     assert asked(address, request().replace(b"HTTP/1.1", b"HTTP/1.0")) == 503
+    app.state.computing.in_flight = 3
+    with connected(address) as polite:
+        polite.sendall(request(b"", declared=9, more="Expect: 100-continue\r\n"))
+        assert status(polite) == 503 and status(polite) == 0, "it would wait for a word"
+    with connected(address) as other:
+        other.sendall(b"HEAD /recommend HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        got = b"".join(iter(lambda: other.recv(4096), b""))
+        assert got.startswith(b"HTTP/1.1 503") and got.endswith(b"\r\n\r\n"), "and without a body"
     app.state.computing.in_flight = 0
-    assert (
-        'recsys_requests_shed_total{http_route="/recommend"} 6.0' in app.state.monitoring.text().decode()
-    )
+    shed = 'recsys_requests_shed_total{http_route="/recommend"} 7.0'
+    assert shed in app.state.monitoring.text().decode()
 
 
 def test_a_head_has_its_size(path, serving):
