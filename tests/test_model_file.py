@@ -366,7 +366,7 @@ def test_a_newer_format_names_its_writer(saved, monkeypatch):
     manifest.pop("sha256")
     model_file.write(saved, manifest | {"format": 3, "written_by": "recsys 2.1"}, arrays)
     with pytest.raises(
-        ModelFileError, match=r"written by recsys 2.1 \(format 3\); this reads up to format 1"
+        ModelFileError, match=r"written by recsys 2.1 \(format 3\); this reads up to format 2"
     ):
         load_ranker(saved)
 

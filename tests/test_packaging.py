@@ -100,7 +100,7 @@ EXTRAS = {
     "tune": ("import recsys, recsys.tuning; recsys.tuning.tune(recsys.load_dataset('sample'), 'ease', trials=1)", "optuna"),
 }  # fmt: skip
 COMMANDS = {"app": "recsys: app needs streamlit and altair: pip install 'recsys[app]'",
-            "service": "recsys: serve needs fastapi and uvicorn and prometheus_client: pip install 'recsys[service]'"}  # fmt: skip
+            "service": "recsys: serve needs fastapi, uvicorn, httptools and prometheus_client: pip install 'recsys[service]'"}  # fmt: skip
 FRONT = """
 import recsys
 data = recsys.Interactions.from_frame("likes.csv")

@@ -63,7 +63,12 @@ def run(seconds: float, seed: int) -> Result:
                         )
                     name = f"{level} clients that {'wait' if patient else 'do not wait'}"
                     told = checked(result, name, service, load, max(probe.times))
-                    result.notes.append(f"{told}, {load.ms(0.99) / one.ms(0.99):.1f} times one client's")
+                    times = load.ms(0.99) / one.ms(0.99)
+                    late = load.count(503) and load.ms(0.99, 503) > 50
+                    missed = times > 5 or late or max(probe.times) > 0.1
+                    result.notes.append(
+                        f"{told}, {times:.1f} times one client's: {'missed' if missed else 'met'}"
+                    )
                     if probe.failed:
                         result.add(name, "health", f"{probe.failed} probes of /health failed")
             began = time.perf_counter()
@@ -74,8 +79,9 @@ def run(seconds: float, seed: int) -> Result:
             with Probe(service) as probe:
                 load = apart(open_loop, service.address, requests, 4 * capacity, each)
             told = checked(result, "4 times the capacity", service, load, max(probe.times))
+            share = 100 * load.rate() / capacity
             result.notes.append(
-                f"{told}, goodput {100 * load.rate() / capacity:.0f}% of {capacity:.0f}/s"
+                f"{told}, goodput {share:.0f}% of {capacity:.0f}/s: {'met' if share >= 80 else 'missed'}"
             )
             result.memory = service.memory()
     return result

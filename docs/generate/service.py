@@ -23,7 +23,7 @@ def schema() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.recsys")
         fit_bundle(make_ranker("popularity"), load_dataset("sample")).save(path)
-        return create_app(path).openapi()
+        return create_app(path, token="one").openapi()
 
 
 def kind(described: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import ipaddress
 import os
 import sys
 import threading
@@ -38,7 +39,8 @@ def serve(
     proxy: Annotated[
         str | None,
         typer.Option(
-            "--proxy", help="Address of the proxy whose X-Forwarded-For says who asks; for --rate."
+            "--proxy",
+            help="Addresses or networks, with commas, of proxies whose X-Forwarded-For says who asks.",
         ),
     ] = None,
     events: Annotated[
@@ -47,24 +49,37 @@ def serve(
             "--events", help="Where POST /events keeps likes: a file of SQLite, or a database URL."
         ),
     ] = None,
+    drain: Annotated[
+        float,
+        typer.Option("--drain", help="Seconds to go on with after SIGTERM, while /ready says 503."),
+    ] = 0.0,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line of JSON for each request to stdout.")
     ] = False,
     log_ids: Annotated[
-        bool, typer.Option("--log-ids", help="With paths, which hold ids, and with addresses.")
+        bool, typer.Option("--log-ids", help="The same, with paths, which hold ids, and with addresses.")
     ] = False,
 ) -> None:
     """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
     needed = ("fastapi", "uvicorn", "httptools", "prometheus_client")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"serve needs {' and '.join(missing)}: pip install 'recsys[service]'")
+        named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        raise InputError(f"serve needs {named}: pip install 'recsys[service]'")
     check_integer("--port", port, 0, 65535)
     check_integer("--at-once", at_once, 1)
     check_integer("--workers", workers, 1)
     check_integer("--connections", connections, 1)
     if rate is not None:
         check_real("--rate", rate, 0.0, open_low=True)
+    for one in (proxy or "").split(",") if proxy is not None else ():
+        try:
+            ipaddress.ip_network(one.strip())
+        except ValueError:
+            raise InputError(
+                f"--proxy {one.strip()[:60]!r} is no address: name it as 10.0.0.2"
+            ) from None
+    check_real("--drain", drain, 0.0)
     if workers > 1 and events is not None:
         raise InputError("--events needs --workers 1: one process writes to the database and follows it")
     if workers > 1 and sys.platform == "win32":
@@ -72,7 +87,7 @@ def serve(
     from recsys.service import server
 
     where = server.Listening(
-        host, port, uds, workers, connections, proxy,
+        host, port, uds, workers, connections, proxy, drain,
         {
             "token": os.environ.get("RECSYS_TOKEN") or None, "at_once": at_once, "rate": rate,
             "events": events, "access_log": access_log or log_ids, "log_ids": log_ids,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import queue
 import re
 import secrets
 import sys
+import threading
+import time
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
 ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+WAITING = 10_000  # lines
 _process = secrets.token_hex(6)
 _numbers = itertools.count(1)
 
@@ -27,7 +31,8 @@ class AccessLog:
     """Lines of JSON: time, request_id, method, route, status, ms; trace_id where the request has one.
 
     The route is the pattern and not the path, which names users and items; path and client are there
-    when `ids` asks for them.
+    when `ids` asks for them. A thread writes: whoever reads the lines may stop reading without stopping
+    the service. Lines beyond `WAITING` are dropped, and the next one that is written says how many.
 
     Parameters
     ----------
@@ -38,6 +43,9 @@ class AccessLog:
 
     def __init__(self, ids: bool = False, stream: TextIO | None = None) -> None:
         self.ids, self.stream = ids, stream
+        self.dropped = 0
+        self._lines: queue.Queue[dict[str, Any]] = queue.Queue(WAITING)
+        threading.Thread(target=self._write, daemon=True, name="access log").start()
 
     def write(
         self,
@@ -48,7 +56,7 @@ class AccessLog:
         seconds: float,
         name: bytes,
     ) -> None:
-        """Write one request's line; a log that cannot be written stops nobody."""
+        """Let one request's line be written."""
         line: dict[str, Any] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "request_id": name.decode(),
@@ -63,8 +71,26 @@ class AccessLog:
         if self.ids:
             line |= {"path": scope["path"], "client": (scope.get("client") or (None,))[0]}
         try:
-            stream = self.stream or sys.stdout
-            stream.write(json.dumps(line) + "\n")
-            stream.flush()
-        except (OSError, ValueError):
-            pass
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self.dropped += 1
+
+    def flush(self, seconds: float = 1.0) -> None:
+        """Wait until all is written, but not for long."""
+        until = time.monotonic() + seconds
+        while self._lines.unfinished_tasks and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _write(self) -> None:
+        while True:
+            line = self._lines.get()
+            if self.dropped:
+                line["dropped"], self.dropped = self.dropped, 0
+            try:
+                stream = self.stream or sys.stdout
+                stream.write(json.dumps(line) + "\n")
+                if self._lines.empty():
+                    stream.flush()
+            except (OSError, ValueError):
+                pass  # a full disk is no reason to answer nobody
+            self._lines.task_done()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -104,20 +105,34 @@ def create_app(
     monitoring = Monitoring()
     computing = Computing(threads or min(4, os.cpu_count() or 1), at_once)
     app.state.models, app.state.monitoring, app.state.computing = models, monitoring, computing
-    app.state.keeping = Computing(1, at_once, KEEPING_WAIT)
+    app.state.keeping = keeping = Computing(1, at_once, KEEPING_WAIT, time.monotonic)
     app.state.refusing = functools.partial(_refusing, computing, monitoring)
     app.state.stopping = False
     monitoring.gauge("recsys_waiting", "Requests computed or waiting.", lambda: computing.in_flight)
+    monitoring.gauge(
+        "recsys_model_reloads", "Newer files taken by this process.", lambda: models.reloads, "max"
+    )
+    monitoring.gauge(
+        "recsys_model_refused", "Whether the newest file was refused.",
+        lambda: float(models.error is not None), "max",
+    )  # fmt: skip
+    monitoring.gauge(
+        "recsys_model_modified_timestamp_seconds", "When the file that is served was written.",
+        lambda: models.current.state.modified / 1e9, "min",
+    )  # fmt: skip
     if database is not None:
+        monitoring.gauge(
+            "recsys_keeping", "Batches of events being kept or waiting.", lambda: keeping.in_flight
+        )
         monitoring.gauge(
             "recsys_events_waiting",
             "Events not applied yet.",
             lambda: models.kept - models.current.applied,
         )
+    app.state.log = log = AccessLog(log_ids) if access_log else None
     app.add_middleware(
-        RequestLimits, monitoring=monitoring, computing=computing, token=token, rate=rate,
-        log=AccessLog(log_ids) if access_log else None,
-    )  # fmt: skip
+        RequestLimits, monitoring=monitoring, computing=computing, token=token, rate=rate, log=log
+    )
     app.add_exception_handler(InputError, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(Overloaded, _overloaded)
@@ -149,6 +164,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.computing.stop()
     app.state.keeping.stop()
     await asyncio.to_thread(app.state.models.close)
+    if app.state.log is not None:
+        await asyncio.to_thread(app.state.log.flush)
 
 
 async def _refresh(monitoring: Monitoring) -> None:
@@ -178,4 +195,8 @@ async def _malformed(request: Any, error: Any) -> JSONResponse:
     named = (str(part) for part in first["loc"][1:] if part not in TAGS.values())
     where = ".".join(named) or "the body"
     said = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "model_attributes_type":
+        said = "an object of JSON is needed, sent with content-type: application/json"
+    elif first["type"] == "string_type":
+        said = 'a text is needed; ids are texts, so "42" and not 42'
     return JSONResponse({"detail": f"{where}: {said}"[:500]}, 422)

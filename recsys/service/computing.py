@@ -78,6 +78,9 @@ class Computing:
         Requests that are computed or wait, at most.
     short_wait : float
         Seconds that any request may wait.
+    clock : callable
+        Of what a request takes: the thread's processor time, as the clock on the wall counts others'
+        work, too. What waits for a database takes none: pass `time.monotonic`.
 
     Attributes
     ----------
@@ -85,8 +88,14 @@ class Computing:
         Requests that are computed or wait.
     """
 
-    def __init__(self, threads: int, at_once: int, short_wait: float = SHORT_WAIT) -> None:
-        self.threads, self.at_once, self.short_wait = threads, at_once, short_wait
+    def __init__(
+        self,
+        threads: int,
+        at_once: int,
+        short_wait: float = SHORT_WAIT,
+        clock: Callable[[], float] = thread_time,
+    ) -> None:
+        self.threads, self.at_once, self.short_wait, self.clock = threads, at_once, short_wait, clock
         self.in_flight = 0
         self._seconds = 0.0  # that what is in flight is expected to take
         self._taken: dict[str, float] = {}
@@ -94,10 +103,16 @@ class Computing:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def full(self, kind: str) -> bool:
-        """Return whether another request of this kind would wait for too long."""
+        """Return whether another request would wait for too long.
+
+        Parameters
+        ----------
+        kind : str
+            Of the request, or what its kind begins with, as long as no more is known of it.
+        """
         if self.in_flight >= self.at_once:
             return True
-        own = self._taken.get(kind, FIRST_TAKES)
+        own = max((t for k, t in self._taken.items() if k.startswith(kind)), default=FIRST_TAKES)
         # As if there were one thread: how much of the work can be done side by side is not known.
         return self._seconds > max(self.short_wait, PATIENCE * own)
 
@@ -173,9 +188,9 @@ class Computing:
 
     def _work(self, loop: asyncio.AbstractEventLoop, line: Line) -> None:
         while (jobs := self._next(line)) is not None:
-            started = thread_time()
+            started = self.clock()
             results = computed(jobs)
-            spent = thread_time() - started
+            spent = self.clock() - started
             try:
                 loop.call_soon_threadsafe(self._answer, jobs, results, spent)
             except RuntimeError:  # the loop was closed meanwhile
@@ -201,8 +216,10 @@ class Computing:
         for job, result in zip(jobs, results, strict=True):
             self.in_flight -= 1
             self._seconds -= job.expected
-            before = self._taken.get(job.kind, FIRST_TAKES)
-            self._taken[job.kind] = before + MEMORY * (min(each, OUTLIER * before) - before)
+            if not isinstance(result, BaseException):  # what is refused takes nothing
+                before = self._taken.get(job.kind, FIRST_TAKES)
+                self._taken[job.kind] = before + MEMORY * (min(each, OUTLIER * before) - before)
+        for job, result in zip(jobs, results, strict=True):
             if job.answer.cancelled():
                 continue
             if isinstance(result, BaseException):
@@ -217,8 +234,10 @@ def computed(jobs: Sequence[Job]) -> list[Any]:
     """Return the results of jobs of one group, or what computing raised, for each its own."""
     try:
         return list(jobs[0].compute([job.argument for job in jobs]))
-    except Exception as error:
-        return [error] if len(jobs) == 1 else [found for job in jobs for found in computed([job])]
+    except BaseException as error:  # the thread goes on, whatever happens to one request
+        if len(jobs) > 1:
+            return [found for job in jobs for found in computed([job])]
+        return [RuntimeError(repr(error)) if isinstance(error, StopIteration) else error]
 
 
 def _alone(calls: Sequence[Any]) -> list[Any]:

@@ -55,7 +55,9 @@ class Sweeper:
             idle = [one for one in self.open if one.idle]
             if not idle:
                 return False
-            min(idle, key=lambda one: one.since).transport.abort()
+            longest = min(idle, key=lambda one: one.since)
+            self.remove(longest)  # the loop tells it later, and others may come before
+            longest.transport.abort()
         self.open[connection] = None
         if self._timer is None:
             self._timer = connection.loop.call_later(SWEEP_SECONDS, self._sweep)
@@ -93,7 +95,8 @@ class GuardedConnection(HttpToolsProtocol):
         self.stage, self.since = BETWEEN, time.monotonic()
         self.full: Callable[[str], bool] = config.full
         self._refusing = False
-        self._head = 0  # bytes of a head that is not complete
+        self._head = self._incomplete = 0  # bytes of the head of the request that is read
+        self._refused = 0  # requests of what came last
         self._unread: float | None = None  # since when the client reads nothing
 
     @property
@@ -110,9 +113,16 @@ class GuardedConnection(HttpToolsProtocol):
 
     def check(self, now: float) -> None:
         """Close it where it has been waited for too long."""
-        if self._unread is not None and now - self._unread > READ_SECONDS:
+        if not self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            self._unread = None
+        elif self._unread is None:
+            self._unread = now
+        elif now - self._unread > READ_SECONDS:
             self.transport.abort()
-        elif self.idle and now - self.since > LONGEST[self.stage]:
+            return
+        if self.transport.is_closing():
+            return
+        if self.idle and now - self.since > LONGEST[self.stage]:
             self._end("408 Request Timeout", "the request did not come in time")
 
     def shutdown(self) -> None:
@@ -136,27 +146,46 @@ class GuardedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; a head has its limit."""
+        self._refused = 0
         super().data_received(data)
-        self._head = self._head + len(data) if self.stage == HEAD else 0
-        if self._head > MAX_HEAD:
+        # A field is told when it is complete: one that never is counts by what came of it.
+        self._incomplete = self._incomplete + len(data) if self.stage == HEAD else 0
+        if max(self._head, self._incomplete) > MAX_HEAD:
             self._end("431 Request Header Fields Too Large", "the head of the request is too large")
 
     def on_message_begin(self) -> None:
-        """Note that a request begins."""
-        self.stage, self.since = HEAD, time.monotonic()
+        """Note that a request begins; it is not parsed where the connection ends."""
+        if self.transport.is_closing() or max(len(self.pipeline), self._refused) > PIPELINED:
+            raise ValueError("too many requests before the first answer")
+        self.stage, self.since, self._head = HEAD, time.monotonic(), 0
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the target."""
+        self._head += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head, while it is not too large; those behind a body are of no use."""
+        if self.stage == BODY:
+            raise ValueError("a field behind the body")
+        self._head += len(name) + len(value)
+        if self._head <= MAX_HEAD:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Note that its head is here, and whether there is a place in the queue."""
         self.stage = BODY
-        self._refusing = (
+        self._refusing = self._head > MAX_HEAD or (
             self._answered
             and self.parser.get_method() in (b"GET", b"POST")
             and self.full(self.url.partition(b"?")[0].decode("ascii", "replace"))
         )
         if not self._refusing:
             super().on_headers_complete()
-        elif self.expect_100_continue:  # the body is not sent before a word of ours
+        elif (
+            self.expect_100_continue and self._head <= MAX_HEAD
+        ):  # the body is not sent before a word of ours
             self.transport.write(REFUSAL_AND_CLOSE)
             self.transport.close()
 
@@ -174,7 +203,8 @@ class GuardedConnection(HttpToolsProtocol):
         self.stage, self.since = BETWEEN, time.monotonic()
         if self._refusing:
             self._refusing = False
-            if self.transport.is_closing():
+            self._refused += 1
+            if self.transport.is_closing() or self._head > MAX_HEAD:
                 return
             lasting = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
             self.transport.write(REFUSAL if lasting else REFUSAL_AND_CLOSE)
@@ -183,24 +213,12 @@ class GuardedConnection(HttpToolsProtocol):
             self.on_response_complete()
             return
         super().on_message_complete()
-        if len(self.pipeline) > PIPELINED:
-            self.transport.abort()
 
     def on_response_complete(self) -> None:
         """Note that its answer is with the system."""
         if self.stage == BETWEEN:
             self.since = time.monotonic()
         super().on_response_complete()
-
-    def pause_writing(self) -> None:
-        """Note that the client does not read."""
-        self._unread = time.monotonic()
-        super().pause_writing()
-
-    def resume_writing(self) -> None:
-        """Note that it reads again."""
-        self._unread = None
-        super().resume_writing()
 
     def _end(self, status: str, text: str) -> None:
         """Close it, with a word to a client that has sent a part of a request, where it is its turn."""

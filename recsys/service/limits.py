@@ -22,6 +22,11 @@ WORK = {
     "explain": "/explain",
 }  # fmt: skip
 
+PLAIN = ("/recommend", "/similar", "/explain", "/events", "/metrics", *OPEN)
+PATTERNS = {
+    ("users", "recommendations"): "/users/{user:path}/recommendations",
+    ("items", "similar"): "/items/{item:path}/similar",
+}
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -37,7 +42,16 @@ TOO_LARGE = Refused(413, "the body is larger than 1 MiB")
 TOO_SLOW = Refused(
     408, f"the body did not come within {BODY_SECONDS:g} seconds", [(b"connection", b"close")]
 )
+GONE = Refused(499, "the client left before its request was whole")  # which nobody hears
 TOO_MANY = Refused(503, "too many requests at once", [(b"retry-after", b"1")])
+
+
+def known_route(path: str) -> str:
+    """Return the pattern of a path that was refused before it was routed; "other" is none of ours."""
+    if path in PLAIN:
+        return path
+    first, last = path.split("/")[1], path.rpartition("/")[2]
+    return PATTERNS.get((first, last), "other")
 
 
 class Rate:
@@ -103,13 +117,15 @@ class RequestLimits:
                 read = await _body(receive)
                 refused = read if isinstance(read, Refused) else self._full(scope)
                 body = read if isinstance(read, bytes) else b""
-            if refused is not None:
+            if refused is GONE:
+                status = GONE.status
+            elif refused is not None:
                 await _answer(sending, refused)
             else:
                 await self.app(scope, _replay(body, receive), sending)
         finally:
             self.monitoring.in_flight -= 1
-            route = getattr(scope.get("route"), "path", "other")
+            route = getattr(scope.get("route"), "path", None) or known_route(scope["path"])
             spent = time.perf_counter() - started
             self.monitoring.seen(scope["method"], route, status, spent)
             if self.log is not None:
@@ -146,7 +162,7 @@ async def _body(receive: Any) -> bytes | Refused:
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    return b""
+                    return GONE
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > MAX_BODY:

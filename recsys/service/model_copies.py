@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,17 +55,22 @@ class ModelCopies:
                     if not path.is_file():
                         raise ModelFileError(f"{path} is not a file")
                     new = copy.with_suffix(".new")
-                    shutil.copyfile(path, new)
+                    with path.open("rb") as source, new.open("wb") as target:
+                        opened = os.fstat(source.fileno())
+                        if FileState(opened.st_ino, opened.st_size, opened.st_mtime_ns) != state:
+                            raise ModelFileError(f"{path} was replaced while it was read")
+                        shutil.copyfileobj(source, target, 1 << 20)
                     new.rename(copy)
         except OSError as error:
             raise ModelFileError(f"{path} cannot be copied: {error.strerror or error}") from error
         return copy
 
     def keep_only(self, state: FileState) -> None:
-        """Remove the copies of other files."""
+        """Remove the copies made before that of a file: a newer one may be wanted by others."""
         with contextlib.suppress(OSError), self._alone():
+            made = self.name(state).stat().st_mtime_ns
             for other in self.folder.iterdir():
-                if other not in (self.name(state), self._lock):
+                if other != self._lock and other.stat().st_mtime_ns < made:
                     other.unlink()
 
     @property

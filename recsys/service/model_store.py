@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from recsys.data.events import Event, fold
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers import Bundle, load_bundle
 from recsys.service.model_copies import FileState, ModelCopies
+
+RETRY_SECONDS = 60.0  # at most, between two looks at a file that was refused
 
 
 def file_state(path: Path) -> FileState:
@@ -70,6 +73,7 @@ def load(path: Path, copies: ModelCopies | None = None) -> LoadedModel:
     try:
         bundle = load_bundle(copies.of(path, before), mapped=True)
     except ModelFileError as error:  # of the copy, which nobody knows
+        copies.name(before).unlink(missing_ok=True)
         raise ModelFileError(str(error).replace(str(copies.name(before)), str(path))) from None
     copies.keep_only(before)
     return prepared(bundle, before)
@@ -127,6 +131,8 @@ class ModelStore:
     kept: int = 0
     current: LoadedModel = field(init=False)
     _refused: str | None = None
+    _failures: int = 0
+    _again: float = math.inf  # when a file that was refused is tried again
     _waiting: str | None = None
     _counting: threading.Lock = field(default_factory=threading.Lock)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -150,13 +156,13 @@ class ModelStore:
         """
         try:
             now = file_state(self.path)
-            if now == self._seen:
+            if now == self._seen and time.monotonic() < self._again:
                 return
             self._seen = now
             if now != self.current.state:  # else it was away, and is back
                 self._take(load(self.path, self.copies))
                 self.reloads += 1
-            self._refused = None
+            self._refused, self._failures, self._again = None, 0, math.inf
         except InputError as error:
             self._gone(str(error))
         except Exception as error:
@@ -164,8 +170,11 @@ class ModelStore:
 
     def _gone(self, why: str) -> None:
         self._refused = f"the new model was refused: {why}"[:300]
+        # Memory, descriptors or the disk may be back soon, and the same file, too.
+        self._failures += 1
+        self._again = time.monotonic() + min(RETRY_SECONDS, self.every * 2.0**self._failures)
         if not self.path.exists():
-            self._seen = None  # the same file may come back
+            self._seen = None
 
     @property
     def error(self) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -30,7 +30,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"  # names the folder where several processes 
 
 
 class Monitoring:
-    """Requests by route and status, how long they took, how many are in flight, and the model's age.
+    """Requests by route and status, how long they took, how many are in flight, and the model's state.
 
     Names, labels and units of the requests are those of OpenTelemetry's conventions for HTTP. Each
     application has a registry of its own, so that several in one process count apart; processes that
@@ -60,9 +60,12 @@ class Monitoring:
         self._gauges: list[tuple[Any, Any]] = []
         self.gauge("http_server_active_requests", "Requests being answered.", lambda: self.in_flight)
 
-    def gauge(self, name: str, text: str, value: Any) -> None:
-        """Show what a function returns; of several processes the sum."""
-        gauge = Gauge(name, text, registry=self.registry, multiprocess_mode="livesum")
+    def gauge(
+        self, name: str, text: str, value: Any, among: Literal["sum", "max", "min"] = "sum"
+    ) -> None:
+        """Show what a function returns; of several processes the sum, or another one of them."""
+        modes: dict[str, Any] = {"sum": "livesum", "max": "livemax", "min": "livemin"}
+        gauge = Gauge(name, text, registry=self.registry, multiprocess_mode=modes[among])
         self._gauges.append((gauge, value))
 
     def kept(self, events: int) -> None:

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from recsys.service.limits import OPEN, WORK
+from recsys.service.schemas import Refusal
 
 REFUSALS = {
     "400": "The body is no text.",
@@ -35,10 +36,7 @@ def described(app: FastAPI, token: bool) -> dict[str, Any]:
         description="Recommendations, similar items and explanations from one fitted ranker.",
     )  # fmt: skip
     schemas = found["components"]["schemas"]
-    schemas["Refusal"] = {
-        "title": "Refusal", "type": "object", "description": "Why a request was refused.",
-        "required": ["detail"], "properties": {"detail": {"type": "string"}},
-    }  # fmt: skip
+    schemas["Refusal"] = Refusal.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     if token:

@@ -62,6 +62,13 @@ async def health(request: Request) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@router.head("/health", include_in_schema=False)
+@router.head("/ready", include_in_schema=False)
+async def head(request: Request) -> Response:
+    """Answer probes that use HEAD."""
+    return Response(status_code=503 if request.app.state.stopping else 200)
+
+
 @router.get("/ready", response_model=ReadyResponse)
 async def ready(request: Request) -> Response:
     """Say whether requests should be sent here: 503 while the service stops."""
@@ -83,8 +90,10 @@ async def recommend(asked: RecommendRequest, request: Request) -> Response:
     computing: Computing = request.app.state.computing
     if asked.plain:
         group = (id(model), asked.user is None, asked.n, asked.filter_liked)
-        return answer(await computing.together("/recommend", group, plain_lists_of, (model, asked)))
-    return answer(await computing.one("/recommend", list_of, model, asked))
+        kind = "/recommend known" if asked.history is None else "/recommend history"
+        return answer(await computing.together(kind, group, plain_lists_of, (model, asked)))
+    kind = "/recommend varied" if asked.diversity or asked.dislikes else "/recommend cut"
+    return answer(await computing.one(kind, list_of, model, asked))
 
 
 @router.get("/users/{user:path}/recommendations", response_model=RecommendResponse)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
+import shutil
+import signal
 import socket
 import stat
 import sys
 import tempfile
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -23,11 +30,13 @@ from recsys.service.monitoring import SHARED
 from recsys.service.supervisor import Supervisor
 
 BACKLOG = 2048
+PREFIX = "recsys-serve-"  # of temporary folders
 GRACE_SECONDS = 4  # that answers which are being made have when the service stops
 # How long a thread that computes may keep the event loop from a request; Python's own 5 ms are half of
 # what an answer takes.
 SWITCH_SECONDS = 0.0002
-SPARE_FILES = 64  # descriptors that are not connections
+ACCEPTED = 64  # connections taken in one turn of the event loop
+SPARE_FILES = 192  # descriptors that are not connections, or are about to be closed
 
 
 class Config(uvicorn.Config):
@@ -53,6 +62,10 @@ class Listening:
         Open at once, of each process.
     proxy : str, optional
         Addresses, with commas, of proxies whose X-Forwarded-For says who asks.
+    drain : float
+        Seconds that a service which is to stop goes on, while /ready says that it stops.
+    options : dict
+        Of `create_app`.
     """
 
     host: str = "127.0.0.1"
@@ -61,11 +74,12 @@ class Listening:
     workers: int = 1
     connections: int = 1000
     proxy: str | None = None
+    drain: float = 0.0
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def listen(where: Listening) -> list[socket.socket]:
-    """Return a bound socket for each worker; the system spreads connections over them.
+def listen(where: Listening) -> socket.socket:
+    """Return a bound socket, which workers share.
 
     Raises
     ------
@@ -73,57 +87,42 @@ def listen(where: Listening) -> list[socket.socket]:
         If the address cannot be listened on.
     """
     if where.uds is not None:
-        return [_unix(where.uds)] * where.workers
+        return _unix(where.uds)
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             where.host, where.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found: list[socket.socket] = []
-        for _ in range(where.workers):
-            # With its protocol: asyncio turns Nagle's delays of 40 ms off for what says to be TCP only.
-            one = socket.socket(family, kind, protocol)
-            found.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if where.workers > 1:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            one.bind(address)
-            address = (address[0], one.getsockname()[1], *address[2:])  # of port 0: that of the first
-        if where.workers > 1:
-            _refuse_taken(family, kind, address)
+        # With its protocol: asyncio turns Nagle's delays of 40 ms off for what says to be TCP only.
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind(address)
+        except OSError:
+            made.close()
+            raise
     except OSError as error:
         raise InputError(
             f"{where.host} port {where.port} cannot be listened on: {error.strerror or error}; choose "
             "another --port or --host"
         ) from None
-    return found
-
-
-def _refuse_taken(family: int, kind: int, address: Any) -> None:
-    """Refuse a port on which another service listens that shares it, too."""
-    with socket.socket(family, kind) as probe:
-        probe.settimeout(1.0)
-        if probe.connect_ex(address) == 0:
-            raise OSError(98, "Address already in use")
+    return made
 
 
 def _unix(path: str) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with contextlib.suppress(FileNotFoundError):
-            if made.connect_ex(path) != 0 and _is_socket(path):
-                os.unlink(path)  # what a killed service left
-            made.close()
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.settimeout(1.0)
+                if probe.connect_ex(path) == errno.ECONNREFUSED:
+                    os.unlink(path)  # what a killed service left
         made.bind(path)
         os.chmod(path, 0o666)  # as other servers do: who may come here is a matter of its folder
+        made.listen(BACKLOG)  # so that another one sees that it is taken; asked too early, it waits
     except OSError as error:
         made.close()
         raise InputError(f"{path} cannot be listened on: {error.strerror or error}") from None
     return made
-
-
-def _is_socket(path: str) -> bool:
-    return stat.S_ISSOCK(os.stat(path).st_mode)
 
 
 def address(where: Listening, listener: socket.socket) -> str:
@@ -150,24 +149,24 @@ def run(model: str, where: Listening, starting: Callable[[], None] = lambda: Non
     ModelFileError, InputError, DatabaseError
         As `create_app`, where there is one process; also if the address cannot be listened on.
     """
-    sockets = listen(where)
+    listener = listen(where)
+    own = os.stat(where.uds).st_ino if where.uds is not None else 0
     try:
-        return _run(model, where, sockets, starting)
+        return _run(model, where, listener, starting)
     finally:
         if where.uds is not None:
             with contextlib.suppress(OSError):
-                os.unlink(where.uds)
+                if os.stat(where.uds).st_ino == own:
+                    os.unlink(where.uds)
 
 
-def _run(
-    model: str, where: Listening, sockets: list[socket.socket], starting: Callable[[], None]
-) -> int:
+def _run(model: str, where: Listening, listener: socket.socket, starting: Callable[[], None]) -> int:
     most = _connections(where.connections)
-    text = f"serving {model} on {address(where, sockets[0])}"
+    text = f"serving {model} on {address(where, listener)}"
     if where.workers == 1:
         make = functools.partial(create_app, model, **where.options)
-        return _serve(make, where, most, sockets[0], text, starting)
-    with tempfile.TemporaryDirectory(prefix="recsys-") as folder:
+        return _serve(make, where, most, listener, text, starting)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, alone_in(folder):
         for name in ("model", "metrics"):
             os.mkdir(os.path.join(folder, name))
         os.environ[SHARED] = os.path.join(folder, "metrics")
@@ -175,14 +174,31 @@ def _run(
             create_app, model, copies=os.path.join(folder, "model"), **where.options
         )
         starting()
-        return Supervisor(
-            [
-                functools.partial(_serve, make, where, most, one, f"{text} (worker {k})")
-                for k, one in enumerate(sockets, 1)
-            ],
-            GRACE_SECONDS + 1,
-            mark_process_dead,
-        ).run()
+        try:
+            return Supervisor(
+                [
+                    functools.partial(_serve, make, where, most, listener, f"{text} (worker {k + 1})")
+                    for k in range(where.workers)
+                ],
+                where.drain + GRACE_SECONDS + 1,
+                mark_process_dead,
+            ).run()
+        finally:
+            del os.environ[SHARED]
+
+
+@contextlib.contextmanager
+def alone_in(folder: str) -> Iterator[None]:
+    """Mark a temporary folder as one in use, and remove those of services that were killed."""
+    import fcntl
+
+    with open(os.path.join(folder, "alive"), "w") as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        for other in Path(folder).parent.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError), open(other / "alive") as its:
+                fcntl.flock(its, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other, ignore_errors=True)
+        yield
 
 
 def _serve(
@@ -196,14 +212,24 @@ def _serve(
     """Serve in this process."""
     server = make_server(make(), where, most)
     starting()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):  # also before uvicorn's own are there
+            signal.signal(number, server.handle_exit)
     sys.setswitchinterval(SWITCH_SECONDS)
-    listener.listen(BACKLOG)  # who connects from now on is answered
+    try:
+        listener.listen(BACKLOG)  # who connects from now on is answered
+    except OSError as error:
+        raise InputError(
+            f"{address(where, listener)} cannot be listened on: {error.strerror or error}"
+        ) from None
     print(text, file=sys.stderr, flush=True)
     server.run(sockets=[listener])
-    return 0 if server.started else 1
+    if not server.started:
+        return 1
+    return 130 if server.stopped_by == signal.SIGINT else 0
 
 
-def make_server(app: Any, where: Listening, most: int) -> uvicorn.Server:
+def make_server(app: Any, where: Listening, most: int) -> Server:
     """Return a server of an application, with at most so many connections."""
     config = Config(
         app,
@@ -213,14 +239,53 @@ def make_server(app: Any, where: Listening, most: int) -> uvicorn.Server:
         log_level="error",
         access_log=False,
         server_header=False,
-        backlog=BACKLOG,
+        backlog=1 if where.workers > 1 else ACCEPTED,  # see Server.startup
         timeout_graceful_shutdown=GRACE_SECONDS,
         proxy_headers=where.proxy is not None or where.uds is not None,
         forwarded_allow_ips="*" if where.uds is not None else where.proxy,
     )
     config.limit_connections = most
     config.full = app.state.refusing
-    return uvicorn.Server(config)
+    return Server(config, where.drain)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's server, which shares its socket fairly and tells that it stops before it does.
+
+    Parameters
+    ----------
+    config : Config
+        Of an application of `create_app`.
+    drain : float
+        Seconds between a signal and the stop.
+    """
+
+    def __init__(self, config: Config, drain: float) -> None:
+        super().__init__(config)
+        self.drain = drain
+        self.stopped_by = 0
+        self._until: float | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; asyncio takes as many connections in a turn as it lets wait: few, and many wait."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Say that it stops; a second signal stops it at once."""
+        self.config.app.state.stopping = True  # type: ignore[union-attr]
+        self.stopped_by = self.stopped_by or sig
+        if self.drain and self._until is None:
+            self._captured_signals.append(sig)
+            self._until = time.monotonic() + self.drain
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether to stop."""
+        over = self._until is not None and time.monotonic() > self._until
+        return await super().on_tick(counter) or over
 
 
 def _connections(wanted: int) -> int:

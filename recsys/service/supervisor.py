@@ -21,7 +21,7 @@ class Supervisor:
     """Parent of worker processes.
 
     They are spawned, never forked: threads of compiled code do not survive a fork. A worker that dies is
-    replaced; one that fails before all have been up once ends the service.
+    replaced; one of the first that cannot start ends the service.
 
     Parameters
     ----------
@@ -43,6 +43,9 @@ class Supervisor:
         self._spawn = multiprocessing.get_context("spawn")
         self._workers: list[Any] = []
         self._started: list[float] = []
+        self._replaced = [False] * len(self.targets)
+        self._again = [0.0] * len(self.targets)  # when one that died is started again
+        self._signal = 0
         self._stopping = threading.Event()
 
     def run(self) -> int:
@@ -52,6 +55,7 @@ class Supervisor:
 
         def stop(number: int, frame: Any) -> None:
             self._stopping.set()
+            self._signal = number
             os.write(wake, b"x")
 
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -61,11 +65,20 @@ class Supervisor:
             self._started.append(time.monotonic())
         code = 0
         while not self._stopping.is_set():
-            multiprocessing.connection.wait([waking, *(one.sentinel for one in self._workers)])
+            waited = [one.sentinel for one in self._workers if one is not None]
+            rest = [at - time.monotonic() for at in self._again if at]
+            multiprocessing.connection.wait([waking, *waited], max(0.0, min(rest)) if rest else None)
             for k, worker in enumerate(self._workers):
-                if worker.is_alive() or self._stopping.is_set():
+                if self._stopping.is_set():
+                    break
+                if worker is None:
+                    if time.monotonic() >= self._again[k]:
+                        self._workers[k], self._started[k] = self._start(k), time.monotonic()
+                        self._again[k] = 0.0
                     continue
-                if worker.exitcode in REFUSED:
+                if worker.is_alive():
+                    continue
+                if worker.exitcode in REFUSED and not self._replaced[k]:
                     code = REFUSED[worker.exitcode]
                     self._stopping.set()
                     break
@@ -73,11 +86,10 @@ class Supervisor:
                     f"recsys: a worker ended with {worker.exitcode}; another one starts", file=sys.stderr
                 )
                 self.died(worker.pid)
-                self._stopping.wait(max(0.0, self._started[k] + SOON - time.monotonic()))
-                self._started[k] = time.monotonic()
-                self._workers[k] = self._start(k)
+                self._workers[k], self._replaced[k] = None, True
+                self._again[k] = max(time.monotonic(), self._started[k] + SOON)
         self._end()
-        return code
+        return code or (130 if self._signal == signal.SIGINT else 0)
 
     def _start(self, k: int) -> Any:
         worker = self._spawn.Process(target=_work, args=(self.targets[k],), name=f"worker {k}")
@@ -85,11 +97,12 @@ class Supervisor:
         return worker
 
     def _end(self) -> None:
-        for worker in self._workers:
+        living = [worker for worker in self._workers if worker is not None]
+        for worker in living:
             if worker.is_alive():
                 worker.terminate()
         until = time.monotonic() + self.grace
-        for worker in self._workers:
+        for worker in living:
             worker.join(max(0.0, until - time.monotonic()))
             if worker.is_alive():
                 worker.kill()

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError, ModelFileError
 from recsys.utils.files import STRETCH, replacing, shown
 
-FORMAT = 1
+FORMAT = 2  # 2: arrays by the width of their numbers; 1: by their names
 MAX_HEADER = 1 << 20
 MAX_ARRAYS = 256
 MAX_AXES = 8

@@ -29,7 +29,7 @@ def serving():
 
     def serve(app, connections=1000, **where):
         where = server.Listening(port=0, connections=connections, **where)
-        listener = server.listen(where)[0]
+        listener = server.listen(where)
         made = server.make_server(app, where, connections)
         thread = threading.Thread(target=made.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()

@@ -77,6 +77,37 @@ def test_what_a_kind_takes_is_learnt_from_the_processor_and_not_from_one_request
     asyncio.run(run())
 
 
+def test_what_waits_for_a_database_is_known_by_the_clock_on_the_wall():
+    async def run():
+        pool = Computing(1, 100, 0.1, time.monotonic)
+        for _ in range(40):
+            await pool.one("keep", time.sleep, 0.02)
+        assert 0.01 < pool._taken["keep"]
+        pool._taken["keep"] = 0.5
+        tasks = [asyncio.create_task(pool.one("keep", time.sleep, 0.01)) for _ in range(9)]
+        await asyncio.sleep(0)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(t.exception(), Overloaded) for t in tasks) == 5, "1.5 s may wait"
+        pool.stop()
+
+    asyncio.run(run())
+
+
+def test_whatever_one_request_raises_the_others_are_answered():
+    def stop(kind):
+        raise kind
+
+    async def run():
+        pool = Computing(1, 3)
+        for kind in (StopIteration, SystemExit, KeyError, MemoryError):
+            with pytest.raises((RuntimeError, kind)):
+                await pool.one("k", stop, kind)
+        assert await pool.one("k", len, "four") == 4 and pool.in_flight == 0
+        pool.stop()
+
+    asyncio.run(run())
+
+
 def test_jobs_of_one_group_share_a_call_and_each_gets_its_own():
     calls = []
 

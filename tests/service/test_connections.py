@@ -87,6 +87,19 @@ def test_who_sends_no_whole_request_is_left(path, serving, monkeypatch, sent, fo
     assert asked(address) == 200
 
 
+def test_fields_behind_a_body_are_not_collected(path, serving):
+    address = serving(create_app(path))
+    with connected(address) as endless:
+        head = b"POST /health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+        endless.sendall(head + b"a:b\r\n")
+        time.sleep(0.2)
+        with pytest.raises(ConnectionError):
+            for _ in range(200):
+                endless.sendall(b"a:b\r\n" * 1000)
+                time.sleep(0.01)
+    assert asked(address) == 200
+
+
 def test_a_refused_request_that_never_ends_is_left_too(path, serving, monkeypatch):
     monkeypatch.setattr(connections, "LONGEST", (0.3, 0.3, 0.3))
     monkeypatch.setattr(connections, "SWEEP_SECONDS", 0.05)
@@ -146,6 +159,12 @@ def test_where_all_are_busy_one_more_is_refused():
     older.loop = Loop()
     assert sweeper.add(older) and sweeper.add(newer) and sweeper.add(Busy())
     assert older.closed and not hasattr(newer, "closed")
+    sweeper = connections.Sweeper(3)
+    first = [Idle(float(k)) for k in range(3)]
+    first[0].loop = Loop()
+    for one in [*first, *(Idle(9.0) for _ in range(3))]:  # in one turn of the loop: none is told lost
+        assert sweeper.add(one)
+    assert all(one.closed for one in first) and len(sweeper.open) == 3
 
 
 def test_a_full_queue_refuses_before_anything_is_made_of_a_request(path, serving):

@@ -237,7 +237,7 @@ BAD = [
     ({"events": [{"user": "", "item": "i"}]}, "user: String should have at least 1 character"),
     ({"events": [{"user": "u", "item": "i" * 201}]}, "item: String should have at most 200 characters"),
     ({"events": [{"user": "u", "item": "i", "rating": 5}]}, "rating: Extra inputs"),
-    ({"batch": 7, "events": [{"user": "u", "item": "i"}]}, "batch: Input should be a valid string"),
+    ({"batch": 7, "events": [{"user": "u", "item": "i"}]}, "batch: a text is needed"),
 ]  # fmt: skip
 
 

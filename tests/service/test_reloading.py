@@ -64,6 +64,23 @@ def test_a_model_whose_scores_are_no_numbers_is_refused(data, tmp_path):
         create_app(tmp_path / "m")
 
 
+def test_what_failed_for_a_moment_is_tried_again(model, monkeypatch):
+    real, calls = model_store.load_bundle, []
+
+    def short_of_memory(file, **more):
+        calls.append(file)
+        if len(calls) < 3:
+            raise MemoryError
+        return real(file, **more)
+
+    with TestClient(create_app(model, reload_seconds=0.01)) as client:
+        monkeypatch.setattr(model_store, "load_bundle", short_of_memory)
+        os.utime(model, ns=(1, 1))
+        wait_until(lambda: client.get("/health").json()["error"] is not None)
+        wait_until(lambda: client.get("/health").json()["reloads"] == 1)
+        assert client.get("/health").json()["error"] is None and len(calls) == 3
+
+
 def test_a_model_that_is_back_is_no_error(model):
     with TestClient(create_app(model, reload_seconds=0.01)) as client:
         os.rename(model, f"{model}.away")

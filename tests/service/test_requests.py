@@ -2,6 +2,7 @@
 
 import io
 import json
+import threading
 
 import pandas as pd
 import pytest
@@ -96,22 +97,46 @@ def test_a_request_keeps_its_id(client):
 
 
 @pytest.mark.parametrize("ids", [False, True])
-def test_the_log_has_no_ids_unless_asked(path, ids, monkeypatch):
+def test_the_log_has_no_ids_unless_asked(path, ids):
     stream = io.StringIO()
     app = create_app(path, access_log=True, log_ids=ids)
     with TestClient(app) as client:
-        monkeypatch.setattr("sys.stdout", stream)
+        app.state.log.stream = stream
         trace = "4bf92f3577b34da6a3ce929d0e0e4736"
         client.get(
             "/users/u0003/recommendations", headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
         )
         client.get("/nowhere/u0003")
-        monkeypatch.undo()
+    app.state.log.flush(20)
     first, second = (json.loads(line) for line in stream.getvalue().splitlines())
     assert first["route"] == "/users/{user:path}/recommendations" and first["trace_id"] == trace
     assert first["method"] == "GET" and first["status"] == 200 and first["ms"] > 0
     assert second["route"] == "other" and second["status"] == 404 and "trace_id" not in second
     assert ("u0003" in stream.getvalue()) == ids and ("client" in first) == ids
+
+
+def test_a_log_that_nobody_reads_stops_nobody(path, monkeypatch):
+    gate = threading.Event()
+
+    class Stalled(io.StringIO):
+        def write(self, text):
+            gate.wait(30)
+            return super().write(text)
+
+    monkeypatch.setattr(access_log, "WAITING", 5)
+    stream = Stalled()
+    app = create_app(path, access_log=True)
+    app.state.log.stream = stream
+    with TestClient(app) as client:
+        for _ in range(30):
+            assert client.get("/health").status_code == 200
+        gate.set()
+        app.state.log.flush(20)
+        client.get("/health")
+        app.state.log.flush(20)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    dropped = sum(line.get("dropped", 0) for line in lines)
+    assert dropped and len(lines) + dropped == 31
 
 
 def test_a_log_that_cannot_be_written_stops_nobody(path):
@@ -120,7 +145,10 @@ def test_a_log_that_cannot_be_written_stops_nobody(path):
             raise OSError(28, "No space left on device")
 
     log = access_log.AccessLog(stream=Full())
-    log.write({"method": "GET", "path": "/"}, {}, "/", 200, 0.1, b"x")
+    for _ in range(3):
+        log.write({"method": "GET", "path": "/"}, {}, "/", 200, 0.1, b"x")
+        log.flush(20)
+    assert not log._lines.unfinished_tasks, "its thread goes on"
 
 
 def test_the_document_has_every_answer(client, path):

@@ -83,6 +83,30 @@ def test_a_stop_with_an_unfinished_body_is_soon_and_silent(path):
     assert "u0003" not in out
 
 
+def test_a_stop_right_after_the_start_is_heard(path):
+    with Served("--ranker", path, "--port", 0) as served:
+        served.wait_for("serving")
+        code, _, err = served.stop()
+        assert code == 0 and "Traceback" not in err
+
+
+def test_a_service_that_drains_says_so_and_answers(path):
+    with Served("--ranker", path, "--port", 0, "--drain", 3) as served:
+        base = re.search(r"http://\S+", served.wait_for("serving"))[0]
+        assert json.loads(got(f"{base}/ready")) == {"status": "ready"}
+        served.process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 2
+        refused = False
+        while time.monotonic() < until and not refused:
+            try:
+                got(f"{base}/ready")
+            except urllib.error.HTTPError as error:
+                refused = error.code == 503
+        assert refused and json.loads(got(f"{base}/users/u0003/recommendations"))["items"]
+        served.process.communicate(timeout=30)
+        assert served.process.returncode == 0
+
+
 def test_a_port_that_is_taken_is_one_line(path, capfd):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -97,7 +121,7 @@ def test_addresses_are_those_that_a_browser_takes():
     for host, start in (("127.0.0.1", "http://127.0.0.1:"), ("::1", "http://[::1]:")):
         where = server.Listening(host, 0)
         try:
-            listener = server.listen(where)[0]
+            listener = server.listen(where)
         except InputError:
             assert host == "::1", "there may be no IPv6"
             continue
@@ -118,6 +142,9 @@ def test_a_unix_socket(path, tmp_path):
             client.sendall(b"GET /ready HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             got = b"".join(iter(lambda: client.recv(4096), b""))
             assert got.startswith(b"HTTP/1.1 200") and b'{"status":"ready"}' in got
+        with pytest.raises(InputError, match="cannot be listened on"):
+            server.listen(server.Listening(uds=str(place)))
+        assert place.exists()
         assert served.stop()[0] == 0
     assert not place.exists()
     (tmp_path / "file").write_text("mine")
@@ -133,7 +160,9 @@ def test_a_unix_socket(path, tmp_path):
         (["--workers", "0"], "--workers must be"),
         (["--connections", "0"], "--connections must be"),
         (["--uds", "/nowhere/x.sock"], "cannot be listened on"),
-        (["--host", "no.such.host.invalid"], "cannot be listened on"),
+        (["--host", "256.256.256.256"], "cannot be listened on"),
+        (["--proxy", "banana"], "--proxy 'banana' is no address"),
+        (["--drain", "-1"], "--drain must be"),
     ],
 )
 def test_options_that_cannot_be_are_one_line(path, capfd, options, told):
@@ -179,7 +208,15 @@ def test_workers_share_a_port_a_model_and_their_counts(path, data, tmp_path):
                 break
             time.sleep(0.2)
         assert seen == {"popularity"}
+        good = model.read_bytes()
+        (tmp_path / "bad").write_bytes(good[:-5])
+        os.replace(tmp_path / "bad", model)  # one that cannot be started from
         os.kill(before[0], signal.SIGKILL)
+        for _ in range(40):  # the other one answers all
+            assert json.loads(got(f"{base}/health"))["status"] == "ok"
+            time.sleep(0.02)
+        (tmp_path / "good").write_bytes(good)
+        os.replace(tmp_path / "good", model)
         served.wait_for("serving")
         assert len(set(children(served.process.pid)) - set(before)) == 1
         assert json.loads(got(f"{base}/health"))["status"] == "ok"
