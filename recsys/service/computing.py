@@ -14,6 +14,7 @@ from recsys.errors import RecsysError
 
 # What a request may have to wait for before its turn: this long, or as many times what it takes itself.
 SHORT_WAIT = 0.015
+GROUPED_WAIT = 0.05  # of what is computed together: the more of it waits, the less each of it takes
 PATIENCE = 3.0
 TOGETHER = 16  # requests of one kind that are computed in one call, at most
 MEMORY = 0.1  # weight of the newest request in what requests of its kind are expected to take
@@ -67,7 +68,8 @@ class Computing:
 
     What waits is counted when it arrives, in requests and in seconds. A request that would wait longer
     than `short_wait`, and longer than `PATIENCE` times what its kind takes, is refused at once: under
-    any load those that are taken are answered soon, and the others know soon that they are not.
+    any load those that are taken are answered soon, and the others know soon that they are not. What is
+    computed together may wait for `GROUPED_WAIT`.
 
     All but `_work` runs in the event loop's thread.
 
@@ -99,6 +101,7 @@ class Computing:
         self.in_flight = 0
         self._seconds = 0.0  # that what is in flight is expected to take
         self._taken: dict[str, float] = {}
+        self._grouped: set[str] = set()  # kinds that are computed together
         self._line = Line()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -114,7 +117,9 @@ class Computing:
             return True
         own = max((t for k, t in self._taken.items() if k.startswith(kind)), default=FIRST_TAKES)
         # As if there were one thread: how much of the work can be done side by side is not known.
-        return self._seconds > max(self.short_wait, PATIENCE * own)
+        grouped = any(one.startswith(kind) for one in self._grouped)
+        wait = max(self.short_wait, GROUPED_WAIT) if grouped else self.short_wait
+        return self._seconds > max(wait, PATIENCE * own)
 
     async def one(self, kind: str, compute: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function returns, called in a thread.
@@ -148,6 +153,7 @@ class Computing:
         ------
         Overloaded
         """
+        self._grouped.add(kind)
         return await self._run(kind, group, compute, argument)
 
     async def _run(
