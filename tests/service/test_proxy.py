@@ -17,7 +17,7 @@ pytest.importorskip("httptools")
 from tests.service.test_serving import Served
 
 NGINX = shutil.which("nginx") or ("/usr/sbin/nginx" if Path("/usr/sbin/nginx").exists() else None)
-CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx.conf"
+CONFIGURATION = Path(__file__).parents[2] / "docs" / "howto" / "nginx.conf"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (NGINX and shutil.which("openssl")), reason="needs nginx and openssl"),
