@@ -92,8 +92,6 @@ def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
     scores = bundle.ranker.recommend(first.userid, first.row, N=bundle.ranker.n_items_).scores
     if not np.isfinite(scores).all():
         raise ModelFileError("its scores are not finite: fit it again")
-    few = np.arange(min(2, len(bundle.user_ids)))
-    bundle.ranker.recommend(few, bundle.user_items[few], N=1)
     if "fold-in" in bundle.ranker.capabilities:
         bundle.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
     bundle.known_items(())
