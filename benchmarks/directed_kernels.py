@@ -223,7 +223,7 @@ def standardised(scores: np.ndarray) -> np.ndarray:
 
 
 def greedy(found: dict[str, np.ndarray], task: Task) -> tuple[list[str], list[float]]:
-    """Add models while AUC + nDCG@10 gains .002, as `auto` does; return them and the figures."""
+    """Add models while AUC + nDCG@10 gains .002; return them and the figures."""
     order: list[str] = []
     total, best = np.float32(0.0), [0.0, 0.0]
     for _ in range(12):

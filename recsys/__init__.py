@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from recsys.rankers.ease import EASE
     from recsys.rankers.ecf_omd import ECFOMD
     from recsys.rankers.fm import FM
+    from recsys.rankers.graph_filter import GraphFilter
     from recsys.rankers.hofm import HOFM
     from recsys.rankers.lmf import LMF
     from recsys.rankers.msdw import MSDw
@@ -84,6 +85,7 @@ _HOMES = {
     "recsys.rankers.ease": ("EASE",),
     "recsys.rankers.ecf_omd": ("ECFOMD",),
     "recsys.rankers.fm": ("FM",),
+    "recsys.rankers.graph_filter": ("GraphFilter",),
     "recsys.rankers.hofm": ("HOFM",),
     "recsys.rankers.lmf": ("LMF",),
     "recsys.rankers.msdw": ("MSDw",),
@@ -112,6 +114,7 @@ __all__ = [
     "ECFOMD",
     "FM",
     "FitError",
+    "GraphFilter",
     "HOFM",
     "InputError",
     "Interactions",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from recsys.data import Interactions
+from recsys.data.splits import protocol_for
 from recsys.evaluation import LearningCurve, Report
 from recsys.evaluation import evaluate as evaluate_models
 from recsys.evaluation import learning_curve as learning_curve_of_models
@@ -22,7 +23,8 @@ def evaluate(
     data: Any,
     models: Models = ("auto", "popularity"),
     *,
-    protocol: str = "half-profile",
+    test: Any = None,
+    protocol: str | None = None,
     folds: int | None = None,
     metrics: str | Sequence[str] = ("auc", "ndcg@10", "map@10"),
     seed: int = 0,
@@ -40,9 +42,15 @@ def evaluate(
         Each a name with parameters ("auto", "cf-komd:kernel=mc,degree=2"), a ranker, a
         `Recommender`, a model of implicit, any object with `fit` and `recommend` or `scores`, a pair
         (label, model), or a mapping of label to model. Each fold fits a fresh copy.
-    protocol, folds, seed
+    test : Interactions, table or path, optional
+        What is tested, matched by ids, as `Interactions.with_test` takes it; all else trains, and every
+        item that a user has not in training is ranked.
+    protocol : str, optional
         As in `recsys.data.split`: "half-profile", "half-profile-time", "leave-one-out", "next-5",
-        "holdout", "temporal", "rolling".
+        "holdout", "temporal", "rolling", "published". When not given, "half-profile", or "published"
+        with a `test`.
+    folds, seed
+        As in `recsys.data.split`.
     metrics : str or sequence of str
         `NAME[@k]`, k = 10 by default; `list(recsys.evaluation.metrics.METRICS)` has the names.
     only_folds : int, optional
@@ -61,7 +69,7 @@ def evaluate(
     ------
     InputError
         If nothing can be measured: no models, two of one label, an unknown name or metric, an object
-        that is no model, no user with a test item.
+        that is no model, no user with a test item; if a protocol is named beside a test half.
 
     Examples
     --------
@@ -74,8 +82,10 @@ def evaluate(
     >>> bool((frame["low"] < frame["mean"]).all() and (frame["mean"] < frame["high"]).all())
     True
     """
+    protocol = protocol_for(protocol, test)
+    found = _interactions(data)
     return evaluate_models(
-        _interactions(data),
+        found if test is None else found.with_test(test),
         models,
         protocol=protocol,
         folds=folds,

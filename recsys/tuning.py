@@ -19,8 +19,6 @@ from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["Tuned", "tunable", "tune"]
 
-DEGREES = ("mc", "md")  # the kernels whose degree is searched
-
 
 class Tuned(NamedTuple):
     """The best parameters, as text for --model, their figure, and every trial's."""
@@ -46,7 +44,9 @@ def tune(
     Validation repeats the protocol inside the first fold's training matrix: its test rows are never
     read. So with leave-one-out the item before each user's last is found, with next-5 the five before
     the last five, and with temporal and rolling the last window before the first test. With the
-    half-profile protocols use the result with the same protocol and seed.
+    half-profile protocols use the result with the same protocol and seed. With published a fifth of
+    each user's training items validates, at random (each user's last one, where the test half is later
+    than what trains).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def tune(
         raise InputError("tuning needs Optuna: pip install 'recsys[tune]'") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     inner = training_part(data, protocol, seed)
-    named = find_protocol(protocol)
+    named = find_protocol(find_protocol(protocol).validation(data))
     in_time = named.predicts_future(inner)
     kept = None
     if storage is not None:
@@ -99,13 +99,19 @@ def tune(
         direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed),
     )  # fmt: skip
 
+    refused: list[str] = []
+
     def objective(trial: Any) -> float:
         params = _suggested(trial, name, fixed, in_time)
-        ranker = make_ranker(name, **params)
-        report = evaluate(
-            inner, {name: ranker}, protocol=protocol, metrics=metric.split("+"), seed=seed,
-            folds=None if named.grouped else 1, only_folds=1,
-        )  # fmt: skip
+        try:
+            ranker = make_ranker(name, **params)
+            report = evaluate(
+                inner, {name: ranker}, protocol=named.name, metrics=metric.split("+"), seed=seed,
+                folds=None if named.grouped else 1, only_folds=1,
+            )  # fmt: skip
+        except InputError as error:
+            refused.append(str(error))
+            raise
         trial.set_user_attr("params", params)
         return float(sum(figure.mean for figure in report.results[0].metrics.values()))
 
@@ -119,7 +125,8 @@ def tune(
         progress("done", trials, trials)
     found = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in _finished(study)]
     if not found:
-        raise InputError(f"no trial of {name} could be evaluated on {data.name}")
+        why = f": {refused[-1]}" if refused else ""
+        raise InputError(f"no trial of {name} could be evaluated on {data.name}{why}")
     params, value = max(found, key=lambda pair: pair[1])
     text = ",".join(f"{key}={value}" for key, value in params.items())
     return Tuned(f"{name}:{text}" if text else name, params, value, found)
@@ -131,12 +138,14 @@ def _finished(study: Any) -> list[Any]:
 
 def _suggested(trial: Any, name: str, fixed: dict[str, Any], in_time: bool = True) -> dict[str, Any]:
     params = dict(fixed)
-    for key, space in RANKERS.get(name).search_space.items():
+    cls = RANKERS.get(name)
+    for key, space in cls.search_space.items():
         if space[-1] == "times":
             if not in_time:  # where it changes nothing any value would come out as well chosen
                 continue
             space = space[:-1]
-        if key in fixed or (key == "degree" and name == "cf-komd" and params["kernel"] not in DEGREES):
+        other, values = cls.searched_where.get(key, (None, ()))
+        if key in fixed or (other and params.get(other, getattr(cls, other)) not in values):
             continue
         if space[0] in ("real", "log"):
             value = trial.suggest_float(key, space[1], space[2], log=space[0] == "log")
@@ -153,7 +162,7 @@ def training_part(data: Interactions, protocol: str, seed: int) -> Interactions:
     wanted = train.row.astype(np.int64) * data.n_items + train.col
     have = np.asarray(data.users, dtype=np.int64) * data.n_items + np.asarray(data.items)
     keep = np.isin(have, wanted)
-    columns: dict[str, Any] = {"users": data.users[keep], "items": data.items[keep]}
+    columns: dict[str, Any] = {"users": data.users[keep], "items": data.items[keep], "held_out": None}
     if data.rating is not None:
         columns["rating"] = data.rating[keep]
     if data.time is not None:

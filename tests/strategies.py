@@ -1,5 +1,7 @@
 """What property tests draw from: small matrices that hit the edges often."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
@@ -30,7 +32,8 @@ def liked_matrices(draw, max_users=8, max_items=8, min_users=1, min_items=1, som
 def interactions(draw, timed=None):
     """Rows in any order, of ids as text; with times often, which are tied and of unknown age often.
 
-    Some users have one item, some everything late; some ids have no row, as inside a training part.
+    Some users have one item, some everything late; some ids have no row, as inside a training part,
+    and some rows are a test half often.
     """
     pairs = draw(
         st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=4, max_size=60, unique=True)
@@ -43,9 +46,12 @@ def interactions(draw, timed=None):
         time = rng.choice(np.array(values, dtype=float), len(pairs))
         if draw(st.booleans()):
             time[users == users[0]] = values[-1]
+    held = rng.random(len(pairs)) < 0.4 if draw(st.booleans()) else None
     names = np.array([f"{kind}{k}" for kind in "ui" for k in range(10)], dtype=object).reshape(2, 10)
     if draw(st.booleans()):  # as read
-        return Interactions.from_ids(names[0][users], names[1][items], time=time)
+        data = Interactions.from_ids(names[0][users], names[1][items], time=time)
+        return replace(data, held_out=held)
     return Interactions(
-        users.astype(np.int32), items.astype(np.int32), names[0][:7], names[1], time=time
-    )
+        users.astype(np.int32), items.astype(np.int32), names[0][:7], names[1], time=time,
+        held_out=held,
+    )  # fmt: skip

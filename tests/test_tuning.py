@@ -39,6 +39,38 @@ def test_validation_is_the_protocol_inside_the_first_training_rows(timed, protoc
     assert found.value == max(value for _, value in found.trials)
 
 
+@pytest.mark.parametrize(("later", "inside"), [(False, "holdout"), (True, "leave-one-out")])
+def test_a_published_test_half_is_never_read_by_a_search(timed, later, inside, monkeypatch):
+    held = np.random.default_rng(2).random(len(timed.users)) < 0.2
+    data = replace(timed, time=timed.time + 1e6 * held if later else timed.time, held_out=held)
+    seen = []
+
+    def spy(inner, models, **asked):
+        seen.append((inner, asked["protocol"]))
+        return evaluate(inner, models, **asked)
+
+    monkeypatch.setattr(tuning, "evaluate", spy)
+    found = tune(data, "ease", 2, protocol="published")
+    (outer,) = split(data, "published")
+    assert len(found.trials) == len(seen) == 2
+    for inner, protocol in seen:
+        assert protocol == inside and (inner.matrix != outer.train).nnz == 0
+        assert inner.held_out is None and inner.n_items == data.n_items
+    free = {user: np.flatnonzero(row == 0).tolist() for user, row in enumerate(data.matrix.toarray())}
+    some = [k for k in np.flatnonzero(held) if free[data.users[k]]]
+    items = data.items.copy()
+    items[some] = [free[data.users[k]].pop() for k in some]
+    other = tune(replace(data, items=items), "ease", 2, protocol="published")
+    assert len(some) > 20 and other.trials == found.trials
+
+
+def test_a_search_without_a_figure_says_why(timed):
+    with pytest.raises(
+        InputError, match="no trial of ease could be evaluated on .*: regularization must"
+    ):
+        tune(timed, "ease:regularization=-1", 2)
+
+
 @pytest.mark.parametrize("metric", ["gini@10", "auc+calibration@5", "arp@10"])
 def test_a_search_raises_figures_of_which_more_is_better(timed, metric):
     with pytest.raises(InputError, match="more of it is not better"):
@@ -59,3 +91,13 @@ def test_what_times_decide_is_searched_where_there_are_some(timed, protocol, sea
     untimed = replace(timed, time=None)
     if protocol != "half-profile-time":
         assert tune(untimed, "ease", 1, protocol=protocol).params == {}
+
+
+@pytest.mark.parametrize(
+    ("model", "searched"),
+    [("ease:keep_inverse=true", set()), ("ease", {"ridge_power", "dropout"}),
+     ("cf-komd:kernel=linear", set()), ("cf-komd:kernel=mc", {"degree"})],
+)  # fmt: skip
+def test_parameters_are_searched_where_they_mean_something(timed, model, searched):
+    params = tune(timed, model, 1).params
+    assert {key for key in params if key in ("ridge_power", "dropout", "degree")} == searched

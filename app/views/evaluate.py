@@ -77,7 +77,9 @@ def choose(catalogue: Catalogue) -> Settings | None:
     one, two, three = st.columns([2, 1, 1])
     with one:
         typed = session().get("evaluate.protocol", "half-profile")
-        known = [*PROTOCOLS, *([typed] if typed not in tuple(PROTOCOLS) else [])]
+        with_test = catalogue.data.held_out is not None
+        known = [one for one in PROTOCOLS if with_test or not PROTOCOLS.get(one).comes_with_data]
+        known += [] if typed in known else [typed]
         protocol = ask(
             st.selectbox, "Protocol", name="evaluate.protocol", default="half-profile", options=known,
             accept_new_options=True, help="How the likes are divided. next- takes any number: next-3.",

@@ -67,6 +67,9 @@ def page() -> None:
     item = catalogue.items[chosen]
     if text := wording.parts(model):
         st.text(text)
+    if text := wording.left_out(model):
+        with st.expander("Models that were left out"):
+            st.text(text)
     explained(catalogue, model, asked, item, ranked, scores)
     taste(catalogue, asked, ranked, ranked[:FIRST], marked=False)
 

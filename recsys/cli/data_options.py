@@ -18,11 +18,18 @@ from recsys.datasets import load_dataset
 from recsys.errors import InputError
 
 Protocol = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--protocol",
-        help=f"How the data are divided: {', '.join(PROTOCOLS)}; next-K for any K.",
+        help=f"How the data are divided: {', '.join(PROTOCOLS)}; next-K for any K. half-profile when "
+        "not given, published with --test.",
         autocompletion=lambda: list(PROTOCOLS),
+    ),
+]
+Test = Annotated[
+    Path | None,
+    typer.Option(
+        "--test", help="What is tested, all else trains: a table, or a .txt with a line a user."
     ),
 ]
 
@@ -49,7 +56,11 @@ class DataOptions:
         str | None, typer.Option("--dataset", help="A named dataset; see `recsys datasets`.")
     ] = None
     interactions: Annotated[
-        Path | None, typer.Option("--interactions", help="CSV, TSV, Parquet or Excel; plain or gzip.")
+        Path | None,
+        typer.Option(
+            "--interactions",
+            help="CSV, TSV, Parquet or Excel; plain or gzip; a folder with train.txt and test.txt.",
+        ),
     ] = None
     user_col: Annotated[str | None, typer.Option("--user-col", help="Column of user ids.")] = None
     item_col: Annotated[str | None, typer.Option("--item-col", help="Column of item ids.")] = None
@@ -66,8 +77,8 @@ class DataOptions:
     user_id: Annotated[str | None, typer.Option("--user-id", help="Its id column.")] = None
     data_dir: DataDir = None
 
-    def load(self, quiet: bool = False) -> Interactions:
-        """Return the interactions with their features; notes about them go to stderr.
+    def load(self, quiet: bool = False, test: Path | None = None) -> Interactions:
+        """Return the interactions with their features and test half; notes about them go to stderr.
 
         Raises
         ------
@@ -80,6 +91,8 @@ class DataOptions:
             if column is not None and table is None:
                 raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
         data = self._interactions()
+        if test is not None:
+            data = data.with_test(test, min_rating=self.min_rating)
         if self.items is not None:
             data = data.with_features(items=read_features(self.items, self.item_id, "item"))
         if self.users is not None:

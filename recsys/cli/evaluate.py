@@ -10,9 +10,10 @@ from rich.text import Text
 
 from recsys import doctor as health
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, takes_data
+from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
 from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.data import find_protocol
+from recsys.data.splits import protocol_for
 from recsys.errors import InputError, counted
 from recsys.evaluation import Groups, Report
 from recsys.evaluation import evaluate as run_evaluation
@@ -30,7 +31,8 @@ def evaluate(
     model: Annotated[
         list[str] | None, typer.Option("--model", help="NAME[:key=value,…]; repeat for more.")
     ] = None,
-    protocol: Protocol = "half-profile",
+    protocol: Protocol = None,
+    test: Test = None,
     folds: Annotated[int | None, typer.Option("--folds")] = None,
     metric: Annotated[
         list[str] | None,
@@ -55,7 +57,7 @@ def evaluate(
 ) -> None:
     """Compare models under one protocol, with paired tests between them."""
     use_threads(threads)
-    find_protocol(protocol)
+    chosen = find_protocol(protocol_for(protocol, test)).name
     models = []
     for text in _split_commas(model) or compared_models():  # a misspelt name is told before data is read
         name, params = parse_spec(text)
@@ -63,14 +65,14 @@ def evaluate(
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     if run is not None and run.exists() and not run.is_dir():
         raise InputError(f"--run {run}: this is a file; name a folder")
-    found = data.load(quiet)
+    found = data.load(quiet, test)
     for attribute in by or ():
         check_attribute(attribute, found.user_features)
     with terminal.progress(not quiet) as progress:
         report = run_evaluation(
             found,
             models,
-            protocol=protocol,
+            protocol=chosen,
             folds=folds,
             metrics=names,
             seed=seed,

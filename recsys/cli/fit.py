@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +14,10 @@ from recsys.cli.options import Quiet, Threads, use_threads
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
+from recsys.explain import text
 from recsys.rankers import fit_bundle, load_bundle, make_ranker
 from recsys.utils.files import is_stdout
+from recsys.utils.progress import listening
 from recsys.utils.spec import parse_spec
 
 
@@ -63,9 +64,15 @@ def fit(
         with EventDatabase(events, create=False) as database:
             found = with_events(found, fold(event for _, event in database.after(0)))
     start = time.perf_counter()
-    fit_bundle(ranker, found, show_progress=not quiet and sys.stderr.isatty()).save(out)
+    with terminal.progress(not quiet) as progress, listening(progress):
+        progress(f"fitting {ranker.name}", 0, None)
+        bundle = fit_bundle(ranker, found, show_progress=False)
+    bundle.save(out)
     if not quiet:
         say(
             f"{name} fitted on {counted(found.n_users, 'user')} and {counted(found.n_items, 'item')} in "
             f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
         )
+        for line in (text.parts(bundle.ranker), *text.left_out(bundle.ranker).splitlines()):
+            if line:
+                say(terminal.literal(line))

@@ -57,8 +57,11 @@ def _numeric(cell: object) -> bool:
 
 
 @contextmanager
-def progress(show: bool) -> Iterator[Callable[[str, float, int], None]]:
-    """Yield progress(text, done, total): a bar with the time left on a terminal, else silence."""
+def progress(show: bool) -> Iterator[Callable[[str, float, int | None], None]]:
+    """Yield progress(text, done, total): a bar with the time left on a terminal, else silence.
+
+    A total of None is not known.
+    """
     if not (show and sys.stderr.isatty()):
         yield lambda text, done, total: None
         return
@@ -74,7 +77,7 @@ def progress(show: bool) -> Iterator[Callable[[str, float, int], None]]:
     with Progress(*parts, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def update(text: str, done: float, total: int) -> None:
+        def update(text: str, done: float, total: int | None) -> None:
             bar.update(task, description=literal(text), completed=done, total=total)
 
         yield update

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, takes_data
+from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
 from recsys.cli.options import Json, Quiet, Threads, use_threads
 from recsys.data import find_protocol
+from recsys.data.splits import protocol_for
 from recsys.errors import InputError
 from recsys.tuning import tune as search
 
@@ -21,7 +22,8 @@ def tune(
     data: DataOptions,
     trials: Annotated[int, typer.Option("--trials", help="In total, earlier ones included.")] = 20,
     metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
-    protocol: Protocol = "half-profile",
+    protocol: Protocol = None,
+    test: Test = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     study: Annotated[
         Path | None, typer.Option("--study", help="File that keeps the trials, to go on later.")
@@ -32,13 +34,13 @@ def tune(
 ) -> None:
     """Search parameters on a validation split that never sees what is tested."""
     use_threads(threads)
-    find_protocol(protocol)
+    chosen = find_protocol(protocol_for(protocol, test)).name
     if study is not None and not study.parent.is_dir():
         raise InputError(f"--study {study}: the folder {study.parent} does not exist")
-    given = data.load(quiet)
+    given = data.load(quiet, test)
     with terminal.progress(not quiet) as progress:
         found = search(
-            given, model, trials, metric=metric, protocol=protocol, seed=seed, storage=study,
+            given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
             progress=progress,
         )  # fmt: skip
     if json_file:
@@ -46,7 +48,7 @@ def tune(
             json_file,
             {
                 "model": found.spec, "params": found.params, "metric": metric, "value": found.value,
-                "dataset": given.name, "protocol": protocol, "seed": seed,
+                "dataset": given.name, "protocol": chosen, "seed": seed,
                 "trials": [{"params": params, "value": value} for params, value in found.trials],
             },
         )  # fmt: skip

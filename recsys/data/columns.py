@@ -43,6 +43,11 @@ class Columns:
     min_rating: float | None = None
     kind: str = "pandas"
 
+    def among(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Return what user, item, rating and time are called, None where a table has no such column."""
+        roles = ("user", "item", "rating", "time")
+        return {role: found if (found := getattr(self, role)) in names else None for role in roles}
+
 
 def some(names: Sequence[str], most: int = MOST) -> str:
     """Return names for a message: the first of them, each cut at 40 characters, and how many more."""

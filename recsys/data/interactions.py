@@ -38,6 +38,9 @@ class Interactions:
         What reading did that the user should know: duplicates merged, rows dropped.
     columns : Columns, optional
         How the table was read that they came from.
+    held_out : (pairs,) bool, optional
+        Which pairs are the test half that was published with them, or given: what the protocol
+        `published` tests. All else takes them as interactions like the others.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Interactions:
     name: str = "interactions"
     notes: tuple[str, ...] = field(default=())
     columns: Columns | None = None
+    held_out: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids; matrices are made of them.
@@ -81,7 +85,7 @@ class Interactions:
                 )
             if len(index) and (index.min() < 0 or index.max() >= len(ids)):
                 raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
-        for what in ("items", "rating", "time"):
+        for what in ("items", "rating", "time", "held_out"):
             given = getattr(self, what)
             if given is not None and np.shape(given) != np.shape(self.users):
                 raise InputError(
@@ -286,6 +290,7 @@ class Interactions:
             if self.item_features is None
             else self.item_features.reindex(out.item_ids),
             columns=None if self.columns is None else replace(self.columns, min_rating=float(least)),
+            held_out=None if self.held_out is None else self.held_out[keep],
         )
 
     def with_features(
@@ -309,6 +314,40 @@ class Interactions:
             )
         return replace(out, notes=tuple(notes))
 
+    def with_test(self, test: Any, *, min_rating: float | None = None) -> Interactions:
+        """Mark what is to be tested, for the protocol `published`; a pair of it does not train.
+
+        Ids are matched as text. Users who are not among the interactions are left out, and items that
+        only the test half has are added, as candidates that nobody has in training; notes count both.
+
+        Parameters
+        ----------
+        test : Interactions, table or path
+            A table or file is read as the interactions were: its columns are called as theirs, or by a
+            usual name. A .txt of whole numbers has a line a user, the user and then the items.
+        min_rating : float, optional
+            Rows rated below it are not tested, where it has ratings; what the interactions were read
+            with when not given.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or has no user or no item of the interactions.
+
+        Examples
+        --------
+        >>> from recsys.data import Interactions, split
+        >>> likes = Interactions.from_ids(["ada", "ada", "bob"], ["tea", "milk", "tea"])
+        >>> later = Interactions.from_ids(["bob", "eve"], ["milk", "tea"])
+        >>> fold = next(split(likes.with_test(later), "published"))
+        >>> fold.test.toarray()
+        array([[0., 0.],
+               [0., 1.]], dtype=float32)
+        """
+        from recsys.data.given_test import with_test
+
+        return with_test(self, test, min_rating)
+
     @staticmethod
     def lookup(what: str, known: NDArray[np.object_], ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Return the positions of ids among the known ones; `what` is "user" or "item".
@@ -328,7 +367,7 @@ class Interactions:
             text
             for value, text in (
                 (self.rating, "ratings"), (self.time, "times"), (self.item_features, "item features"),
-                (self.user_features, "user features"),
+                (self.user_features, "user features"), (self.held_out, "a test half"),
             )
             if value is not None
         ]  # fmt: skip

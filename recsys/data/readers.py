@@ -7,6 +7,7 @@ the file is refused with the line, and ids stay the text they are.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from recsys.data.columns import (
 from recsys.data.delimited import read_delimited
 from recsys.data.interactions import Interactions
 from recsys.data.parquet import read_parquet
+from recsys.data.profiles import check_plain, is_profiles, profiles_of, read_split
 from recsys.data.spreadsheets import ENDINGS, read_sheet
 from recsys.errors import InputError, counted
 from recsys.utils.dates import ACCEPTED, FIRST, iso_seconds, number_of
@@ -216,8 +218,12 @@ def read_interactions(
     names: Sequence[str] | None = None,
     encoding: str = "utf-8",
     name: str | None = None,
+    like: Columns | None = None,
 ) -> Interactions:
-    """Read interactions from a file.
+    """Read interactions from a file, or from a folder with train.txt and test.txt.
+
+    A .txt whose first line is whole numbers alone has a line a user: the user, then the items, as the
+    files in such a folder. `recsys.data.profiles` reads them; columns cannot be named there.
 
     Parameters
     ----------
@@ -233,22 +239,35 @@ def read_interactions(
         As in `read_table`.
     name : str, optional
         Name of the result; the file's when not given.
+    like : Columns, optional
+        Names that are taken where the file has them, before usual ones.
 
     Returns
     -------
     Interactions
+        Of a folder with test.txt, its pairs are marked in `held_out`.
 
     Raises
     ------
     InputError
         Naming file, line, value and remedy.
     """
+    folder = os.path.isdir(path)
+    if names is None and separator is None and (folder or is_profiles(path)):
+        check_plain(
+            path, user_col=user_col, item_col=item_col, rating_col=rating_col, time_col=time_col,
+            min_rating=min_rating,
+        )  # fmt: skip
+        return (read_split if folder else profiles_of)(path, name)
+    known = like or Columns("", "")
 
     def chosen(there: list[str]) -> Columns:
+        alike = known.among(there)
         return Columns(
-            _there(path, there, user_col) or _usual(path, there, "user", USER_NAMES),
-            _there(path, there, item_col) or _usual(path, there, "item", ITEM_NAMES),
-            rating_col or usual(there, RATING_NAMES), time_col or usual(there, TIME_NAMES), min_rating,
+            _there(path, there, user_col) or alike["user"] or _usual(path, there, "user", USER_NAMES),
+            _there(path, there, item_col) or alike["item"] or _usual(path, there, "item", ITEM_NAMES),
+            rating_col or alike["rating"] or usual(there, RATING_NAMES),
+            time_col or alike["time"] or usual(there, TIME_NAMES), min_rating,
         )  # fmt: skip
 
     def wanted(there: list[str]) -> list[str]:

@@ -3,7 +3,8 @@
 A protocol is one function with a decorator. `groups_of_users` takes the order in which the items of
 a profile are seen: its first half trains and the rest is tested, for one group of users after the
 other. `every_user` takes which interactions are held out, `windows` from which time on each window
-is, whose interactions are predicted from all before it.
+is, whose interactions are predicted from all before it. `published` takes the test half that the
+data came with.
 
 Where each user's last items are held out, items of equal time are in an order that the seed draws.
 Their order in the data would not do: files list popular items first, so that the rarest of several
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,8 @@ class Protocol:
     training, ties : str
         Sentences for a reader who compares figures in time with those of others: what training holds,
         and how items of equal time are ordered, where "{users}" is for whom that decides.
+    comes_with_data : bool
+        Whether the data say what is tested: their `held_out`.
 
     Examples
     --------
@@ -104,18 +107,36 @@ class Protocol:
     without_time: str = ""
     training: str = ""
     ties: str = ""
+    comes_with_data: bool = False
 
     def predicts_future(self, data: Interactions) -> bool:
         """Return whether what is tested happened after what trains: a model may then use times."""
-        return data.time is not None and (self.needs_time or self.uses_time)
+        if data.time is None or (self.comes_with_data and not _tested_later(data)):
+            return False
+        return self.needs_time or self.uses_time or self.comes_with_data
+
+    def validation(self, data: Interactions) -> str:
+        """Return the protocol that divides what trains once more, to choose parameters by.
+
+        Its own name, but for a test half that came with the data, which says nothing of what trains:
+        "leave-one-out" where it is in time, else "holdout".
+        """
+        if not self.comes_with_data:
+            return self.name
+        return "leave-one-out" if self.predicts_future(data) else "holdout"
 
     def check(self, data: Interactions, folds: int) -> None:
-        """Refuse interactions without times, or a number of folds, that it cannot serve.
+        """Refuse interactions without times or a test half, or a number of folds, that it cannot serve.
 
         Raises
         ------
         InputError
         """
+        if self.comes_with_data and data.held_out is None:
+            raise InputError(
+                f"protocol {self.name} needs a test half that came with the data, and {data.name} has "
+                "none: give it with --test FILE (test= of evaluate), or use holdout"
+            )
         if self.needs_time and data.time is None:
             raise InputError(
                 f"protocol {self.name} needs times and {data.name} has none: name them with --time-col, "
@@ -135,6 +156,8 @@ MOST_REPETITIONS = 100
 TENTHS = 10  # of all interactions: how long a window of `rolling` is
 
 DRAWN_TIES = "Items of equal time are in an order drawn with the seed, which decides for {users}."
+PUBLISHED = "published"
+DEFAULT = "half-profile"
 TIES_LATER = "What happened at the very time at which training ends is tested."
 
 Order = Callable[[Interactions, np.random.Generator], NDArray[np.float64]]
@@ -167,6 +190,35 @@ def find_protocol(name: str) -> Protocol:
     return PROTOCOLS.get(name)
 
 
+def protocol_for(protocol: str | None, test: Any) -> str:
+    """Return the protocol that is meant: a test half that is given is what is tested.
+
+    Parameters
+    ----------
+    protocol : str, optional
+    test : object, optional
+        The test half; None without one.
+
+    Raises
+    ------
+    InputError
+        If another protocol is named beside a test half.
+
+    Examples
+    --------
+    >>> protocol_for(None, None), protocol_for(None, "test.csv")
+    ('half-profile', 'published')
+    """
+    if test is None:
+        return DEFAULT if protocol is None else protocol
+    if protocol not in (None, PUBLISHED):
+        raise InputError(
+            f"protocol {protocol!r} divides the data, and a test half says what is tested: leave one of "
+            "them out"
+        )
+    return PUBLISHED
+
+
 def split(
     data: Interactions, protocol: str = "half-profile", *, folds: int | None = None, seed: int = 0
 ) -> Iterator[Fold]:
@@ -183,7 +235,8 @@ def split(
         user's last item (random without times) is tested; next-5, or any other number: each user's
         last 5, of users who have more; holdout: 20% of each user's items; temporal: the last 20% of
         all interactions, predicted from what was before; rolling: the last tenths of all
-        interactions, each predicted from what was before it. `list(PROTOCOLS)` has all names.
+        interactions, each predicted from what was before it; published: the test half that came with
+        the data (`held_out`). `list(PROTOCOLS)` has all names.
     folds : int, optional
         5 groups for the half-profile protocols; 5 windows for rolling, 9 at most; else repetitions
         with other draws, 1 when not given.
@@ -442,6 +495,35 @@ def rolling(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
     """Begin at each of the last tenths: as many interactions a window, however busy its days were."""
     tenth = len(times) // TENTHS
     return times[[len(times) - window * tenth for window in range(1, folds + 1) if tenth]]
+
+
+def _published(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    """Give the test half that came with the data; nothing is drawn."""
+    assert data.held_out is not None
+    held = np.asarray(data.held_out)
+    tied = _tied(data, held) if PROTOCOLS.get(PUBLISHED).predicts_future(data) else 0
+    yield replace(_window(data, ~held, held), tied=tied)
+
+
+PROTOCOLS.add(PUBLISHED)(
+    Protocol(
+        PUBLISHED, "the test half that was published with the data, or given", _published,
+        lambda data: 1, default_folds=1, grouped=False, comes_with_data=True,
+        training="Training holds all that the test half does not.",
+        ties="Items of equal time are where the test half has them, which decides for {users}.",
+    )
+)  # fmt: skip
+
+
+def _tested_later(data: Interactions) -> bool:
+    """Return whether nobody has in training what is later than what is tested of them."""
+    if data.time is None or data.held_out is None:
+        return False
+    first, last = np.full(data.n_users, np.inf), np.full(data.n_users, -np.inf)
+    held = np.asarray(data.held_out)
+    np.minimum.at(first, data.users[held], data.time[held])
+    np.maximum.at(last, data.users[~held], data.time[~held])
+    return bool((last <= first).all())
 
 
 def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bool_]:

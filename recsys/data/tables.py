@@ -61,6 +61,18 @@ def interactions_of(
     return data.with_features(**features) if features else data
 
 
+def table_interactions(table: Any, like: Columns, name: str) -> Interactions:
+    """Return the interactions in a table; its columns are called as others' are, or by a usual name.
+
+    Raises
+    ------
+    InputError
+        As `interactions_of`.
+    """
+    named = like.among(_names(name, wrapped(name, table)))
+    return _read(table, checked(named, None), name)
+
+
 def checked(given: dict[str, str | None], min_rating: float | None) -> Columns:
     """Return the columns asked for, an empty name where one of users or items is to be looked for.
 

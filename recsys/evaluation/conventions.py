@@ -1,4 +1,4 @@
-"""How figures of a protocol in time are made, for a reader who compares them with those of others."""
+"""How figures in time, or of a published split, are made: for comparing them with those of others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
     Returns
     -------
     list of str
-        Empty for a protocol that has nothing to do with time.
+        Empty for a protocol that has nothing to do with time, and draws what it tests.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
     'Training holds all but the last 5 items of each user who has more, and what other users did later.'
     """
     future = protocol.predicts_future(data)
-    if not (future or protocol.uses_time):
+    if not (future or protocol.uses_time or protocol.comes_with_data):
         return []
     users = sum(len(fold.users) for fold in folds)
     past = sum(fold.train[fold.users].nnz for fold in folds)
@@ -52,6 +52,8 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
     if future:
         tied = counted(sum(fold.tied for fold in folds), "user")
         lines += [protocol.training, protocol.ties.format(users=tied)]
+    elif protocol.comes_with_data:
+        lines.append(protocol.training)
     else:
         lines.append("There are no times: what is tested is drawn at random.")
     if unseen:

@@ -323,6 +323,18 @@ def parts(ranker: Any) -> str:
     return f"{ranker.name} adds up {counted(len(names), 'model')}{how}, with these weights: {listed}."
 
 
+def left_out(ranker: Any) -> str:
+    """Return what `auto` left out, and why, a line each; '' for other rankers."""
+    dropped = getattr(ranker, "dropped_", None)
+    if not dropped:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for name, why in dropped.items():
+        reasons.setdefault(str(why), []).append(str(name))
+    lines = [f"{'; '.join(names)}: {why}." for why, names in reasons.items()]
+    return "\n".join([f"{ranker.name} left out {counted(len(dropped), 'model')}:", *lines])
+
+
 def _follow(number: int) -> str:
     return "follows" if number == 1 else "follow"
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
+from recsys.rankers._ties import UNORDERED
 from recsys.rankers.base import Ranker, expect
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
@@ -40,11 +41,12 @@ class ItemWeights(Ranker):
     """A ranker whose scores sum rows of an item × item matrix over the liked items.
 
     `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR. Under `recency` it
-    adds less the more likes are newer.
+    adds less the more likes are newer. Sparse weights leave most scores at 0: `ties` orders these.
     """
 
     weights_: Any
     recency: float = 0.0
+    ties: str | None = None
 
     def _check_parameters(self) -> None:
         check_real("recency", self.recency, 0.0)
@@ -71,7 +73,8 @@ class ItemWeights(Ranker):
         best: NDArray[np.float32],
     ) -> None:
         votes = recency_weights(rows, times, self.recency)
-        fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best)
+        ties = UNORDERED if self.ties is None else self._tie_order()
+        fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best, ties)
 
     def _explain(
         self,

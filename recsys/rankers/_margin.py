@@ -226,7 +226,11 @@ class MarginRanker(KernelRanker):
     """
 
     q: str = "exact"
-    unrated: str = "kernel"
+    unrated: str | None = "kernel"
+
+    def _imputes(self) -> bool:
+        """Return whether an item that nobody has scores as the mean of the others."""
+        return self.unrated == "mean"
 
     def weights(self, user_items: Any, times: Any = None) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
         """Solve the programs of the given rows.
@@ -278,7 +282,7 @@ class MarginRanker(KernelRanker):
         if offsets is not None and (share == 0).any():  # who likes everything has no q to centre with
             out[share == 0] += offsets
         known = self.popularity_ > 0
-        if self.unrated == "mean" and not known.all():
+        if self._imputes() and not known.all():
             out[:, ~known] = out[:, known].mean(axis=1, dtype=np.float64)[:, None]
         return out
 
@@ -297,8 +301,8 @@ class MarginRanker(KernelRanker):
         return alpha, share
 
     def _prunes(self) -> bool:
-        # What unknown items get under "mean" needs all scores.
-        whole = self.unrated == "mean" and (self.popularity_ == 0).any()
+        # The mean that unknown items get needs all scores.
+        whole = self._imputes() and (self.popularity_ == 0).any()
         return isinstance(self._gram, StructuredView) and not whole
 
     def _fill_best(
@@ -351,7 +355,7 @@ class MarginRanker(KernelRanker):
         times: NDArray[np.float64] | None,
     ) -> tuple[float, NDArray[np.float64]]:
         """Share αᵢ(Kᵢⱼ − qⱼ) of liked item i in item j's score, α held fixed."""
-        if self.unrated == "mean" and self.popularity_[item] == 0:
+        if self._imputes() and self.popularity_[item] == 0:
             score = self._fold_in_scores(row, times)[0, item]
             return float(score), np.zeros(row.nnz)
         similarity = self._gram.entries(row.indices, item)

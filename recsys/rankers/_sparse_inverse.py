@@ -1,4 +1,4 @@
-"""Ridge regressions between items, each on few others: a sparse approximate inverse of RᵀR + λI."""
+"""Ridge regressions between items, each on few others: a sparse approximate inverse of RᵀR + Λ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become row
 
 def sparse_inverse_weights(
     liked: sp.csr_matrix,
-    regularization: float,
+    ridge: float | NDArray[np.float64],
     top_k: int,
     budget: int,
     fewer: bool = False,
@@ -28,9 +28,10 @@ def sparse_inverse_weights(
 ) -> sp.csr_matrix:
     """Return the ridge regression of each item on the `top_k` others that are most like it.
 
-    With A = RᵀDR + λI, D the users' votes, and N_j the items kept for item j, A[N_j, N_j]⁻¹ A[N_j, j]
-    fills column j: the weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, which is EASE on these items
-    alone, and EASE itself where all are kept. No such matrix is singular, and none depends on another.
+    With A = RᵀDR + Λ, D the users' votes, Λ the diagonal `ridge`, and N_j the items kept for item j,
+    A[N_j, N_j]⁻¹ A[N_j, j] fills column j: the weights −P_ij/P_jj of P = A[N_j ∪ j, N_j ∪ j]⁻¹, which is
+    EASE on these items alone, and EASE itself where all are kept. No such matrix is singular, and none
+    depends on another.
 
     N_j are those with the largest cosines c_ij/√(c_ii·c_jj) of RᵀDR; of equal ones the rarer, then the
     earlier. Items that share no user with j are only kept where all are.
@@ -38,8 +39,8 @@ def sparse_inverse_weights(
     Parameters
     ----------
     liked : (users, items) CSR of ones
-    regularization : float > 0
-        λ.
+    ridge : float > 0, or (items,) float64
+        Λ.
     top_k : int ≥ 1
     budget : int
         Bytes for the counts and the weights.
@@ -57,14 +58,14 @@ def sparse_inverse_weights(
     InputError
         Beyond the budget.
     FitError
-        Where λ is so small that rounding could make a matrix indefinite.
+        Where Λ is so small that rounding could make a matrix indefinite.
 
     Notes
     -----
     Sources: Steck, Markov random fields for collaborative filtering, NeurIPS 2019 (inverses of
     sub-matrices); Kolotilina and Yeremin, Factorized sparse approximate inverse preconditionings, 1993
     (a column of a sparse inverse solves the equations that its pattern names); Higham, Accuracy and
-    stability of numerical algorithms, 2002, theorem 10.7 (the least λ).
+    stability of numerical algorithms, 2002, theorem 10.7 (the least Λ).
     """
     items = liked.shape[1]
     others = np.maximum(pair_lengths(liked, columns(liked)), 1) - 1
@@ -86,11 +87,11 @@ def sparse_inverse_weights(
     popularity = np.diff(columns(liked).indptr)
     each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
     own = np.bincount(liked.indices, each, minlength=items).astype(np.float64)
-    # Scaled to a unit diagonal, no matrix has an eigenvalue below λ / (largest diagonal entry).
+    # Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
     k = min(top_k, most)
-    largest = own.max(initial=0.0) + float(regularization)
-    if regularization <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * largest:
-        raise FitError(f"EASE cannot invert its matrices: raise regularization ({regularization:g})")
+    ridge = np.broadcast_to(np.asarray(ridge, np.float64), items)
+    if (ridge <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * (own + ridge)).any():
+        raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
     order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
     ordered = liked[:, order].tocsr()
     ordered.sort_indices()
@@ -103,7 +104,7 @@ def sparse_inverse_weights(
     with parallel() as threads, threadpool_limits(1, "blas"):
         in_parts(
             threads, _regress, counts.indptr, counts.indices, counts.data, own[order],
-            float(regularization), order, begins, near, weights,
+            ridge[order], order, begins, near, weights,
         )  # fmt: skip
     del counts
     return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
@@ -113,7 +114,7 @@ def sparse_inverse_weights(
 
 
 @jit
-def _regress(first, stride, indptr, indices, data, own, regularization, order, begins, near, weights):
+def _regress(first, stride, indptr, indices, data, own, ridge, order, begins, near, weights):
     """Column order[j] of the weights receives the regression of item j on the items most like it.
 
     Items go from rare to popular, so that the counts of item i with more popular ones, of which there
@@ -148,7 +149,7 @@ def _regress(first, stride, indptr, indices, data, own, regularization, order, b
             place[kept[a]] = a
         for a in range(k):
             i = kept[a]
-            A[a, a] = own[i] + regularization
+            A[a, a] = own[i] + ridge[i]
             p = indptr[i + 1] - 1
             while p >= indptr[i] and indices[p] > i:
                 b = place[indices[p]]

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import borrowed, jit, over_rows
+from recsys.rankers._ties import UNORDERED, TieOrder
 from recsys.utils.topn import offer, put_in_order
 
 
@@ -40,14 +41,16 @@ def fill_best(
     mask: NDArray[np.uint8],
     ids: NDArray[np.int32],
     best: NDArray[np.float32],
+    ties: TieOrder = UNORDERED,
 ) -> None:
     """Fill ids and best as `recsys.utils.topn.top_n` would from `sparse_sums`, to the bit.
 
-    Items that no liked one has a weight for tie at 0, and go by index: they are not scored.
+    Items that no liked one has a weight for tie at 0, and go by index, or in the order of `ties`: they
+    are not scored.
     """
     arrays = (
         rows.indptr, rows.indices, votes, weights.indptr, weights.indices, weights.data, skip_liked,
-        mask, ids, best,
+        mask, ids, best, ties.order, ties.place,
     )  # fmt: skip
     over_rows(rows.shape[0], _best, *arrays)
 
@@ -70,9 +73,13 @@ def _sums(first, stride, indptr, indices, votes, wptr, wind, wdata, out):
 
 
 @jit
-def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best):
+def _best(
+    first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best, order, place
+):  # fmt: skip
+    """Items are offered by their place among equals, so that the earlier one of equal scores stays."""
     ids, best = borrowed((ids, best))
     m = len(mask)
+    ordered = len(order) > 0
     acc, touched = np.empty(m), np.empty(m, dtype=np.int32)
     seen, banned = np.zeros(m, dtype=np.uint8), np.zeros(m, dtype=np.uint8)
     for u in range(first, len(ids), stride):
@@ -93,13 +100,17 @@ def _best(first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, 
         for k in range(count):
             j = touched[k]
             if banned[j] == 0 and mask[j] == 1:
-                size = offer(s, i, size, acc[j], j)
-        for j in range(m):  # the others, at 0
-            if size == len(s) and (s[0] > 0.0 or (s[0] == 0.0 and i[0] < j)):
+                size = offer(s, i, size, acc[j], place[j] if ordered else j)
+        for p in range(m):  # the others, at 0
+            if size == len(s) and (s[0] > 0.0 or (s[0] == 0.0 and i[0] < p)):
                 break
+            j = order[p] if ordered else p
             if seen[j] == 0 and banned[j] == 0 and mask[j] == 1:
-                size = offer(s, i, size, 0.0, j)
+                size = offer(s, i, size, 0.0, p)
         put_in_order(s, i, size)
+        if ordered:
+            for k in range(size):
+                i[k] = order[i[k]]
         for k in range(count):
             seen[touched[k]] = 0
         for p in range(begin, end):

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys import errors
 from recsys.errors import CapabilityError, InputError
+from recsys.rankers._ties import TieOrder, break_ties, check_ties, tie_order
 from recsys.rankers.answers import Explanation, Recommendations
 from recsys.registry import check_parameters
 from recsys.utils import model_file
@@ -114,6 +115,8 @@ class Ranker:
     search_space : dict
         What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high);
         with "times" as last entry where the future is predicted only.
+    searched_where : dict
+        Of a parameter that is searched for some values of another only: its name, and the values.
     candidates : tuple of Candidate
         What `auto` tries of it.
     offered, compared : tuple of str
@@ -125,6 +128,13 @@ class Ranker:
         Users per item at fit.
     times_ : (users, items) float64 CSR
         When each like happened, of a ranker that was given it and reads it.
+
+    Notes
+    -----
+    A ranker with a parameter `ties` can put items of equal scores, those at 0 among them, in the order
+    of their popularity, of which those that nobody has get the mean: no two items of different scores
+    change places. Its `scores` are float64 then, and those without it when rounded to float32, which
+    what `recommend` and `explain` tell are.
 
     Examples
     --------
@@ -141,6 +151,7 @@ class Ranker:
     uses: ClassVar[frozenset[str]] = frozenset()
     dense: ClassVar[bool] = False
     search_space: ClassVar[dict[str, Any]] = {}
+    searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
     candidates: ClassVar[tuple[Candidate, ...]] = ()
     offered: ClassVar[tuple[str, ...]] = ("",)
     compared: ClassVar[tuple[str, ...]] = ()
@@ -148,6 +159,8 @@ class Ranker:
     n_items_: int
     popularity_: NDArray[np.float32]
     times_: sp.csr_matrix | None = None
+    ties: str | None = None  # a field of rankers that can order equal scores
+    _ties: TieOrder | None = None  # made of `popularity_` when it is asked for
     parts_: list[Ranker]  # of a ranker that consists of others
     _fitted_on: ClassVar[frozenset[str]] = frozenset()  # the side information that `_fit` takes
     _scores_in_time: ClassVar[bool] = False  # whether what scores takes times
@@ -244,7 +257,7 @@ class Ranker:
         InputError
             If the matrix or a parameter cannot be used.
         """
-        self._check_parameters()
+        self.check_parameters()
         liked = clean_matrix(user_items)
         users, items = liked.shape
         if users == 0 or items == 0 or liked.nnz == 0:
@@ -366,7 +379,7 @@ class Ranker:
         -------
         (users asked for, items) float32
             float64 from a kernel ranker whose scores differ by less than float32 can hold: mD of a
-            degree in the dozens.
+            degree in the dozens; and from one with `ties`.
 
         Raises
         ------
@@ -539,6 +552,16 @@ class Ranker:
         from recsys.rankers.serialization import read_ranker
 
         return read_ranker(path, cls)[0]  # type: ignore[return-value]
+
+    def check_parameters(self) -> None:
+        """Refuse parameters out of range, as `fit` does.
+
+        Raises
+        ------
+        InputError
+        """
+        self._check_parameters()
+        check_ties(self.ties)
 
     def get_state(self) -> State:
         """Return what was learned: the attributes whose names end in _."""
@@ -743,10 +766,18 @@ class Ranker:
             out = self._fold_in_scores(rows, **timed)
         else:
             out = self._scores(userids, rows, **timed)
+        if self.ties is not None:
+            out = break_ties(out, self._tie_order())
         empty = self._without(userids, rows)
         if empty.any():
             out[empty] = self.popularity_
         return out
+
+    def _tie_order(self) -> TieOrder:
+        """Return the order of items of equal scores; kept until `popularity_` is another."""
+        if self._ties is None or self._ties.popularity is not self.popularity_:
+            self._ties = tie_order(self.popularity_)
+        return self._ties
 
     def _nearest(
         self,

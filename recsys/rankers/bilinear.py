@@ -50,7 +50,7 @@ class BilinearRanker(PairTermRanker):
         "iterations": (15, 30, 60),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
-        Candidate("regularization=1e-5", most_likes=150_000),  # beyond, its fit is too long
+        Candidate(most_likes=150_000),  # beyond, its fit is too long
     )
 
     def _model(self, **common: Any) -> Any:

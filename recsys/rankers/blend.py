@@ -31,6 +31,8 @@ class Blend(StandardisedSum):
         are fitted.
     weights : str, or sequence of float, optional
         One number for each; as text joined by +.
+    ties : "popularity", optional
+        Orders items of equal scores by their users.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Blend(StandardisedSum):
 
     models: str | Sequence[Ranker] = "ease+cf-komd+cf-komd:kernel=mc;degree=2"
     weights: str | Sequence[float] | None = None
+    ties: str | None = None
 
     name: ClassVar[str] = "blend"
 

@@ -45,6 +45,7 @@ class BPR(ImplicitFactors):
         "factors": (16, 32, 64, 128),
         "regularization": ("log", 1e-4, 0.1),
         "learning_rate": ("log", 0.005, 0.2),
+        "iterations": (30, 100, 300),
     }
 
     def _model(self, **params: Any) -> Any:

@@ -29,6 +29,7 @@ from recsys.rankers._updates import Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate, expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import free_memory, parse_memory
+from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_integer, check_real
 
 TOP_K = 200  # of a sparse inverse where none is asked for
@@ -40,7 +41,9 @@ class EASE(Updatable, ItemWeights):
     """EASE: the ridge regression of every item on the others, in closed form.
 
     With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. A
-    constant item (liked by all) or one liked by nobody is as good as any other.
+    constant item (liked by all) or one liked by nobody is as good as any other. The ridge of an item may
+    depend on the number n_i of its users: λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout), n̄ the mean
+    of the n_i that are not 0.
 
     Where every pair of items does not fit in memory, or `top_k` is given, P is a sparse approximate
     inverse: each item is regressed on the items most like it alone, exactly.
@@ -48,19 +51,27 @@ class EASE(Updatable, ItemWeights):
     Parameters
     ----------
     regularization : float > 0
-        λ, in units of users.
+        λ, in units of users: the ridge of an item of mean popularity.
+    ridge_power : float ≥ 0
+        How much stronger the ridge of popular items is, and how much weaker that of rare ones; 0 for
+        Steck's model, where it is one for all.
+    dropout : float, 0 ≤ dropout < 1
+        How probably a like is hidden from the regressions on it, on average over all ways to hide some.
     top_k : int ≥ 1, optional
         Predict each item from the `top_k` items with the largest cosines at most; from the number of
         other items on that is EASE itself, and the dense inverse is taken where it fits. Where it is not
         given and the dense inverse does not fit, 200, or what fits. Takes items · top_k³ operations.
     votes : float ≥ 0
         Users count |profile|^−votes: Rᵀ diag(|u|^−votes) R + λI is inverted, where λ is in units of such
-        weights. 0 for Steck's model.
+        weights, and so are n_i and n̄. 0 for Steck's model.
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
     recency : float ≥ 0
         A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
         0 for all alike.
+    ties : "popularity", optional
+        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
+        nobody has counts as one of mean popularity.
     keep_inverse : bool
         Keep P in float64 beside the weights, three times their memory, so that rows that come and go
         update it (`partial_fit`, `update_rows`, …): k of them take 2k·items² operations, a fit items³.
@@ -70,12 +81,14 @@ class EASE(Updatable, ItemWeights):
     Notes
     -----
     Sources: Steck, Embarrassingly shallow autoencoders for sparse data, 2019, and Markov random fields
-    for collaborative filtering, 2019, for the regressions on few items. Spišák et al., Scalable
-    approximate nonsymmetric autoencoder for collaborative filtering (SANSA), 2023, have the same aim by
-    an incomplete Cholesky factor and its incomplete inverse, which is not what is done here: of the
-    same size, that came out less accurate on Gowalla. Updates are by the Woodbury identity, and checked
-    by P(RᵀR + λI)z = z on fixed vectors z, whose products with RᵀR are kept; what would miss 1e-9 is
-    refused.
+    for collaborative filtering, 2019, for the regressions on few items; Autoencoders that don't overfit
+    towards the identity, 2020, for `dropout` (EDLAE, all emphasis on what is hidden). Spišák et al.,
+    Scalable approximate nonsymmetric autoencoder for collaborative filtering (SANSA), 2023, have the
+    same aim by an incomplete Cholesky factor and its incomplete inverse, which is not what is done here:
+    of the same size, that came out less accurate on Gowalla. Updates are by the Woodbury identity, and
+    checked by P(RᵀR + λI)z = z on fixed vectors z, whose products with RᵀR are kept; what would miss
+    1e-9 is refused. A ridge that depends on popularity changes with every row, in all its items at once
+    where `ridge_power` is not 0: it is not updated.
 
     Examples
     --------
@@ -86,22 +99,32 @@ class EASE(Updatable, ItemWeights):
     """
 
     regularization: float = 500.0
+    ridge_power: float = 0.0
+    dropout: float = 0.0
     top_k: int | None = None
     votes: float = 0.0
     memory: str | int | None = None
     recency: float = 0.0
+    ties: str | None = None
     keep_inverse: bool = False
 
     name: ClassVar[str] = "ease"
     compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 10.0, 5000.0),
+        "ridge_power": ("real", 0.0, 1.0),
+        "dropout": ("real", 0.0, 0.7),
         "recency": ("real", 0.0, 2.0, "times"),
+    }
+    searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {
+        "ridge_power": ("keep_inverse", (False,)),
+        "dropout": ("keep_inverse", (False,)),
     }
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate("regularization=100", most_items=DENSE_ITEMS),
         Candidate("regularization=400", most_items=DENSE_ITEMS),
         Candidate("regularization=1500", most_items=DENSE_ITEMS),
+        Candidate("regularization=300,ridge_power=0.5,dropout=0.4", most_items=DENSE_ITEMS),
         Candidate("regularization=1500,recency=0.5", most_items=DENSE_ITEMS, timed=True),
         Candidate("regularization=3000,recency=1", most_items=DENSE_ITEMS, timed=True),
     )
@@ -116,6 +139,13 @@ class EASE(Updatable, ItemWeights):
             )
         if not isinstance(self.keep_inverse, bool):
             raise InputError(f"keep_inverse must be True or False, not {self.keep_inverse!r}")
+        check_real("ridge_power", self.ridge_power, 0.0)
+        check_real("dropout", self.dropout, 0.0, 1.0, open_high=True)
+        if self.keep_inverse and (self.ridge_power or self.dropout):
+            raise InputError(
+                "keep_inverse updates an inverse whose ridge does not depend on popularity: pass "
+                "ridge_power=0 and dropout=0, or keep_inverse=False"
+            )
         if self.top_k is not None:
             check_integer("top_k", self.top_k, 1)
             if self.keep_inverse:
@@ -141,20 +171,22 @@ class EASE(Updatable, ItemWeights):
                 )
             fewer = self.top_k is None
             top_k = min(self.top_k or TOP_K, items)
-            found = sparse_inverse_weights(liked, self.regularization, top_k, budget, fewer, votes)
+            ridge = self._ridge(_counts(liked, votes))
+            found = sparse_inverse_weights(liked, ridge, top_k, budget, fewer, votes)
             self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
             return
         if votes is None:
             gram = np.asfortranarray(
                 item_gram(liked, make_kernel("linear"), normalize=False), np.float64
             )
-            gram[np.diag_indices(items)] = np.diff(liked.tocsc().indptr) + self.regularization
         else:
             gram = weighted_gram(liked, votes)
-            gram[np.diag_indices(items)] += self.regularization
-        factor, failed = lapack.dpotrf(gram, lower=False, overwrite_a=True, clean=False)
-        if failed == 0:
-            inverse, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
+        counts = _counts(liked, votes)
+        gram[np.diag_indices(items)] = counts + self._ridge(counts)
+        with safe_blas(items):
+            factor, failed = lapack.dpotrf(gram, lower=False, overwrite_a=True, clean=False)
+            if failed == 0:
+                inverse, failed = lapack.dpotri(factor, lower=False, overwrite_c=True)
         if failed:
             raise FitError(
                 f"EASE cannot invert its matrix: raise regularization ({self.regularization:g})"
@@ -164,6 +196,14 @@ class EASE(Updatable, ItemWeights):
             mirror(inverse)
             self.inverse_, self.probes_ = inverse, probed(liked)
             self._remember(liked)
+
+    def _ridge(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what is added to each of these entries of the diagonal."""
+        ridge = np.full(len(counts), float(self.regularization))
+        had = counts > 0  # the ridge of an item that nobody has only has to be above 0
+        if self.ridge_power and had.any():
+            ridge[had] *= (counts[had] / counts[had].mean()) ** self.ridge_power
+        return ridge + counts * (self.dropout / (1.0 - self.dropout))
 
     def _check_updates(self) -> None:
         if not hasattr(self, "inverse_"):
@@ -205,6 +245,12 @@ class EASE(Updatable, ItemWeights):
             expect("probes_", self.probes_, (self.n_items_, PROBES), np.float64)
             if not residual(self.inverse_, self.probes_, self.regularization) <= 1e-6:
                 raise ValueError("inverse_ is not that of probes_")
+
+
+def _counts(liked: sp.csr_matrix, votes: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the diagonal of RᵀDR, D the users' votes."""
+    each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
+    return np.bincount(liked.indices, each, minlength=liked.shape[1]).astype(np.float64)
 
 
 def _weights(inverse: NDArray[np.float64]) -> NDArray[np.float32]:

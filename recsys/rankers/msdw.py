@@ -14,8 +14,8 @@ from recsys.errors import CapabilityError, InputError
 from recsys.kernels.gram.counts import check_budget, cooccurrence, sparse_bytes
 from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._gram_view import SMALL
-from recsys.rankers._graph_filter import sharpen
 from recsys.rankers._item_weights import ItemWeights
+from recsys.rankers._sharpening import sharpen
 from recsys.rankers._updates import MOST, Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
@@ -53,6 +53,9 @@ class MSDw(Updatable, ItemWeights):
     recency : float ≥ 0
         A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
         0 for all alike.
+    ties : "popularity", optional
+        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
+        nobody has counts as one of mean popularity.
 
     Attributes
     ----------
@@ -81,6 +84,7 @@ class MSDw(Updatable, ItemWeights):
     diagonal: bool = True
     memory: str | int | None = None
     recency: float = 0.0
+    ties: str | None = None
 
     name: ClassVar[str] = "msdw"
     compared: ClassVar[tuple[str, ...]] = ("",)
@@ -100,6 +104,7 @@ class MSDw(Updatable, ItemWeights):
         Candidate("alpha=0.25,votes=0.5,locality=1.1,sharpening=1", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.4,votes=0.6,sharpening=0.5", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.1,votes=0.6", least_items=DENSE_ITEMS + 1),
+        Candidate("alpha=0.05,locality=0.55,votes=0.8", least_items=DENSE_ITEMS + 1),
         Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=1", most_items=DENSE_ITEMS, timed=True),
         Candidate("alpha=0.5,votes=0.5,sharpening=0.5,recency=0.7", most_items=DENSE_ITEMS, timed=True),
         Candidate(

@@ -56,10 +56,12 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
 
     Examples
     --------
-    >>> make_ranker("ease", regularization=100.0)
-    EASE(regularization=100.0, top_k=None, votes=0.0, memory=None, recency=0.0, keep_inverse=False)
+    >>> make_ranker("popularity")
+    Popularity()
+    >>> make_ranker("ease", regularization=100.0).regularization
+    100.0
     """
     kind = RANKERS.get(name)
     ranker = kind(**kind.arrange(params))
-    ranker._check_parameters()
+    ranker.check_parameters()
     return ranker

@@ -42,6 +42,9 @@ class SLIM(ItemWeights):
     recency : float ≥ 0
         A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
         0 for all alike.
+    ties : "popularity", optional
+        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
+        nobody has counts as one of mean popularity.
 
     Notes
     -----
@@ -62,6 +65,7 @@ class SLIM(ItemWeights):
     top_k: int | None = None
     memory: str | int | None = None
     recency: float = 0.0
+    ties: str | None = None
 
     name: ClassVar[str] = "slim"
     search_space: ClassVar[dict[str, Any]] = {

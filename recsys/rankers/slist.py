@@ -14,13 +14,14 @@ from recsys.errors import FitError, InputError
 from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
 from recsys.rankers._directed_cosine import followed
-from recsys.rankers._graph_filter import sharpen
 from recsys.rankers._item_weights import weighted_sums
 from recsys.rankers._sequences import before_after, sequences
+from recsys.rankers._sharpening import sharpen
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import elapsed, newer
+from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 NEWEST = 0.1  # share of all likes that a trend is read from
@@ -75,6 +76,9 @@ class SLIST(Ranker):
     sharpening : float ≥ 0
     top_k : int ≥ 1, optional
         As in `msdw`; form "cosine".
+    ties : "popularity", optional
+        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
+        nobody has counts as one of mean popularity.
     random_state : int ≥ 0
         For the order of likes of equal times.
 
@@ -112,6 +116,7 @@ class SLIST(Ranker):
     locality: float = 0.6
     sharpening: float = 0.0
     top_k: int | None = None
+    ties: str | None = None
     random_state: int = 0
 
     name: ClassVar[str] = "slist"
@@ -303,10 +308,11 @@ def _solved(
     for k in range(blocks):
         mean = diagonal[k::blocks].mean()
         diagonal[k::blocks] += ridge * (mean if mean > 0 else 1.0)
-    factor, failed = lapack.dpotrf(gram.T, lower=True, overwrite_a=True, clean=False)
-    if failed:
-        raise FitError(f"slist cannot solve its regression: raise regularization ({ridge:g})")
-    B, _ = lapack.dpotrs(factor, np.asfortranarray(cross), lower=True, overwrite_b=True)
+    with safe_blas(n):
+        factor, failed = lapack.dpotrf(gram.T, lower=True, overwrite_a=True, clean=False)
+        if failed:
+            raise FitError(f"slist cannot solve its regression: raise regularization ({ridge:g})")
+        B, _ = lapack.dpotrs(factor, np.asfortranarray(cross), lower=True, overwrite_b=True)
     out = np.empty((n, items), dtype=np.float32)
     for k in range(blocks):
         out[k * items : (k + 1) * items] = B[k::blocks]

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
 # Multiply-adds of one parallel region from which a second core pays: what it takes to wake a thread and
 # to move the tables between caches is some tenths of a millisecond, more on a machine that is busy.
 WORTH = 8_000_000
+
+DENSE_ROWS = (1_000, 12_000)  # between which LAPACK factorises on all threads
 
 
 def threads_for(work: float, wanted: int | None) -> int | None:
@@ -13,3 +20,14 @@ def threads_for(work: float, wanted: int | None) -> int | None:
     The compiled passes give the same bits on any number of threads, so this is a matter of time alone.
     """
     return 1 if work < WORTH else wanted
+
+
+def safe_blas(rows: int) -> AbstractContextManager[Any]:
+    """Return a context in which LAPACK may factorise a dense matrix of so many rows.
+
+    OpenBLAS 0.3.30 and 0.3.31 end the process, by a segmentation fault, in dpotrf of 16,121 rows on two
+    threads; on one it is right, and 12,000 rows are right on two. Of few rows, a second thread that
+    waits for a processor takes hundreds of times as long as the work.
+    """
+    least, most = DENSE_ROWS
+    return nullcontext() if least < rows <= most else threadpool_limits(1, "blas")

@@ -35,9 +35,10 @@ def check_integer(name: str, given: Any, low: int, high: int | None = None) -> i
 
 
 def check_real(
-    name: str, given: Any, low: float, high: float = np.inf, *, open_low: bool = False
-) -> float:
-    """Return `given` as a finite float within low…high (low itself excluded if open_low).
+    name: str, given: Any, low: float, high: float = np.inf, *, open_low: bool = False,
+    open_high: bool = False,
+) -> float:  # fmt: skip
+    """Return `given` as a finite float within low…high, an end itself excluded where it is open.
 
     Raises
     ------
@@ -45,9 +46,11 @@ def check_real(
         If it is no number, not finite or out of range.
     """
     real = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    if not real or not np.isfinite(given) or given < low or given > high or (open_low and given == low):
+    outside = not real or not np.isfinite(given) or given < low or given > high
+    if outside or (open_low and given == low) or (open_high and given == high):
         bound = f"above {low:g}" if open_low else f"of at least {low:g}"
-        bound += f" and at most {high:g}" if high < np.inf else ""
+        if high < np.inf:
+            bound += f" and below {high:g}" if open_high else f" and at most {high:g}"
         raise InputError(f"{name} must be a finite number {bound}, not {given!r}")
     return float(given)
 

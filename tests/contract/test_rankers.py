@@ -88,7 +88,8 @@ def test_single_calls_batches_and_permuted_batches_agree_to_the_bit(any_fitted, 
         np.testing.assert_array_equal(one, ids[user][kept])
         np.testing.assert_array_equal(value, scores[user][kept])
         np.testing.assert_array_equal(any_fitted.scores(int(user), liked[user])[0], every[user])
-        np.testing.assert_array_equal(value, every[user][one])
+        # Scores are float64 where a prior orders equal ones: rounded, they are those without it.
+        np.testing.assert_array_equal(value, every[user][one].astype(np.float32))
 
 
 def test_lists_are_ordered_without_repeats_or_liked_items(fitted, liked):

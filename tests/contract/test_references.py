@@ -73,13 +73,15 @@ def test_metrics(name):
 def test_protocols(name, data, seed, folds):
     protocol, twin = find_protocol(name), registry.PROTOCOLS.get(name)
     folds = min(max(folds, 2) if protocol.grouped else folds, protocol.most_folds(data))
-    if protocol.needs_time and data.time is None or protocol.grouped and data.n_users < 2:
-        with pytest.raises(InputError, match="needs times|folds must be from 2"):
+    without = protocol.comes_with_data and data.held_out is None
+    if protocol.needs_time and data.time is None or protocol.grouped and data.n_users < 2 or without:
+        with pytest.raises(InputError, match="needs times|needs a test half|folds must be from 2"):
             split(data, name, folds=folds, seed=seed)
         return
     times = data.time if data.time is not None else [None] * len(data.users)
     rows = list(zip(data.users.tolist(), data.items.tolist(), times, strict=True))
-    expected = list(twin(rows, data.n_users, folds, np.random.default_rng(seed)))
+    known = {"held_out": data.held_out} if protocol.comes_with_data else {}
+    expected = list(twin(rows, data.n_users, folds, np.random.default_rng(seed), **known))
     if not expected:
         with pytest.raises(InputError, match="finds nothing before the first window"):
             split(data, name, folds=folds, seed=seed)

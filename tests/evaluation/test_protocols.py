@@ -129,7 +129,7 @@ def test_the_closed_forms_are_means_over_all_orders():
 
 @settings(max_examples=40, deadline=None)
 @given(interactions(timed=True))
-@pytest.mark.parametrize("name", [*PROTOCOLS, "next-2"])
+@pytest.mark.parametrize("name", [*sorted(set(PROTOCOLS) - {"published"}), "next-2"])
 def test_no_time_of_a_test_item_reaches_a_model_and_none_where_items_are_drawn(name, data):
     Recorder.seen.clear()
     try:

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError
@@ -46,6 +46,8 @@ def truth(tree, row):
 
 @settings(max_examples=200, deadline=None)
 @given(TREE)
+@example(("or", 0, ("and", 1, 2)))
+@example(("or", ("and", 0, 1), 2))
 def test_a_formula_holds_where_its_tree_does(tree):
     formula = parse_formula(written(tree), NAMES)
     assert formula.covers(ROWS).tolist() == [truth(tree, row) for row in ROWS]

@@ -36,6 +36,7 @@ PROX = ("tests/fm/test_solvers.py", "-k", "proximal_operators")
 PENALTIES = ("tests/fm/test_penalties.py",)
 FILES = ("tests/test_model_file.py", "-k", "no_mutated_file_loads")
 PROGRAMS = ("tests/test_simplex_qp.py",)
+FILTERS = "tests/rankers/test_graph_filter.py"
 RECENT = "tests/rankers/test_recent_margin.py"
 UPDATES, EVENTS = "tests/rankers/test_exact_updates.py", "tests/service/test_events.py"
 REPORTS = ("tests/evaluation/test_run.py", "-k", "means_over_folds or holm")
@@ -391,9 +392,44 @@ MUTANTS = [
     Mutant(
         "EASE is half as regular as asked",
         "rankers/ease.py",
-        "np.diff(liked.tocsc().indptr) + self.regularization",
-        "np.diff(liked.tocsc().indptr) + 0.5 * self.regularization",
+        "np.full(len(counts), float(self.regularization))",
+        "np.full(len(counts), 0.5 * float(self.regularization))",
         ranker("ease"),
+    ),
+    Mutant(
+        "items that nobody has are in the mean popularity of EASE's ridge",
+        "rankers/ease.py",
+        "counts[had].mean()",
+        "counts.mean()",
+        ("tests/rankers/test_ease_forms.py", "-k", "nobody_has"),
+    ),
+    Mutant(
+        "EASE's dropout is added as it is",
+        "rankers/ease.py",
+        "counts * (self.dropout / (1.0 - self.dropout))",
+        "counts * self.dropout",
+        ("tests/rankers/test_ease_forms.py", "-k", "all_ways_to_hide"),
+    ),
+    Mutant(
+        "a projection is not brought back to the items' popularity",
+        "rankers/graph_filter.py",
+        "out *= (1.0 / self.per_item_).astype(np.float32)",
+        "out *= np.float32(1.0)",
+        ranker("graph-filter"),
+    ),
+    Mutant(
+        "what is merged early is not sharpened",
+        "rankers/graph_filter.py",
+        "out += terms[0] * directions",
+        "out = directions.astype(np.float32)",
+        (f"{FILTERS}::test_each_filter", "-k", "bspm-em"),
+    ),
+    Mutant(
+        "a graph keeps its largest eigenvalue",
+        "rankers/graph_filter.py",
+        "P.data /= np.float32(largest_eigenvalue(lambda v: P @ v, start))",
+        "P.data /= np.float32(1.0)",
+        (f"{FILTERS}::test_each_filter", "-k", "turbo-2"),
     ),
     Mutant(
         "a sparse inverse's blocks are filled on one side of the diagonal",
@@ -597,5 +633,47 @@ MUTANTS = [
         "(Vt.T * s).astype",
         "Vt.T.astype",
         ("tests/rankers/test_item_vectors.py", "-k", "main_directions"),
+    ),
+    Mutant(
+        "what is tested trains, too, where both files have it",
+        "data/given_test.py",
+        "inside = np.isin(have, asked)",
+        "inside = np.zeros(len(have), dtype=bool)",
+        ("tests/data/test_given_test.py", "-k", "training_is_all"),
+    ),
+    Mutant(
+        "items that only the test half has are no candidates",
+        "data/given_test.py",
+        "keep = users[test.users] >= 0",
+        "keep = (users[test.users] >= 0) & (items[test.items] >= 0)",
+        ("tests/data/test_given_test.py", "-k", "training_is_all"),
+    ),
+    Mutant(
+        "a user without training is evaluated under published",
+        "data/splits.py",
+        "np.flatnonzero(known & has_test)",
+        "np.flatnonzero(has_test)",
+        protocol("published"),
+    ),
+    Mutant(
+        "a search reads the test half",
+        "tuning.py",
+        "keep = np.isin(have, wanted)",
+        "keep = np.ones(len(have), dtype=bool)",
+        ("tests/test_tuning.py", "-k", "never_read"),
+    ),
+    Mutant(
+        "what breaks ties reaches the next score",
+        "rankers/_ties.py",
+        "unit *= ties.rank",
+        "unit *= 2.0**29 * ties.rank",
+        ("tests/rankers/test_ties.py", "-k", "only_equal_ones"),
+    ),
+    Mutant(
+        "items that a list does not score keep the order of their index",
+        "rankers/_sparse_scoring.py",
+        "j = order[p] if ordered else p",
+        "j = p",
+        ("tests/rankers/test_ties.py", "-k", "lists_and_scores and msdw and sparse"),
     ),
 ]

@@ -43,7 +43,7 @@ def test_sharpened_msdw(dense, amount, votes, R):
     params = {"votes": votes, "locality": 1.2, "alpha": 0.25}
     expected = reference.sharpened(R.toarray(), R.toarray(), amount, **params)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers._graph_filter.DENSE", dense)
+        patched.setattr("recsys.rankers._sharpening.DENSE", dense)
         compare(make_ranker("msdw", sharpening=amount, **params), expected, R, 1e-5)
 
 
@@ -51,9 +51,13 @@ def test_sharpened_msdw(dense, amount, votes, R):
 @given(liked_matrices(max_users=20))
 @pytest.mark.parametrize("regularization", [0.5, 500.0])
 @pytest.mark.parametrize("votes", [0.0, 0.7])
-def test_ease(votes, regularization, R):
-    expected = reference.ease(R.toarray(), R.toarray(), regularization, votes)
-    compare(make_ranker("ease", regularization=regularization, votes=votes), expected, R, 1e-6)
+@pytest.mark.parametrize("power, dropout", [(0.0, 0.0), (0.5, 0.4), (1.3, 0.0), (0.0, 0.8)])
+def test_ease(power, dropout, votes, regularization, R):
+    expected = reference.ease(R.toarray(), R.toarray(), regularization, votes, power, dropout)
+    ranker = make_ranker(
+        "ease", regularization=regularization, votes=votes, ridge_power=power, dropout=dropout
+    )
+    compare(ranker, expected, R, 1e-6)
 
 
 def test_ease_weights_on_movielens_equal_those_of_numpys_inverse(movielens):
@@ -109,6 +113,17 @@ def test_items_nobody_has_can_score_as_the_mean_of_the_others(R):
         why = mean.explain(int(users[0]), R[users[0]], int(item), N=50)
         assert why.score == pytest.approx(expected[0, item], abs=1e-6)
         assert why.bias + sum(v for _, v in why.contributions) == pytest.approx(why.score)
+
+
+def test_what_nobody_has_scores_as_the_mean_where_it_would_sink():
+    R = sp.csr_matrix(np.array([[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 1, 1, 1, 0]] * 10, np.float32))
+    for params, mean in (
+        ({}, False), ({"kernel": "mc", "degree": 2}, False), ({"kernel": "md", "degree": 9}, False),
+        ({"kernel": "md", "degree": 10}, True), ({"kernel": "md", "degree": 20}, True),
+        ({"kernel": "md", "degree": 20, "unrated": "kernel"}, False), ({"unrated": "mean"}, True),
+    ):  # fmt: skip
+        scores = make_ranker("cf-komd", **params).fit(R).scores(0, R[0])[0]
+        assert bool(scores[4] == pytest.approx(scores[:4].mean())) is mean
 
 
 @SMALL

@@ -78,7 +78,7 @@ def test_lists_are_those_of_exact_arithmetic(name, params, structured, monkeypat
     if structured:
         monkeypatch.setattr("recsys.rankers._margin.prefers_dense", lambda liked, budget: False)
     R = long_tailed(seed=3)
-    ranker = make_ranker("cf-komd", kernel=name, **params).fit(R)
+    ranker = make_ranker("cf-komd", kernel=name, unrated="kernel", **params).fit(R)
     assert hasattr(ranker, "gram_") is not structured
     common = (R.T @ R).toarray().astype(int)
     K = exact.matrix(name, params, R.shape[0], common)

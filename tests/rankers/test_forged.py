@@ -17,6 +17,7 @@ EXTRA = [
     ("ease", {"keep_inverse": True}),
     ("msdw", {"votes": 1.0}),
     ("blend", {"models": "ease+als:factors=4"}),
+    ("als", {"factors": 4, "iterations": 2, "ridge_power": 1.0}),
 ]
 
 

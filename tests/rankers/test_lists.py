@@ -14,7 +14,7 @@ from recsys.utils.topn import LOWEST
 
 KERNELS = [
     {}, {"kernel": "md", "degree": 2}, {"kernel": "mc", "degree": 2}, {"kernel": "tanimoto"},
-    {"kernel": "md", "degree": 30}, {"kernel": "rbf"}, {"kernel": "negation"}, {"votes": 1.0},
+    {"kernel": "md", "degree": 30, "unrated": "kernel"}, {"kernel": "rbf"}, {"kernel": "negation"}, {"votes": 1.0},
     {"q": "mean"}, {"kernel": "md", "degree": 5, "unrated": "mean"},
 ]  # fmt: skip
 # head, blocks, bounded rows, bytes of values kept, entries of the look-up table
@@ -113,7 +113,9 @@ def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"kernel": "md", "degree": 2}, {"kernel": "md", "degree": 300}], ids=str
+    "params",
+    [{}, {"kernel": "md", "degree": 2}, {"kernel": "md", "degree": 300, "unrated": "kernel"}],
+    ids=str,
 )
 def test_a_long_tail_has_the_lists_of_a_pass_though_few_items_are_scored(params):
     R = long_tail(1500, 9000, 20_000, seed=5)

@@ -58,6 +58,33 @@ def test_votes_weigh_users_in_either_form(top_k):
         np.testing.assert_array_equal(ranker.weights_, found)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    liked_matrices(max_users=30, max_items=15), REGULARIZATION, st.integers(1, 20),
+    st.sampled_from([0.0, 0.5, 2.0]), st.sampled_from([0.0, 0.4]), st.sampled_from([0.0, 0.6]),
+)  # fmt: skip
+def test_a_ridge_may_depend_on_popularity_in_either_form(
+    R, regularization, top_k, power, dropout, votes
+):
+    expected = reference.weights(
+        R.toarray().astype(np.float64), regularization, top_k, votes, power, dropout
+    )
+    ranker = make_ranker(
+        "ease", regularization=regularization, top_k=top_k, votes=votes, ridge_power=power,
+        dropout=dropout,
+    )  # fmt: skip
+    found = ranker.fit(R, show_progress=False).weights_
+    if votes == 0:  # rounded cosines may keep another item of equals
+        np.testing.assert_allclose(found, expected, atol=1e-6, rtol=1e-6)
+    if top_k >= R.shape[1] - 1:
+        forced = sparse_inverse_weights(
+            R, ranker._ridge(np.asarray(R.sum(axis=0), np.float64).ravel()), top_k, PLENTY
+        )
+        plain = make_ranker("ease", regularization=regularization, ridge_power=power, dropout=dropout)
+        dense = plain.fit(R, show_progress=False).weights_
+        np.testing.assert_allclose(forced.toarray(), dense, atol=1e-6, rtol=1e-6)
+
+
 def test_top_k_of_all_items_is_the_dense_inverse():
     R = long_tail(100, 60, 1500, seed=1)
     dense = make_ranker("ease").fit(R).weights_

@@ -44,9 +44,20 @@ def sharpened(R, rows, amount, alpha=0.3, votes=0.0, locality=1.0):
     return rows @ np.where(C > 0, W - amount * W @ P, 0)
 
 
-def ease(R, rows, regularization=500.0, votes=0.0):
+def ridge(counts, regularization, power=0.0, dropout=0.0):
+    """λ(n_i / mean n)^power + n_i·dropout/(1 − dropout), item by item; items nobody has are in no mean."""
+    had = [n for n in counts if n > 0]
+    out = []
+    for n in counts:
+        share = (n / (sum(had) / len(had))) ** power if n > 0 else 1.0
+        out.append(regularization * share + n * dropout / (1 - dropout))
+    return np.diag(np.array(out, dtype=float))
+
+
+def ease(R, rows, regularization=500.0, votes=0.0, power=0.0, dropout=0.0):
     weight = np.maximum(R.sum(axis=1), 1) ** -votes
-    P = np.linalg.inv(R.T @ (weight[:, None] * R) + regularization * np.eye(R.shape[1]))
+    G = R.T @ (weight[:, None] * R)
+    P = np.linalg.inv(G + ridge(np.diag(G), regularization, power, dropout))
     B = -P / np.diag(P)
     np.fill_diagonal(B, 0.0)
     return rows @ B
@@ -158,7 +169,49 @@ def _msdw(ranker, R):
 
 @RANKERS.add("ease")
 def _ease(ranker, R):
-    return ease(R, R, ranker.regularization, ranker.votes)
+    return ease(R, R, ranker.regularization, ranker.votes, ranker.ridge_power, ranker.dropout)
+
+
+def graph_filter(
+    R, rows, filter="gf-cf", factors=256, ideal_weight=0.3, votes=1.0, item_power=0.5, locality=1.0,
+    sharpening=1.0, steps=1, solver="euler",
+):  # fmt: skip
+    """Filters written as matrices of all items, step by step, from a full decomposition."""
+    U, D = np.maximum(R.sum(axis=1), 1), np.maximum(R.sum(axis=0), 1)
+    A = np.diag(U ** (-votes / 2)) @ R @ np.diag(D**-item_power)
+    P = A.T @ A
+    P = np.where(P > 0, P, 0) ** locality
+    P /= np.linalg.eigvalsh(P)[-1]
+    _, values, V = np.linalg.svd(A)
+    V = V[: min(factors, int((values > 1e-6 * values[0]).sum()))]
+    F = np.diag(D**-item_power) @ V.T @ V @ np.diag(D**item_power)
+
+    def sharpened(x):
+        h = sharpening / steps
+        for _ in range(steps):
+            k1 = -x @ P
+            k2 = -(x + h / 2 * k1) @ P
+            k3 = -(x + h / 2 * k2) @ P
+            k4 = -(x + h * k3) @ P
+            x = x + h * k1 if solver == "euler" else x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        return x
+
+    return {
+        "linear": lambda x: x @ P,
+        "ideal": lambda x: x @ F,
+        "gf-cf": lambda x: x @ P + ideal_weight * x @ F,
+        "bspm-lm": lambda x: sharpened(x @ P) + ideal_weight * x @ F,
+        "bspm-em": lambda x: sharpened(x @ P + ideal_weight * x @ F),
+        "turbo-2": lambda x: x @ (2 * P - P @ P),
+        "turbo-3": lambda x: x @ (P + 0.01 * (-P @ P @ P + 10 * P @ P - 29 * P)),
+    }[filter](rows)
+
+
+@RANKERS.add("graph-filter")
+def _graph_filter(ranker, R):
+    left_out = ("memory", "recency", "ties", "random_state")
+    options = {key: value for key, value in ranker.get_params().items() if key not in left_out}
+    return graph_filter(R, R, **options)
 
 
 @RANKERS.add("slim")
@@ -168,7 +221,13 @@ def _slim(ranker, R):
 
 @RANKERS.add("cf-komd")
 def _cf_komd(ranker, R):
-    return cf_komd(kernel_of_items(R, ranker._kernel()), R, ranker.regularization, ranker.q)
+    scores = cf_komd(kernel_of_items(R, ranker._kernel()), R, ranker.regularization, ranker.q)
+    known = R.sum(axis=0) > 0
+    if ranker.unrated == "mean" or (
+        ranker.unrated is None and ranker.kernel == "md" and ranker.degree and ranker.degree >= 10
+    ):
+        scores[:, ~known] = scores[:, known].mean(axis=1, keepdims=True)
+    return scores
 
 
 @RANKERS.add("ecf-omd")
@@ -230,6 +289,25 @@ def _random_features(ranker, R):
     return np.hstack([z, np.ones((len(R), 1))]) @ ranker.item_vectors_.T
 
 
+def ials(C, Y, regularization, ridge_power, iterations):
+    """Alternate from given item factors; C holds the confidence of each pair, above 1 of likes (alpha > 1)."""
+    P = (C > 1).astype(float)
+    powers = [C.sum(axis=1) ** ridge_power, C.sum(axis=0) ** ridge_power]
+    scale = regularization * sum(C.shape) / (powers[0].sum() + powers[1].sum())
+
+    def solved(C, P, Y, ridges):
+        rows = []
+        for c, p, ridge in zip(C, P, ridges, strict=True):
+            left = Y.T @ np.diag(c) @ Y + ridge * np.eye(Y.shape[1])
+            rows.append(np.linalg.solve(left, Y.T @ (c * p)))
+        return np.array(rows)
+
+    for _ in range(iterations):
+        X = solved(C, P, Y, scale * powers[0])
+        Y = solved(C.T, P.T, X, scale * powers[1])
+    return X, Y
+
+
 @RANKERS.add("als", "bpr", "lmf")
 def _implicit(ranker, R):
     import scipy.sparse as sp
@@ -244,7 +322,8 @@ def _implicit(ranker, R):
         "lmf": LogisticMatrixFactorization,
     }[ranker.name]
     with threadpool_limits(limits=1, user_api="blas"):
-        theirs = kind(**(ranker.get_params() | {"num_threads": 1}))
+        params = {key: value for key, value in ranker.get_params().items() if key != "ridge_power"}
+        theirs = kind(**(params | {"num_threads": 1}))
         theirs.fit(sp.csr_matrix(R, dtype=np.float32), show_progress=False)
     return theirs.user_factors @ theirs.item_factors.T
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests.reference.rankers import ridge
+
 
 def kept(counts, j, top_k):
     """The items j is regressed on: the largest cosines, of equal ones the rarer, then the earlier."""
@@ -13,10 +15,10 @@ def kept(counts, j, top_k):
     return sorted(others, key=lambda i: (-(counts[i, j] ** 2) / own[i], own[i], i))[:top_k]
 
 
-def weights(R, regularization, top_k, votes=0.0):
-    """Column j: (A[N, N])⁻¹ A[N, j] with A = RᵀDR + λI and N the items that j is regressed on."""
+def weights(R, regularization, top_k, votes=0.0, power=0.0, dropout=0.0):
+    """Column j: (A[N, N])⁻¹ A[N, j] with A = RᵀDR + Λ and N the items that j is regressed on."""
     counts = R.T @ (np.maximum(R.sum(axis=1), 1)[:, None] ** -votes * R)
-    A = counts + regularization * np.eye(len(counts))
+    A = counts + ridge(np.diag(counts), regularization, power, dropout)
     out = np.zeros_like(A)
     for j in range(len(A)):
         N = kept(counts, j, top_k)

@@ -75,6 +75,14 @@ def last(k):
     return twin
 
 
+@PROTOCOLS.add("published")
+def published(rows, n_users, folds, rng, held_out):
+    train = {(u, i) for (u, i, _), held in zip(rows, held_out, strict=True) if not held}
+    test = {(u, i) for (u, i, _), held in zip(rows, held_out, strict=True) if held}
+    known, asked = {u for u, _ in train}, {u for u, _ in test}
+    yield train, test, sorted(known & asked), len(known - asked), len(asked - known)
+
+
 PROTOCOLS.add("leave-one-out")(last(1))
 PROTOCOLS.add("next-5")(last(5))
 PROTOCOLS.add("next-10")(last(10))

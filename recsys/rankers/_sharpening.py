@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.kernels.gram.counts import cooccurrence
+from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.utils.sparse import binary, owners
 
-POWERS = 1000  # at most
 DENSE = 0.25  # of all pairs; above it matrix products are faster
 ROWS = 1024
 USERS = 0.8  # between all likes alike (0) and all users alike (1); from Gowalla's training half
@@ -34,7 +34,10 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
     lengths = np.maximum(np.diff(liked.indptr), 1).astype(np.float64)
     sizes = np.maximum(np.bincount(liked.indices, minlength=liked.shape[1]), 1)
     scale, per_user = sizes.astype(np.float64) ** -0.5, lengths**-USERS
-    amount = amount / _largest_eigenvalue(liked, per_user, scale)
+    ones = binary(liked)
+    amount = amount / largest_eigenvalue(
+        lambda v: scale * (ones.T @ (per_user * (ones @ (scale * v)))), np.sqrt(1.0 / scale)
+    )
     if weights.nnz > DENSE * weights.shape[0] ** 2:
         _sharpen_dense(weights, liked, per_user, scale, amount)
         return
@@ -61,19 +64,6 @@ def _sharpen_dense(
             owner = owners(part)
             begin = weights.indptr[start]
             weights.data[begin : begin + part.nnz] -= product[owner, part.indices]
-
-
-def _largest_eigenvalue(liked: sp.csr_matrix, per_user: NDArray[Any], scale: NDArray[Any]) -> float:
-    """Return that of P before it is divided by it: power iterations from the positive start 1."""
-    ones = binary(liked)
-    v, size = np.sqrt(1.0 / scale), 1.0
-    for _ in range(POWERS):
-        v, before = v / np.linalg.norm(v), size
-        v = scale * (ones.T @ (per_user * (ones @ (scale * v))))
-        size = float(np.linalg.norm(v))
-        if abs(size - before) <= 1e-9 * size:
-            break
-    return size
 
 
 # ---- kernels

@@ -1,0 +1,149 @@
+"""A test half that is given: matched by ids with the interactions, and marked in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from recsys.data.columns import Columns
+from recsys.data.interactions import Interactions
+from recsys.data.readers import read_interactions
+from recsys.data.tables import table_interactions
+from recsys.errors import InputError, counted
+
+OF_TEST = "test half: "  # begins what is noted of one
+
+
+def with_test(data: Interactions, test: Any, min_rating: float | None = None) -> Interactions:
+    """Return the interactions with a test half marked: `Interactions.with_test`."""
+    if not isinstance(test, Interactions):
+        test = _read(test, data.columns or Columns(), min_rating)
+    if test.held_out is not None:  # of a folder, or of data with a test half of their own, that half
+        test = replace(_only(test, test.held_out), notes=())
+    user_ids, item_ids = (
+        _of_kind(what, known, given)
+        for what, known, given in (
+            ("user", data.user_ids, test.user_ids), ("item", data.item_ids, test.item_ids),
+        )
+    )  # fmt: skip
+    users = pd.Index(data.user_ids).get_indexer(pd.Index(user_ids, dtype=object))
+    items = pd.Index(data.item_ids).get_indexer(pd.Index(item_ids, dtype=object))
+    _some_known("user", data, test, users, user_ids)
+    _some_known("item", data, test, items, item_ids)
+    keep = users[test.users] >= 0
+    asked = np.unique(test.items[keep])  # items of users who are left out are none of the catalogue
+    every = pd.Index(data.item_ids).append(pd.Index(item_ids[np.sort(asked)], dtype=object)).unique()
+    u, i = users[test.users[keep]], every.get_indexer(pd.Index(item_ids, dtype=object))[test.items[keep]]
+    return _marked(data, test, keep, u, i, every.to_numpy(dtype=object))
+
+
+def _read(given: Any, columns: Columns, min_rating: float | None) -> Interactions:
+    """Read a test half; its columns are called as those of the interactions, or by a usual name."""
+    if isinstance(given, (str, os.PathLike)):
+        test = read_interactions(os.fspath(given), like=columns)
+    else:
+        test = table_interactions(given, columns, "test")
+    least = columns.min_rating if min_rating is None else min_rating
+    return test if least is None or test.rating is None else test.rated(least)
+
+
+def _only(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
+    """Return some of the pairs, with the ids that are in them."""
+    (users, u), (items, i) = (
+        np.unique(places[keep], return_inverse=True) for places in (data.users, data.items)
+    )
+    columns = {name: getattr(data, name) for name in ("rating", "time")}
+    columns = {name: None if column is None else column[keep] for name, column in columns.items()}
+    return replace(
+        data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=data.user_ids[users],
+        item_ids=data.item_ids[items], user_features=None, item_features=None, held_out=None, **columns,
+    )  # fmt: skip
+
+
+def _of_kind(what: str, known: NDArray[np.object_], ids: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Return ids as text, or as whole numbers, whichever the interactions have."""
+    kind = type(known[0])
+    if type(ids[0]) is kind:
+        return ids
+    out = np.empty(len(ids), dtype=object)
+    for k, name in enumerate(ids):
+        try:
+            out[k] = kind(name)
+        except ValueError:
+            out[k] = None
+        if str(out[k]) != str(name):
+            raise InputError(
+                f"test: {what} id {str(name)[:60]!r} is text and those of the interactions are whole "
+                f"numbers, such as {known[0]!r}; make them one kind"
+            )
+    return out
+
+
+def _some_known(
+    what: str, data: Interactions, test: Interactions, found: NDArray[np.int64], ids: NDArray[np.object_]
+) -> None:
+    if (found < 0).all():
+        raise InputError(
+            f"{test.name}: no {what} of it is in {data.name}; its ids are such as {ids[0]!r}, those of "
+            f"{data.name} such as {(data.user_ids if what == 'user' else data.item_ids)[0]!r}"
+        )
+
+
+def _marked(
+    data: Interactions,
+    test: Interactions,
+    keep: NDArray[np.bool_],
+    users: NDArray[np.int64],
+    items: NDArray[np.int64],
+    item_ids: NDArray[np.object_],
+) -> Interactions:
+    """Return the pairs of both, those tested marked, with notes that count."""
+    have = data.users.astype(np.int64) * len(item_ids) + data.items
+    asked = users.astype(np.int64) * len(item_ids) + items
+    inside = np.isin(have, asked)
+    new = ~np.isin(asked, have)
+    columns: dict[str, Any] = {
+        "users": np.concatenate([data.users, users[new]]).astype(np.int32),
+        "items": np.concatenate([data.items, items[new]]).astype(np.int32),
+        "held_out": np.concatenate([inside, np.ones(int(new.sum()), dtype=bool)]),
+    }
+    notes = list(_counts(data, test, keep, len(users), int(inside.sum()), len(item_ids)))
+    earlier = [note for note in data.notes if not note.startswith(OF_TEST)]  # of one that is replaced
+    for name in ("rating", "time"):
+        ours, theirs = getattr(data, name), getattr(test, name)
+        if ours is not None and theirs is None and new.any():
+            columns[name] = None
+            notes.append(f"{name}s are left out: the test half has none")
+        elif ours is not None and new.any():
+            columns[name] = np.concatenate([ours, theirs[keep][new]])
+    if data.item_features is not None and len(item_ids) > data.n_items:
+        columns["item_features"] = data.item_features.reindex(item_ids)
+    return replace(data, item_ids=item_ids, notes=(*earlier, *notes), **columns)
+
+
+def _counts(
+    data: Interactions, test: Interactions, keep: NDArray[np.bool_], pairs: int, inside: int, items: int
+) -> Iterator[str]:
+    """Yield what became of the test half."""
+    who = counted(len(np.unique(test.users[keep])), "user")
+    yield from (f"{OF_TEST}{note}" for note in test.notes)
+    if data.held_out is not None:
+        yield "the test half that came with them is replaced: what else was in it trains"
+    yield f"{OF_TEST}{counted(pairs, 'pair')} of {who}, tested by the protocol published"
+    if inside and inside < pairs:
+        are = "is" if inside == 1 else "are"
+        yield f"{OF_TEST}{counted(inside, 'pair')} of it {are} among the interactions, too"
+    absent = len(np.unique(test.users[~keep]))
+    if absent:
+        whom = counted(absent, "user")
+        rows = counted(int((~keep).sum()), "pair")
+        yield f"{OF_TEST}{whom} not among the interactions left out, with {rows}"
+    if items > data.n_items:
+        extra = counted(items - data.n_items, "item")
+        yield f"{OF_TEST}{extra} that only it has: ranked, too"

@@ -1,0 +1,165 @@
+"""Text files of profiles: a line a user, the user's number and then the items', as LightGCN has them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.columns import Columns
+from recsys.data.interactions import Interactions
+from recsys.errors import InputError, counted
+from recsys.utils.files import check_file, shown, text_blocks
+
+TRAIN, TEST = ("train.txt", "train.txt.gz"), ("test.txt", "test.txt.gz")
+VALIDATION = ("valid.txt", "val.txt", "validation.txt")
+NUMBERS = re.compile(r"\s*\d+(?: +\d+)*\s*", re.ASCII)
+LISTS = "the user and then the user's items, whole numbers parted by blanks"
+
+
+class Profiles(NamedTuple):
+    """Pairs as they stand in a file.
+
+    Attributes
+    ----------
+    users, items : (rows,) object
+        Ids as text.
+    empty : int
+        Users without items.
+    """
+
+    users: NDArray[np.object_]
+    items: NDArray[np.object_]
+    empty: int
+
+
+def is_profiles(path: str | Path) -> bool:
+    """Return whether a file is one of profiles: .txt (or .txt.gz), its first line whole numbers alone.
+
+    Raises
+    ------
+    InputError
+        If such a file cannot be read.
+    """
+    path = Path(path)
+    if not path.name.lower().endswith((".txt", ".txt.gz")):
+        return False
+    for block in text_blocks(path):
+        for line in block.split("\n"):
+            if line.strip():
+                return NUMBERS.fullmatch(line) is not None
+    return False
+
+
+def read_profiles(path: str | Path) -> Profiles:
+    """Read a file of profiles, plain or gzip.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, holds something else than whole numbers, a user has two lines, or nobody
+        has an item; the message names the line.
+    """
+    path = Path(path)
+    numbers: dict[str, int] = {}  # of the line of each user
+    items: list[str] = []
+    lengths: list[int] = []
+    line_number = 0
+    for block in text_blocks(path):
+        for line in block.removesuffix("\n").split("\n"):
+            line_number += 1
+            user, *mine = line.split() or ("",)
+            if not user:
+                continue
+            if not NUMBERS.fullmatch(line.strip()):
+                bad = next((cell for cell in (user, *mine) if not NUMBERS.fullmatch(cell)), line)
+                raise InputError(
+                    f"{shown(path)}, line {line_number}: {bad[:40]!r} is no whole number; each line is "
+                    f"{LISTS}"
+                )
+            if user in numbers:
+                raise InputError(
+                    f"{shown(path)}, line {line_number}: user {user} has line {numbers[user]} already; "
+                    f"without a header each line is {LISTS}. Give rows of user, item and rating a header"
+                )
+            numbers[user] = line_number
+            lengths.append(len(mine))
+            items += mine
+    if not items:
+        raise InputError(f"{shown(path)}: no interactions; each line is {LISTS}")
+    users = np.repeat(np.array(list(numbers), dtype=object), lengths)
+    return Profiles(users, np.array(items, dtype=object), lengths.count(0))
+
+
+def profiles_of(path: str | Path, name: str | None = None) -> Interactions:
+    """Return the interactions in a file of profiles; parameters and errors as of `read_profiles`."""
+    found = read_profiles(path)
+    without = (f"{counted(found.empty, 'user')} without items left out",) if found.empty else ()
+    data = Interactions.from_ids(found.users, found.items, name=name or Path(path).name, notes=without)
+    return replace(data, columns=Columns())  # what later rows are called
+
+
+def read_split(folder: str | Path, name: str | None = None) -> Interactions:
+    """Read a folder with train.txt and, where there is one, test.txt, which is held out.
+
+    Parameters
+    ----------
+    folder : path
+    name : str, optional
+        Name of the result; the folder's when not given.
+
+    Returns
+    -------
+    Interactions
+        The pairs of both files, those of test.txt marked in `held_out`.
+
+    Raises
+    ------
+    InputError
+        If there is no train.txt, or a file cannot be read.
+    """
+    folder = Path(folder)
+    train, test = (_first(folder, names) for names in (TRAIN, TEST))
+    if train is None:
+        raise InputError(
+            f"{shown(folder)} is a folder; name a file, or a folder with train.txt and test.txt"
+        )
+    data = profiles_of(train, name or folder.resolve().name)
+    if test is None:
+        return data
+    data = data.with_test(test)
+    notes = [
+        *data.notes,
+        f"protocols other than published, and fit, take the pairs of {test.name} as any",
+    ]
+    unread = _first(folder, VALIDATION)
+    if unread is not None:
+        notes.append(f"{unread.name} is not read")
+    return replace(data, notes=tuple(notes))
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path | None:
+    for name in names:
+        if os.path.exists(folder / name):
+            check_file(folder / name)
+            return folder / name
+    return None
+
+
+def check_plain(path: str | Path, **options: Any) -> None:
+    """Refuse options about columns for files that have none.
+
+    Raises
+    ------
+    InputError
+    """
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(
+            f"{shown(path)} has a line a user and no columns: leave {' and '.join(given)} out"
+        )

@@ -1,0 +1,25 @@
+"""Folders with all pairs and those of a published test half, or with two files as LightGCN has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recsys.data import readers
+from recsys.data.interactions import Interactions
+
+PAIRS, TEST = "interactions.csv.gz", "test.csv.gz"
+OR_FILES = (("train.txt", "test.txt"),)
+
+
+def read_published(folder: Path) -> Interactions:
+    """Read the pairs of a folder, those of its test half marked where there is one.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the test half is of other users or items.
+    """
+    if not (folder / PAIRS).is_file():
+        return readers.read_interactions(folder)
+    data = readers.read_interactions(folder / PAIRS)
+    return data.with_test(folder / TEST) if (folder / TEST).is_file() else data

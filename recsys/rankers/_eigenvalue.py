@@ -1,0 +1,45 @@
+"""The largest eigenvalue of a symmetric matrix that is known by its products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
+from threadpoolctl import threadpool_limits
+
+STEPS = 100  # at most
+ENOUGH = 1e-12  # relative: of a vector that is left, and of what a step still adds
+
+
+def largest_eigenvalue(
+    product: Callable[[NDArray[np.float64]], NDArray[np.float64]], start: NDArray[np.float64]
+) -> float:
+    """Return it by Lanczos' method with full reorthogonalisation; the same bits for any threads.
+
+    Parameters
+    ----------
+    product : callable
+        From a vector to the matrix times it.
+    start : (n,) float64
+        Not orthogonal to the eigenvector: positive, for entries ≥ 0.
+    """
+    with threadpool_limits(1, "blas"):
+        basis = [start / np.linalg.norm(start)]
+        diagonal: list[float] = []
+        beside: list[float] = []
+        value = 0.0
+        for _ in range(min(STEPS, len(start))):
+            w = product(basis[-1])
+            diagonal.append(float(w @ basis[-1]))
+            before, value = value, float(eigh_tridiagonal(diagonal, beside, eigvals_only=True)[-1])
+            for _ in range(2):
+                for q in basis:
+                    w = w - (w @ q) * q
+            left = float(np.linalg.norm(w))
+            if left <= ENOUGH * value or value - before <= ENOUGH * value:
+                break
+            beside.append(left)
+            basis.append(w / left)
+    return value

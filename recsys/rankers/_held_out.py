@@ -1,0 +1,170 @@
+"""How blends would place what is held out: AUC and nDCG@10 of weighted sums, many in one pass.
+
+Where items are few, all are taken. Of a large catalogue it is the positives and the first items of each
+candidate's list, one by one, and of the rest a sample that stands for it: places near the top are exact,
+and the AUC is an unbiased estimate, from the same draws for all blends that are compared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import in_parts, jit, parallel
+from recsys.utils.topn import top_n
+
+CUTOFF = 10  # of nDCG
+FIRST = 50  # items of each candidate's list that are taken one by one
+REST = 1_000  # of the others that are drawn
+WHOLE = 3_000  # items up to which all are taken
+
+
+class HeldOut:
+    """Held-out users' positives among other items, and the candidates' scores of these.
+
+    Parameters
+    ----------
+    train, test : (users, items) CSR
+        What is known of held-out users, and what is to be predicted.
+    scores : dict of str to (users, items) float32
+        Each candidate's, standardised.
+    seed : int
+    prior : (items,) float64, optional
+        What orders items of equal scores.
+
+    Attributes
+    ----------
+    starts : (users + 1,) int64
+        Where each user's items begin; the positives come first.
+    positives : (users,) int64
+    worth : (entries,) float64
+        How many items each stands for.
+    prior : (entries,) float64
+    scores : dict of str to (entries,) float32
+    """
+
+    def __init__(
+        self,
+        train: sp.csr_matrix,
+        test: sp.csr_matrix,
+        scores: dict[str, NDArray[np.float32]],
+        seed: int,
+        prior: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.users = np.flatnonzero(np.diff(test.indptr))
+        m = test.shape[1]
+        tops = [] if m <= WHOLE else [_first(block, train) for block in scores.values()]
+        rng = np.random.default_rng(seed)
+        entries, worth, sizes, positives = [], [], [], []
+        for user in self.users:
+            good = test.indices[test.indptr[user] : test.indptr[user + 1]]
+            free = np.ones(m, dtype=bool)
+            free[train.indices[train.indptr[user] : train.indptr[user + 1]]] = False
+            free[good] = False
+            one = np.zeros(m, dtype=bool)
+            for top in tops:
+                one[top[user][top[user] >= 0]] = True
+            one &= free
+            rest = np.flatnonzero(free & ~one)
+            drawn = rest if m <= WHOLE or len(rest) <= REST else rng.choice(rest, REST, replace=False)
+            one = np.flatnonzero(one)
+            entries.append(np.concatenate([good, one, np.sort(drawn)]))
+            worth.append(np.ones(len(entries[-1])))
+            worth[-1][len(good) + len(one) :] = len(rest) / max(1, len(drawn))
+            sizes.append(len(entries[-1]))
+            positives.append(len(good))
+        self.starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        self.positives, self.worth = np.array(positives, dtype=np.int64), np.concatenate(worth)
+        items, rows = np.concatenate(entries), np.repeat(self.users, sizes)
+        self.prior = np.zeros(len(items)) if prior is None else prior[items]
+        self.scores = {name: block[rows, items] for name, block in scores.items()}
+
+    def figures(
+        self, total: NDArray[np.float32], added: NDArray[np.float32], weights: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """Return AUC and nDCG@10 of total + weight × added, for each weight.
+
+        Parameters
+        ----------
+        total, added : (entries,) float32
+        weights : (weights,) float32
+
+        Returns
+        -------
+        (users, weights, 2) float64
+            NaN where a user likes every item.
+        """
+        out = np.empty((len(self.positives), len(weights), 2))
+        with parallel() as threads:
+            in_parts(
+                threads, _places, self.starts, self.positives, self.worth, self.prior, total, added,
+                weights, out,
+            )  # fmt: skip
+        return out
+
+
+def _first(block: NDArray[np.float32], train: sp.csr_matrix) -> NDArray[np.int32]:
+    """Return the first items of each user's list, −1 where there are fewer."""
+    ids = np.full((len(block), FIRST), -1, dtype=np.int32)
+    best = np.empty(ids.shape, dtype=np.float32)
+    top_n(block, train, True, np.ones(block.shape[1], dtype=np.uint8), ids, best)
+    return ids
+
+
+# ---- kernels
+
+
+@jit(inline="always")
+def _above(s, r, t, q):
+    return s > t or (s == t and r > q)
+
+
+@jit
+def _places(first, stride, starts, positives, worth, prior, total, added, weights, out):
+    most = positives.max()
+    good, behind = np.empty(most, dtype=np.float32), np.empty(most)
+    above = np.empty(most + 1)
+    for u in range(first, len(positives), stride):
+        begin, count = starts[u], positives[u]
+        others = 0.0
+        for p in range(begin + count, starts[u + 1]):
+            others += worth[p]
+        ideal = 0.0
+        for k in range(min(count, CUTOFF)):
+            ideal += 1.0 / np.log2(k + 2.0)
+        for w in range(len(weights)):
+            weight = weights[w]
+            for k in range(count):  # best first
+                s = total[begin + k] + weight * added[begin + k]
+                r, place = prior[begin + k], k
+                while place > 0 and _above(s, r, good[place - 1], behind[place - 1]):
+                    good[place], behind[place] = good[place - 1], behind[place - 1]
+                    place -= 1
+                good[place], behind[place] = s, r
+            above[: count + 1] = 0.0
+            for p in range(begin + count, starts[u + 1]):
+                s = total[p] + weight * added[p]
+                if s < good[count - 1]:
+                    continue
+                r = prior[p]
+                low, high = 0, count
+                while low < high:  # how many positives are above
+                    middle = (low + high) >> 1
+                    if _above(good[middle], behind[middle], s, r):
+                        low = middle + 1
+                    else:
+                        high = middle
+                tied = low
+                while tied < count and good[tied] == s and behind[tied] == r:
+                    tied += 1
+                above[low] += 0.5 * worth[p]
+                above[tied] += 0.5 * worth[p]
+            ahead = wrong = gain = 0.0
+            for k in range(count):
+                ahead += above[k]  # others before this positive, those that tie by half
+                wrong += ahead
+                if k + 1 + ahead <= CUTOFF:
+                    gain += 1.0 / np.log2(k + 2.0 + ahead)
+            out[u, w, 0] = 1.0 - wrong / (count * others) if others > 0 else np.nan
+            out[u, w, 1] = gain / ideal

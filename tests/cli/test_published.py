@@ -1,0 +1,108 @@
+"""`--test FILE`, folders with train.txt and test.txt, and the protocol `published` on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from recsys import evaluate
+from recsys.data import Interactions
+from tests.cli.test_cli import recsys
+
+assert recsys  # a fixture
+
+ASKED = ("--metric", "recall@20,ndcg@20", "--model", "ease:regularization=5", "--quiet", "--json", "-")
+
+
+@pytest.fixture
+def split(tmp_path):
+    """A folder as LightGCN has it, and the same as two tables."""
+    rng = np.random.default_rng(0)
+    liked, part = rng.random((30, 25)) < 0.35, rng.random((30, 25)) < 0.2
+    for name, here in (("train", liked & ~part), ("test", liked & part)):
+        (tmp_path / f"{name}.txt").write_text(
+            "".join(f"{u} {' '.join(map(str, np.flatnonzero(row)))}\n" for u, row in enumerate(here))
+        )
+        (tmp_path / f"{name}.csv").write_text(
+            "who,what\n" + "".join(f"{u},{i}\n" for u, i in zip(*here.nonzero(), strict=True))
+        )
+    return tmp_path
+
+
+def figures(out):
+    report = json.loads(out)
+    assert report["protocol"] == "published" and report["folds"] == 1
+    return {name: figure["mean"] for name, figure in report["results"][0]["metrics"].items()}
+
+
+def test_a_split_is_evaluated_in_every_form_alike(recsys, split):
+    train, test = (
+        Interactions.from_frame(split / f"{name}.csv", user="who", item="what")
+        for name in ("train", "test")
+    )
+    report = evaluate(train, "ease:regularization=5", test=test, metrics=["recall@20", "ndcg@20"])
+    expected = {name: figure.mean for name, figure in report.results[0].metrics.items()}
+    columns = ("--user-col", "who", "--item-col", "what")
+    for given in (
+        ("--interactions", ".", "--protocol", "published"),
+        ("--interactions", "train.txt", "--test", "test.txt"),
+        ("--interactions", "train.csv", *columns, "--test", "test.csv"),
+        ("--interactions", "train.csv", *columns, "--test", "test.txt", "--protocol", "published"),
+    ):
+        code, out, err = recsys("evaluate", *given, *ASKED)
+        assert code == 0, err
+        assert figures(out) == pytest.approx(expected, abs=1e-6), given
+
+
+def test_notes_say_what_became_of_the_test_half(recsys, split):
+    (split / "test.txt").write_text("0 3 77\n99 1\n")
+    asked = ("--metric", "recall@20", "--model", "popularity", "--interactions", "train.txt")
+    code, out, err = recsys("evaluate", "--test", "test.txt", *asked)
+    assert code == 0, err
+    for note in (
+        "test half: 2 pairs of 1 user, tested by the protocol published",
+        "test half: 1 user not among the interactions left out, with 1 pair",
+        "test half: 1 item that only it has: ranked, too",
+    ):
+        assert f"note: train.txt: {note}" in err
+    assert "published, 1 fold" in out and "Training holds all that the test half does not." in out
+
+
+def test_a_search_knows_the_training_half_alone(recsys, split):
+    pytest.importorskip("optuna")
+    asked = (
+        "--model",
+        "ease",
+        "--trials",
+        "2",
+        "--metric",
+        "recall@20+ndcg@20",
+        "--quiet",
+        "--json",
+        "-",
+    )
+    code, out, err = recsys("tune", "--interactions", ".", "--protocol", "published", *asked)
+    assert code == 0, err
+    whole = json.loads(out)
+    assert whole["protocol"] == "published" and len(whole["trials"]) == 2
+    code, out, err = recsys("tune", "--interactions", "train.txt", "--test", "test.txt", *asked)
+    assert code == 0 and json.loads(out)["trials"] == whole["trials"], err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--interactions", "train.txt", "--protocol", "published"), "needs a test half that came with"),
+        (
+            ("--interactions", "train.txt", "--test", "test.txt", "--protocol", "temporal"),
+            "protocol 'temporal' divides the data, and a test half says what is tested",
+        ),
+        (("--interactions", "train.txt", "--test", "absent.txt"), "absent.txt does not exist"),
+        (("--test", "test.txt"), "no user of it is in sample; its ids are such as '0', those of sample"),
+        (("--interactions", ".", "--rating-col", "stars"), "no columns: leave --rating-col out"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "tune"])
+def test_what_cannot_be_tested_is_one_line_and_2(recsys, split, command, arguments, told):
+    code, out, err = recsys(command, *arguments, "--model", "ease", "--quiet")
+    assert code == 2 and told in err and err.count("\n") == 1 and not out

@@ -1,0 +1,200 @@
+"""The race of auto's candidates: in time, by a clock that only fits move, and fair."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys import FitError, InputError, make_ranker
+from recsys.datasets import load_dataset
+from recsys.explain import text
+from recsys.rankers import _candidates, _clock, _race, auto
+from recsys.rankers._candidates import JUDGES, Task
+from recsys.rankers._clock import Clock, OutOfTime
+from recsys.rankers._race import Race
+from recsys.rankers._standardised import fitted
+from recsys.utils.progress import listening, report
+
+QUICK = ("popularity", "msdw", "ease:regularization=10", "cf-komd", "als:factors=2,iterations=2")
+SPECS = [*QUICK, *(f"ease:regularization={k}" for k in range(100, 900, 100))]
+
+
+@pytest.fixture
+def likes():
+    """As many likes as make three samples: two tastes, and no more."""
+    rng = np.random.default_rng(0)
+    taste = rng.integers(0, 2, 4000)
+    return sp.csr_matrix(
+        (rng.random((4000, 40)) < np.where(taste[:, None] == np.arange(40) // 20, 0.5, 0.1)) * 1.0
+    )
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still while nothing is fitted; `cost` tells a fit's seconds for each like."""
+    clock = SimpleNamespace(now=0.0, cost={}, fits=[])
+    for module in (_clock, _candidates, _race):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+
+    def slow(spec, liked, times=None):
+        clock.fits.append((spec, liked.nnz))
+        for k in range(10):
+            clock.now += clock.cost.get(spec, 0.0) * liked.nnz / 10
+            report("iteration", k, 10)
+        return fitted(spec, liked, times)
+
+    for module in (_candidates, _race, auto):
+        monkeypatch.setattr(module, "fitted", slow)
+    monkeypatch.setattr(auto, "tried", lambda *size: SPECS)
+    return clock
+
+
+def test_with_time_for_all_it_is_the_fit_without_a_budget(likes, clock):
+    clock.cost = dict.fromkeys(SPECS, 1e-6)
+    free = make_ranker("auto").fit(likes, show_progress=False)
+    fits = len(clock.fits)
+    bounded = make_ranker("auto", budget=1000.0).fit(likes, show_progress=False)
+    assert bounded.part_names_ == free.part_names_ and bounded.dropped_ == free.dropped_
+    np.testing.assert_array_equal(bounded.part_weights_, free.part_weights_)
+    np.testing.assert_array_equal(bounded.scores(3, likes[3]), free.scores(3, likes[3]))
+    assert fits == len(SPECS) + len(free.parts)
+
+
+@pytest.mark.parametrize("budget", [3.0, 10.0, 30.0, 100.0])
+def test_it_ends_in_time_and_says_what_it_dropped_and_why(likes, clock, budget):
+    """Alone all would take 13 × 0.2 times as many seconds as there are thousand likes, over 200."""
+    clock.cost = dict.fromkeys(SPECS, 2e-4) | {"popularity": 1e-7}
+    told = []
+    with listening(lambda *one: told.append(one)):
+        model = make_ranker("auto", budget=budget).fit(likes, show_progress=False)
+    assert clock.now <= 1.2 * budget
+    assert set(model.part_names_) | set(model.dropped_) == set(SPECS)
+    assert not set(model.part_names_) & set(model.dropped_)
+    assert all(model.dropped_.values()) and model.parts
+    sentence = text.left_out(model)
+    assert all(spec in sentence for spec in model.dropped_)
+    shares = [done / total for _, done, total in told]
+    assert shares == sorted(shares) and shares[-1] <= 1
+
+
+def test_the_best_half_of_a_sample_goes_on(likes, clock):
+    clock.cost = dict.fromkeys(SPECS, 4e-5)
+    model = make_ranker("auto", budget=30.0).fit(likes, show_progress=False)
+    whole = max(size for _, size in clock.fits)
+    through = {spec for spec, size in clock.fits if size > 0.7 * whole}
+    assert 1 < len(through) < len(SPECS)
+    raced = [why for why in model.dropped_.values() if "it was number" in why]
+    assert raced and all("of the likes" in why for why in raced)
+    assert "popularity" not in model.part_names_  # which knows no taste
+
+
+def test_a_fit_that_takes_too_long_is_stopped(likes, clock):
+    clock.cost = {"als:factors=2,iterations=2": 0.05}
+    model = make_ranker("auto", budget=60.0).fit(likes, show_progress=False)
+    assert "stopped after" in model.dropped_["als:factors=2,iterations=2"]
+    assert clock.now <= 72 and len(model.dropped_) + len(model.parts) == len(SPECS) > 5
+    assert sum("stopped" in why for why in model.dropped_.values()) == 1
+
+
+def test_what_a_fit_will_take_is_told_from_two_samples(likes):
+    race = Race(Task(likes, None, np.arange(3), likes[:3], 0), Clock(60.0))
+    race.took = {
+        "one": [(1000, 2.0)],
+        "flat": [(1000, 2.0), (4000, 2.0)],
+        "grows": [(1000, 1.0), (4000, 4.0)],
+    }
+    assert race.expected("one", 10_000) == 20.0
+    assert race.expected("flat", 10_000) == 2.0 and race.expected("flat", 100_000) == 12.5
+    assert race.expected("grows", 10_000) == pytest.approx(10.0)
+
+
+def test_samples_are_of_whole_users_and_judged_by_the_same(likes):
+    held = np.arange(500, 1000)
+    task = Task(likes, likes, held, likes[held], 3)
+    small, large = task.sample(9000), task.sample(20_000)
+    np.testing.assert_array_equal(small.held, large.held)
+    assert len(small.held) == JUDGES and np.isin(small.held, held).all()
+    for sample, least in ((small, 9000), (large, 20_000)):
+        lengths = np.diff(sample.train.indptr)
+        assert ((lengths == 0) | (lengths == np.diff(likes.indptr))).all()
+        assert least - 40 <= sample.train.nnz <= least + 40 and (sample.train != sample.times).nnz == 0
+        np.testing.assert_array_equal(sample.test.toarray(), likes[sample.held].toarray())
+
+
+def test_a_step_that_is_late_is_stopped_at_its_next_report():
+    clock = Clock(60.0)
+    with pytest.raises(OutOfTime), clock.step("slow", most=0.0):
+        report("first", 0, 2)
+    heard = []
+    with listening(lambda *told: heard.append(told)), Clock(None, 4).step("second", 2.0, 0.5):
+        report("half", 1, 2)
+    assert heard == [("second", 2.0, 4), ("second, half", 2.25, 4)]
+
+
+@pytest.mark.parametrize("budget", [0, -1.0, "long"])
+def test_budgets_that_are_none_are_refused(budget):
+    with pytest.raises(InputError, match="budget must be a finite number above 0"):
+        make_ranker("auto", budget=budget)
+
+
+def test_a_budget_is_kept_on_real_data(tmp_path):
+    data = load_dataset("sample").matrix
+    model = make_ranker("auto", budget=600).fit(data, show_progress=False)
+    model.save(tmp_path / "m.recsys")
+    again = type(model).load(tmp_path / "m.recsys")
+    state = model.get_state()
+    state.scalars["dropped_"] = {"ease": 3}
+    with pytest.raises(ValueError, match="dropped_ does not tell why"):
+        make_ranker("auto").set_state(state)
+    assert again.dropped_ == model.dropped_ and text.left_out(again) == text.left_out(model) != ""
+
+
+def test_a_budget_for_nothing_fits_the_quickest(likes, clock):
+    """Also where no fit could be measured: the first by name may be the slowest."""
+    clock.cost = dict.fromkeys(SPECS, 1.0)
+    model = make_ranker("auto", budget=1e-6).fit(likes, show_progress=False)
+    assert model.part_names_ == ["popularity"]
+    assert set(model.dropped_) == set(SPECS) - {"popularity"}
+    assert not any("0.0 s" in why for why in model.dropped_.values())
+
+
+def test_few_likes_are_not_cut_unjudged(likes, clock):
+    """Of data too small for samples the quick ones are fitted, and none for its place in a list."""
+    few = likes[:500]
+    slow, fast = SPECS[:4], SPECS[4:]
+    clock.cost = dict.fromkeys(slow, 3e-3) | dict.fromkeys(fast, 1e-5)
+    model = make_ranker("auto", budget=60.0).fit(few, show_progress=False)
+    assert set(fast) <= set(model.part_names_) | {
+        spec for spec, why in model.dropped_.items() if why == auto.NOT_CHOSEN
+    }
+    assert any("would take about" in model.dropped_.get(spec, "") for spec in slow)
+    assert clock.now <= 72
+
+
+def test_what_cannot_be_fitted_leaves_something(likes, clock, monkeypatch):
+    def fitted_or_not(spec, liked, times=None):
+        if spec != "popularity":
+            raise FitError("it diverged")
+        return fitted(spec, liked, times)
+
+    for module in (_candidates, _race):
+        monkeypatch.setattr(module, "fitted", fitted_or_not)
+    model = make_ranker("auto", budget=60.0).fit(likes, show_progress=False)
+    assert model.part_names_ == ["popularity"]
+
+
+def test_the_blend_has_figures_of_its_own(likes, clock):
+    model = make_ranker("auto", rounds=1).fit(likes, show_progress=False)
+    figures = model.validation_
+    assert list(figures)[-1] == auto.BLEND and len(figures) == len(SPECS) + 1
+    assert figures[auto.BLEND] == figures[model.part_names_[0]]
+
+
+def test_those_left_behind_come_where_time_is_left(likes, clock):
+    """One slow fit makes the race halve; without it there is time for nearly all."""
+    clock.cost = dict.fromkeys(SPECS, 1e-6) | {"cf-komd": 1e-3}
+    model = make_ranker("auto", budget=60.0).fit(likes, show_progress=False)
+    whole = max(size for _, size in clock.fits)
+    assert len({spec for spec, size in clock.fits if size > 0.7 * whole}) >= len(SPECS) - 1
+    assert not any("it was number" in why for why in model.dropped_.values())
