@@ -1,0 +1,6 @@
+"""Where independent units of work run: in this process, in several, or on a cluster people already have."""
+
+from recsys.engines.base import Engine
+from recsys.engines.choice import engine
+
+__all__ = ["Engine", "engine"]

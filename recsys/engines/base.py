@@ -1,0 +1,124 @@
+"""What every engine does: map a function over units of work, in their order."""
+
+from __future__ import annotations
+
+import platform
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from typing import Any, Self, TypeVar
+
+import numba
+from threadpoolctl import threadpool_limits
+
+from recsys.errors import InputError
+
+Unit = TypeVar("Unit")
+Found = TypeVar("Found")
+
+SAME = ("recsys", "numpy", "scipy", "numba", "pyarrow")  # packages whose versions decide the bits
+
+
+class Engine(ABC):
+    """Runs units of work.
+
+    A task is a function of a module, and a unit is small: paths, checksums, ranges and options. What is
+    large is read from files that every worker sees, so that no model goes through the wire.
+
+    Attributes
+    ----------
+    name : str
+        As `engine` is given it.
+    workers : int
+        How many units run at once.
+    seconds : float
+        So far, what the workers' own work took, added up; the rest of what passed is overhead.
+    """
+
+    name: str = "local"
+    workers: int = 1
+    seconds: float = 0.0
+
+    def map(
+        self, task: Callable[[Unit], Found], units: Sequence[Unit], *, threads: int | None = None
+    ) -> Iterator[Found]:
+        """Yield what a task returns of each unit, in the units' order.
+
+        Parameters
+        ----------
+        task : callable
+            Of a module that the workers can import.
+        units : sequence
+            Small, and what pickle takes.
+        threads : int ≥ 1, optional
+            Of compiled code and BLAS in each worker; all that the worker has when not given.
+
+        Raises
+        ------
+        InputError
+            What a task raises, or if the engine's workers are gone.
+        """
+        for found, seconds in self._results(task, units, threads):
+            self.seconds += seconds
+            yield found
+
+    @abstractmethod
+    def _results(
+        self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
+    ) -> Iterator[tuple[Any, float]]:
+        """Yield `run_unit` of each unit, in order."""
+
+    def close(self) -> None:  # noqa: B027 - an engine in this process holds nothing
+        """Give back what the engine holds; one that it has not started itself goes on."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.close()
+
+
+def run_unit(task: Callable[[Any], Any], unit: Any, threads: int | None) -> tuple[Any, float]:
+    """Do one unit with so many threads, and return what came out and the seconds it took.
+
+    Threads are limited here: what a worker reads of the environment it has read when it was started.
+    """
+    start = time.perf_counter()
+    if threads is None:
+        return task(unit), time.perf_counter() - start
+    before = numba.get_num_threads()
+    numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
+    try:
+        with threadpool_limits(threads):
+            return task(unit), time.perf_counter() - start
+    finally:
+        numba.set_num_threads(before)
+
+
+def installed(_: Any = None) -> dict[str, str]:
+    """Return the versions that decide the bits of a result, and the Python, where this runs."""
+    return {name: metadata.version(name) for name in SAME} | {"Python": platform.python_version()}
+
+
+def check_same(workers: dict[str, dict[str, str]]) -> None:
+    """Refuse workers with other versions than this process: their results may have other bits.
+
+    Parameters
+    ----------
+    workers : dict of str to dict
+        `installed` of each worker, by what it is called.
+
+    Raises
+    ------
+    InputError
+    """
+    mine = installed()
+    for worker, theirs in workers.items():
+        other = [f"{name} {theirs.get(name, 'none')}" for name in SAME if theirs.get(name) != mine[name]]
+        if other:
+            here = ", ".join(f"{name} {mine[name]}" for name in SAME if theirs.get(name) != mine[name])
+            raise InputError(
+                f"worker {worker} has {', '.join(other)}, this process {here}: install the same versions "
+                "everywhere"
+            )

@@ -1,0 +1,61 @@
+"""Engines by name."""
+
+from __future__ import annotations
+
+from recsys.engines.base import Engine
+from recsys.engines.local import LocalEngine, ProcessEngine
+from recsys.errors import InputError
+from recsys.registry import did_you_mean
+
+NAMES = ("local", "dask", "ray")
+
+
+def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
+    """Return an engine: something with `map`, to be closed.
+
+    Parameters
+    ----------
+    name : str or Engine
+        `local`, this process; `local=N`, N processes of this machine; `dask` or `ray`, workers of this
+        machine that the engine starts; `dask=ADDRESS` or `ray=ADDRESS`, a cluster that runs. An engine is
+        returned as it is.
+    workers : int ≥ 1, optional
+        How many to start; for `local` and one that runs already it is not given.
+
+    Raises
+    ------
+    InputError
+        If the engine is not installed, cannot be reached, or its workers have other versions.
+
+    Examples
+    --------
+    >>> with engine("local") as here:
+    ...     list(here.map(abs, [-1, 2]))
+    [1, 2]
+    """
+    if isinstance(name, Engine):
+        return name
+    kind, _, rest = str(name).partition("=")
+    if kind not in NAMES:
+        raise InputError(f"unknown engine {kind!r}; {did_you_mean(kind, NAMES)}")
+    if kind == "local":
+        return _local(rest, workers)
+    if rest and workers is not None:
+        raise InputError(f"engine {name} has its own workers: leave the number out")
+    if kind == "dask":
+        from recsys.engines.dask import DaskEngine
+
+        return DaskEngine(rest or None, workers)
+    from recsys.engines.ray import RayEngine
+
+    return RayEngine(rest or None, workers)
+
+
+def _local(rest: str, workers: int | None) -> Engine:
+    if rest:
+        if workers is not None:
+            raise InputError(f"engine local={rest} has its own number of workers: leave the other out")
+        if not rest.isdecimal() or not 1 <= int(rest) <= 1024:
+            raise InputError(f"engine local={rest}: name a number of processes, such as local=2")
+        workers = int(rest)
+    return LocalEngine() if workers is None else ProcessEngine(workers)
