@@ -119,6 +119,6 @@ def check_same(workers: dict[str, dict[str, str]]) -> None:
         if other:
             here = ", ".join(f"{name} {mine[name]}" for name in SAME if theirs.get(name) != mine[name])
             raise InputError(
-                f"worker {worker} has {', '.join(other)}, this process {here}: install the same versions "
-                "everywhere"
+                f"worker {worker} has {', '.join(other)}, this process {here}: install the same "
+                "versions everywhere"
             )

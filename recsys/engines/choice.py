@@ -17,8 +17,8 @@ def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
     ----------
     name : str or Engine
         `local`, this process; `local=N`, N processes of this machine; `dask` or `ray`, workers of this
-        machine that the engine starts; `dask=ADDRESS` or `ray=ADDRESS`, a cluster that runs. An engine is
-        returned as it is.
+        machine that the engine starts; `dask=ADDRESS` or `ray=ADDRESS`, a cluster that runs. An engine
+        is returned as it is.
     workers : int ≥ 1, optional
         How many to start; for `local` and one that runs already it is not given.
 

@@ -13,7 +13,7 @@ from recsys.errors import InputError
 
 
 class LocalEngine(Engine):
-    """This process: a unit is done when its result is asked for."""
+    """Runs units in this process, each when its result is asked for."""
 
     def _results(
         self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
