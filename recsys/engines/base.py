@@ -34,6 +34,13 @@ class Engine(ABC):
         How many units run at once.
     seconds : float
         So far, what the workers' own work took, added up; the rest of what passed is overhead.
+
+    Examples
+    --------
+    >>> from recsys.engines import engine
+    >>> with engine("local") as here:
+    ...     here.name, here.workers, sum(here.map(abs, [-1, 2], threads=1))
+    ('local', 1, 3)
     """
 
     name: str = "local"
@@ -50,7 +57,7 @@ class Engine(ABC):
         task : callable
             Of a module that the workers can import.
         units : sequence
-            Small, and what pickle takes.
+            Small, and of what can be sent to a process: text, numbers, tuples of these.
         threads : int ≥ 1, optional
             Of compiled code and BLAS in each worker; all that the worker has when not given.
 
