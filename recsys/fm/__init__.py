@@ -1,5 +1,9 @@
 """Factorization machines and their relatives as scikit-learn estimators."""
 
+from recsys.fm.bayesian import (
+    BayesianFactorizationMachineClassifier,
+    BayesianFactorizationMachineRegressor,
+)
 from recsys.fm.encoder import PairEncoder
 from recsys.fm.estimators import (
     AllSubsetsClassifier,
@@ -19,6 +23,8 @@ from recsys.fm.study_settings import StudySettings
 __all__ = [
     "AllSubsetsClassifier",
     "AllSubsetsRegressor",
+    "BayesianFactorizationMachineClassifier",
+    "BayesianFactorizationMachineRegressor",
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
     "PairEncoder",

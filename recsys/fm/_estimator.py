@@ -477,19 +477,7 @@ class Classifier(ClassifierMixin, FactorMachine):
     ) -> tuple[sp.csr_matrix, Any]:
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
-        kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind not in ("binary", "multiclass"):
-            raise InputError(f"Unknown label type: {kind}. y must hold two classes")
-        known = np.unique(np.asarray(y) if classes is None else classes)
-        if len(known) > 2:
-            raise InputError(
-                f"Only binary classification is supported. The type of the target is {kind}."
-            )
-        if len(known) < 2:
-            raise InputError("y must hold two classes, and has 1 class")
-        if not np.isin(y, known).all():
-            raise InputError(f"y holds classes other than {known.tolist()}")
-        self.classes_ = known
+        self.classes_ = known = two_classes(y, classes)
         return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -518,6 +506,27 @@ class Classifier(ClassifierMixin, FactorMachine):
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
+
+
+def two_classes(y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[Any]:
+    """Return the two classes of y, or those that are given and hold all of y.
+
+    Raises
+    ------
+    InputError
+        If there are more, or fewer.
+    """
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind not in ("binary", "multiclass"):
+        raise InputError(f"Unknown label type: {kind}. y must hold two classes")
+    known = np.unique(np.asarray(y if classes is None else classes))
+    if len(known) > 2:
+        raise InputError(f"Only binary classification is supported. The type of the target is {kind}.")
+    if len(known) < 2:
+        raise InputError("y must hold two classes, and has 1 class")
+    if not np.isin(y, known).all():
+        raise InputError(f"y holds classes other than {known.tolist()}")
+    return known
 
 
 def clean_rows(X: Any) -> sp.csr_matrix:

@@ -1,0 +1,319 @@
+"""Bayesian factorization machines: averages over draws, with intervals, and nothing to tune."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtr
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from recsys.fm._estimator import clean_rows, two_classes
+from recsys.fm.blocks import Block, find_blocks, given_blocks
+from recsys.fm.gibbs import Draw, Sampler
+from recsys.fm.objective import Model
+from recsys.multilinear.forms import ANOVA, Form
+from recsys.utils.docstrings import documented
+from recsys.utils.memory import check_memory
+from recsys.utils.progress import report
+from recsys.utils.validation import check_choice, check_integer, check_real
+
+__all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
+
+HALVINGS = 60  # of the range in which an end of an interval lies
+
+
+@dataclass(eq=False, repr=False)
+class BayesianFactorizationMachine(BaseEstimator):
+    """What both share.
+
+    Parameters
+    ----------
+    degree : int ≥ 2
+        Highest order; each order from 2 on has a matrix of its own.
+    n_components : int ≥ 1
+        Rank k.
+    n_draws : int ≥ 1
+        Sweeps over all parameters.
+    burn_in : int ≥ 0, below n_draws
+        The first so many draws are forgotten.
+    blocks : "auto", list of int, or None
+        The parts of a row that repeat: looked for; given as numbers of columns; or the whole row is one.
+        The draws are the same distribution by any, and each block's parameters share a prior.
+    fit_linear, fit_intercept : bool
+    init_scale : float > 0
+        Standard deviation of the first P.
+    num_threads : int ≥ 0
+        0 is all; the draws do not depend on it.
+    random_state : int, RandomState or None
+    callback : callable, optional
+        Called as callback(draw, root mean squared error on the training rows); what is true ends the
+        chain, if a draw is kept already.
+
+    Attributes
+    ----------
+    draws_ : (draws kept, parameters) float64
+        Bias, w, then P of each order from 2 on, (features, components).
+    precisions_ : (draws kept,) float64
+        Of the noise, 1 over its variance; 1 for classes.
+    history_ : list of dict
+        Of every draw: "error" (on the training rows, of that draw alone) and "precision".
+    w_ : (features,) float64
+    intercept_ : float
+        Means over the draws.
+
+    Notes
+    -----
+    Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011); Rendle,
+    Scaling Factorization Machines to Relational Data (2013). Priors are libFM's: normal with a mean and
+    a precision for each block and component, these from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½).
+    """
+
+    degree: int = 2
+    n_components: int = 8
+    n_draws: int = 100
+    burn_in: int = 10
+    blocks: str | Sequence[int] | None = "auto"
+    fit_linear: bool = True
+    fit_intercept: bool = True
+    init_scale: float = 0.1
+    num_threads: int = 0
+    random_state: Any = 0
+    callback: Callable[[int, float], Any] | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn that there are parameters."""
+        return hasattr(self, "draws_")
+
+    def _check_parameters(self) -> None:
+        check_integer("degree", self.degree, 2, 20)
+        check_integer("n_components", self.n_components, 1)
+        check_integer("n_draws", self.n_draws, 1)
+        check_integer("burn_in", self.burn_in, 0, self.n_draws - 1)
+        check_integer("num_threads", self.num_threads, 0)
+        check_real("init_scale", self.init_scale, 0.0, open_low=True)
+        if isinstance(self.blocks, str):
+            check_choice("blocks", self.blocks, ("auto",))
+
+    def _blocks_of(self, X: sp.csr_matrix) -> list[Block]:
+        if self.blocks is None:
+            return given_blocks(X, [X.shape[1]])
+        return find_blocks(X) if isinstance(self.blocks, str) else given_blocks(X, self.blocks)
+
+    def _sample(
+        self, X: sp.csr_matrix, y: NDArray[np.float64], classes: bool, scale: float = 1.0
+    ) -> None:
+        orders = range(2, self.degree + 1)
+        size = 1 + X.shape[1] * (1 + len(orders) * self.n_components)
+        kept = self.n_draws - self.burn_in
+        check_memory(8 * size * kept, f"{kept:,} draws of {size:,} parameters")
+        # Rows in the order of the first block's objects are walked fastest.
+        order = np.argsort(self._blocks_of(X)[0].of, kind="stable")
+        seed = check_random_state(self.random_state).randint(2**31, size=4)
+        sampler = Sampler(
+            self._blocks_of(X[order]), y[order], orders, self.n_components, X.shape[1], classes,
+            self.fit_linear, self.fit_intercept, float(self.init_scale),
+            np.random.default_rng(seed), self.num_threads or None,
+        )  # fmt: skip
+        draws: list[Draw] = []
+        self.history_: list[dict[str, float]] = []
+        for k in range(self.n_draws):
+            report(f"draw {k + 1}", k, self.n_draws)
+            found = sampler.draw()
+            error = scale * math.sqrt(float(np.mean(sampler.error**2)))
+            self.history_.append({"error": error, "precision": found.precision / scale**2})
+            if k >= self.burn_in:
+                draws.append(found)
+            if self.callback is not None and self.callback(k + 1, error) and draws:
+                break
+        self.draws_ = np.array([one.z for one in draws])
+        self.precisions_ = np.array([one.precision for one in draws])
+        mean = self.draws_.mean(axis=0)
+        self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + X.shape[1]]
+
+    def _of_draws(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return each draw's predictions, (draws, rows)."""
+        check_is_fitted(self)
+        rows = clean_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        model = Model.zeros(
+            [Form(ANOVA, order, 1) for order in range(2, self.degree + 1)], rows.shape[1],
+            self.n_components, self.fit_linear,
+        )  # fmt: skip
+        out = np.empty((len(self.draws_), rows.shape[0]))
+        for k, z in enumerate(self.draws_):
+            out[k] = model.predict(rows, z, self.num_threads or None)
+        return out
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizationMachine):
+    """A Bayesian factorization machine for regression: means and intervals over draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 4))
+    >>> y = 2.0 * X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(300)
+    >>> model = BayesianFactorizationMachineRegressor(n_components=2).fit(X[:200], y[:200])
+    >>> bool(model.score(X[200:], y[200:]) > 0.8)
+    True
+    >>> low, high = model.predict_interval(X[200:], 0.9).T
+    >>> bool(0.8 < np.mean((low < y[200:]) & (y[200:] < high)) < 1.0)
+    True
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+        y : (rows,) float
+
+        Raises
+        ------
+        InputError
+            For parameters out of range, or draws that do not fit the memory.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        rows, y = clean_rows(X), np.asarray(y, dtype=np.float64)
+        # The priors are for numbers around 0 that vary by about 1.
+        scale = float(y.std()) or 1.0
+        centre = float(y.mean()) if self.fit_intercept else 0.0
+        self._sample(rows, (y - centre) / scale, False, scale)
+        self._rescale(rows.shape[1], centre, scale)
+        return self
+
+    def _rescale(self, features: int, centre: float, scale: float) -> None:
+        """Turn draws for (y − centre)/scale into draws for y: A^m is homogeneous of degree m."""
+        ends = 1 + features * (1 + self.n_components * np.arange(self.degree))
+        self.draws_[:, : ends[0]] *= scale
+        self.draws_[:, 0] += centre
+        for order, start, end in zip(range(2, self.degree + 1), ends, ends[1:], strict=False):
+            self.draws_[:, start:end] *= scale ** (1.0 / order)
+        self.precisions_ /= scale**2
+        self.intercept_, self.w_ = self.intercept_ * scale + centre, self.w_ * scale
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Return the mean over draws, (rows,), and if asked for the deviation of what will be seen.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+        return_std : bool
+            Of the draws' predictions and the noise together.
+
+        Returns
+        -------
+        (rows,) float64, or a pair of these
+        """
+        found = self._of_draws(X)
+        if not return_std:
+            return found.mean(axis=0)
+        return found.mean(axis=0), np.sqrt(found.var(axis=0) + np.mean(1.0 / self.precisions_))
+
+    def predict_interval(self, X: ArrayLike, level: float = 0.9) -> NDArray[np.float64]:
+        """Return the interval that a row's value lies in with a probability of `level`.
+
+        Its ends cut off equal shares of the mixture, over the draws, of normal distributions.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+        level : float in (0, 1)
+
+        Returns
+        -------
+        (rows, 2) float64
+        """
+        level = check_real("level", level, 0.0, 1.0, open_low=True, open_high=True)
+        found, spread = self._of_draws(X), 1.0 / np.sqrt(self.precisions_)[:, None]
+        tail = 0.5 * (1.0 - level)
+        return np.column_stack([_quantile(found, spread, share) for share in (tail, 1.0 - tail)])
+
+
+def _quantile(
+    found: NDArray[np.float64], spread: NDArray[np.float64], share: float
+) -> NDArray[np.float64]:
+    """Return where a mixture of normal distributions, one a draw, has so much of it below, (rows,)."""
+    far = 40.0 * float(spread.max())
+    low, high = found.min(axis=0) - far, found.max(axis=0) + far
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        below = ndtr((middle - found) / spread).mean(axis=0) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return 0.5 * (low + high)
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class BayesianFactorizationMachineClassifier(ClassifierMixin, BayesianFactorizationMachine):
+    """A Bayesian factorization machine for two classes: probit regression, averaged over draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((400, 3))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = BayesianFactorizationMachineClassifier(n_components=2).fit(X[:300], y[:300])
+    >>> bool(model.score(X[300:], y[300:]) > 0.8)
+    True
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+        """Draw from the posterior.
+
+        Parameters
+        ----------
+        X : (rows, features) array or sparse matrix
+        y : (rows,)
+            Two classes.
+
+        Raises
+        ------
+        InputError
+            As for regression, and if there are not two classes.
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        self.classes_ = two_classes(y)
+        self._sample(clean_rows(X), 2.0 * (np.asarray(y) == self.classes_[1]) - 1.0, True)
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the probability of each class, (rows, 2): the mean over draws."""
+        p = ndtr(self._of_draws(X)).mean(axis=0)
+        return np.column_stack([1.0 - p, p])
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-odds of the second class, (rows,)."""
+        found = self._of_draws(X)
+        up, down = (np.logaddexp.reduce(log_ndtr(sign * found), axis=0) for sign in (1.0, -1.0))
+        return up - down
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the class of each row."""
+        above = self.decision_function(X) > 0
+        return self.classes_[above.astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn: two classes, sparse rows."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

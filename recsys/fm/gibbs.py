@@ -1,0 +1,464 @@
+"""Gibbs sampling of factorization machines: every parameter is drawn given all others.
+
+A prediction is linear in each parameter, so with normal priors and normal noise each has a normal
+distribution given the rest. Over the rows of one object that distribution's numbers are small sums,
+gathered once for all features of the object. What the features share, their means and precisions, is
+drawn as well: nothing is tuned.
+
+Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011), over the blocks of
+Rendle (2013), for any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri_exp
+
+from recsys._jit import in_parts, jit, parallel
+from recsys.fm.blocks import Block
+from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.pairs import add_products, fill_table
+from recsys.utils.threads import threads_for
+
+__all__ = ["Draw", "Sampler"]
+
+# Of the normal-gamma prior over each group's mean and precision, and of the noise's: libFM's.
+SHAPE, RATE, PRIOR_ROWS = 1.0, 1.0, 1.0
+REFRESHED = 10  # draws between predictions from the parameters
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw from the posterior.
+
+    Attributes
+    ----------
+    z : (parameters,) float64
+        The bias, w, then P of each order, (features, components).
+    precision : float
+        Of the noise; 1 for classes.
+    """
+
+    z: NDArray[np.float64]
+    precision: float
+
+
+@dataclass
+class Sampler:
+    """A chain over the parameters of a factorization machine.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    y : (rows,) float64
+        For classes ±1.
+    orders : sequence of int
+        Of the terms that have a P each, ascending.
+    components : int
+    features : int
+    classes : bool
+        Probit regression on two classes instead of numbers.
+    linear, intercept : bool
+    init_scale : float
+        Standard deviation of the first P.
+    rng : Generator
+    threads : int, optional
+
+    Attributes
+    ----------
+    bias, precision : float
+    w : (features, 1) float64
+    tables : list of (features, components) float64
+    error : (rows,) float64
+        What is to be predicted less the prediction.
+    """
+
+    blocks: Sequence[Block]
+    y: NDArray[np.float64]
+    orders: Sequence[int]
+    components: int
+    features: int
+    classes: bool
+    linear: bool
+    intercept: bool
+    init_scale: float
+    rng: np.random.Generator
+    threads: int | None = None
+    bias: float = field(init=False, default=0.0)
+    precision: float = field(init=False, default=1.0)
+
+    def __post_init__(self) -> None:
+        """Draw the first P; the first w is 0."""
+        self.w = np.zeros((self.features, 1))
+        shape = (self.features, self.components)
+        self.tables = [self.init_scale * self.rng.standard_normal(shape) for _ in self.orders]
+        offsets = np.concatenate([[0], np.cumsum([block.rows.shape[0] for block in self.blocks])])
+        self._of = np.array(
+            [block.of + offset for block, offset in zip(self.blocks, offsets, strict=False)], np.int64
+        ).reshape(len(self.blocks), len(self.y))
+        self._slices = [slice(a, b) for a, b in zip(offsets, offsets[1:], strict=False)]
+        self._partners = [
+            self.blocks[1 - b].of[block.entries] if len(self.blocks) == 2 else np.empty(0, np.int32)
+            for b, block in enumerate(self.blocks)
+        ]
+        self._draws = 0
+        self.error = self.y - self.predictions()
+
+    def terms(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Yield each order with its parameters, (features, components)."""
+        if self.linear:
+            yield 1, self.w
+        yield from zip(self.orders, self.tables, strict=True)
+
+    def predictions(self) -> NDArray[np.float64]:
+        """Return the prediction of each row, (rows,)."""
+        out = np.full(len(self.y), self.bias)
+        for m, P in self.terms():
+            for s in range(P.shape[1]):
+                _add(self._of, self._tables(m, P[:, s]), out)
+        return out
+
+    def draw(self) -> Draw:
+        """Draw everything once, and return it."""
+        if self.classes:
+            self._draw_latent()
+        else:
+            n, squares = len(self.y), float(self.error @ self.error)
+            self.precision = self._gamma(0.5 * (SHAPE + n), 0.5 * (RATE + squares))
+        if self.intercept:
+            n = len(self.y)
+            spread = 1.0 / np.sqrt(self.precision * n)
+            new = self.bias + float(self.error.mean()) + spread * self.rng.standard_normal()
+            self.error -= new - self.bias
+            self.bias = new
+        for m, P in self.terms():
+            self._draw_term(m, P)
+        self._draws += 1
+        if self._draws % REFRESHED == 0:  # rounding does not pile up
+            self.error = self._target - self.predictions()
+        return Draw(self.vector(), self.precision)
+
+    def vector(self) -> NDArray[np.float64]:
+        """Return all parameters, as `recsys.fm.objective.Model` has them."""
+        return np.concatenate([[self.bias], self.w[:, 0], *(P.ravel() for P in self.tables)])
+
+    @property
+    def _target(self) -> NDArray[np.float64]:
+        """What is predicted: y, or what lies behind the classes."""
+        return getattr(self, "_latent", self.y)
+
+    def _draw_latent(self) -> None:
+        """Draw what lies behind the classes: normal around the prediction, on the class' side of 0."""
+        predicted = self._target - self.error
+        u = np.log(1.0 - self.rng.random(len(self.y)))
+        # y·latent is above 0: y·prediction − Φ⁻¹(u·Φ(y·prediction)), in logarithms for the tails
+        self.error = -self.y * ndtri_exp(u + log_ndtr(self.y * predicted))
+        self._latent = predicted + self.error
+
+    def _draw_term(self, m: int, P: NDArray[np.float64]) -> None:
+        rows, pair = len(self.y), len(self.blocks) == 2
+        threads = threads_for(2.0 * rows * (m + m * m), self.threads)
+        sums = [np.zeros((block.rows.shape[0], m + m * m)) for block in self.blocks]
+        pending: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        for s in range(P.shape[1]):
+            table = self._tables(m, P[:, s])
+            for b, block in enumerate(self.blocks):
+                p = P[block.features, s]
+                mine = table[self._slices[b]]
+                if pair:
+                    self._gather_pair(m, b, table, pending, sums[b], threads)
+                else:
+                    self._in_parts(
+                        threads, _gather, b, self._of, table, block.ptr, block.entries, self.error,
+                        sums[b],
+                    )  # fmt: skip
+                before = mine.copy()
+                mean, precision = self._draw_prior(p)
+                _sweep(
+                    Compressed.of(block.columns), Compressed.of(block.rows), p, mine, sums[b],
+                    self.precision, mean, precision, self.rng.standard_normal(len(p)),
+                )  # fmt: skip
+                P[block.features, s] = p
+                change = mine - before
+                if pair:
+                    pending = (change, table[self._slices[1 - b]])
+                else:
+                    self._in_parts(
+                        threads, _apply, b, self._of, table, change, self._slices[b].start, self.error
+                    )
+        if pending is not None:
+            left, right = self._of[1] - self._slices[1].start, self._of[0]
+            moved = np.zeros(rows)
+            add_products(left, right, pending[0], pending[1], np.ones(m + 1), False, moved, threads)
+            self.error -= moved
+
+    def _gather_pair(
+        self, m: int, b: int, table: NDArray[np.float64],
+        pending: tuple[NDArray[np.float64], NDArray[np.float64]] | None, sums: NDArray[np.float64],
+        threads: int | None,
+    ) -> None:  # fmt: skip
+        """Of two blocks: apply what the other's sweep has changed on the way."""
+        block, other = self.blocks[b], table[self._slices[1 - b]]
+        packed = np.zeros((len(other), 2 * m))
+        packed[:, m:] = other[:, :m]
+        held = other[:0]
+        if pending is not None:
+            packed[:, :m], held = pending[0][:, 1:], pending[1]
+        kernel = _gather_two if m == 2 else _gather_pair
+        self._in_parts(
+            threads, kernel, pending is not None, packed, held, block.ptr, block.entries,
+            self._partners[b], self.error, sums,
+        )  # fmt: skip
+
+    def _in_parts(self, threads: int | None, function: Any, *args: Any) -> None:
+        if threads == 1:
+            function(0, 1, *args)
+            return
+        with parallel(threads) as granted:
+            in_parts(granted, function, *args)
+
+    def _draw_prior(self, p: NDArray[np.float64]) -> tuple[float, float]:
+        """Return a mean and a precision of what these parameters come from, drawn given them."""
+        n, total = len(p), float(p.sum())
+        weight = n + PRIOR_ROWS
+        spread = float(p @ p) - total * total / weight
+        precision = self._gamma(0.5 * (SHAPE + n), 0.5 * (RATE + spread))
+        mean = total / weight + self.rng.standard_normal() / np.sqrt(weight * precision)
+        return mean, precision
+
+    def _gamma(self, shape: float, rate: float) -> float:
+        return float(self.rng.gamma(shape, 1.0 / rate))
+
+    def _tables(self, m: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return A^0…A^m of all blocks' objects, block after block."""
+        out = np.empty((self._slices[-1].stop, m + 1))
+        for block, place in zip(self.blocks, self._slices, strict=True):
+            rows = block.rows
+            fill_table(rows.indptr, rows.indices, rows.data, p[block.features], out[place])
+        return out
+
+
+# ---- kernels
+
+
+@jit
+def _others(b, of, table, i, top, c, room):
+    """Fill c with A^0…A^top of all blocks of row i but block b."""
+    first = True
+    for a in range(of.shape[0]):
+        if a == b:
+            continue
+        own = table[of[a, i]]
+        if first:
+            for t in range(top + 1):
+                c[t] = own[t]
+            first = False
+        else:
+            for t in range(top + 1):
+                total = 0.0
+                for q in range(t + 1):
+                    total += c[q] * own[t - q]
+                room[t] = total
+            for t in range(top + 1):
+                c[t] = room[t]
+    if first:
+        c[: top + 1] = 0.0
+        c[0] = 1.0
+
+
+@jit
+def _gather_two(first, stride, apply, packed, held, ptr, entries, partners, error, sums):
+    """Do what `_gather_pair` does, of order 2."""
+    for u in range(first, len(ptr) - 1, stride):
+        g0 = g1 = h1 = h2 = own = 0.0
+        if apply:
+            own = held[u, 1]
+        for k in range(ptr[u], ptr[u + 1]):
+            v, i = partners[k], entries[k]
+            e = error[i]
+            if apply:
+                e -= packed[v, 0] * own + packed[v, 1]
+                error[i] = e
+            x = packed[v, 3]
+            g0 += e * x
+            g1 += e
+            h1 += x
+            h2 += x * x
+        sums[u, 0], sums[u, 1] = g0, g1
+        sums[u, 2], sums[u, 3], sums[u, 4], sums[u, 5] = h2, h1, h1, ptr[u + 1] - ptr[u]
+
+
+@jit
+def _gather_pair(first, stride, apply, packed, held, ptr, entries, partners, error, sums):
+    """Take the last change from each row's error, and sum error·C and C·Cᵀ over each object's rows.
+
+    `packed` are, for each object of the other block, its last change of A^1…A^m and its A^0…A^(m−1);
+    `held` the tables of this block which that change meets.
+    """
+    m = packed.shape[1] // 2
+    for u in range(first, len(ptr) - 1, stride):
+        sums[u] = 0.0
+        for k in range(ptr[u], ptr[u + 1]):
+            v, i = partners[k], entries[k]
+            e = error[i]
+            if apply:
+                for t in range(m):
+                    e -= packed[v, t] * held[u, m - 1 - t]
+                error[i] = e
+            for t in range(m):
+                c = packed[v, 2 * m - 1 - t]
+                sums[u, t] += e * c
+                for q in range(t + 1):
+                    sums[u, m + t * m + q] += c * packed[v, 2 * m - 1 - q]
+        for t in range(m):
+            for q in range(t):
+                sums[u, m + q * m + t] = sums[u, m + t * m + q]
+
+
+@jit
+def _gather(first, stride, b, of, table, ptr, entries, error, sums):
+    """Sum error·C and C·Cᵀ over each object's rows, C_t the others' A^(m−1−t)."""
+    m = table.shape[1] - 1
+    c, room = np.empty(m), np.empty(m)
+    for u in range(first, len(ptr) - 1, stride):
+        if m == 1:
+            g = 0.0
+            for k in range(ptr[u], ptr[u + 1]):
+                g += error[entries[k]]
+            sums[u, 0], sums[u, 1] = g, ptr[u + 1] - ptr[u]
+            continue
+        if m == 2:
+            g0 = g1 = h1 = h2 = 0.0
+            for k in range(ptr[u], ptr[u + 1]):
+                i = entries[k]
+                x = 0.0
+                for a in range(of.shape[0]):
+                    if a != b:
+                        x += table[of[a, i], 1]
+                e = error[i]
+                g0 += e * x
+                g1 += e
+                h1 += x
+                h2 += x * x
+            sums[u, 0], sums[u, 1] = g0, g1
+            sums[u, 2], sums[u, 3], sums[u, 4], sums[u, 5] = h2, h1, h1, ptr[u + 1] - ptr[u]
+            continue
+        sums[u] = 0.0
+        for k in range(ptr[u], ptr[u + 1]):
+            i = entries[k]
+            _others(b, of, table, i, m - 1, c, room)
+            e = error[i]
+            for t in range(m):
+                sums[u, t] += e * c[m - 1 - t]
+                for q in range(t + 1):
+                    sums[u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
+        for t in range(m):
+            for q in range(t):
+                sums[u, m + q * m + t] = sums[u, m + t * m + q]
+
+
+@jit
+def _sweep(columns, rows, p, table, sums, precision, mean, prior, noise):
+    """Draw each feature's parameter given the others; p, table and sums change in place."""
+    m = table.shape[1] - 1
+    b = np.empty(m)
+    for j in range(len(p)):
+        old = p[j]
+        g = h = 0.0
+        if m == 2:
+            for q in range(columns.indptr[j], columns.indptr[j + 1]):
+                u, x = columns.indices[q], columns.data[q]
+                b1 = x * (table[u, 1] - old * x)
+                g += x * sums[u, 0] + b1 * sums[u, 1]
+                h += x * (x * sums[u, 2] + 2.0 * b1 * sums[u, 3]) + b1 * b1 * sums[u, 5]
+            total = precision * h + prior
+            new = (precision * (g + h * old) + prior * mean) / total + noise[j] / np.sqrt(total)
+            change = new - old
+            for q in range(columns.indptr[j], columns.indptr[j + 1]):
+                u, x = columns.indices[q], columns.data[q]
+                b1 = x * (table[u, 1] - old * x)
+                sums[u, 0] -= change * (sums[u, 2] * x + sums[u, 3] * b1)
+                sums[u, 1] -= change * (sums[u, 3] * x + sums[u, 5] * b1)
+                table[u, 1] += change * x
+                table[u, 2] += change * b1
+            p[j] = new
+            continue
+        for q in range(columns.indptr[j], columns.indptr[j + 1]):
+            u, x = columns.indices[q], columns.data[q]
+            _slopes(rows, p, table, u, j, old, x, b)
+            for t in range(m):
+                g += b[t] * sums[u, t]
+                for r in range(m):
+                    h += b[t] * b[r] * sums[u, m + t * m + r]
+        total = precision * h + prior
+        new = (precision * (g + h * old) + prior * mean) / total + noise[j] / np.sqrt(total)
+        change = new - old
+        for q in range(columns.indptr[j], columns.indptr[j + 1]):
+            u, x = columns.indices[q], columns.data[q]
+            _slopes(rows, p, table, u, j, old, x, b)
+            for t in range(m):
+                total = 0.0
+                for r in range(m):
+                    total += b[r] * sums[u, m + t * m + r]
+                sums[u, t] -= change * total
+            for t in range(m):
+                table[u, t + 1] += change * b[t]
+        p[j] = new
+
+
+@jit
+def _slopes(rows, p, table, u, j, old, x, b):
+    """Fill b with ∂A^t/∂p_j, t = 1…m, of object u.
+
+    By the short recursion, (3.20) of Atarashi's thesis; by the plain one where that cancels.
+    """
+    b[0] = x
+    if abs(old * x) < 4.0 or len(b) < 3:
+        for t in range(1, len(b)):
+            b[t] = x * (table[u, t] - old * b[t - 1])
+        return
+    b[1:] = 0.0
+    b[0] = 1.0
+    for q in range(rows.indptr[u], rows.indptr[u + 1]):
+        if rows.indices[q] != j:
+            z = p[rows.indices[q]] * rows.data[q]
+            for t in range(len(b) - 1, 0, -1):
+                b[t] += z * b[t - 1]
+    for t in range(len(b)):
+        b[t] *= x
+
+
+@jit
+def _apply(first, stride, b, of, table, change, start, error):
+    """Take what a sweep changed from each row's error."""
+    m, n = table.shape[1] - 1, len(error)
+    c, room = np.empty(m), np.empty(m)
+    for i in range(first * n // stride, (first + 1) * n // stride):
+        mine = change[of[b, i] - start]
+        if m == 2:
+            x = 0.0
+            for a in range(of.shape[0]):
+                if a != b:
+                    x += table[of[a, i], 1]
+            error[i] -= mine[1] * x + mine[2]
+            continue
+        _others(b, of, table, i, m - 1, c, room)
+        total = 0.0
+        for t in range(1, m + 1):
+            total += mine[t] * c[m - t]
+        error[i] -= total
+
+
+@jit
+def _add(of, table, out):
+    """Add A^m of each row to `out`."""
+    m = table.shape[1] - 1
+    c, room = np.empty(m + 1), np.empty(m + 1)
+    for i in range(len(out)):
+        _others(-1, of, table, i, m, c, room)
+        out[i] += c[m]

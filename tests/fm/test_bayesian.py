@@ -1,0 +1,212 @@
+"""The Bayesian factorization machine: each draw against dense rows, intervals, blocks."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from recsys import InputError
+from recsys.fm import (
+    BayesianFactorizationMachineClassifier,
+    BayesianFactorizationMachineRegressor,
+    bayesian,
+)
+from recsys.fm.blocks import find_blocks, given_blocks
+from recsys.fm.gibbs import Sampler
+from tests.reference import gibbs as reference
+
+
+def joined(rng, rows, sizes, width=3):
+    """Rows that join objects of random features, one of each kind, and the kinds' widths."""
+    parts = []
+    for objects in sizes:
+        table = np.hstack([np.eye(objects), rng.standard_normal((objects, width - 1)).round(1)])
+        parts.append(table[rng.integers(0, objects, rows)])
+    return sp.csr_matrix(np.hstack(parts)), [part.shape[1] for part in parts]
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    orders=st.sampled_from([[2], [3], [2, 3], [2, 3, 4]]), threads=st.sampled_from([1, None]),
+)  # fmt: skip
+def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
+    rng = np.random.default_rng(seed)
+    X, widths = joined(rng, 14, sizes)
+    y = rng.standard_normal(X.shape[0])
+    blocks = given_blocks(X, widths)
+    sampler = Sampler(blocks, y, orders, 2, X.shape[1], False, True, True, 1.0, np.random.default_rng(1), threads)  # fmt: skip
+    bias, w, precision = 0.0, sampler.w[:, 0].copy(), None
+    tables = [(m, P.copy()) for m, P in zip(orders, sampler.tables, strict=True)]
+    same = np.random.default_rng(1)
+    for P in sampler.tables:
+        same.standard_normal(P.shape)
+    dense, features = X.toarray(), [block.features for block in blocks]
+    for _ in range(2):
+        found = sampler.draw()
+        bias, w, tables, precision = reference.draw(dense, y, features, bias, w, tables, same)
+        wanted = np.concatenate([[bias], w, *(P.ravel() for _, P in tables)])
+        np.testing.assert_allclose(found.z, wanted, rtol=1e-7, atol=1e-7)
+        assert found.precision == pytest.approx(precision, rel=1e-8)
+        np.testing.assert_allclose(sampler.error, y - sampler.predictions(), rtol=1e-8, atol=1e-8)
+
+
+def test_draws_are_the_same_by_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("recsys.utils.threads.WORTH", 0)
+    X, _ = joined(np.random.default_rng(0), 300, [20, 15])
+    y = np.random.default_rng(1).standard_normal(300)
+    fits = [
+        BayesianFactorizationMachineRegressor(degree=3, n_draws=4, burn_in=1, num_threads=k).fit(X, y)
+        for k in (1, 2)
+    ]
+    np.testing.assert_array_equal(fits[0].draws_, fits[1].draws_)
+
+
+def planted(rows, classes=False, seed=0):
+    rng = np.random.default_rng(seed)
+    X, widths = joined(rng, rows, [30, 25, 4], width=2)
+    P = 0.7 * rng.standard_normal((X.shape[1], 2))
+    S = X @ P
+    score = 0.5 * (S**2 - X.power(2) @ P**2).sum(axis=1)
+    return X, score + rng.standard_normal(rows) * (1.0 if classes else 0.5), widths
+
+
+def test_intervals_hold_what_they_say():
+    X, y, _ = planted(3000)
+    model = BayesianFactorizationMachineRegressor(n_components=3, n_draws=120, burn_in=30).fit(
+        X[:1500], 10 * y[:1500] + 7
+    )
+    truth = 10 * y[1500:] + 7
+    for level in (0.5, 0.9):
+        low, high = model.predict_interval(X[1500:], level).T
+        share = np.mean((low <= truth) & (truth <= high))
+        assert abs(share - level) < 4 * np.sqrt(level * (1 - level) / 1500)
+    mean, std = model.predict(X[1500:], return_std=True)
+    low, high = model.predict_interval(X[1500:]).T
+    assert (low < mean).all() and (mean < high).all()
+    np.testing.assert_allclose((high - low) / 2, norm.ppf(0.95) * std, rtol=0.1)
+    assert 1 / np.sqrt(model.precisions_.mean()) == pytest.approx(
+        5.0, rel=0.1
+    )  # the noise that was planted
+
+
+def test_an_interval_cuts_the_mixture_at_equal_shares():
+    found, spread = np.array([[0.0, 5.0], [10.0, 5.0]]), np.array([[1.0], [2.0]])
+    for share in (0.05, 0.5, 0.95):
+        ends = bayesian._quantile(found, spread, share)
+        for row in (0, 1):
+            below = norm.cdf(ends[row], found[:, row], spread[:, 0]).mean()
+            assert below == pytest.approx(share, abs=1e-9)
+
+
+def test_probabilities_are_those_of_the_classes():
+    X, y, _ = planted(6000, classes=True)
+    labels = np.where(y > 0, "yes", "no")
+    model = BayesianFactorizationMachineClassifier(n_components=3, n_draws=80, burn_in=30).fit(
+        X[:3000], labels[:3000]
+    )
+    p = model.predict_proba(X[3000:])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    up = p[:, list(model.classes_).index("yes")]
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        some = (low <= up) & (up < low + 0.2)
+        spread = np.sqrt((up[some] * (1 - up[some])).sum()) / some.sum()
+        assert abs(np.mean(labels[3000:][some] == "yes") - up[some].mean()) < 4 * spread + 0.02
+    assert model.score(X[3000:], labels[3000:]) > 0.7
+    np.testing.assert_array_equal(
+        model.predict(X), np.where(model.decision_function(X) > 0, "yes", "no")
+    )
+
+
+def test_latent_values_lie_on_the_side_of_their_class():
+    X, y, widths = planted(400, classes=True)
+    y = np.where(y > 0, 1.0, -1.0)
+    sampler = Sampler(given_blocks(X, widths), y, [2], 2, X.shape[1], True, True, True, 0.1, np.random.default_rng(0))  # fmt: skip
+    for _ in range(5):
+        sampler.draw()
+        sampler.bias += 300.0  # far in the tail of one class
+        sampler.error -= 300.0
+        sampler._draw_latent()
+        assert (sampler._latent * y > 0).all() and np.isfinite(sampler.error).all()
+        sampler.bias -= 300.0
+        sampler.error += 300.0
+
+
+def test_blocks_are_found():
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 40, 900), rng.integers(0, 30, 900)
+    ages, history = rng.integers(0, 5, 40), sp.random(40, 30, 0.2, random_state=0, format="csr")
+    month = rng.integers(0, 6, 900)
+    X = sp.csr_matrix(sp.hstack([
+        np.eye(40)[users], np.eye(30)[items], np.eye(5)[ages][users], history[users], np.eye(6)[month],
+        rng.integers(0, 2, (900, 1)),
+    ]))  # fmt: skip
+    blocks = find_blocks(X)
+    assert [block.rows.shape[0] for block in blocks] == [40, 30, 6, 2]
+    np.testing.assert_array_equal(
+        np.sort(blocks[0].features), [*range(40), *range(70, 75), *range(75, 105)]
+    )
+    rebuilt = np.zeros(X.shape)
+    for block in blocks:
+        rebuilt[:, block.features] = block.rows[block.of].toarray()
+        for k in range(block.rows.shape[0]):
+            np.testing.assert_array_equal(
+                block.entries[block.ptr[k] : block.ptr[k + 1]], np.flatnonzero(block.of == k)
+            )
+    np.testing.assert_array_equal(rebuilt, X.toarray())
+
+
+def test_more_kinds_than_blocks_share_the_last(monkeypatch):
+    monkeypatch.setattr("recsys.fm.blocks.MOST", 2)
+    X, _ = joined(np.random.default_rng(0), 200, [9, 7, 5, 3])
+    blocks = find_blocks(X)
+    assert len(blocks) == 2 and sum(len(block.features) for block in blocks) == X.shape[1]
+
+
+def test_columns_that_no_row_has_come_from_their_prior():
+    X, y, _ = planted(200)
+    wide = sp.csr_matrix(sp.hstack([X, sp.csr_matrix((200, 3))]))
+    model = BayesianFactorizationMachineRegressor(n_draws=5, burn_in=0).fit(wide, y)
+    assert np.isfinite(model.draws_).all() and np.std(model.w_[-3:]) > 0
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        ({"burn_in": 10, "n_draws": 10}, "burn_in"), ({"degree": 1}, "degree"), ({"blocks": [3, 2]}, "add up to"),
+        ({"blocks": "some"}, "blocks"), ({"init_scale": 0.0}, "init_scale"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(change, why):
+    X, y, _ = planted(30)
+    with pytest.raises(InputError, match=why):
+        BayesianFactorizationMachineRegressor(**change).fit(X, y)
+
+
+def test_a_callback_ends_the_chain():
+    X, y, widths = planted(100)
+    told = []
+
+    def enough(k, error):
+        told.append((k, error))
+        return k >= 4
+
+    model = BayesianFactorizationMachineRegressor(
+        n_draws=50, burn_in=6, blocks=widths, callback=enough
+    ).fit(X, y)
+    assert len(told) == 7 and len(model.draws_) == 1 and told[-1][1] == model.history_[-1]["error"]
+
+
+@pytest.mark.parametrize(
+    "model", [BayesianFactorizationMachineRegressor(), BayesianFactorizationMachineClassifier()], ids=str
+)
+def test_scikit_learn_takes_them(model):
+    few = clone(model).set_params(n_draws=6, burn_in=2, n_components=2)
+    failed = [
+        row for row in check_estimator(few, on_fail=None, on_skip=None) if row["status"] == "failed"
+    ]
+    assert not failed, [(row["check_name"], row["exception"]) for row in failed]
