@@ -58,7 +58,7 @@ def test_a_parameter_that_nobody_describes_is_refused():
 
 @pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 def test_estimators_can_be_cloned(cls):
-    name = "max_iter" if hasattr(cls(), "max_iter") else "epochs"
+    name = next(name for name in ("max_iter", "epochs", "n_draws") if hasattr(cls(), name))
     model = cls(**{name: 3})
     twin = clone(model)
     assert type(twin) is cls and twin is not model
