@@ -115,11 +115,12 @@ class BayesianFactorizationMachine(BaseEstimator):
         kept = self.n_draws - self.burn_in
         check_memory(8 * size * kept, f"{kept:,} draws of {size:,} parameters")
         # Rows in the order of the first block's objects are walked fastest.
-        order = np.argsort(self._blocks_of(X)[0].of, kind="stable")
+        blocks = self._blocks_of(X)
+        order = np.argsort(blocks[0].of, kind="stable")
         seed = check_random_state(self.random_state).randint(2**31, size=4)
         sampler = Sampler(
-            self._blocks_of(X[order]), y[order], orders, self.n_components, X.shape[1], classes,
-            self.fit_linear, self.fit_intercept, float(self.init_scale),
+            [block.reordered(order) for block in blocks], y[order], orders, self.n_components,
+            X.shape[1], classes, self.fit_linear, self.fit_intercept, float(self.init_scale),
             np.random.default_rng(seed), self.num_threads or None,
         )  # fmt: skip
         draws: list[Draw] = []

@@ -54,20 +54,23 @@ class Block:
         """Return the block of some columns."""
         part = sp.csr_matrix(X[:, features])
         part.sort_indices()
-        return cls._labelled(part, features, *_labels(part))
+        of, first = _labels(part)
+        return cls._indexed(features, sp.csr_matrix(part[first]), of)
+
+    def reordered(self, order: NDArray[np.int64]) -> Block:
+        """Return the block of the same rows in another order."""
+        return self._indexed(self.features, self.rows, self.of[order])
 
     @classmethod
-    def _labelled(
-        cls, part: sp.csr_matrix, features: NDArray[np.int64], of: NDArray[np.int64],
-        first: NDArray[np.int64],
-    ) -> Block:  # fmt: skip
-        rows = sp.csr_matrix(part[first])
+    def _indexed(
+        cls, features: NDArray[np.int64], rows: sp.csr_matrix, of: NDArray[np.integer]
+    ) -> Block:
         rows.sort_indices()
         columns = rows.tocsc()
         columns.sort_indices()
-        ptr = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(first)))]).astype(np.int64)
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=rows.shape[0]))])
         entries = np.argsort(of, kind="stable").astype(np.int32)
-        return cls(features, rows, columns, of.astype(np.int32), ptr, entries)
+        return cls(features, rows, columns, of.astype(np.int32), ptr.astype(np.int64), entries)
 
 
 def given_blocks(X: sp.csr_matrix, widths: Sequence[int]) -> list[Block]:

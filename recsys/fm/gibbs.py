@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import jit
+from recsys.fm.block_tables import BlockTables, in_threads
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import Compressed
-from recsys.multilinear.pairs import add_products, fill_table
+from recsys.multilinear.pairs import add_products
 from recsys.utils.threads import threads_for
 
 __all__ = ["Draw", "Sampler"]
@@ -97,11 +97,7 @@ class Sampler:
         self.w = np.zeros((self.features, 1))
         shape = (self.features, self.components)
         self.tables = [self.init_scale * self.rng.standard_normal(shape) for _ in self.orders]
-        offsets = np.concatenate([[0], np.cumsum([block.rows.shape[0] for block in self.blocks])])
-        self._of = np.array(
-            [block.of + offset for block, offset in zip(self.blocks, offsets, strict=False)], np.int64
-        ).reshape(len(self.blocks), len(self.y))
-        self._slices = [slice(a, b) for a, b in zip(offsets, offsets[1:], strict=False)]
+        self._objects = BlockTables(self.blocks)
         self._partners = [
             self.blocks[1 - b].of[block.entries] if len(self.blocks) == 2 else np.empty(0, np.int32)
             for b, block in enumerate(self.blocks)
@@ -120,7 +116,7 @@ class Sampler:
         out = np.full(len(self.y), self.bias)
         for m, P in self.terms():
             for s in range(P.shape[1]):
-                _add(self._of, self._tables(m, P[:, s]), out)
+                self._objects.add(self._objects.tables(m, P[:, s]), out)
         return out
 
     def draw(self) -> Draw:
@@ -166,17 +162,14 @@ class Sampler:
         sums = [np.zeros((block.rows.shape[0], m + m * m)) for block in self.blocks]
         pending: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         for s in range(P.shape[1]):
-            table = self._tables(m, P[:, s])
+            table = self._objects.tables(m, P[:, s])
             for b, block in enumerate(self.blocks):
                 p = P[block.features, s]
-                mine = table[self._slices[b]]
+                mine = table[self._objects.slices[b]]
                 if pair:
                     self._gather_pair(m, b, table, pending, sums[b], threads)
                 else:
-                    self._in_parts(
-                        threads, _gather, b, self._of, table, block.ptr, block.entries, self.error,
-                        sums[b],
-                    )  # fmt: skip
+                    self._objects.gather(b, table, self.error, sums[b], threads)
                 before = mine.copy()
                 mean, precision = self._draw_prior(p)
                 _sweep(
@@ -186,13 +179,11 @@ class Sampler:
                 P[block.features, s] = p
                 change = mine - before
                 if pair:
-                    pending = (change, table[self._slices[1 - b]])
+                    pending = (change, table[self._objects.slices[1 - b]])
                 else:
-                    self._in_parts(
-                        threads, _apply, b, self._of, table, change, self._slices[b].start, self.error
-                    )
+                    self._objects.apply(b, table, change, -1.0, self.error, threads)
         if pending is not None:
-            left, right = self._of[1] - self._slices[1].start, self._of[0]
+            left, right = (self.blocks[b].of.astype(np.int64) for b in (1, 0))
             moved = np.zeros(rows)
             add_products(left, right, pending[0], pending[1], np.ones(m + 1), False, moved, threads)
             self.error -= moved
@@ -203,24 +194,17 @@ class Sampler:
         threads: int | None,
     ) -> None:  # fmt: skip
         """Of two blocks: apply what the other's sweep has changed on the way."""
-        block, other = self.blocks[b], table[self._slices[1 - b]]
+        block, other = self.blocks[b], table[self._objects.slices[1 - b]]
         packed = np.zeros((len(other), 2 * m))
         packed[:, m:] = other[:, :m]
         held = other[:0]
         if pending is not None:
             packed[:, :m], held = pending[0][:, 1:], pending[1]
         kernel = _gather_two if m == 2 else _gather_pair
-        self._in_parts(
+        in_threads(
             threads, kernel, pending is not None, packed, held, block.ptr, block.entries,
             self._partners[b], self.error, sums,
         )  # fmt: skip
-
-    def _in_parts(self, threads: int | None, function: Any, *args: Any) -> None:
-        if threads == 1:
-            function(0, 1, *args)
-            return
-        with parallel(threads) as granted:
-            in_parts(granted, function, *args)
 
     def _draw_prior(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """Return a mean and a precision of what these parameters come from, drawn given them."""
@@ -234,41 +218,8 @@ class Sampler:
     def _gamma(self, shape: float, rate: float) -> float:
         return float(self.rng.gamma(shape, 1.0 / rate))
 
-    def _tables(self, m: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return A^0…A^m of all blocks' objects, block after block."""
-        out = np.empty((self._slices[-1].stop, m + 1))
-        for block, place in zip(self.blocks, self._slices, strict=True):
-            rows = block.rows
-            fill_table(rows.indptr, rows.indices, rows.data, p[block.features], out[place])
-        return out
-
 
 # ---- kernels
-
-
-@jit
-def _others(b, of, table, i, top, c, room):
-    """Fill c with A^0…A^top of all blocks of row i but block b."""
-    first = True
-    for a in range(of.shape[0]):
-        if a == b:
-            continue
-        own = table[of[a, i]]
-        if first:
-            for t in range(top + 1):
-                c[t] = own[t]
-            first = False
-        else:
-            for t in range(top + 1):
-                total = 0.0
-                for q in range(t + 1):
-                    total += c[q] * own[t - q]
-                room[t] = total
-            for t in range(top + 1):
-                c[t] = room[t]
-    if first:
-        c[: top + 1] = 0.0
-        c[0] = 1.0
 
 
 @jit
@@ -315,48 +266,6 @@ def _gather_pair(first, stride, apply, packed, held, ptr, entries, partners, err
                 sums[u, t] += e * c
                 for q in range(t + 1):
                     sums[u, m + t * m + q] += c * packed[v, 2 * m - 1 - q]
-        for t in range(m):
-            for q in range(t):
-                sums[u, m + q * m + t] = sums[u, m + t * m + q]
-
-
-@jit
-def _gather(first, stride, b, of, table, ptr, entries, error, sums):
-    """Sum error·C and C·Cᵀ over each object's rows, C_t the others' A^(m−1−t)."""
-    m = table.shape[1] - 1
-    c, room = np.empty(m), np.empty(m)
-    for u in range(first, len(ptr) - 1, stride):
-        if m == 1:
-            g = 0.0
-            for k in range(ptr[u], ptr[u + 1]):
-                g += error[entries[k]]
-            sums[u, 0], sums[u, 1] = g, ptr[u + 1] - ptr[u]
-            continue
-        if m == 2:
-            g0 = g1 = h1 = h2 = 0.0
-            for k in range(ptr[u], ptr[u + 1]):
-                i = entries[k]
-                x = 0.0
-                for a in range(of.shape[0]):
-                    if a != b:
-                        x += table[of[a, i], 1]
-                e = error[i]
-                g0 += e * x
-                g1 += e
-                h1 += x
-                h2 += x * x
-            sums[u, 0], sums[u, 1] = g0, g1
-            sums[u, 2], sums[u, 3], sums[u, 4], sums[u, 5] = h2, h1, h1, ptr[u + 1] - ptr[u]
-            continue
-        sums[u] = 0.0
-        for k in range(ptr[u], ptr[u + 1]):
-            i = entries[k]
-            _others(b, of, table, i, m - 1, c, room)
-            e = error[i]
-            for t in range(m):
-                sums[u, t] += e * c[m - 1 - t]
-                for q in range(t + 1):
-                    sums[u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
         for t in range(m):
             for q in range(t):
                 sums[u, m + q * m + t] = sums[u, m + t * m + q]
@@ -431,34 +340,3 @@ def _slopes(rows, p, table, u, j, old, x, b):
                 b[t] += z * b[t - 1]
     for t in range(len(b)):
         b[t] *= x
-
-
-@jit
-def _apply(first, stride, b, of, table, change, start, error):
-    """Take what a sweep changed from each row's error."""
-    m, n = table.shape[1] - 1, len(error)
-    c, room = np.empty(m), np.empty(m)
-    for i in range(first * n // stride, (first + 1) * n // stride):
-        mine = change[of[b, i] - start]
-        if m == 2:
-            x = 0.0
-            for a in range(of.shape[0]):
-                if a != b:
-                    x += table[of[a, i], 1]
-            error[i] -= mine[1] * x + mine[2]
-            continue
-        _others(b, of, table, i, m - 1, c, room)
-        total = 0.0
-        for t in range(1, m + 1):
-            total += mine[t] * c[m - t]
-        error[i] -= total
-
-
-@jit
-def _add(of, table, out):
-    """Add A^m of each row to `out`."""
-    m = table.shape[1] - 1
-    c, room = np.empty(m + 1), np.empty(m + 1)
-    for i in range(len(out)):
-        _others(-1, of, table, i, m, c, room)
-        out[i] += c[m]

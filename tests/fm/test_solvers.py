@@ -110,10 +110,25 @@ def paired(seed=0, n=400):
     return X, rng.normal(size=n) + (A[u] @ rng.normal(size=15)) * (B[v] @ rng.normal(size=13))
 
 
+def of_four(seed=0, n=500):
+    """Users, items, a context, and what each user has had beside the users, in columns of their own."""
+    rng = np.random.default_rng(seed)
+    history = rng.integers(0, 2, (12, 9)) / 3
+    u, v, w, z = (
+        rng.integers(0, 12, n),
+        rng.integers(0, 9, n),
+        rng.integers(0, 5, n),
+        rng.integers(0, 4, n),
+    )
+    X = np.hstack([np.eye(12)[u], np.eye(9)[v], np.eye(5)[w], history[u], np.eye(4)[z]])
+    return X, rng.normal(size=n) + (X @ rng.normal(size=X.shape[1])) ** 2
+
+
+@pytest.mark.parametrize("rows", [paired, of_four])
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("penalty", ["l2", "l1", "ti"])
-def test_the_relational_steps_are_those_of_coordinate_descent(degree, penalty):
-    X, y = paired()
+def test_the_relational_steps_are_those_of_coordinate_descent(degree, penalty, rows):
+    X, y = rows()
     settings_ = dict(
         degree=degree, n_components=3, max_iter=4, tol=0.0, penalty=penalty, gamma=1e-3, init_scale=0.5, fit_intercept=False,
     )  # fmt: skip

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
+from recsys.fm.block_tables import BlockTables
+from recsys.fm.blocks import Block, find_blocks
 from recsys.fm.penalties.chain import (
     L2,
     factor_without,
@@ -53,56 +55,140 @@ LEFT, RIGHT = range(2)
 
 @SOLVERS.add("relational")
 class RelationalDescent(Descent):
-    """Coordinate descent on rows that are pairs of objects which repeat, such as (user, item)."""
+    """Coordinate descent on rows that are made of objects which repeat, such as (user, item, month).
+
+    Rows of two parts go by the quicker passes over pairs, rows of more by `recsys.fm.block_tables`.
+    """
 
     required = ("prox_scalar",)
     kinds = (ANOVA,)
     place = 3
 
     def _prepare(self) -> None:
-        """Find the objects, and put the rows in the order of the left ones."""
+        """Find the objects, and put the rows in the order of the first ones."""
         objective = self.objective
-        found = split_rows(objective.X)
-        if found is None:
-            raise InputError(
-                "solver 'relational' needs rows made of a left and a right part that repeat, such as "
-                "users and items: no column parts these rows so; use solver='cd'"
-            )
-        self.pairs, self.cut, order = found
         X = objective.X
-        self.runs = runs_of(
-            visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0]), self.cut
-        )
+        visited = visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0])
+        found = split_rows(X)
+        if found is not None:
+            pairs, cut, order = found
+        else:
+            blocks = find_blocks(X)
+            if len(blocks) < 2 or sum(block.rows.shape[0] for block in blocks) > X.shape[0]:
+                raise InputError(
+                    "solver 'relational' needs rows made of parts that repeat, such as users and items: "
+                    "no columns part these rows so; use solver='cd'"
+                )
+            order = np.argsort(blocks[0].of, kind="stable")
         objective.X, objective.y, objective.pred = X[order], objective.y[order], objective.pred[order]
+        threads = self.options.threads
+        self.way: PairPasses | BlockPasses
+        if found is not None:
+            self.way = PairPasses(pairs, cut, runs_of(visited, cut), threads)
+        else:
+            self.way = BlockPasses([block.reordered(order) for block in blocks], visited, threads)
 
     def epoch(self) -> float:
         """Visit the bias and every term once, the linear one first."""
-        objective, threads = self.objective, self.options.threads
+        objective = self.objective
         linear = Shrinkage(objective.regularization.alpha, L2, self.shrinkage.gamma)
         moved = self._bias()
-        for term in self._terms():
-            moved += pair_epoch(
-                self.pairs, term, objective.target, linear if term.degree == 1 else self.shrinkage,
-                threads=threads, runs=self.runs,
-            )  # fmt: skip
+        for order, P in self._terms():
+            shrinkage = linear if order == 1 else self.shrinkage
+            moved += self.way.epoch(order, P, objective.target, shrinkage)
         return self._finished(moved)
 
-    def _terms(self) -> list[PairTerm]:
+    def _terms(self) -> list[tuple[int, NDArray[np.float64]]]:
         model = self.objective.model
-        tables = [(form.order, P[0]) for form, P in zip(model.forms, model.tables(), strict=True)]
+        terms = [(form.order, P[0]) for form, P in zip(model.forms, model.tables(), strict=True)]
         if model.linear:
-            tables.insert(0, (1, model.w[:, None]))
-        return [
-            PairTerm(np.ones(order + 1), P[: self.cut], P[self.cut :], np.ones(P.shape[1]))
-            for order, P in tables
-        ]
+            terms.insert(0, (1, model.w[:, None]))
+        return terms
 
     def _refresh(self) -> None:
+        self.objective.pred = self.objective.model.z[0] + self.way.predict(self._terms())
+
+
+class PairPasses(NamedTuple):
+    """Passes over rows of two parts, the first `cut` columns and the rest."""
+
+    pairs: Pairs
+    cut: int
+    runs: Runs
+    threads: int | None
+
+    def epoch(self, order: int, P: NDArray[np.float64], target: Target, shrinkage: Shrinkage) -> float:
+        """Update a term's parameters once, in place; returns the sum of absolute changes."""
+        term = self._term(order, P)
+        return pair_epoch(self.pairs, term, target, shrinkage, threads=self.threads, runs=self.runs)
+
+    def predict(self, terms: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
+        """Return the sum of the terms, (rows,)."""
         sides = self.pairs.sides
-        self.objective.pred = self.objective.model.z[0] + predict_pairs(
-            self._terms(), sides[LEFT].rows, sides[RIGHT].rows, self.pairs.left, self.pairs.right,
-            threads=self.options.threads,
+        return predict_pairs(
+            [self._term(*term) for term in terms], sides[LEFT].rows, sides[RIGHT].rows, self.pairs.left,
+            self.pairs.right, threads=self.threads,
         )  # fmt: skip
+
+    def _term(self, order: int, P: NDArray[np.float64]) -> PairTerm:
+        return PairTerm(np.ones(order + 1), P[: self.cut], P[self.cut :], np.ones(P.shape[1]))
+
+
+class BlockPasses:
+    """Passes over rows of any number of parts.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    visited : (features,) int64
+        The columns in the order in which they are visited.
+    threads : int, optional
+    """
+
+    def __init__(self, blocks: Sequence[Block], visited: NDArray[np.int64], threads: int | None) -> None:
+        self.objects, self.threads = BlockTables(blocks), threads
+        self.features = np.concatenate([block.features for block in blocks])
+        self.starts = np.cumsum([0] + [len(block.features) for block in blocks])
+        place = np.empty(len(visited), dtype=np.int64)
+        place[self.features] = np.arange(len(self.features))
+        at = place[visited]
+        of = np.searchsorted(self.starts, at, side="right") - 1
+        parts = np.split(np.arange(len(at)), np.flatnonzero(np.diff(of)) + 1)
+        self.runs = [(int(of[part[0]]), at[part] - self.starts[of[part[0]]]) for part in parts]
+
+    def epoch(self, order: int, P: NDArray[np.float64], target: Target, shrinkage: Shrinkage) -> float:
+        """Update a term's parameters once, in place; returns the sum of absolute changes."""
+        moved, m, n = 0.0, order, len(target.y)
+        objects = self.objects
+        threads = threads_for(2.0 * n * (m + m * m), self.threads)
+        sums = [np.zeros((block.rows.shape[0], m + m * m)) for block in objects.blocks]
+        for s in range(P.shape[1]):
+            p = P[self.features, s]
+            table = objects.tables(m, P[:, s])
+            sizes = np.abs(p)
+            totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
+            for b, features in self.runs:
+                block, place = objects.blocks[b], objects.slices[b]
+                slopes = slopes_of(target.loss, target.pred, target.y)
+                objects.gather(b, table, slopes, sums[b], threads)
+                mine = table[place]
+                before = mine.copy()
+                moved += sweep(
+                    features, Compressed.of(block.columns), Compressed.of(block.rows),
+                    p[self.starts[b] : self.starts[b + 1]], mine, sums[b], n, target.curvature,
+                    shrinkage, totals, sizes, int(self.starts[b]),
+                )  # fmt: skip
+                objects.apply(b, table, mine - before, 1.0, target.pred, threads)
+            P[self.features, s] = p
+        return moved
+
+    def predict(self, terms: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
+        """Return the sum of the terms, (rows,)."""
+        out = np.zeros(self.objects.of.shape[1])
+        for order, P in terms:
+            for s in range(P.shape[1]):
+                self.objects.add(self.objects.tables(order, P[:, s]), out)
+        return out
 
 
 def both_sides(left: int, right: int) -> Runs:
