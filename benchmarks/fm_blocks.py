@@ -37,7 +37,7 @@ def encoded() -> tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix, np.ndarray]:
     fields = [
         encoder.transform(data.users, data.items),
         sp.csr_matrix(np.eye(months.max() - months.min() + 1)[months - months.min()]),
-        sp.csr_matrix(np.eye(7)[when.dayofweek]),
+        sp.csr_matrix(np.eye(7)[when.day_of_week]),
         sp.csr_matrix(history)[data.users],
     ]
     X = sp.csr_matrix(sp.hstack(fields))
@@ -51,7 +51,13 @@ def main() -> None:
     for degree in (2, 3):
         seconds, objectives = {}, {}
         for solver in ("relational", "cd"):
-            options = {"degree": degree, "n_components": 8, "solver": solver, "tol": 0.0, "num_threads": 1}
+            options = {
+                "degree": degree,
+                "n_components": 8,
+                "solver": solver,
+                "tol": 0.0,
+                "num_threads": 1,
+            }
             FactorizationMachineRegressor(max_iter=1, **options).fit(X, y)
             seconds[solver] = np.inf
             for _ in range(3):

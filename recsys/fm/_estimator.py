@@ -51,7 +51,7 @@ class FactorMachine(BaseEstimator):
         all-subsets model has Π(1 + ·) in place of K_A^m.
     solver : str
         "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
-        are pairs of objects which repeat (users and items), many times faster; "sgd" and "adagrad",
+        are made of objects which repeat (users, items, contexts, any number of kinds), many times faster; "sgd" and "adagrad",
         mini-batches; "fista", "nmapgd", "katyusha", "lbfgs", "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
         The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.fm.solvers.row_pairs import field_ends, label_parts
 
@@ -111,24 +112,29 @@ def find_blocks(X: sp.csr_matrix) -> list[Block]:
     >>> [block.features.tolist() for block in find_blocks(X)]
     [[0, 1, 4], [2, 3]]
     """
-    left = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) > 0)
+    columns = X.tocsc()
+    left = np.flatnonzero(np.diff(columns.indptr))
     blocks: list[Block] = []
     while len(left):
-        rest = sp.csc_matrix(X[:, left])
         if len(blocks) == MOST - 1:
-            mine = np.arange(len(left))
-        else:
-            ends = field_ends(rest.indptr, rest.indices, X.shape[0])
-            starts = np.concatenate([[0], ends, [len(left)]])
-            widest = int(np.argmax(np.diff(starts)))
-            field = np.arange(starts[widest], starts[widest + 1])
-            of, first = _labels(sp.csr_matrix(rest[:, field]))
-            mine = _functions(sp.csr_matrix(rest), of, first)
-        blocks.append(Block.of_columns(X, left[mine]))
-        left = np.delete(left, mine)
-    unused = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) == 0)
-    if len(unused):  # they belong somewhere: their parameters are drawn from their prior
-        blocks[0] = Block.of_columns(X, np.sort(np.concatenate([blocks[0].features, unused])))
+            blocks.append(Block.of_columns(X, left))
+            break
+        rest = columns[:, left]
+        ends = field_ends(rest.indptr, rest.indices, X.shape[0])
+        starts = np.concatenate([[0], ends, [len(left)]])
+        widest = int(np.argmax(np.diff(starts)))
+        of, first = _labels(sp.csr_matrix(rest[:, starts[widest] : starts[widest + 1]]))
+        differs = np.zeros(X.shape[1], dtype=np.bool_)
+        _differing(X.indptr, X.indices, X.data, of, first, differs)
+        mine = left[~differs[left]]
+        blocks.append(Block._indexed(mine, sp.csr_matrix(X[first][:, mine]), of))
+        left = left[differs[left]]
+    unused = np.flatnonzero(np.diff(columns.indptr) == 0)
+    if len(unused):  # they belong somewhere: a sampler draws their parameters from their prior
+        block = blocks[0]
+        features = np.sort(np.concatenate([block.features, unused]))
+        firsts = block.entries[block.ptr[:-1]]
+        blocks[0] = Block._indexed(features, sp.csr_matrix(X[firsts][:, features]), block.of)
     return blocks
 
 
@@ -139,8 +145,24 @@ def _labels(part: sp.csr_matrix) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return of, first
 
 
-def _functions(X: sp.csr_matrix, of: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the columns whose value is the same in all rows of one label."""
-    differs = (X - X[first][of]).tocoo()
-    differs.eliminate_zeros()
-    return np.flatnonzero(np.bincount(differs.col, minlength=X.shape[1]) == 0)
+# ---- kernels
+
+
+@jit
+def _differing(indptr, indices, data, of, first, out):
+    """Mark the columns whose value in some row is not that of its label's first row."""
+    for i in range(len(of)):
+        p, q = indptr[i], indptr[first[of[i]]]
+        end, last = indptr[i + 1], indptr[first[of[i]] + 1]
+        while p < end or q < last:
+            if q == last or (p < end and indices[p] < indices[q]):
+                out[indices[p]] = True
+                p += 1
+            elif p == end or indices[q] < indices[p]:
+                out[indices[q]] = True
+                q += 1
+            else:
+                if data[p] != data[q]:
+                    out[indices[p]] = True
+                p += 1
+                q += 1

@@ -68,7 +68,8 @@ class RelationalDescent(Descent):
         """Find the objects, and put the rows in the order of the first ones."""
         objective = self.objective
         X = objective.X
-        visited = visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0])
+        counts = np.bincount(X.indices, minlength=X.shape[1])
+        visited = visiting_order(counts, X.shape[0])
         found = split_rows(X)
         if found is not None:
             pairs, cut, order = found
@@ -86,7 +87,8 @@ class RelationalDescent(Descent):
         if found is not None:
             self.way = PairPasses(pairs, cut, runs_of(visited, cut), threads)
         else:
-            self.way = BlockPasses([block.reordered(order) for block in blocks], visited, threads)
+            blocks = [block.reordered(order) for block in blocks]
+            self.way = BlockPasses(blocks, visited[counts[visited] > 0], threads)
 
     def epoch(self) -> float:
         """Visit the bias and every term once, the linear one first."""
@@ -141,7 +143,7 @@ class BlockPasses:
     ----------
     blocks : sequence of Block
     visited : (features,) int64
-        The columns in the order in which they are visited.
+        The columns in the order in which they are visited; those that no row has stay as they are.
     threads : int, optional
     """
 
@@ -149,7 +151,7 @@ class BlockPasses:
         self.objects, self.threads = BlockTables(blocks), threads
         self.features = np.concatenate([block.features for block in blocks])
         self.starts = np.cumsum([0] + [len(block.features) for block in blocks])
-        place = np.empty(len(visited), dtype=np.int64)
+        place = np.empty(len(self.features), dtype=np.int64)
         place[self.features] = np.arange(len(self.features))
         at = place[visited]
         of = np.searchsorted(self.starts, at, side="right") - 1
