@@ -13,6 +13,18 @@ from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="Where the work is done: local=N (N processes), dask or ray, alone or with =ADDRESS.",
+    ),
+]
+Workers = Annotated[int | None, typer.Option("--workers", help="How many processes to start.")]
+Scratch = Annotated[
+    Path | None,
+    typer.Option("--scratch", help="A folder that all workers see, for a copy of the data meanwhile."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
 Json = Annotated[str | None, typer.Option("--json", help="Write JSON to a file, or to stdout for -.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets, looked in first.")]

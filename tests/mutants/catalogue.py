@@ -117,7 +117,7 @@ MUTANTS = [
     ),
     Mutant(
         "a learning curve lets items be candidates that the model was not told of",
-        "evaluation/run.py",
+        "evaluation/measuring.py",
         "measured.add(scores, fold.train[chosen], fold.test[chosen])",
         "measured.add(scores, given[chosen], fold.test[chosen])",
         ("tests/evaluation/test_learning_curves.py", "-k", "no_candidate"),
@@ -159,7 +159,7 @@ MUTANTS = [
     ),
     Mutant(
         "the deviation over folds is that of a population",
-        "evaluation/run.py",
+        "evaluation/measuring.py",
         "np.std(means, ddof=1)",
         "np.std(means, ddof=0)",
         REPORTS,
