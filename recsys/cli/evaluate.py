@@ -52,14 +52,14 @@ def evaluate(
         ),
     ] = None,
     json_file: Json = None,
-    engine: EngineName = None,
+    engine: EngineName = "local",
     workers: Workers = None,
     threads: Threads = None,
     scratch: Scratch = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare models under one protocol, with paired tests between them."""
-    if engine is None and workers is None:
+    if engine == "local" and workers is None:
         use_threads(threads)
     chosen = find_protocol(protocol_for(protocol, test)).name
     models = []

@@ -13,14 +13,6 @@ from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
-EngineName = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        help="Where the work is done: local=N (N processes), dask or ray, alone or with =ADDRESS.",
-    ),
-]
-Workers = Annotated[int | None, typer.Option("--workers", help="How many processes to start.")]
 Scratch = Annotated[
     Path | None,
     typer.Option("--scratch", help="A folder that all workers see, for a copy of the data meanwhile."),
@@ -59,7 +51,7 @@ EngineName = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", help="How many workers dask or ray start, one a core by default."),
+    typer.Option("--workers", help="How many workers to start; of dask and ray one a core by default."),
 ]
 
 

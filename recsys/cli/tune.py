@@ -34,14 +34,14 @@ def tune(
         ),
     ] = None,
     json_file: Json = None,
-    engine: EngineName = None,
+    engine: EngineName = "local",
     workers: Workers = None,
     threads: Threads = None,
     scratch: Scratch = None,
     quiet: Quiet = False,
 ) -> None:
     """Search parameters on a validation split that never sees what is tested."""
-    if engine is None and workers is None:
+    if engine == "local" and workers is None:
         use_threads(threads)
     chosen = find_protocol(protocol_for(protocol, test)).name
     if study is not None and "://" not in study and not Path(study).parent.is_dir():

@@ -13,6 +13,7 @@ from recsys.engines import engine
 from recsys.evaluation import evaluate
 from recsys.evaluation.shared_data import Shared, known, share
 from recsys.evaluation.units import sendable
+from recsys.tuning import tune
 
 OWN = ("fit_seconds", "score_seconds", "compile_seconds", "peak_mb", "engine", "workers")
 
@@ -145,3 +146,20 @@ def test_the_command_says_whose_seconds_they_are(capsys, tmp_path):
     assert "on 1 worker (local=1)" in " ".join(capsys.readouterr().out.split())
     assert cli.call([*asked, "--engine", "local=2", "--workers", "2"]) == 2
     assert "leave the other out" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow  # half a minute of starting processes, and what they do is tested above
+@pytest.mark.parametrize("name", ["dask", "ray"])
+def test_on_clusters_everything_is_as_here(described, name):
+    pytest.importorskip({"dask": "distributed"}.get(name, name))
+    pytest.importorskip("optuna")
+    asked = {"metrics": ["auc", "calibration:year@5"], "folds": 2, "keep_lists": 3, "threads": 1}
+    models = ["ease", {"counts": Counts()}, "fm:iterations=1"]
+    with engine(name, 2) as cluster:
+        there = recsys.evaluate(described, models, engine=cluster, **asked)
+        with pytest.raises(InputError, match="are fewer than 1000000"):
+            evaluate(described, Counts(10**6), folds=2, metrics="auc", engine=cluster)
+        searched = tune(described, "ease", 6, engine=cluster, threads=1)
+    assert_same(recsys.evaluate(described, models, **asked), there)
+    assert (there.engine, there.workers) == (name, 2)
+    assert searched == tune(described, "ease", 6, threads=1)
