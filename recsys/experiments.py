@@ -33,7 +33,7 @@ def evaluate(
     only_folds: int | None = None,
     keep_lists: int | None = None,
     progress: Progress | None = None,
-    engine: str | Engine | None = None,
+    engine: str | Engine = "local",
     workers: int | None = None,
     threads: int | None = None,
     scratch: str | Path | None = None,
@@ -65,14 +65,14 @@ def evaluate(
         Keep each user's first so many items, for `Report.run`, `Report.qrels` and `Report.write_trec`.
     progress : callable, optional
         Called as progress(text, done, total).
-    engine : str or Engine, optional
-        Where each model is fitted on each fold: "local=N" (N processes of this machine), "dask" or
-        "ray", alone or with "=ADDRESS" of a cluster that runs. All figures are what they are in this
+    engine : str or Engine
+        Where each model is fitted on each fold: "local", "local=N" (N processes of this machine), "dask"
+        or "ray", alone or with "=ADDRESS" of a cluster that runs. All figures are what they are in this
         process with as many threads; seconds and memory are the workers' own.
     workers : int ≥ 1, optional
         How many processes to start, by `engine` where it is given.
     threads : int ≥ 1, optional
-        Of each worker, or of this process; all processors when not given.
+        Of each worker, 1 when not given; of this process, all.
     scratch : path, optional
         A folder that all workers see, for the file that they read the data from, removed in the end; the
         system's folder for temporary files when not given.

@@ -20,7 +20,7 @@ from recsys.evaluation import evaluate
 from recsys.evaluation.measuring import divided, figure_of, parsed_metrics
 from recsys.evaluation.metrics import parse_metric
 from recsys.evaluation.shared_data import Shared, share
-from recsys.evaluation.units import Division, Unit, measured, opened, scratch_folder
+from recsys.evaluation.units import Division, Unit, measured, opened, scratch_folder, threads_of
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
 from recsys.utils.shared_study import one_trial, open_study, taken, whole_name
 from recsys.utils.spec import parse_spec
@@ -48,7 +48,7 @@ def tunable() -> tuple[str, ...]:
 def tune(
     data: Interactions, model: str, trials: int = 20, *, metric: str = "ndcg@10",
     protocol: str = "half-profile", seed: int = 0, storage: str | Path | None = None,
-    progress: Callable[[str, int, int], Any] | None = None, engine: str | Engine | None = None,
+    progress: Callable[[str, int, int], Any] | None = None, engine: str | Engine = "local",
     workers: int | None = None, threads: int | None = None, scratch: str | Path | None = None,
 ) -> Tuned:  # fmt: skip
     """Search a ranker's declared space.
@@ -79,11 +79,11 @@ def tune(
     progress : callable, optional
         Called as progress(text, done, total).
     engine, workers
-        As in `recsys.engines.engine`: where trials are made; without either, in this process. Of several
-        workers the first ten trials are the same as of one; what is searched after that depends on which
-        trials are finished when the next one begins.
+        As in `recsys.engines.engine`: where trials are made. Of several workers the first ten
+        trials are the same as of one; what is searched after that depends on which are finished when
+        the next one begins.
     threads : int ≥ 1, optional
-        Of each worker, or of this process.
+        Of each worker, 1 when not given; of this process, all.
     scratch : path, optional
         A folder that all workers see, for the file that they read the data from, and for the study if it
         is not kept; the system's folder for temporary files when not given.
@@ -111,11 +111,10 @@ def tune(
         metrics=tuple(metric.split("+")), protocol=named.name, folds=None if named.grouped else 1,
         seed=seed, in_time=named.predicts_future(inner), trials=trials,
     )  # fmt: skip
-    threads = None if threads is None else check_integer("threads", threads, 1)
     with opened(engine, workers) as runner, _handed(search, inner, runner, scratch) as search:
         study = open_study(search.study, search.storage, seed)
         search = search._replace(first=len(study.trials))
-        refused = _make(search, study, runner, inner, threads, progress)
+        refused = _make(search, study, runner, inner, threads_of(runner, threads), progress)
         finished = _finished(study)
     found = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in finished]
     if not found:

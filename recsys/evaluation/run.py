@@ -35,6 +35,7 @@ from recsys.evaluation.units import (
     opened,
     scratch_folder,
     sendable,
+    threads_of,
     uses,
 )
 from recsys.utils.progress import Listener, listening, within
@@ -55,7 +56,7 @@ def evaluate(
     keep_lists: int | None = None,
     progress: Progress | None = None,
     make: Make | None = None,
-    engine: str | Engine | None = None,
+    engine: str | Engine = "local",
     workers: int | None = None,
     threads: int | None = None,
     scratch: str | Path | None = None,
@@ -84,10 +85,9 @@ def evaluate(
         What makes a model of a name.
     engine, workers
         As in `recsys.engines.engine`: where each model is fitted on each fold. All figures are what they
-        are in this process with as many threads; seconds and memory are the workers' own. Without
-        either, this process.
+        are in this process with as many threads; seconds and memory are the workers' own.
     threads : int ≥ 1, optional
-        Of each worker, or of this process.
+        Of each worker, 1 when not given; of this process, all.
     scratch : path, optional
         A folder that all workers see, for the file that they read the data from; removed in the end.
         The system's folder for temporary files when not given.
@@ -108,9 +108,9 @@ def evaluate(
     results = [Result(one.label, one.params) for one in named]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in named]
     lists: list[list[Lists]] = [[] for _ in named]
-    threads = None if threads is None else check_integer("threads", threads, 1)
-    job = _Job(data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads)
     with opened(engine, workers) as runner:
+        threads = threads_of(runner, threads)
+        job = _Job(data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads)
         here = isinstance(runner, LocalEngine)
         found = job.here(runner, side) if here else job.by(runner, scratch)
         for (position, _), one in zip(job.units(), found, strict=True):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from recsys.data import Fold, split
 from recsys.engines import Engine, engine
+from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation.evaluated import Lists
 from recsys.evaluation.measuring import measure, parsed_metrics, warm_up
 from recsys.evaluation.report import Result
 from recsys.evaluation.shared_data import Shared, known
 from recsys.utils.files import shown
+from recsys.utils.validation import check_integer
 
 
 class Division(NamedTuple):
@@ -95,7 +97,7 @@ def sendable(label: str, model: Any) -> Any:
     except (TypeError, RuntimeError):  # its parameters are not those that it is made of
         fresh = copy.deepcopy(model)
     try:
-        pickle.dumps(fresh)
+        ForkingPickler.dumps(fresh)  # as processes are handed it
     except Exception as error:
         why = " ".join(str(error).splitlines())[:200]
         raise InputError(
@@ -106,7 +108,7 @@ def sendable(label: str, model: Any) -> Any:
 
 
 @contextmanager
-def opened(given: str | Engine | None, workers: int | None = None) -> Iterator[Engine]:
+def opened(given: str | Engine, workers: int | None = None) -> Iterator[Engine]:
     """Hold an engine: one that was given stays open, one that is named is closed in the end.
 
     Raises
@@ -117,8 +119,20 @@ def opened(given: str | Engine | None, workers: int | None = None) -> Iterator[E
     if isinstance(given, Engine):
         yield given
         return
-    with engine("local" if given is None else given, workers) as found:
+    with engine(given, workers) as found:
         yield found
+
+
+def threads_of(runner: Engine, threads: int | None) -> int | None:
+    """Return how many threads each worker gets: 1 where none are asked for, all in this process.
+
+    Raises
+    ------
+    InputError
+    """
+    if threads is not None:
+        return check_integer("threads", threads, 1)
+    return None if isinstance(runner, LocalEngine) else 1
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def test_a_fitted_ranker_is_sent_without_what_it_learned(planted, workers):
 
 def test_what_a_model_refuses_in_a_worker_is_told_as_here(planted, workers):
     told = []
-    for where in (None, workers):
+    for where in ("local", workers):
         with pytest.raises(InputError) as refused:
             evaluate(planted, {"mine": Counts(10**6)}, folds=2, metrics="auc", engine=where)
         told.append(str(refused.value))
