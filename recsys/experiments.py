@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from recsys.data import Interactions
 from recsys.data.splits import protocol_for
+from recsys.engines import Engine
 from recsys.evaluation import LearningCurve, Report
 from recsys.evaluation import evaluate as evaluate_models
 from recsys.evaluation import learning_curve as learning_curve_of_models
@@ -31,6 +33,10 @@ def evaluate(
     only_folds: int | None = None,
     keep_lists: int | None = None,
     progress: Progress | None = None,
+    engine: str | Engine = "local",
+    workers: int | None = None,
+    threads: int | None = None,
+    scratch: str | Path | None = None,
 ) -> Report:
     """Fit models on folds of the data, measure them on what was hidden, and compare them.
 
@@ -59,6 +65,17 @@ def evaluate(
         Keep each user's first so many items, for `Report.run`, `Report.qrels` and `Report.write_trec`.
     progress : callable, optional
         Called as progress(text, done, total).
+    engine : str or Engine
+        Where each model is fitted on each fold: "local", "local=N" (N processes of this machine), "dask"
+        or "ray", alone or with "=ADDRESS" of a cluster that runs. All figures are what they are in this
+        process with as many threads; seconds and memory are the workers' own.
+    workers : int ≥ 1, optional
+        How many processes to start, by `engine` where it is given.
+    threads : int ≥ 1, optional
+        Of each worker, 1 when not given; of this process, all.
+    scratch : path, optional
+        A folder that all workers see, for the file that they read the data from, removed in the end; the
+        system's folder for temporary files when not given.
 
     Returns
     -------
@@ -69,7 +86,8 @@ def evaluate(
     ------
     InputError
         If nothing can be measured: no models, two of one label, an unknown name or metric, an object
-        that is no model, no user with a test item; if a protocol is named beside a test half.
+        that is no model, no user with a test item; if a protocol is named beside a test half; if the
+        engine is not there or a worker cannot do its part.
 
     Examples
     --------
@@ -95,6 +113,10 @@ def evaluate(
         keep_lists=keep_lists,
         progress=progress,
         make=_model,
+        engine=engine,
+        workers=workers,
+        threads=threads,
+        scratch=scratch,
     )
 
 

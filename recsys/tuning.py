@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recsys.data import Interactions, find_protocol, split
+from recsys.engines import Engine
+from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
+from recsys.evaluation.measuring import divided, figure_of, parsed_metrics
 from recsys.evaluation.metrics import parse_metric
+from recsys.evaluation.shared_data import Shared, share
+from recsys.evaluation.units import Division, Unit, measured, opened, scratch_folder, threads_of
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
+from recsys.utils.shared_study import one_trial, open_study, taken, whole_name
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["Tuned", "tunable", "tune"]
+
+PAUSE = 0.5  # seconds between looks at what another process is about
 
 
 class Tuned(NamedTuple):
@@ -37,7 +48,8 @@ def tunable() -> tuple[str, ...]:
 def tune(
     data: Interactions, model: str, trials: int = 20, *, metric: str = "ndcg@10",
     protocol: str = "half-profile", seed: int = 0, storage: str | Path | None = None,
-    progress: Callable[[str, int, int], Any] | None = None,
+    progress: Callable[[str, int, int], Any] | None = None, engine: str | Engine = "local",
+    workers: int | None = None, threads: int | None = None, scratch: str | Path | None = None,
 ) -> Tuned:  # fmt: skip
     """Search a ranker's declared space.
 
@@ -55,21 +67,32 @@ def tune(
         A ranker with a search space, one of `tunable()`; parameters given with it,
         `name:key=value,…`, are held fixed.
     trials : int ≥ 1
-        In total; a study that is gone on with makes only those that are missing.
+        In total; a study that is gone on with makes only those that are missing, and several calls at
+        once that name one `storage` share them.
     metric : str
         Several joined by + are summed.
     protocol : str
     seed : int ≥ 0
-    storage : path, optional
-        A file that keeps the study, to go on with after an interruption.
+    storage : path or str, optional
+        A file that keeps the study, or the URL of a data base that Optuna takes (sqlite:///study.db), to
+        go on with after an interruption.
     progress : callable, optional
         Called as progress(text, done, total).
+    engine, workers
+        As in `recsys.engines.engine`: where trials are made. Of several workers the first ten
+        trials are the same as of one; what is searched after that depends on which are finished when
+        the next one begins.
+    threads : int ≥ 1, optional
+        Of each worker, 1 when not given; of this process, all.
+    scratch : path, optional
+        A folder that all workers see, for the file that they read the data from, and for the study if it
+        is not kept; the system's folder for temporary files when not given.
 
     Raises
     ------
     InputError
         For a ranker without a space, a metric of which more is not better, or when Optuna is not
-        installed.
+        installed, the study cannot be opened, or the engine is not there.
     """
     check_integer("trials", trials, 1)
     name, fixed = parse_spec(model)
@@ -80,56 +103,132 @@ def tune(
                 f"metric {text!r}: more of it is not better, and a search raises a figure; name "
                 "another, such as ndcg@10"
             )
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError("tuning needs Optuna: pip install 'recsys[tune]'") from error
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     inner = training_part(data, protocol, seed)
     named = find_protocol(find_protocol(protocol).validation(data))
-    in_time = named.predicts_future(inner)
-    kept = None
-    if storage is not None:
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
-
-        kept = JournalStorage(JournalFileBackend(str(storage)))
-    study = optuna.create_study(
-        study_name=f"{data.name}/{protocol}/{seed}/{metric}/{model}", storage=kept, load_if_exists=True,
-        direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed),
+    search = _Search(
+        study=f"{data.name}/{protocol}/{seed}/{metric}/{model}",
+        storage=None if storage is None else whole_name(storage), model=name, fixed=fixed,
+        metrics=tuple(metric.split("+")), protocol=named.name, folds=None if named.grouped else 1,
+        seed=seed, in_time=named.predicts_future(inner), trials=trials,
     )  # fmt: skip
-
-    refused: list[str] = []
-
-    def objective(trial: Any) -> float:
-        params = _suggested(trial, name, fixed, in_time)
-        try:
-            ranker = make_ranker(name, **params)
-            report = evaluate(
-                inner, {name: ranker}, protocol=named.name, metrics=metric.split("+"), seed=seed,
-                folds=None if named.grouped else 1, only_folds=1,
-            )  # fmt: skip
-        except InputError as error:
-            refused.append(str(error))
-            raise
-        trial.set_user_attr("params", params)
-        return float(sum(figure.mean for figure in report.results[0].metrics.values()))
-
-    done = len(_finished(study))
-    while done < trials:
-        if progress:
-            progress(f"{name}, trial {done + 1}", done, trials)
-        study.optimize(objective, n_trials=1, catch=(InputError,))
-        done += 1
-    if progress:
-        progress("done", trials, trials)
-    found = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in _finished(study)]
+    with opened(engine, workers) as runner, _handed(search, inner, runner, scratch) as search:
+        study = open_study(search.study, search.storage, seed)
+        search = search._replace(first=len(study.trials))
+        refused = _make(search, study, runner, inner, threads_of(runner, threads), progress)
+        finished = _finished(study)
+    found = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in finished]
     if not found:
         why = f": {refused[-1]}" if refused else ""
         raise InputError(f"no trial of {name} could be evaluated on {data.name}{why}")
     params, value = max(found, key=lambda pair: pair[1])
     text = ",".join(f"{key}={value}" for key, value in params.items())
     return Tuned(f"{name}:{text}" if text else name, params, value, found)
+
+
+class _Search(NamedTuple):
+    """What is searched, as workers are handed it."""
+
+    study: str
+    storage: str | None
+    model: str
+    fixed: dict[str, Any]
+    metrics: tuple[str, ...]
+    protocol: str
+    folds: int | None
+    seed: int
+    in_time: bool
+    trials: int
+    first: int = 0  # number of the first trial of this call
+    shared: Shared | None = None  # where workers read the training rows
+
+
+@contextmanager
+def _handed(
+    search: _Search, inner: Interactions, runner: Engine, scratch: str | Path | None
+) -> Iterator[_Search]:
+    """Hold what workers read: the training rows, and a study if none is kept."""
+    if isinstance(runner, LocalEngine):
+        yield search
+        return
+    divided(inner, search.protocol, search.folds, search.seed, 1)
+    parsed = parsed_metrics(search.metrics, inner)
+    with scratch_folder(scratch) as folder:
+        shared = share(inner, folder / "data", frozenset(RANKERS.get(search.model).uses), parsed)
+        yield search._replace(shared=shared, storage=search.storage or str(folder / "study.log"))
+
+
+def _make(
+    search: _Search, study: Any, runner: Engine, inner: Interactions, threads: int | None, progress: Any
+) -> list[str]:
+    """Make the trials that are missing, until others have ended theirs; return what was refused.
+
+    Those of another host are not waited for: whether they go on cannot be seen from here.
+    """
+
+    def here(search: _Search) -> str | None:
+        return one_trial(
+            study, search.trials, search.first, lambda trial: _value(trial, search, in_memory)
+        )
+
+    def in_memory(ranker: Any) -> float:
+        report = evaluate(
+            inner, {search.model: ranker}, protocol=search.protocol, metrics=list(search.metrics),
+            seed=search.seed, folds=search.folds, only_folds=1,
+        )  # fmt: skip
+        return float(sum(figure.mean for figure in report.results[0].metrics.values()))
+
+    def tell() -> None:
+        found = taken(study, search.first)
+        done = found.complete + found.refused
+        if progress and done < search.trials:
+            progress(f"{search.model}, trial {done + 1}", done, search.trials)
+
+    task = here if search.shared is None else _there
+    refused: list[str] = []
+    tell()
+    while True:
+        found = taken(study, search.first)
+        missing = search.trials - found.all
+        if missing > 0:
+            for why in runner.map(task, [search] * missing, threads=threads):
+                refused += [why] if why else []
+                tell()
+        elif found.near:
+            time.sleep(PAUSE)
+        else:
+            break
+    if progress:
+        progress("done", search.trials, search.trials)
+    return refused
+
+
+def _there(search: _Search) -> str | None:
+    """Make one trial in a worker."""
+    shared = search.shared
+    assert shared is not None
+    division = Division(shared, search.protocol, search.folds, search.seed, 0)
+
+    def from_file(ranker: Any) -> float:
+        unit = Unit(division, ranker, search.metrics, None, shared.sha256)
+        values = measured(unit).values
+        return float(sum(figure_of([values[name]]).mean for name in values))
+
+    study = _opened(search.study, str(search.storage), search.seed)
+    return one_trial(study, search.trials, search.first, lambda trial: _value(trial, search, from_file))
+
+
+@lru_cache(maxsize=1)
+def _opened(name: str, storage: str, seed: int) -> Any:
+    """Open a study once in a process: what was read of it stays known."""
+    return open_study(name, storage, seed)
+
+
+def _value(trial: Any, search: _Search, figure: Callable[[Any], float]) -> float:
+    """Return the figure of what a trial suggests."""
+    params = _suggested(trial, search.model, search.fixed, search.in_time)
+    value = figure(make_ranker(search.model, **params))
+    trial.set_user_attr("params", params)
+    return value
 
 
 def _finished(study: Any) -> list[Any]:

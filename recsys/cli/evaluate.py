@@ -11,7 +11,7 @@ from rich.text import Text
 from recsys import doctor as health
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.options import Json, Quiet, Threads, use_threads
+from recsys.cli.options import EngineName, Json, Quiet, Scratch, Threads, Workers, use_threads
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError, counted
@@ -52,11 +52,15 @@ def evaluate(
         ),
     ] = None,
     json_file: Json = None,
+    engine: EngineName = "local",
+    workers: Workers = None,
     threads: Threads = None,
+    scratch: Scratch = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare models under one protocol, with paired tests between them."""
-    use_threads(threads)
+    if engine == "local" and workers is None:
+        use_threads(threads)
     chosen = find_protocol(protocol_for(protocol, test)).name
     models = []
     for text in _split_commas(model) or compared_models():  # a misspelt name is told before data is read
@@ -78,6 +82,10 @@ def evaluate(
             seed=seed,
             keep_lists=None if run is None else DEPTH,
             progress=progress,
+            engine=engine,
+            workers=workers,
+            threads=threads,
+            scratch=scratch,
         )
     groups = [report.by(attribute) for attribute in by or ()]
     written = [] if run is None else report.write_trec(run)

@@ -13,6 +13,10 @@ from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
+Scratch = Annotated[
+    Path | None,
+    typer.Option("--scratch", help="A folder that all workers see, for a copy of the data meanwhile."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
 Json = Annotated[str | None, typer.Option("--json", help="Write JSON to a file, or to stdout for -.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets, looked in first.")]
@@ -35,6 +39,19 @@ Only = Annotated[str | None, typer.Option("--items", help="Rank these item ids o
 Without = Annotated[str | None, typer.Option("--filter-items", help="Item ids to leave out: ID,ID.")]
 Diversity = Annotated[
     float, typer.Option("--diversity", help="From 0 (best first) to 1 (unlike first).")
+]
+
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="Who does the work: local, this process; local=N, N of its own; dask or ray, workers "
+        "started here; dask=ADDRESS or ray=ADDRESS, a cluster. It pays from minutes of work on.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="How many workers to start; of dask and ray one a core by default."),
 ]
 
 

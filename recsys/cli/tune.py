@@ -9,7 +9,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.options import Json, Quiet, Threads, use_threads
+from recsys.cli.options import EngineName, Json, Quiet, Scratch, Threads, Workers, use_threads
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
@@ -26,22 +26,31 @@ def tune(
     test: Test = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     study: Annotated[
-        Path | None, typer.Option("--study", help="File that keeps the trials, to go on later.")
+        str | None,
+        typer.Option(
+            "--study",
+            help="File, or URL of a data base, that keeps the trials: to go on later, or for several "
+            "calls at once that share them.",
+        ),
     ] = None,
     json_file: Json = None,
+    engine: EngineName = "local",
+    workers: Workers = None,
     threads: Threads = None,
+    scratch: Scratch = None,
     quiet: Quiet = False,
 ) -> None:
     """Search parameters on a validation split that never sees what is tested."""
-    use_threads(threads)
+    if engine == "local" and workers is None:
+        use_threads(threads)
     chosen = find_protocol(protocol_for(protocol, test)).name
-    if study is not None and not study.parent.is_dir():
-        raise InputError(f"--study {study}: the folder {study.parent} does not exist")
+    if study is not None and "://" not in study and not Path(study).parent.is_dir():
+        raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
     given = data.load(quiet, test)
     with terminal.progress(not quiet) as progress:
         found = search(
             given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
-            progress=progress,
+            progress=progress, engine=engine, workers=workers, threads=threads, scratch=scratch,
         )  # fmt: skip
     if json_file:
         terminal.write_json(

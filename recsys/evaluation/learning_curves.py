@@ -16,10 +16,11 @@ from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
+from recsys.evaluation.measuring import divided, figure_of, measure, parsed_metrics
 from recsys.evaluation.models import Make, Models, named_models
 from recsys.evaluation.report import Result
 from recsys.evaluation.rows import table_of
-from recsys.evaluation.run import Progress, divided, figure_of, measure, parsed_metrics
+from recsys.evaluation.run import Progress
 from recsys.utils.validation import check_choice, check_real
 
 if TYPE_CHECKING:

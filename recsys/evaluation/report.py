@@ -128,6 +128,10 @@ class Report:
         Metrics with one value a fold, which have no interval over users.
     better : dict of str to "more", "less" or ""
         Which figure of a metric is the better one, if one is.
+    engine : str
+        Where models were fitted: "local", this process or others of this machine, "dask", "ray".
+    workers : int
+        How many processes did it; 0 for this one.
 
     Examples
     --------
@@ -159,6 +163,8 @@ class Report:
     evaluated: Evaluated | None = None
     whole: frozenset[str] = frozenset()
     better: dict[str, str] = field(default_factory=dict)
+    engine: str = "local"
+    workers: int = 0
 
     def about(self) -> str:
         """Return what was evaluated, and how: sizes, protocol, folds and seed."""
@@ -185,6 +191,11 @@ class Report:
         compiled = sum(r.compile_seconds for r in self.results)
         besides = f", which took {compiled:.1f} s besides" if compiled >= 0.05 else ""
         lines.append(f"Seconds of fitting and scoring are without compilation{besides}.")
+        if self.workers:
+            lines.append(
+                f"They are the workers' own, on {counted(self.workers, 'worker')} ({self.engine}): "
+                "several pass at once, and others on the machine slow them down."
+            )
         lines += [f"{name}: {text}" for name, text in self.definitions.items()]
         return [*lines, f"Ties: {TIES}."]
 

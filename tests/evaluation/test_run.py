@@ -8,7 +8,7 @@ from recsys import InputError, make_ranker
 from recsys.data import split
 from recsys.data.side_information import SideInformation
 from recsys.errors import counted
-from recsys.evaluation import Report, compare, evaluate, holm, run
+from recsys.evaluation import Report, compare, evaluate, holm, measuring
 from recsys.evaluation import metrics as M
 from recsys.evaluation.run import Result
 from recsys.evaluation.significance import Comparison, verdict
@@ -210,7 +210,7 @@ def test_compiling_is_not_fitting(planted):
     result = Result("x", {})
     fold = next(split(planted, "half-profile", folds=2))
     started = time.perf_counter()
-    run.measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation(planted))
+    measuring.measure(Compiles(), fold, [M.parse_metric("auc")], result, SideInformation(planted))
     took = time.perf_counter() - started
     assert result.compile_seconds > 0.02 and 0 <= result.fit_seconds < 0.5 * result.compile_seconds
     assert result.fit_seconds + result.compile_seconds <= took
@@ -260,7 +260,7 @@ def test_an_evaluation_can_be_ended_between_blocks_of_users(planted, monkeypatch
         if sum(text == "plain, fold 1, measuring" for text, _ in told) == 3:
             raise Ended
 
-    monkeypatch.setattr(run, "BLOCK_BYTES", 4 * planted.n_items * 5)  # five users a block
+    monkeypatch.setattr(measuring, "BLOCK_BYTES", 4 * planted.n_items * 5)  # five users a block
     with pytest.raises(Ended):
         evaluate(planted, [("plain", Plain())], folds=2, metrics=["auc"], progress=progress)
     assert told[-1] == ("plain, fold 1, measuring", 1.0)

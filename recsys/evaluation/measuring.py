@@ -1,0 +1,217 @@
+"""One model on one fold: fitting, scoring, and a value a user; and the one way of averaging them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from recsys._jit import compiling
+from recsys.data import Fold, Interactions, split
+from recsys.data.side_information import SideInformation
+from recsys.errors import InputError
+from recsys.evaluation import metrics as M
+from recsys.evaluation.evaluated import Lists
+from recsys.evaluation.models import takes
+from recsys.evaluation.report import Figure, Result
+from recsys.utils.progress import report
+from recsys.utils.topn import LOWEST
+from recsys.utils.validation import check_integer
+
+BLOCK_BYTES = 64_000_000
+Asked = tuple[M.Metric, int, str]
+
+
+def divided(
+    data: Interactions, protocol: str, folds: int | None, seed: int, only_folds: int | None
+) -> list[Fold]:
+    """Return the folds that are asked for.
+
+    Raises
+    ------
+    InputError
+        If none is, or no user has an item to predict.
+    """
+    if only_folds is not None:
+        check_integer("only_folds", only_folds, 1)
+    found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
+    if not any(len(fold.users) for fold in found):
+        cold = any(fold.cold for fold in found)
+        why = "who has one has none before it" if cold else "every profile is too short"
+        raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
+    return found
+
+
+def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Asked]:
+    """Return what is asked for, each once, before anything is fitted.
+
+    Raises
+    ------
+    InputError
+        If the data are none, there is no such metric, it is asked for twice, or the items do not have
+        what it is about.
+    """
+    if not isinstance(data, Interactions):
+        raise InputError(
+            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
+            "Interactions.from_frame(table, user=…, item=…)"
+        )
+    texts = [metrics] if isinstance(metrics, str) else list(metrics)
+    parsed = [M.parse_metric(text) for text in texts]
+    names = [name for _, _, name in parsed]
+    if not names:
+        raise InputError("name at least one metric")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"metric {twice[0]!r} is asked for twice")
+    for metric, _, _ in parsed:
+        if metric.takes_feature:
+            M.feature_column(data.item_features, metric.feature)
+    return parsed
+
+
+def warm_up(
+    model: Any,
+    fold: Fold,
+    parsed: list[Asked],
+    side: SideInformation,
+    table: pd.DataFrame | None,
+) -> None:
+    """Compile what the model and the metrics run, on a few items of every user, untimed.
+
+    All users are kept because a kernel's degree may be as large as their number.
+    """
+    few = np.argsort(-np.bincount(fold.train.indices, minlength=fold.train.shape[1]), kind="stable")[:12]
+    train, test = fold.train[:, few], fold.test[:, few]
+    if train.nnz == 0:
+        return
+    users = np.arange(min(200, train.shape[0]))
+    small = replace(fold, train=train, test=test, users=users, train_only=0)
+    try:
+        measure(model, small, parsed, Result("", {}), side, few, table=table)
+        for count in (1, 2):  # serial kernels, and parallel ones for short rows
+            _scores(model, users[:count], train[users[:count]], train.shape[1])
+    except Exception:  # more factors than twelve items, say: the folds will tell
+        return
+
+
+def measure(
+    model: Any,
+    fold: Fold,
+    parsed: list[Asked],
+    result: Result,
+    side: SideInformation,
+    only: NDArray[np.int64] | None = None,
+    *,
+    table: pd.DataFrame | None = None,
+    keep: int | None = None,
+    seen: sp.csr_matrix | None = None,
+) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
+    """Fit a model on a fold and measure it.
+
+    Parameters
+    ----------
+    model : Model
+        Unfitted; it is fitted in place.
+    fold : Fold
+    parsed : list of (Metric, k, name)
+    result : Result
+        Its seconds and memory are added to.
+    side : SideInformation
+    only : (n,) int, optional
+        The only items that the fold has left.
+    table : DataFrame, optional
+        Features of the items, for metrics about them.
+    keep : int, optional
+        How many items of each list are kept.
+    seen : (users, items) CSR, optional
+        What models are given, if that is less than what they cannot be asked for: `fold.train`.
+
+    Returns
+    -------
+    values : dict of str to (evaluated users,) float64
+    lists : Lists, or None where none are kept
+    """
+    items = fold.train.shape[1]
+    given = fold.train if seen is None else seen
+    known = side.of(model, given, only)
+    if takes(model.fit, "show_progress"):
+        known["show_progress"] = False
+    with compiling() as compiled:
+        start = time.perf_counter()
+        model.fit(given, **known)
+        result.fit_seconds += time.perf_counter() - start - compiled.seconds
+    result.compile_seconds += compiled.seconds
+    result.peak_mb = max(result.peak_mb, _resident_mb())
+    if table is not None and only is not None:
+        table = table.iloc[only]
+    context = M.ListContext(fold.train, fold.test, fold.users, table)
+    measured = M.Measurement(parsed, context, keep or 0)
+    block = max(1, BLOCK_BYTES // (4 * items))
+    for begin in range(0, len(fold.users), block):
+        chosen = fold.users[begin : begin + block]
+        report("measuring", 1, 1)
+        with compiling() as compiled:
+            start = time.perf_counter()
+            scores = _scores(model, chosen, given[chosen], items)
+            result.score_seconds += time.perf_counter() - start - compiled.seconds
+        result.compile_seconds += compiled.seconds
+        measured.add(scores, fold.train[chosen], fold.test[chosen])
+    result.peak_mb = max(result.peak_mb, _resident_mb())
+    return measured.values(), Lists(*measured.lists(keep)) if keep else None
+
+
+def _scores(
+    model: Any, users: NDArray[np.int64], train: sp.csr_matrix, items: int
+) -> NDArray[np.floating]:
+    """Return scores of all items, from `scores` or (any implicit model) a full `recommend`.
+
+    Raises
+    ------
+    InputError
+        If they are of another shape than asked for, or an id is none.
+    """
+    kind, asked = type(model).__name__, (len(users), items)
+    if hasattr(model, "scores"):
+        scores = np.asarray(model.scores(users, train))
+        if scores.shape != asked or scores.dtype.kind not in "fiu":
+            raise InputError(
+                f"{kind}.scores must return numbers of shape {asked}, not {scores.shape} {scores.dtype}"
+            )
+        return scores if scores.dtype in (np.float32, np.float64) else scores.astype(np.float64)
+    found = model.recommend(users, train, N=items, filter_already_liked_items=False)
+    ids, best = (np.asarray(part) for part in found)
+    if ids.ndim != 2 or ids.shape != best.shape or len(ids) != len(users) or ids.dtype.kind not in "iu":
+        raise InputError(
+            f"{kind}.recommend must return ids and scores, a row a user, not {ids.shape} "
+            f"{ids.dtype} and {best.shape} for {len(users)} users"
+        )
+    if ids.size and ids.max() >= items:
+        raise InputError(f"{kind}.recommend returned item {ids.max()} of {items}")
+    out = np.full(asked, LOWEST)
+    rows, cols = np.nonzero(ids >= 0)
+    out[rows, ids[rows, cols]] = best[rows, cols]
+    return out
+
+
+def _resident_mb() -> float:
+    import psutil
+
+    return psutil.Process().memory_info().rss / 1e6
+
+
+def figure_of(folds: list[NDArray[np.float64]]) -> Figure:
+    """Average the one way there is: over users within a fold, then over folds."""
+    means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
+    every = np.concatenate(folds)
+    users = int(np.isfinite(every).sum())
+    std = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+    mean = float(np.mean(means)) if means else float("nan")
+    return Figure(mean, std, means, users, len(every) - users)

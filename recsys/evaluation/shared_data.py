@@ -1,0 +1,158 @@
+"""Interactions as a file that workers read: numbers and text of the metrics' columns, never code.
+
+Workers divide the data themselves, and are handed what else a model or a metric asks for: the encoded
+features, and columns of items. Ids stay where they are: nothing that is measured depends on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from recsys.data import Interactions
+from recsys.data.side_information import SideInformation
+from recsys.errors import InputError
+from recsys.evaluation import metrics as M
+from recsys.utils import model_file
+from recsys.utils.files import shown
+
+KIND = "interactions"
+PAIRS = ("users", "items", "rating", "time", "held_out")
+FEATURES = ("item_features", "user_features")
+COLUMN = "column."
+
+
+class Shared(NamedTuple):
+    """A file of interactions, and the checksum that it has."""
+
+    path: str
+    sha256: str
+
+
+class Known(NamedTuple):
+    """What a worker has read: interactions with numbers for ids, and their encoded features."""
+
+    data: Interactions
+    features: dict[str, Any]
+
+    def side(self, protocol: str) -> SideInformation:
+        """Return the side information that the writer has."""
+        found = SideInformation(self.data, protocol)
+        for name in FEATURES:
+            setattr(found, name, self.features.get(name))
+        return found
+
+
+def share(
+    data: Interactions, path: Path, wanted: frozenset[str], metrics: Sequence[tuple[M.Metric, int, str]]
+) -> Shared:
+    """Write interactions for workers.
+
+    Parameters
+    ----------
+    data : Interactions
+    path : Path
+        Of a folder that the workers see.
+    wanted : frozenset of str
+        Which of `item_features` and `user_features` the models use.
+    metrics : sequence of (Metric, k, name)
+        Those of features bring their column along.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    for name in PAIRS:
+        values = getattr(data, name)
+        if values is not None:
+            arrays[name] = _storable(np.asarray(values))
+    side = SideInformation(data)
+    shapes = {}
+    for name in sorted(wanted & set(FEATURES)):
+        matrix = getattr(side, name)
+        if matrix is not None:
+            shapes[name] = list(matrix.shape)
+            for part in ("data", "indices", "indptr"):
+                arrays[f"{name}.{part}"] = getattr(matrix, part)
+    columns: list[list[str]] = []
+    for metric, _, _ in metrics:
+        if metric.takes_feature and data.item_features is not None:
+            place = M.feature_column(data.item_features, metric.feature)
+            name = str(data.item_features.columns[place])
+            if name not in [known for known, _ in columns]:
+                kind, array = _cells(data.item_features.iloc[:, place])
+                arrays[f"{COLUMN}{len(columns)}"] = array
+                columns.append([name, kind])
+    manifest = {
+        "kind": KIND, "name": data.name, "n_users": data.n_users, "n_items": data.n_items,
+        "shapes": shapes, "columns": columns,
+    }  # fmt: skip
+    model_file.write(path, manifest, arrays)
+    return Shared(str(path), model_file.read(path, mapped=True)[0]["sha256"])
+
+
+@lru_cache(maxsize=2)
+def known(shared: Shared) -> Known:
+    """Read what `share` wrote; a process reads a file once.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or another one.
+    """
+    path = Path(shared.path)
+    if not path.is_file():
+        raise InputError(
+            f"a worker cannot see {shown(path)}: name a folder that all workers share with --scratch "
+            "(scratch= in Python)"
+        )
+    manifest, arrays = model_file.read(path, mapped=True)
+    if manifest.get("kind") != KIND or manifest["sha256"] != shared.sha256:
+        raise InputError(f"{shown(path)} is not the file that the workers were sent to")
+    features = {
+        name: model_file.sparse(path, name, arrays, shape) for name, shape in manifest["shapes"].items()
+    }
+    table = {
+        name: _column(kind, arrays[f"{COLUMN}{number}"])
+        for number, (name, kind) in enumerate(manifest["columns"])
+    }
+    held_out = arrays.get("held_out")
+    user_ids: Any = np.arange(manifest["n_users"])
+    item_ids: Any = np.arange(manifest["n_items"])
+    data = Interactions(
+        arrays["users"], arrays["items"], user_ids, item_ids, arrays.get("rating"), arrays.get("time"),
+        item_features=pd.DataFrame(table) if table else None, name=manifest["name"],
+        held_out=None if held_out is None else held_out.view(np.bool_),
+    )  # fmt: skip
+    return Known(data, features)
+
+
+def _storable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers of a type that files have, with the same values."""
+    if values.dtype == np.bool_:
+        return values.view(np.uint8)
+    if values.dtype in model_file.NAMES:
+        return values
+    return values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
+
+
+def _cells(column: pd.Series) -> tuple[str, NDArray[Any]]:
+    """Return a column's cells as numbers, or as text; they are encoded alike."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+        return "numbers", _storable(column.to_numpy())
+    missing = column.isna().to_numpy()
+    text = [None if absent else str(cell) for cell, absent in zip(column, missing, strict=True)]
+    return "text", np.frombuffer(json.dumps(text).encode(), dtype=np.uint8)
+
+
+def _column(kind: str, values: NDArray[Any]) -> Any:
+    return values if kind == "numbers" else pd.Series(json.loads(values.tobytes()), dtype=object)

@@ -1,0 +1,173 @@
+"""Units of an evaluation that an engine runs: one model on one fold, in a process anywhere."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data import Fold, split
+from recsys.engines import Engine, engine
+from recsys.engines.local import LocalEngine
+from recsys.errors import InputError
+from recsys.evaluation.evaluated import Lists
+from recsys.evaluation.measuring import measure, parsed_metrics, warm_up
+from recsys.evaluation.report import Result
+from recsys.evaluation.shared_data import Shared, known
+from recsys.utils.files import shown
+from recsys.utils.validation import check_integer
+
+
+class Division(NamedTuple):
+    """Which fold of which data."""
+
+    shared: Shared
+    protocol: str
+    folds: int | None
+    seed: int
+    number: int
+
+
+class Unit(NamedTuple):
+    """One model on one fold, as workers are handed it: small, for the data are a file."""
+
+    division: Division
+    model: Any
+    metrics: tuple[str, ...]
+    keep: int | None
+    warm: str  # what a process warms up once for
+
+
+class Measured(NamedTuple):
+    """What came of a unit: a value a user, and the seconds and memory of the process that found it."""
+
+    values: dict[str, NDArray[np.float64]]
+    lists: Lists | None
+    fit_seconds: float
+    score_seconds: float
+    compile_seconds: float
+    peak_mb: float
+
+
+def measured(unit: Unit) -> Measured:
+    """Fit a model on a fold and measure it, where this runs.
+
+    Raises
+    ------
+    InputError
+        If the data's file cannot be read, or as the model does.
+    """
+    found = known(unit.division.shared)
+    side = found.side(unit.division.protocol)
+    parsed = parsed_metrics(unit.metrics, found.data)
+    fold, result = _fold(unit.division), Result("", {})
+    table = found.data.item_features
+    if unit.warm not in _WARM:
+        _WARM.add(unit.warm)
+        warm_up(copy.deepcopy(unit.model), fold, parsed, side, table)
+    values, lists = measure(
+        copy.deepcopy(unit.model), fold, parsed, result, side, table=table, keep=unit.keep
+    )
+    return Measured(
+        values, lists, result.fit_seconds, result.score_seconds, result.compile_seconds, result.peak_mb
+    )
+
+
+def sendable(label: str, model: Any) -> Any:
+    """Return a model without what it has learned, which a worker could not be handed whole.
+
+    Raises
+    ------
+    InputError
+        If it cannot be sent at all.
+    """
+    from sklearn.base import clone  # late: it takes half a second
+
+    try:
+        fresh = clone(model) if hasattr(model, "get_params") else copy.deepcopy(model)
+    except (TypeError, RuntimeError):  # its parameters are not those that it is made of
+        fresh = copy.deepcopy(model)
+    try:
+        ForkingPickler.dumps(fresh)  # as processes are handed it
+    except Exception as error:
+        why = " ".join(str(error).splitlines())[:200]
+        raise InputError(
+            f"model {label!r} cannot be sent to workers ({why}): pass the name of a ranker, or use the "
+            "engine local"
+        ) from None
+    return fresh
+
+
+@contextmanager
+def opened(given: str | Engine, workers: int | None = None) -> Iterator[Engine]:
+    """Hold an engine: one that was given stays open, one that is named is closed in the end.
+
+    Raises
+    ------
+    InputError
+        As `recsys.engines.engine`.
+    """
+    if isinstance(given, Engine):
+        yield given
+        return
+    with engine(given, workers) as found:
+        yield found
+
+
+def threads_of(runner: Engine, threads: int | None) -> int | None:
+    """Return how many threads each worker gets: 1 where none are asked for, all in this process.
+
+    Raises
+    ------
+    InputError
+    """
+    if threads is not None:
+        return check_integer("threads", threads, 1)
+    return None if isinstance(runner, LocalEngine) else 1
+
+
+@contextmanager
+def scratch_folder(scratch: str | Path | None) -> Iterator[Path]:
+    """Hold a folder of one's own within another, removed in the end with what is in it.
+
+    Raises
+    ------
+    InputError
+        If none can be made there.
+    """
+    try:
+        folder = TemporaryDirectory(prefix="recsys-", dir=scratch)
+    except OSError as error:
+        where = "the folder for temporary files" if scratch is None else shown(scratch)
+        raise InputError(f"scratch: {where}: {error.strerror or error}") from None
+    with folder as name:
+        yield Path(name)
+
+
+_WARM: set[str] = set()
+
+
+@lru_cache(maxsize=1)
+def _fold(division: Division) -> Fold:
+    """Return a fold; units of one fold come after each other."""
+    found = split(
+        known(division.shared).data, division.protocol, folds=division.folds, seed=division.seed
+    )
+    return next(islice(found, division.number, None))
+
+
+def uses(models: Sequence[Any]) -> frozenset[str]:
+    """Return which side information some of the models use."""
+    wanted: set[str] = set()
+    for model in models:
+        wanted.update(model.wanted() if hasattr(model, "wanted") else getattr(model, "uses", ()))
+    return frozenset(wanted)
