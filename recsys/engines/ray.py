@@ -6,10 +6,12 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -61,6 +63,7 @@ class RayEngine(Engine):
             _restore(before)
             raise InputError("engine ray needs Ray: pip install 'recsys[ray]'") from None
         self._ray, self._before = ray, before
+        signals = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of releases to come
@@ -72,6 +75,10 @@ class RayEngine(Engine):
                         f"engine {self.name}: this program is connected to a cluster of Ray: name it "
                         "ray, or call ray.shutdown() first"
                     )
+            if threading.current_thread() is threading.main_thread():
+                for number, handler in signals.items():  # Ray's own print where the program was
+                    if handler is not None:
+                        signal.signal(number, handler)
             self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         except BaseException:
             self.close()
