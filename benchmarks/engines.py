@@ -200,7 +200,7 @@ def kills(
             # within a while of the start, or when some more parts are there: both are looked for
             until, enough = time.perf_counter() + rng.uniform(0.2, 1.0) * usual, parts + 1
             if rng.random() < 0.8:
-                until, enough = math.inf, rng.randint(len(before), parts - 1)
+                until, enough = math.inf, rng.randint(min(len(before), parts - 1), parts - 1)
             while time.perf_counter() < until and process.poll() is None:
                 if len(list(top.glob("part-*"))) >= enough and found_at_work(me):
                     break

@@ -47,7 +47,9 @@ EngineName = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", help="How many workers dask or ray start, one a core by default."),
+    typer.Option(
+        "--workers", help="How many workers to start: by default one a core, and for local none."
+    ),
 ]
 
 
