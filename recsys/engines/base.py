@@ -40,6 +40,13 @@ class Engine(ABC):
         How many units run at once.
     seconds : float
         So far, what the workers' own work took, added up; the rest of what passed is overhead.
+
+    Examples
+    --------
+    >>> from recsys.engines import Engine, engine
+    >>> with engine("local") as here:
+    ...     isinstance(here, Engine), here.workers, list(here.map(len, ["ab", "c"], threads=1))
+    (True, 1, [2, 1])
     """
 
     name: str = "local"
@@ -56,7 +63,7 @@ class Engine(ABC):
         task : callable
             Of a module that the workers can import.
         units : sequence
-            Small, and what pickle takes.
+            Small: tuples of texts, numbers and the like.
         threads : int ≥ 1, optional
             Of compiled code and BLAS in each worker; all that the worker has when not given.
 
