@@ -51,7 +51,9 @@ EngineName = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", help="How many workers to start; of dask and ray one a core by default."),
+    typer.Option(
+        "--workers", help="How many workers to start: by default one a core, and for local none."
+    ),
 ]
 
 

@@ -117,7 +117,7 @@ def _write_parts(
     threads: int | None,
     block: int,
 ) -> None:
-    if engine == "local":
+    if engine == "local" and workers is None:
         use_threads(threads)
         threads = None
     with terminal.progress(True) as show:

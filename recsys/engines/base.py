@@ -43,10 +43,10 @@ class Engine(ABC):
 
     Examples
     --------
-    >>> from recsys.engines import engine
+    >>> from recsys.engines import Engine, engine
     >>> with engine("local") as here:
-    ...     here.name, here.workers, sum(here.map(abs, [-1, 2], threads=1))
-    ('local', 1, 3)
+    ...     isinstance(here, Engine), here.workers, list(here.map(len, ["ab", "c"], threads=1))
+    (True, 1, [2, 1])
     """
 
     name: str = "local"
@@ -63,7 +63,7 @@ class Engine(ABC):
         task : callable
             Of a module that the workers can import.
         units : sequence
-            Small, and of what can be sent to a process: text, numbers, tuples of these.
+            Small: tuples of texts, numbers and the like.
         threads : int ≥ 1, optional
             Of compiled code and BLAS in each worker; all that the worker has when not given.
 

@@ -6,8 +6,10 @@ from recsys.engines.base import Engine
 from recsys.engines.local import LocalEngine, ProcessEngine
 from recsys.errors import InputError
 from recsys.registry import did_you_mean
+from recsys.utils.validation import check_integer
 
 NAMES = ("local", "dask", "ray")
+MOST = 1024  # workers that are started here
 
 
 def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
@@ -20,7 +22,8 @@ def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
         machine that the engine starts; `dask=ADDRESS` or `ray=ADDRESS`, a cluster that runs. An engine
         is returned as it is.
     workers : int ≥ 1, optional
-        How many to start; for `local` and one that runs already it is not given.
+        How many to start: one a core of `dask` and `ray` when not given; of `local`, processes instead
+        of this one. A cluster that runs has its own.
 
     Raises
     ------
@@ -38,6 +41,8 @@ def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
     kind, _, rest = str(name).partition("=")
     if kind not in NAMES:
         raise InputError(f"unknown engine {kind!r}; {did_you_mean(kind, NAMES)}")
+    if workers is not None:
+        check_integer("workers", workers, 1, MOST)
     if kind == "local":
         return _local(rest, workers)
     if rest and workers is not None:
@@ -55,7 +60,7 @@ def _local(rest: str, workers: int | None) -> Engine:
     if rest:
         if workers is not None:
             raise InputError(f"engine local={rest} has its own number of workers: leave the other out")
-        if not rest.isdecimal() or not 1 <= int(rest) <= 1024:
+        if not rest.isdecimal() or not 1 <= int(rest) <= MOST:
             raise InputError(f"engine local={rest}: name a number of processes, such as local=2")
         workers = int(rest)
     return LocalEngine() if workers is None else ProcessEngine(workers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import shutil
@@ -9,6 +10,7 @@ import tempfile
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -61,28 +63,50 @@ class DaskEngine(Engine):
             raise
 
     def _start(self, distributed: Any, workers: int) -> None:
+        import dask
+
         self._folder = tempfile.mkdtemp(prefix="recsys-dask-")
-        self._cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address=None, worker_dashboard_address=None,
-            # its pages of health stay, at a port that is free
-            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            # a mapped model counts in full for each worker, though they share it: no limit
-            memory_limit=None, local_directory=self._folder, silence_logs=logging.CRITICAL + 1,
-        )  # fmt: skip
+        # the scheduler, too, has a folder, from which modules may be imported: not one for everybody
+        with dask.config.set({"temporary-directory": self._folder}):
+            self._cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+                dashboard_address=None, worker_dashboard_address=None,
+                # its pages of health stay, at a port that is free
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+                # a mapped model counts in full for each worker, though they share it: no limit
+                memory_limit=None, local_directory=self._folder, silence_logs=logging.CRITICAL + 1,
+            )  # fmt: skip
 
     def _connect(self, distributed: Any, address: str | None) -> None:
+        if address is not None:
+            self._knock(distributed, address)
+        self._client = distributed.Client(
+            self._cluster or address, timeout=PATIENCE, set_as_default=False
+        )
         try:
-            self._client = distributed.Client(
-                self._cluster or address, timeout=PATIENCE, set_as_default=False
-            )
-            if address is not None:
-                self._client.wait_for_workers(1, timeout=PATIENCE)
-        except (OSError, TimeoutError, ValueError, TypeError) as error:
-            if self._client is None:
-                told = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-                raise InputError(f"engine {self.name}: no scheduler answers there: {told}") from None
+            self._client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
             raise InputError(f"engine {self.name}: its scheduler has no workers: start some") from None
+
+    def _knock(self, distributed: Any, address: str) -> None:
+        """Refuse an address where no scheduler answers: a client would wait for one that is silent."""
+
+        async def ask() -> Any:
+            ways = distributed.Security().get_connection_args("client")
+            async with distributed.rpc(address, connection_args=ways) as scheduler:
+                return await scheduler.identity()
+
+        async def bounded() -> Any:
+            return await asyncio.wait_for(ask(), PATIENCE)
+
+        try:
+            with ThreadPoolExecutor(1) as aside:  # a notebook's own thread has a loop already
+                answer = aside.submit(asyncio.run, bounded()).result()
+            if answer["type"] != "Scheduler":
+                raise ValueError(f"a {answer['type']} does")
+        except Exception as error:  # what answers may be anything
+            told = str(error).splitlines()[0][:120] if str(error) else f"not within {PATIENCE} s"
+            raise InputError(f"engine {self.name}: no scheduler answers there: {told}") from None
 
     def _check(self) -> None:
         found = self._client.run(installed, on_error="return")
@@ -98,8 +122,6 @@ class DaskEngine(Engine):
     def _results(
         self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
     ) -> Iterator[tuple[Any, float]]:
-        from concurrent.futures import CancelledError
-
         from distributed import KilledWorker
         from distributed.comm import CommClosedError
 

@@ -6,9 +6,12 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +23,10 @@ from recsys.errors import InputError
 
 PATIENCE = 10  # seconds for an address to answer
 STORE = 256_000_000  # bytes of shared memory for results; models are mapped files and never there
+MOST_FOLDER = 20  # characters
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # 0: one machine, on every system; read at import
 TOKENS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
-USUAL = 6379  # the port of a cluster's head
+PORT, CLIENT_PORT = "6379", "10001"  # usual ones: of a cluster's head, of its server for clients
 CLIENT = "ray://"
 
 
@@ -59,6 +63,7 @@ class RayEngine(Engine):
             _restore(before)
             raise InputError("engine ray needs Ray: pip install 'recsys[ray]'") from None
         self._ray, self._before = ray, before
+        signals = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of releases to come
@@ -70,6 +75,10 @@ class RayEngine(Engine):
                         f"engine {self.name}: this program is connected to a cluster of Ray: name it "
                         "ray, or call ray.shutdown() first"
                     )
+            if threading.current_thread() is threading.main_thread():
+                for number, handler in signals.items():  # Ray's own print where the program was
+                    if handler is not None:
+                        signal.signal(number, handler)
             self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         except BaseException:
             self.close()
@@ -80,7 +89,11 @@ class RayEngine(Engine):
         if address is None:
             if not any(os.environ.get(name) for name in TOKENS):
                 os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # it would write one to the home
-            self._folder = tempfile.mkdtemp(prefix="recsys-ray-")
+            # names of sockets are short, and Ray's take most of one
+            short = (
+                "/tmp" if len(tempfile.gettempdir()) > MOST_FOLDER and os.path.isdir("/tmp") else None
+            )
+            self._folder = tempfile.mkdtemp(prefix="recsys-ray-", dir=short)
             self._ray.init(
                 address="local", num_cpus=workers or os.cpu_count() or 1, include_dashboard=False,
                 _node_ip_address="127.0.0.1", object_store_memory=STORE, _temp_dir=self._folder, **quiet,
@@ -141,14 +154,24 @@ def _restore(before: dict[str, str | None]) -> None:
 
 
 def _knock(name: str, address: str) -> None:
-    """Refuse an address where nothing listens: Ray itself tries for minutes, and may end the process."""
-    if address in ("auto", "local"):
+    """Refuse an address where no cluster answers: Ray itself tries for minutes, and tells at length."""
+    if address == "auto":
         return
-    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    place = address.removeprefix(CLIENT)
+    host, _, port = place.rpartition(":")
     if not port.isdecimal():
-        host, port = address.removeprefix(CLIENT), "10001" if address.startswith(CLIENT) else str(USUAL)
+        host, port = place, CLIENT_PORT if place != address else PORT
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
     except (OSError, OverflowError, UnicodeError) as error:
         told = getattr(error, "strerror", None) or str(error)
         raise InputError(f"engine {name}: nothing answers there: {told}") from None
+    if place != address:
+        return
+    ask = (sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", f"{host}:{port}")
+    try:
+        done = subprocess.run(ask, capture_output=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"engine {name}: no cluster answers there within {PATIENCE} s") from None
+    if done.returncode:
+        raise InputError(f"engine {name}: what answers there is no cluster of this Ray, or refuses")

@@ -1,32 +1,12 @@
 """The seam: units in order, threads within the task, errors as they are."""
 
-import os
-
 import numba
 import pytest
-from threadpoolctl import threadpool_info
 
 from recsys import InputError
 from recsys.engines import engine
 from recsys.engines.base import check_same, installed
-
-
-def squared(x):
-    return x * x
-
-
-def threads(_):
-    return numba.get_num_threads(), max(
-        (one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"), default=1
-    )
-
-
-def refused(x):
-    raise InputError(f"unit {x} cannot be done")
-
-
-def ended(x):
-    os._exit(9)
+from tests.engines.tasks import ended, refused, squared, threads
 
 
 @pytest.fixture(params=["local", "local=2"], scope="module")

@@ -1,0 +1,40 @@
+"""What engines are given to do in tests: workers import it."""
+
+import os
+import threading
+
+import numba
+from threadpoolctl import threadpool_info
+
+from recsys import InputError
+
+
+def squared(x):
+    return x * x
+
+
+def threads(_):
+    return numba.get_num_threads(), max(
+        (one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"), default=1
+    )
+
+
+def refused(x):
+    raise InputError(f"unit {x} cannot be done")
+
+
+def ended(x):
+    os._exit(9)
+
+
+def ended_once(path):
+    """End the worker, the first time that it is asked for."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return "done"
+    os._exit(9)
+
+
+def process(_):
+    return os.getpid(), threading.active_count()

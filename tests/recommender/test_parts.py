@@ -1,0 +1,220 @@
+"""Lists of everybody in folders of parts: resumed, refused, swept, and equal to one file."""
+
+import datetime
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import recsys
+from recsys import InputError, Recommender, make_ranker
+from recsys.engines import engine
+from recsys.rankers import fit_bundle, list_rankers
+from recsys.recommender import everybody
+from recsys.recommender.everybody import plain_options, write_everybody
+from recsys.recommender.parts import Parts
+from recsys.utils import files
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Recommender("ease").fit(recsys.load_dataset("sample"))
+
+
+@pytest.fixture(scope="module")
+def path(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "m.recsys"
+    model.save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dask():
+    with engine("dask", workers=2) as found:
+        yield found
+
+
+def content(folder):
+    return {one.name: one.read_bytes() for one in Path(folder).iterdir()}
+
+
+def state(folder):
+    return {one.name: (one.stat().st_ino, one.stat().st_mtime_ns) for one in Path(folder).glob("part-*")}
+
+
+OPTIONS = {
+    "plain": {},
+    "items": {"items": ["m0003", "m0005", "m0007", "m0100"], "n": 3},
+    "exclude": {"exclude": np.array(["m0003", "m0005"], dtype=object)},
+    "dislikes": {"dislikes": ["m0003"], "n": 4},
+    "diversity": {"diversity": 0.3, "n": 4},
+    "filters": {"filters": {"year": (1960, None), "genres": {"Drama", "War"}}},
+    "one value": {"filters": {"genres": "Drama"}, "n": 4},
+    "as of": {"as_of": datetime.date(2004, 10, 8), "n": 4},
+    "why": {"why": True, "n": 2},
+}
+
+
+@pytest.mark.parametrize("given", OPTIONS)
+def test_parts_are_the_table_cut_in_pieces(model, tmp_path, given):
+    options = OPTIONS[given]
+    assert model.recommend_all(f"{tmp_path}/top/", block=150, **options) == tmp_path / "top"
+    model.recommend_all(tmp_path / "top.parquet", **options)
+    names = [f"part-{start:08d}.parquet" for start in (0, 150, 300)]
+    assert sorted(os.listdir(tmp_path / "top")) == ["_MANIFEST.json", "_SUCCESS", *names]
+    assert pq.read_table(tmp_path / "top").equals(pq.read_table(tmp_path / "top.parquet"))
+
+
+def test_workers_write_the_same_bytes(model, path, dask, tmp_path):
+    for given in ("plain", "filters", "as of", "why"):
+        here, there = tmp_path / given / "here", tmp_path / given / "there"
+        here.parent.mkdir()
+        model.recommend_all(f"{here}/", block=64, **OPTIONS[given])
+        model.recommend_all(f"{there}/", block=64, engine=dask, **OPTIONS[given])
+        assert content(here) == content(there), "and no model is left in the folder"
+    options = plain_options(10, text=True)
+    done = write_everybody(tmp_path / "a", model.bundle, options, model=path, on=dask, block=64)
+    assert (done.written, done.skipped, done.users, done.workers) == (7, 0, 400, 2)
+    assert 0 < done.work <= 2 * done.seconds and 0 <= done.overhead < 1
+    write_everybody(tmp_path / "b", model.bundle, options, model=path, block=64)
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+
+
+def test_a_second_run_writes_what_is_missing_only(model, tmp_path, monkeypatch):
+    folder = tmp_path / "top"
+    model.recommend_all(folder, block=50)  # no ending is a folder, too
+    before, whole = state(folder), content(folder)
+    (folder / "part-00000100.parquet").unlink()
+    (folder / "part-00000350.parquet").unlink()
+    shown = []
+    done = write_everybody(
+        folder, model.bundle, plain_options(10), block=50, progress=lambda *some: shown.append(some)
+    )
+    assert (done.written, done.skipped, done.users) == (2, 6, 100) and shown == [(7, 8), (8, 8)]
+    after = state(folder)
+    assert content(folder) == whole and [k for k in sorted(after) if after[k] != before[k]] == [
+        "part-00000100.parquet", "part-00000350.parquet",
+    ]  # fmt: skip
+    monkeypatch.setattr(everybody, "engine", None)  # none is started for nothing
+    done = write_everybody(folder, model.bundle, plain_options(10), block=50)
+    assert (done.written, done.skipped, done.overhead) == (0, 8, 0.0) and state(folder) == after
+
+
+def test_a_run_that_fails_is_no_success(model, tmp_path, monkeypatch):
+    folder, write = tmp_path / "top", everybody.write_rows
+    (folder).mkdir()
+
+    def refuses(path, *rest, **named):
+        if path.name.startswith("part-00000100"):
+            raise InputError("no space")
+        write(path, *rest, **named)
+
+    monkeypatch.setattr(everybody, "write_rows", refuses)
+    with pytest.raises(InputError, match="no space"):
+        model.recommend_all(folder, block=50)
+    assert sorted(os.listdir(folder)) == [
+        "_MANIFEST.json", "part-00000000.parquet", "part-00000050.parquet",
+    ]  # fmt: skip
+    monkeypatch.undo()
+    model.recommend_all(folder, block=50)
+    model.recommend_all(tmp_path / "whole", block=50)
+    assert content(folder) == content(tmp_path / "whole")
+
+
+def test_another_job_is_refused_by_what_differs(model, tmp_path, monkeypatch):
+    folder = tmp_path / "top"
+    model.recommend_all(folder, block=200)
+    before = content(folder)
+    other = Recommender("ease:regularization=7").fit(recsys.load_dataset("sample"))
+    for call, why in (
+        (lambda: model.recommend_all(folder, block=100), r"block is 200 there, 100 here; name another"),
+        (lambda: model.recommend_all(folder, 7, block=200), r"n is 10 there, 7 here"),
+        (lambda: model.recommend_all(folder, 7, exclude=["m0001"], block=200), "exclude is not given there.*, and 1 more"),
+        (lambda: other.recommend_all(folder, block=200), r"model \(its sha256\) is"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=why) as told:
+            call()
+        assert "\n" not in str(told.value)
+    monkeypatch.setitem(everybody.installed(), "numpy", "1.0")
+    with pytest.raises(InputError, match=r"numpy is .* there, \"1.0\" here"):
+        model.recommend_all(folder, block=200)
+    monkeypatch.undo()
+    assert content(folder) == before
+    (folder / "_MANIFEST.json").write_text("{}")
+    with pytest.raises(InputError, match="is no list of what parts are made of"):
+        model.recommend_all(folder, block=200)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    with pytest.raises(InputError, match="holds other files"):
+        model.recommend_all(tmp_path / "home")
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        model.recommend_all(tmp_path / "no" / "where" / "")
+    with pytest.raises(InputError, match="for a folder"):
+        model.recommend_all(tmp_path / "top.csv", engine="local=2")
+    with pytest.raises(InputError, match="block"):
+        model.recommend_all(tmp_path / "new", block=0)
+
+
+def test_what_dead_runs_left_is_swept_and_what_lives_is_not(model, tmp_path):
+    folder = tmp_path / "top"
+    model.recommend_all(folder, block=200)
+    (folder / "part-00000200.parquet").unlink()
+    dead = folder / f".part-00000200.parquet.{files._host()}.{'0' * 16}{files.TEMPORARY}"
+    dead.write_bytes(b"half")
+    with files.replacing(folder / "part-00000900.parquet") as living:  # of somebody who is at work
+        living.write(b"more")
+        model.recommend_all(folder, block=200)
+        assert len([name for name in os.listdir(folder) if name.endswith(files.TEMPORARY)]) == 1
+    assert not dead.exists() and (folder / "part-00000900.parquet").exists()
+
+
+def test_a_worker_that_sees_other_files_is_told_of(model, path, tmp_path):
+    folder = tmp_path / "top"
+    parts = Parts(
+        folder, {"format": 1, "users": 400, "block": 50, "model": "f00", "lists": plain_options(3)}
+    )
+    with pytest.raises(InputError, match=r"worker .* does not see the folder .*: put it where every"):
+        everybody.write_part((str(path), "f00", str(folder), 0))
+    parts.begin()
+    with pytest.raises(
+        InputError, match=r"worker .* does not see the model .*absent: put it where every"
+    ):
+        everybody.write_part((str(tmp_path / "absent"), "f00", str(folder), 0))
+    with pytest.raises(InputError, match="another file than the one that was checked"):
+        everybody.write_part((str(path), "f00", str(folder), 0))
+    with pytest.raises(InputError, match="is of another model"):
+        everybody.write_part((str(path), "ba4", str(folder), 0))
+    with pytest.raises(InputError, match="written where this process does not see it"):
+        parts.finish()
+    assert json.loads((folder / "_MANIFEST.json").read_text()) == parts.job
+
+
+def test_a_worker_reads_a_model_once_and_does_not_repeat_a_part(model, path, tmp_path, monkeypatch):
+    digest = recsys.utils.model_file.checksum(path)
+    parts = Parts(
+        tmp_path / "top",
+        {"format": 1, "users": 400, "block": 50, "model": digest, "lists": plain_options(3)},
+    )
+    parts.begin()
+    everybody._bundle.cache_clear()
+    everybody._lists.cache_clear()
+    units = [(str(path), digest, str(parts.folder), start) for start in parts.starts()]
+    assert everybody.write_part(units[0]) == (50, 0)
+    monkeypatch.setattr(everybody, "load_bundle", None)
+    assert everybody.write_part(units[3]) == (50, 0)
+    before = state(parts.folder)
+    assert everybody.write_part(units[3]) is None and state(parts.folder) == before
+    assert parts.missing() == [50, 100, 200, 250, 300, 350]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list_rankers())
+def test_every_ranker_writes_its_parts_as_its_file(name, tmp_path):
+    bundle = fit_bundle(make_ranker(name), recsys.load_dataset("sample"), show_progress=False)
+    model = Recommender.of(bundle)
+    model.recommend_all(tmp_path / "top", block=37)
+    model.recommend_all(tmp_path / "top.parquet")
+    assert pq.read_table(tmp_path / "top").equals(pq.read_table(tmp_path / "top.parquet"))
