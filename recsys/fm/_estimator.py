@@ -51,8 +51,9 @@ class FactorMachine(BaseEstimator):
         all-subsets model has Π(1 + ·) in place of K_A^m.
     solver : str
         "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
-        are made of objects which repeat (users, items, contexts, any number of kinds), many times faster; "sgd" and "adagrad",
-        mini-batches; "fista", "nmapgd", "katyusha", "lbfgs", "subgradient", whole gradients.
+        are made of objects which repeat (users, items, contexts; any number of kinds), many times
+        faster; "sgd" and "adagrad", mini-batches; "fista", "nmapgd", "katyusha", "lbfgs",
+        "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
         The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
         curvature of f times its mean squared slope: the default halves what is learned of a feature that
