@@ -160,8 +160,9 @@ def kills(
 ) -> tuple[Any, ...]:
     """Kill a job's parent or a worker at random moments; return a row of engines_kills.csv.
 
-    Every run but the last of a job is killed once; a job that ends before its kill is thrown away and
-    begun again, until so many kills have met one at work.
+    Every run is killed once, until so many kills have met one at work. A job that is done, its folder
+    compared, is begun again; the last one is left to end. Between two runs all processes of the first are
+    waited for: one that is there after half a minute is an orphan.
     """
     rng = random.Random(seed)
     counts = {"parent": 0, "worker": 0}

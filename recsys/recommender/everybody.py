@@ -218,7 +218,7 @@ def write_everybody(
     total, users, fallbacks, began = len(parts.starts()), 0, 0, time.perf_counter()
     if not todo:
         parts.finish()
-        return Written(parts.folder, 0, total, 0, 0, 1, 0.0, 0.0)
+        return Written(Path(folder), 0, total, 0, 0, 1, 0.0, 0.0)
     parts.unfinish()
     with _engine(on, workers) as given:
         before = given.seconds
@@ -238,7 +238,7 @@ def write_everybody(
                 progress(total_there, total)
         spent, work, many = time.perf_counter() - began, given.seconds - before, given.workers
     parts.finish()
-    return Written(parts.folder, done, total - done, users, fallbacks, many, spent, work)
+    return Written(Path(folder), done, total - done, users, fallbacks, many, spent, work)
 
 
 def _engine(on: str | Engine, workers: int | None) -> AbstractContextManager[Engine]:
