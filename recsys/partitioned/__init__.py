@@ -1,0 +1,5 @@
+"""Fitting past one machine's memory: from partitioned Parquet, by an engine's workers, to a mapped file."""
+
+from recsys.partitioned.fit import Fitted, fit_partitions
+
+__all__ = ["Fitted", "fit_partitions"]
