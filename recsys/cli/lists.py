@@ -9,11 +9,9 @@ from typing import Any
 
 from recsys.cli import terminal
 from recsys.rankers import Bundle
+from recsys.recommender.lists import COLUMNS, Line
 from recsys.utils.export import csv_text
 from recsys.utils.rows import write_rows
-
-COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
-Line = tuple[str, int, str, str, float]
 
 
 def write_lists(path: Path | None, blocks: Iterable[Sequence[Line]], raw: bool) -> None:

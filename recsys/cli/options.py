@@ -37,6 +37,19 @@ Diversity = Annotated[
     float, typer.Option("--diversity", help="From 0 (best first) to 1 (unlike first).")
 ]
 
+EngineName = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="Who does the work: local, this process; local=N, N of its own; dask or ray, workers "
+        "started here; dask=ADDRESS or ray=ADDRESS, a cluster. It pays from minutes of work on.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="How many workers dask or ray start, one a core by default."),
+]
+
 
 def ids_of(given: str) -> list[str]:
     """Return the ids of a text like ID,ID."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from recsys.errors import InputError
-from recsys.utils.files import check_target, is_stdout
+from recsys.utils.files import check_target, is_folder, is_stdout
 
 OUTPUTS = ("--out", "--json", "--users-out", "--items-out", "--curve")
+FOLDERS = ("--out",)  # may be folders, of options whose type is text
 READ_TEXTS = ("--events",)  # files that are read, of options whose type is text
 
 
@@ -43,7 +44,8 @@ def checks_outputs(command: Callable[..., None]) -> Callable[..., None]:
             if option == "--json" and is_stdout(path):
                 given[name] = "-"
                 continue
-            check_target(path)
+            if not (option in FOLDERS and isinstance(path, str) and is_folder(path)):
+                check_target(path)
             for other in inputs:
                 for read in _texts(given.get(other)):
                     if _same(path, read):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import platform
+import socket
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +20,9 @@ from recsys.errors import InputError
 Unit = TypeVar("Unit")
 Found = TypeVar("Found")
 
+_ONE = (
+    threading.RLock()
+)  # limits of BLAS are the process's: whoever has two threads does one unit at once
 SAME = ("recsys", "numpy", "scipy", "numba", "pyarrow")  # packages whose versions decide the bits
 
 
@@ -84,41 +90,59 @@ def run_unit(task: Callable[[Any], Any], unit: Any, threads: int | None) -> tupl
 
     Threads are limited here: what a worker reads of the environment it has read when it was started.
     """
-    start = time.perf_counter()
     if threads is None:
+        start = time.perf_counter()
         return task(unit), time.perf_counter() - start
-    before = numba.get_num_threads()
-    numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
-    try:
-        with threadpool_limits(threads):
-            return task(unit), time.perf_counter() - start
-    finally:
-        numba.set_num_threads(before)
+    with _ONE:
+        start, before = time.perf_counter(), numba.get_num_threads()
+        numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
+        try:
+            with threadpool_limits(threads):
+                return task(unit), time.perf_counter() - start
+        finally:
+            numba.set_num_threads(before)
 
 
-def installed(_: Any = None) -> dict[str, str]:
+def run_far(
+    task: Callable[[Any], Any], unit: Any, threads: int | None, versions: dict[str, str]
+) -> tuple[Any, float]:
+    """Do one unit in a worker of a cluster, which may be anybody's: first of all it is compared.
+
+    Raises
+    ------
+    InputError
+        If the worker has other versions than `versions`; what the task raises.
+    """
+    check_same({socket.gethostname(): installed()}, versions)
+    return run_unit(task, unit, threads)
+
+
+@functools.cache
+def installed() -> dict[str, str]:
     """Return the versions that decide the bits of a result, and the Python, where this runs."""
     return {name: metadata.version(name) for name in SAME} | {"Python": platform.python_version()}
 
 
-def check_same(workers: dict[str, dict[str, str]]) -> None:
-    """Refuse workers with other versions than this process: their results may have other bits.
+def check_same(workers: dict[str, dict[str, str]], wanted: dict[str, str] | None = None) -> None:
+    """Refuse workers with other versions than who gives the work: their results may have other bits.
 
     Parameters
     ----------
     workers : dict of str to dict
         `installed` of each worker, by what it is called.
+    wanted : dict, optional
+        `installed` of who gives the work: this process when not given.
 
     Raises
     ------
     InputError
     """
-    mine = installed()
+    mine = installed() if wanted is None else wanted
     for worker, theirs in workers.items():
         other = [f"{name} {theirs.get(name, 'none')}" for name in SAME if theirs.get(name) != mine[name]]
         if other:
             here = ", ".join(f"{name} {mine[name]}" for name in SAME if theirs.get(name) != mine[name])
             raise InputError(
-                f"worker {worker} has {', '.join(other)}, this process {here}: install the same "
+                f"worker {worker} has {', '.join(other)}, who gives the work {here}: install the same "
                 "versions everywhere"
             )

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any
 
 from recsys.engines.base import Engine, run_unit
 from recsys.errors import InputError
+
+ENDED = (
+    "a worker process ended before its work did (out of memory?); what is written stays: run it again, "
+    "with fewer workers"
+)
 
 
 class LocalEngine(Engine):
@@ -32,20 +40,21 @@ class ProcessEngine(Engine):
 
     def __init__(self, workers: int) -> None:
         self.name, self.workers = f"local={workers}", workers
-        self._pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+        self._pool = ProcessPoolExecutor(
+            workers, mp_context=get_context("spawn"), initializer=_end_with_parent
+        )
 
     def _results(
         self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
     ) -> Iterator[tuple[Any, float]]:
-        running = [self._pool.submit(run_unit, task, unit, threads) for unit in units]
+        running: deque[Any] = deque()
         try:
-            for one in running:
-                yield one.result()
+            for unit in units:
+                running.append(self._pool.submit(run_unit, task, unit, threads))
+            while running:
+                yield running.popleft().result()  # and let go of
         except BrokenProcessPool:
-            raise InputError(
-                "a worker process ended before its work did (out of memory?); what is written stays: "
-                "run it again, with fewer workers"
-            ) from None
+            raise InputError(ENDED) from None
         finally:
             for one in running:
                 one.cancel()
@@ -53,3 +62,15 @@ class ProcessEngine(Engine):
     def close(self) -> None:
         """End the processes."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone: killed, it could not say so."""
+    parent = parent_process()
+    if parent is not None:
+
+        def wait() -> None:
+            parent.join()
+            os._exit(1)
+
+        threading.Thread(target=wait, daemon=True, name="parent").start()

@@ -666,7 +666,7 @@ def _earlier(
 
 
 @model_file.refuses
-def load_bundle(path: model_file.Target, *, mapped: bool = False) -> Bundle:
+def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str | None = None) -> Bundle:
     """Read what `Bundle.save` wrote, from a path or a file open for reading bytes.
 
     Parameters
@@ -675,13 +675,15 @@ def load_bundle(path: model_file.Target, *, mapped: bool = False) -> Bundle:
     mapped : bool
         Leave the arrays in the file, where processes that read it share one copy in memory; what one
         of them changes is its own. The file may be replaced or removed, but never be cut or written to.
+    checked : str, optional
+        The checksum that the file has to name, when whoever gives it has checked the content.
 
     Raises
     ------
     ModelFileError
         If the file is damaged or forged, or holds a ranker without its catalogue.
     """
-    ranker, arrays = read_ranker(path, mapped=mapped)
+    ranker, arrays = read_ranker(path, mapped=mapped, checked=checked)
     path = model_file.name_of(path)
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")

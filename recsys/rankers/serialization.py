@@ -22,16 +22,19 @@ def write_ranker(path: model_file.Target, ranker: Ranker, others: dict[str, Any]
 
 @model_file.refuses
 def read_ranker(
-    path: model_file.Target, kind: type[Ranker] = Ranker, mapped: bool = False
+    path: model_file.Target,
+    kind: type[Ranker] = Ranker,
+    mapped: bool = False,
+    checked: str | None = None,
 ) -> tuple[Ranker, dict[str, np.ndarray]]:
-    """Return a saved ranker and the arrays that were kept with it; `mapped` as in `model_file.read`.
+    """Return a saved ranker and the arrays that were kept with it; the rest as in `model_file.read`.
 
     Raises
     ------
     ModelFileError
         Also if it is of another kind.
     """
-    manifest, arrays = model_file.read(path, mapped)
+    manifest, arrays = model_file.read(path, mapped, checked)
     path = model_file.name_of(path)
     try:
         ranker = _restored(manifest, arrays)
@@ -43,15 +46,33 @@ def read_ranker(
     return ranker, arrays
 
 
-def load_ranker(path: model_file.Target) -> Ranker:
-    """Read a ranker of any kind that `save` wrote, from a path or a file open for reading bytes.
+def load_ranker(path: model_file.Target, *, mmap: bool = False) -> Ranker:
+    """Read a ranker of any kind that `save` wrote.
+
+    Parameters
+    ----------
+    path : path, or a file open for reading bytes
+        Also a URL of object storage, such as s3://bucket/model.recsys, where fsspec is installed: it is
+        fetched once to this machine's cache.
+    mmap : bool
+        Leave the arrays in the file, where all processes that read it share one copy in memory; what one
+        of them changes is its own. The file may be replaced or removed, but never be cut or written to.
 
     Raises
     ------
     ModelFileError
         If the file is truncated, altered, of another kind or too new.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from recsys import EASE, load_dataset, load_ranker
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "ease.recsys"
+    >>> EASE().fit(load_dataset("sample").matrix).save(path)
+    >>> load_ranker(path, mmap=True).name
+    'ease'
     """
-    return read_ranker(path)[0]
+    return read_ranker(path, mapped=mmap)[0]
 
 
 def _described(ranker: Ranker) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
 
 USERS = 4096  # whose lists are held at once
+COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
+Line = tuple[str, int, str, str, float]
+Block = list[tuple[int, Recommendations]]
 
 
 @dataclass(frozen=True)
@@ -95,13 +99,29 @@ class Lists:
     left_out: NDArray[np.int64] | None = None
     fallbacks: int = 0
 
-    def blocks(self) -> Iterator[list[tuple[int, Recommendations]]]:
-        """Yield a block of users at a time, each by its place in `asked`, with the list."""
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
+        """Yield a block of users at a time, each by its place in `asked`, with the list.
+
+        Parameters
+        ----------
+        start, stop : int
+            The places of those whose lists are made: all when not given.
+        """
         make = self._reranked if len(self.dislikes) or self.diversity else self._plain
-        for start in range(0, max(1, len(self.asked.labels)), USERS):
-            found = make(slice(start, start + USERS))
+        stop = len(self.asked.labels) if stop is None else min(stop, len(self.asked.labels))
+        for begin in range(start, max(start + 1, stop), USERS):
+            found = make(slice(begin, min(begin + USERS, stop)))
             self.fallbacks += sum(bool(one.fallback) for one in found)
-            yield list(enumerate(found, start))
+            yield list(enumerate(found, begin))
+
+    def lines(self, block: Block) -> list[Line]:
+        """Return the rows of a block, of the columns `COLUMNS`; ids are text here."""
+        bundle, labels = self.bundle, self.asked.labels
+        return [
+            (str(labels[k]), place, str(bundle.item_ids[i]), str(bundle.titles[i]), float(score))
+            for k, found in block
+            for place, (i, score) in enumerate(zip(found.ids, found.scores, strict=True), 1)
+        ]
 
     def _plain(self, part: slice) -> list[Recommendations]:
         asked = self.asked
@@ -116,7 +136,7 @@ class Lists:
         ]
 
     def _reranked(self, part: slice) -> list[Recommendations]:
-        item_users = self.bundle.user_items.tocsc() if self.diversity else None
+        item_users = self._item_users if self.diversity else None
         found = []
         for k in range(*part.indices(len(self.asked.labels))):
             user, row, times = self.asked.one(k)
@@ -126,3 +146,8 @@ class Lists:
                 recalculate_user=self.asked.fold_in, times=times,
             ))  # fmt: skip
         return found
+
+    @cached_property
+    def _item_users(self) -> Any:
+        """Who liked each item, as CSC."""
+        return self.bundle.user_items.tocsc()

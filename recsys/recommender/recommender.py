@@ -21,6 +21,7 @@ from recsys import errors
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes
+from recsys.engines import Engine
 from recsys.errors import InputError, counted
 from recsys.explain import (
     Attributes,
@@ -37,11 +38,13 @@ from recsys.rankers import Bundle, Ranker, Recommendations, fit_bundle, load_bun
 from recsys.rankers.catalogue import Profile, texts_of
 from recsys.recommender import updates
 from recsys.recommender.answers import Rules, Why
+from recsys.recommender.everybody import plain_options, write_everybody
 from recsys.recommender.filters import left_out
 from recsys.recommender.ids import id_list, one_id
-from recsys.recommender.lists import Asked, Lists
+from recsys.recommender.lists import USERS, Asked, Block, Lists
 from recsys.reranking import similar as similar_items
 from recsys.utils import frames
+from recsys.utils.files import is_folder
 from recsys.utils.frames import KINDS
 from recsys.utils.model_file import Target
 from recsys.utils.rows import write_rows
@@ -346,19 +349,34 @@ class Recommender:
         as_of: float | str | None = None,
         why: bool = False,
         raw: bool = False,
+        engine: str | Engine = "local",
+        workers: int | None = None,
+        threads: int | None = None,
+        block: int | None = None,
     ) -> Any:
-        """Make the lists of all users, and write them to a file a block of users at a time.
+        """Make the lists of all users, and write them to a file or a folder a block of users at a time.
 
         Parameters
         ----------
         path : path, optional
-            Ending in .parquet, .json or .csv; there whole or not at all. A table is returned when not
-            given.
+            Ending in .parquet, .json or .csv: a file, there whole or not at all. Ending in a slash or in
+            nothing, or a folder that is there: a folder, of one Parquet file a block. A run that was
+            stopped is gone on with by the same call: parts that are there are left as they are. A table
+            is returned when not given.
         n, items, exclude, dislikes, diversity, filters, as_of, why
             As in `recommend`.
         raw : bool
             Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
             stays as it is; it gets an apostrophe otherwise.
+        engine : str or Engine
+            Who makes the parts of a folder, as `recsys.engines.engine` takes it: "local", this process;
+            "local=2", two of its own; "dask" or "ray", also with "=ADDRESS". Workers map one file: the
+            model is written to the folder for as long as they need it. It pays from minutes of work on.
+        workers, threads : int ≥ 1, optional
+            How many workers to start; threads of each, 1 where they are processes.
+        block : int ≥ 1, optional
+            Users a part of a folder, 4,096 when not given. Parts equal a file to the bit where it is a
+            multiple of that.
 
         Returns
         -------
@@ -367,31 +385,33 @@ class Recommender:
         Raises
         ------
         InputError
-            As `recommend`; if the file cannot be written.
+            As `recommend`; if the file or folder cannot be written, or the folder holds parts of another
+            model or of lists made in another way; if the engine is not installed or not reached, or its
+            workers ended, of which the parts that are written stay.
         """
+        if path is not None and not isinstance(path, (str, os.PathLike)):
+            raise InputError(f"path must name a file, not {type(path).__name__}")
+        if path is not None and (is_folder(path) or not Path(path).suffix):
+            options = plain_options(n, items, exclude, dislikes, diversity, filters, as_of, why)
+            return write_everybody(
+                path, self.bundle, options, on=engine, workers=workers, threads=threads,
+                block=USERS if block is None else block,
+            ).folder  # fmt: skip
+        if engine != "local" or (workers, threads, block) != (None, None, None):
+            raise InputError(
+                "engine, workers, threads and block are for a folder: end the path in a slash"
+            )
         lists = self._lists(
             Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters
         )
-        blocks = (
-            [row for k, one in block for row in self._rows(lists, k, one, why)]
-            for block in lists.blocks()
-        )
         if path is None:
-            return self._frame([row for block in blocks for row in block], why)
-        if not isinstance(path, (str, os.PathLike)):
-            raise InputError(f"path must name a file, not {type(path).__name__}")
+            rows = (self._rows(lists, k, one, why) for block in lists.blocks() for k, one in block)
+            return self._frame([row for some in rows for row in some], why)
         target = Path(path)
         if target.suffix not in (".parquet", ".json", ".csv"):
             raise InputError(f"{target}: the ending must be .parquet, .json or .csv")
-        types = self._types()
-        kinds = {name: types[name] for name in NAMES}
-        kept = self._columns(why)
-        places = [place for place, name in enumerate(kinds) if name in kept]
-        write_rows(
-            target, {name: kinds[name] for name in kept},
-            ([[row[place] for place in places] for row in block] for block in blocks),
-            raw,
-        )  # fmt: skip
+        columns, made = self._written(lists, why)
+        write_rows(target, columns, (made(some) for some in lists.blocks()), raw)
         return target
 
     @_of_one_state
@@ -635,6 +655,22 @@ class Recommender:
             known = reasons_for_items(bundle.ranker, user, row, items, NAMED, times=times)
             told = [self._sentence(one) for one in known]
         return self._listed(asked.labels[k], items, found.scores.tolist(), told)
+
+    def _written(
+        self, lists: Lists, why: bool
+    ) -> tuple[dict[str, type], Callable[[Block], list[list[Any]]]]:
+        """Return the columns of a file of lists, and what makes its rows of a block of users."""
+        types, kept = self._types(), self._columns(why)
+        places = [place for place, name in enumerate(NAMES) if name in kept]
+
+        def made(block: Block) -> list[list[Any]]:
+            return [
+                [row[place] for place in places]
+                for k, one in block
+                for row in self._rows(lists, k, one, why)
+            ]
+
+        return {name: types[name] for name in NAMES if name in kept}, made
 
     def _popular(
         self, label: Any, n: int, lists: Lists, why: bool

@@ -54,6 +54,21 @@ def shown(path: str | os.PathLike[str]) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}…{text[-MOST_SHOWN // 2 :]}"
 
 
+def is_folder(path: Any) -> bool:
+    """Return whether a path names a folder: it ends in a slash, or a folder is there.
+
+    Examples
+    --------
+    >>> is_folder("top/"), is_folder("top.parquet"), is_folder(".")
+    (True, False, True)
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    text = os.fspath(path)
+    ends = (os.sep, os.altsep or os.sep)
+    return isinstance(text, str) and (text.endswith(ends) or ("\0" not in text and os.path.isdir(text)))
+
+
 def check_file(path: Path) -> int:
     """Return the size of a regular, readable file.
 
@@ -242,7 +257,7 @@ def is_stdout(path: str | os.PathLike[str]) -> bool:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
+def replacing(path: str | os.PathLike[str], sweep: bool = True) -> Iterator[Any]:
     """Give a binary file to write, which takes the place of `path` when the block ends without error.
 
     A crash leaves the old file or the new one: the new one is written beside it under a temporary
@@ -255,6 +270,9 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
     ----------
     path : path
         Of a regular file, or of none yet, in a folder that exists.
+    sweep : bool
+        Whether the folder is looked through for what was left of this file; who writes many files in it
+        does that once, by `sweep_folder`.
 
     Yields
     ------
@@ -285,7 +303,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Any]:
             with _through(target.through) as file:
                 yield file
             return
-        _sweep(target.path)
+        if sweep:
+            _sweep(target.path.parent, re.escape(_label(target.path)))
         handle, name = _temporary(target)
         with _Handle(handle) as file:  # closed, and with it unlocked, once it has its own name
             try:
@@ -436,16 +455,28 @@ def _take_over(handle: int, old: os.stat_result) -> None:
     os.fchmod(handle, mode)
 
 
-def _sweep(target: Path) -> None:
-    """Remove what killed processes left of this target.
+def sweep_folder(folder: Path) -> None:
+    """Remove what killed processes left of any file in a folder; what is being written stays.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be looked through.
+    """
+    try:
+        _sweep(folder, ".+")
+    except OSError as error:
+        raise InputError(f"{shown(folder)} cannot be read: {error.strerror or error}") from error
+
+
+def _sweep(folder: Path, label: str) -> None:
+    """Remove what killed processes left of targets whose label this expression matches.
 
     A file that is being written is locked. Locks of other hosts may not be seen here: what these
     left goes once it is a day old.
     """
-    names = re.compile(
-        rf"\.{re.escape(_label(target))}\.([0-9a-f]{{16}})\.[0-9a-f]{{16}}{re.escape(TEMPORARY)}"
-    )
-    with os.scandir(target.parent) as entries:
+    names = re.compile(rf"\.{label}\.([0-9a-f]{{16}})\.[0-9a-f]{{16}}{re.escape(TEMPORARY)}")
+    with os.scandir(folder) as entries:
         found = [(entry.path, match[1]) for entry in entries if (match := names.fullmatch(entry.name))]
     for path, host in found:
         with suppress(OSError):  # another one sweeps, too, or it is not ours

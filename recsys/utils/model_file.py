@@ -28,6 +28,7 @@ import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
 from recsys.utils.files import STRETCH, replacing, shown
+from recsys.utils.remote import fetched
 
 FORMAT = 2  # 2: arrays by the width of their numbers; 1: by their names
 MAX_HEADER = 1 << 20
@@ -176,10 +177,13 @@ def _told(text: str) -> str:
 
 
 @refuses
-def read(path: Target, mapped: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(
+    path: Target, mapped: bool = False, checked: str | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return manifest and arrays of a file that `write` wrote.
 
-    An open file is read from where it stands to its end; it is left open.
+    An open file is read from where it stands to its end; it is left open. A file of object storage, by
+    its URL, is fetched first, as `recsys.utils.remote.fetched` does it.
 
     Parameters
     ----------
@@ -187,25 +191,24 @@ def read(path: Target, mapped: bool = False) -> tuple[dict[str, Any], dict[str, 
     mapped : bool
         Leave the arrays in the file, where processes that read it share one copy in memory; what one
         of them changes is its own. The file may be replaced or removed, but never be cut or written to.
+    checked : str, optional
+        The checksum that the file has to name, of which somebody else has found that it fits the
+        content: it is not computed again, which would read all of the file in every process.
 
     Raises
     ------
     ModelFileError
         If the file is missing, truncated, altered, of another kind or too new.
     """
-    path = _target(path)
+    path = _target(fetched(path))
     try:
         if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")
         with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
             start = file.tell()
-            size = file.seek(0, io.SEEK_END) - start
-            file.seek(start)
-            first = file.read(8)
-            length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
-            if not 2 <= length <= min(MAX_HEADER, size - 8):
-                raise ModelFileError(f"{name_of(path)} is not a ranker file, or is truncated")
-            manifest, table = _parse(name_of(path), file.read(length), size - 8 - length)
+            manifest, table, length = _head(path, file)
+            if checked is not None and manifest.get("sha256") != checked:
+                raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
             arrays = {}
             digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
@@ -217,12 +220,70 @@ def read(path: Target, mapped: bool = False) -> tuple[dict[str, Any], dict[str, 
                     arrays[name] = array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
                     if array.size and not _fill(file, array.data.cast("B")):
                         raise ModelFileError(f"{name_of(path)} is truncated")
-                digest.update(array.data.cast("B") if array.size else b"")
+                if checked is None:
+                    digest.update(array.data.cast("B") if array.size else b"")
     except OSError as error:
         raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
-    if digest.hexdigest() != manifest.get("sha256"):
+    if checked is None and digest.hexdigest() != manifest.get("sha256"):
         raise ModelFileError(f"{name_of(path)} was altered: its checksum does not match its content")
     return manifest, arrays
+
+
+@refuses
+def checksum(path: Target) -> str:
+    """Return the checksum that a file names; whether it fits the content, `read` tells.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is missing or of another kind.
+    """
+    path = _target(fetched(path))
+    try:
+        if isinstance(path, Path) and not path.is_file():
+            raise ModelFileError(f"{path} is not a file")
+        with path.open("rb") if isinstance(path, Path) else _reading(path) as file:
+            return str(_head(path, file)[0].get("sha256"))
+    except OSError as error:
+        raise ModelFileError(f"{name_of(path)} cannot be read: {error.strerror or error}") from error
+
+
+def head_of(save: Callable[[Any], None]) -> dict[str, Any]:
+    """Return the manifest of a file that is not kept: `save` writes it to what looks at its head.
+
+    Parameters
+    ----------
+    save : callable
+        Such as `Ranker.save`, of a file open for writing bytes.
+    """
+    head = _Head()
+    save(head)
+    length = struct.unpack("<Q", head.kept[:8])[0]
+    found: dict[str, Any] = json.loads(json.loads(head.kept[8 : 8 + length])["__metadata__"]["recsys"])
+    return found
+
+
+class _Head:
+    """What takes any number of bytes and keeps the first ones."""
+
+    def __init__(self) -> None:
+        self.kept = b""
+
+    def write(self, data: Any) -> int:
+        self.kept += bytes(data[: max(0, 8 + MAX_HEADER - len(self.kept))])
+        return len(data)
+
+
+def _head(path: Any, file: Any) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """Read a file's head, and return manifest, array table and how many bytes the two take."""
+    start = file.tell()
+    size = file.seek(0, io.SEEK_END) - start
+    file.seek(start)
+    first = file.read(8)
+    length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
+    if not 2 <= length <= min(MAX_HEADER, size - 8):
+        raise ModelFileError(f"{name_of(path)} is not a ranker file, or is truncated")
+    return *_parse(name_of(path), file.read(length), size - 8 - length), length
 
 
 def sparse(path: Any, name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:

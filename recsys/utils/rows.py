@@ -13,7 +13,12 @@ Block = Sequence[Sequence[Any]]
 
 
 def write_rows(
-    path: Path, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool = False
+    path: Path,
+    columns: Mapping[str, type],
+    blocks: Iterable[Block],
+    raw: bool = False,
+    *,
+    sweep: bool = True,
 ) -> None:
     """Write blocks of rows as the path's ending says: .parquet, .json, else CSV.
 
@@ -25,6 +30,8 @@ def write_rows(
     blocks : iterable of sequences of rows
     raw : bool
         Whether text in CSV that a spreadsheet would run as a formula stays as it is.
+    sweep : bool
+        As in `replacing`.
 
     Raises
     ------
@@ -32,7 +39,7 @@ def write_rows(
         If it cannot be written; an old file is then untouched.
     """
     writer = {".parquet": _parquet, ".json": _json}.get(path.suffix, _csv)
-    with replacing(path) as file:
+    with replacing(path, sweep) as file:
         writer(file, columns, blocks, raw)
 
 

@@ -73,5 +73,5 @@ def test_names_that_are_none_are_refused(name, why):
 
 def test_workers_of_other_versions_are_refused():
     check_same({"a": installed()})
-    with pytest.raises(InputError, match=r"worker b has numpy 1\.0, this process numpy"):
+    with pytest.raises(InputError, match=r"worker b has numpy 1\.0, who gives the work numpy"):
         check_same({"a": installed(), "b": installed() | {"numpy": "1.0"}})

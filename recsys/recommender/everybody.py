@@ -1,0 +1,314 @@
+"""Lists of all users in a folder of parts, made by an engine's workers.
+
+What a part is made of stands in the folder's manifest; a worker reads it there, maps the model, and
+keeps both for the parts to come. A unit of work is small: the model's path and checksum, the folder,
+a user.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recsys.engines import Engine, engine
+from recsys.engines.base import SAME, installed
+from recsys.engines.local import LocalEngine
+from recsys.errors import InputError
+from recsys.rankers import Bundle, load_bundle
+from recsys.recommender.filters import left_out
+from recsys.recommender.ids import id_list
+from recsys.recommender.lists import COLUMNS, USERS, Asked, Block, Lists
+from recsys.recommender.parts import FORMAT, MODEL, Parts
+from recsys.utils.files import shown
+from recsys.utils.model_file import checksum, head_of
+from recsys.utils.remote import fetched, url_of
+from recsys.utils.rows import write_rows
+from recsys.utils.validation import check_integer, check_real
+
+Progress = Callable[[int, int], None]
+Unit = tuple[str, str, str, int]  # model, its checksum, folder, first user
+MOST_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run did.
+
+    Attributes
+    ----------
+    folder : Path
+    written, skipped : int
+        Parts that this run wrote, and those that were there.
+    users, fallbacks : int
+        Whose lists this run wrote, and how many of them like nothing and got the most popular items.
+    workers : int
+    seconds : float
+        Of this run, from the engine's start to the last part.
+    work : float
+        What the workers' own work took, added up.
+    """
+
+    folder: Path
+    written: int
+    skipped: int
+    users: int
+    fallbacks: int
+    workers: int
+    seconds: float
+    work: float
+
+    @property
+    def overhead(self) -> float:
+        """Share of the time that passed in which a worker was not at work, on average."""
+        return max(0.0, 1.0 - self.work / (self.workers * self.seconds)) if self.written else 0.0
+
+
+def plain_options(
+    n: int,
+    items: Any = None,
+    exclude: Any = None,
+    dislikes: Any = (),
+    diversity: float = 0.0,
+    filters: Mapping[str, Any] | None = None,
+    as_of: Any = None,
+    why: bool = False,
+    text: bool = False,
+) -> dict[str, Any]:
+    """Return how lists are made as JSON holds it; the rest as `Recommender.recommend` takes it.
+
+    Parameters
+    ----------
+    text : bool
+        Whether ids are text and columns those of the command line.
+
+    Raises
+    ------
+    InputError
+        If a value is of a wrong type.
+    """
+
+    def names(what: str, given: Any) -> list[str] | None:
+        return None if given is None else [str(one) for one in id_list(what, given)]
+
+    if filters is not None and not isinstance(filters, Mapping):
+        raise InputError(
+            f"filters must be a mapping by column, as {{'year': (1980, 1999)}}, not {filters!r}"
+        )
+    return {
+        "n": check_integer("n", n, 1), "items": names("items", items),
+        "exclude": names("exclude", exclude),
+        "dislikes": [str(one) for one in id_list("dislikes", dislikes)],
+        "diversity": check_real("diversity", diversity, 0.0, 1.0),
+        "filters": {str(name): _plain_filter(one) for name, one in (filters or {}).items()} or None,
+        "as_of": _plain(as_of), "why": bool(why), "text": bool(text),
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, date):  # datetimes and pandas' timestamps are dates
+        return value.isoformat()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _plain_filter(wanted: Any) -> Any:
+    if isinstance(wanted, tuple):
+        return {"range": [_plain(end) for end in wanted]}
+    if isinstance(wanted, (set, frozenset)):
+        return {"any": sorted(map(_plain_value, wanted), key=str)}
+    if isinstance(wanted, list) or hasattr(wanted, "tolist") and np.ndim(wanted):
+        return {"any": [_plain_value(one) for one in wanted]}
+    return {"is": _plain(wanted)}
+
+
+def _plain_value(value: Any) -> Any:
+    """Return one of several values; what JSON does not hold is compared by its text anyway."""
+    found = value.item() if isinstance(value, np.generic) else value
+    return found if isinstance(found, (str, bool, int, float)) else str(value)
+
+
+def _filters(plain: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what `_plain_filter` made plain as `left_out` takes it."""
+    if plain is None:
+        return None
+    return {
+        name: tuple(one["range"]) if "range" in one else one.get("any", one.get("is"))
+        for name, one in plain.items()
+    }
+
+
+def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
+    """Return the lists of all users of a bundle.
+
+    Raises
+    ------
+    InputError
+        As `Recommender.recommend`.
+    """
+    return Lists(
+        bundle, Asked.of_users(bundle, None, options["as_of"]), options["n"],
+        bundle.items(options["dislikes"]).tolist(), options["diversity"],
+        left_out(bundle, options["items"], options["exclude"], _filters(options["filters"])),
+    )  # fmt: skip
+
+
+def write_everybody(
+    folder: str | os.PathLike[str],
+    bundle: Bundle,
+    options: Mapping[str, Any],
+    *,
+    model: str | os.PathLike[str] | None = None,
+    on: str | Engine = "local",
+    workers: int | None = None,
+    threads: int | None = None,
+    block: int = USERS,
+    progress: Progress | None = None,
+) -> Written:
+    """Write the lists of all users to a folder of parts; parts that are there are left as they are.
+
+    Parameters
+    ----------
+    folder : path
+        A new or empty one, or one that a run of the same job left.
+    bundle : Bundle
+    options : mapping
+        As `plain_options` makes it.
+    model : path or URL, optional
+        The file that the bundle was read from. Without one it is written to the folder for as long as
+        the workers need it, where the engine has any.
+    on : str or Engine
+        As `recsys.engines.engine` takes it; one that is handed over stays open.
+    workers, threads : int ≥ 1, optional
+        How many workers to start; threads of each, 1 where the workers are processes of their own.
+    block : int ≥ 1
+        Users a part.
+    progress : callable, optional
+        Called with the parts that are there and all parts.
+
+    Raises
+    ------
+    InputError
+        If the folder holds anything else, a worker sees other files than this process or has other
+        versions, or the workers ended; what is written stays.
+    """
+    block = check_integer("block", block, 1, MOST_BLOCK)
+    if threads is not None:
+        check_integer("threads", threads, 1)
+    lists = lists_of(bundle, options)
+    digest = head_of(bundle.save)["sha256"] if model is None else checksum(model)
+    job = {
+        "format": FORMAT, "model": digest, "users": len(bundle.user_ids), "block": block,
+        "lists": dict(options), "versions": {name: installed()[name] for name in SAME},
+    }  # fmt: skip
+    parts = Parts(Path(os.path.abspath(folder)), job)
+    parts.begin()
+    todo, done = parts.missing(), 0
+    total, users, fallbacks, began = len(parts.starts()), 0, 0, time.perf_counter()
+    if not todo:
+        parts.finish()
+        return Written(parts.folder, 0, total, 0, 0, 1, 0.0, 0.0)
+    parts.unfinish()
+    with _engine(on, workers) as given:
+        before = given.seconds
+        task: Callable[[Any], tuple[int, int] | None]
+        units: list[Any]
+        if isinstance(given, LocalEngine):
+            task, units = functools.partial(_write, parts, lists), todo
+        else:
+            path = _file_of(bundle, model, parts)
+            threads = 1 if threads is None else threads
+            task, units = write_part, [(path, digest, str(parts.folder), start) for start in todo]
+        for found in given.map(task, units, threads=threads):
+            if found is not None:
+                done, users, fallbacks = done + 1, users + found[0], fallbacks + found[1]
+            total_there = total - len(todo) + done
+            if progress is not None:
+                progress(total_there, total)
+        spent, work, many = time.perf_counter() - began, given.seconds - before, given.workers
+    parts.finish()
+    return Written(parts.folder, done, total - done, users, fallbacks, many, spent, work)
+
+
+def _engine(on: str | Engine, workers: int | None) -> AbstractContextManager[Engine]:
+    return nullcontext(on) if isinstance(on, Engine) else engine(on, workers)
+
+
+def _file_of(bundle: Bundle, model: Any, parts: Parts) -> str:
+    """Return the path of the model for workers elsewhere."""
+    if model is None:
+        path = parts.folder / MODEL
+        bundle.save(path)
+        return str(path)
+    return url_of(model) or os.path.abspath(model)
+
+
+def write_part(unit: Unit) -> tuple[int, int] | None:
+    """Write one part where it is not there yet, and return its users and how many of them like nothing.
+
+    Raises
+    ------
+    InputError
+        If this worker does not see the model or the folder, or they are not those of the unit.
+    """
+    path, digest, folder, start = unit
+    parts = Parts(Path(folder), {})
+    try:
+        parts = Parts.of(Path(folder))
+    except InputError:
+        raise InputError(
+            f"worker {socket.gethostname()} does not see the folder {shown(folder)}: put it where every "
+            "worker sees it"
+        ) from None
+    if parts.job.get("model") != digest:
+        raise InputError(f"{shown(folder)} on worker {socket.gethostname()} is of another model")
+    return _write(parts, _lists(path, digest, json.dumps(parts.job["lists"])), start)
+
+
+@functools.lru_cache(maxsize=1)
+def _lists(path: str, digest: str, options: str) -> Lists:
+    """Return a model's lists; a worker keeps them from part to part."""
+    return lists_of(_bundle(path, digest), json.loads(options))
+
+
+@functools.lru_cache(maxsize=1)
+def _bundle(path: str, digest: str) -> Bundle:
+    if url_of(path) is None and not os.path.isfile(path):
+        raise InputError(
+            f"worker {socket.gethostname()} does not see the model {shown(path)}: put it where every "
+            "worker sees it"
+        )
+    return load_bundle(fetched(path), mapped=True, checked=digest)
+
+
+def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int] | None:
+    path = parts.path(start)
+    if path.exists():  # a worker wrote it and was killed before it could say so
+        return None
+    stop = min(start + parts.job["block"], parts.job["users"])
+    columns, rows = _table(lists, parts.job["lists"])
+    before = lists.fallbacks
+    blocks = (rows(block) for block in lists.blocks(start, stop))
+    write_rows(path, columns, blocks, sweep=False)
+    return stop - start, lists.fallbacks - before
+
+
+def _table(
+    lists: Lists, options: Mapping[str, Any]
+) -> tuple[Mapping[str, type], Callable[[Block], Sequence[Any]]]:
+    if options["text"]:
+        return COLUMNS, lists.lines
+    from recsys.recommender.recommender import Recommender  # which imports this module
+
+    return Recommender.of(lists.bundle)._written(lists, options["why"])

@@ -1,0 +1,163 @@
+"""A folder of parts, which a run that was killed leaves for the next one to finish.
+
+It holds `_MANIFEST.json`, written first: what the parts are made of; `part-00004096.parquet`, of the
+users from the 4,096th on; and `_SUCCESS`, written last. Every file comes under a temporary name and is
+renamed once it is whole and on disk, so that a part that is there is never looked into again. Readers of
+Parquet take such a folder as one table: they leave out what begins with _ or a dot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from recsys.errors import InputError
+from recsys.utils.files import replacing, shown, sweep_folder
+
+MANIFEST, SUCCESS, MODEL = "_MANIFEST.json", "_SUCCESS", "_model.recsys"
+FORMAT = 1
+DIGITS = 8  # of a part's first user, at least
+SHOWN = 60  # characters of a value in a message
+NAMES = {"model": "model (its sha256)"}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one job.
+
+    Attributes
+    ----------
+    folder : Path
+    job : dict
+        What JSON holds: `users`, how many there are; `block`, how many a part has; and whatever else
+        the parts' content depends on.
+    """
+
+    folder: Path
+    job: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, folder: Path) -> Parts:
+        """Return the parts of a folder that was begun.
+
+        Raises
+        ------
+        InputError
+            If nothing was.
+        """
+        path = folder / MANIFEST
+        try:
+            job = json.loads(path.read_text(encoding="utf-8"))
+            if job["format"] != FORMAT:
+                raise InputError(f"{shown(path)} is of format {job['format']}; this reads {FORMAT}")
+            if not all(type(job[name]) is int and job[name] > 0 for name in ("users", "block")):
+                raise ValueError("users and block are whole numbers above 0")
+        except FileNotFoundError:
+            raise InputError(f"{shown(path)} does not exist") from None
+        except OSError as error:
+            raise InputError(f"{shown(path)} cannot be read: {error.strerror or error}") from None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{shown(path)} is no list of what parts are made of") from None
+        return cls(folder, job)
+
+    def begin(self) -> None:
+        """Make the folder, or take up what an earlier run of the same job left in it.
+
+        Raises
+        ------
+        InputError
+            If the folder holds anything else: parts of another job, of which the difference is named,
+            or files of somebody; or if it cannot be written.
+        """
+        try:
+            self.folder.mkdir(exist_ok=True)
+            sweep_folder(self.folder)
+            names = os.listdir(self.folder)
+        except FileExistsError:
+            raise InputError(f"{shown(self.folder)} is a file; name a folder") from None
+        except OSError as error:
+            raise InputError(
+                f"{shown(self.folder)} cannot be written: {error.strerror or error}"
+            ) from None
+        if MANIFEST in names:
+            self._check(Parts.of(self.folder).job)
+        elif any(not name.startswith(".") and name != MODEL for name in names):
+            raise InputError(
+                f"{shown(self.folder)} holds other files; name an empty folder, or a new one"
+            )
+        else:
+            with replacing(self.folder / MANIFEST) as file:
+                file.write((json.dumps({**self.job}, indent=1) + "\n").encode())
+
+    def _check(self, other: Mapping[str, Any]) -> None:
+        found = _differences(other, json.loads(json.dumps(self.job)))
+        if found:
+            name, there, here = found[0]
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            raise InputError(
+                f"{shown(self.folder)} holds parts of another job: {NAMES.get(name, name)} is {there} "
+                f"there, {here} here{more}; name another folder"
+            )
+
+    def starts(self) -> list[int]:
+        """Return the first user of each part."""
+        return list(range(0, self.job["users"], self.job["block"]))
+
+    def path(self, start: int) -> Path:
+        """Return where the part from a user on is."""
+        digits = max(DIGITS, len(str(self.job["users"])))
+        return self.folder / f"part-{start:0{digits}}.parquet"
+
+    def missing(self) -> list[int]:
+        """Return the first user of each part that is not there."""
+        there = set(os.listdir(self.folder))
+        return [start for start in self.starts() if self.path(start).name not in there]
+
+    def unfinish(self) -> None:
+        """Take away what says that all is there: something is not."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.folder / SUCCESS)
+
+    def finish(self) -> None:
+        """Say that all is there.
+
+        Raises
+        ------
+        InputError
+            If it is not: whoever wrote it has written to a folder of the same name elsewhere.
+        """
+        left = self.missing()
+        if left:
+            raise InputError(
+                f"{shown(self.path(left[0]))} was written where this process does not see it: workers "
+                "need the folder that this process has; name one that all of them share"
+            )
+        sweep_folder(self.folder)
+        with suppress(FileNotFoundError):
+            os.unlink(self.folder / MODEL)
+        if not (self.folder / SUCCESS).exists():
+            with replacing(self.folder / SUCCESS):
+                pass
+
+
+def _differences(there: Any, here: Any, name: str = "") -> list[tuple[str, str, str]]:
+    """Return what differs between two jobs: its name, and both values as messages show them."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        return [
+            found
+            for key in sorted({*there, *here})
+            for found in _differences(there.get(key), here.get(key), str(key))
+        ]
+    return [] if there == here else [(name, _text(there), _text(here))]
+
+
+def _text(value: Any) -> str:
+    text = "not given" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -1,0 +1,116 @@
+"""Files of object storage, by their URLs: fetched once to this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from recsys.errors import InputError
+from recsys.utils.files import STRETCH, fcntl, replacing, shown, sweep_folder
+
+# A Path has one slash where the text had two.
+URL = re.compile(r"([a-z][a-z0-9+.-]+)(?:://|:/(?!/))(.+)", re.DOTALL)
+FOLDER = "RECSYS_MODEL_CACHE"  # environment variable: where fetched files are kept
+
+
+def url_of(path: Any) -> str | None:
+    """Return the URL that a path is, or None: whatever is there on this machine is none.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> url_of("s3://bucket/m.recsys"), url_of(Path("s3://bucket/m.recsys")), url_of("folder/m.recsys")
+    ('s3://bucket/m.recsys', 's3://bucket/m.recsys', None)
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return None
+    text = os.fspath(path)
+    match = URL.fullmatch(text) if isinstance(text, str) else None
+    if match is None or os.path.lexists(text):
+        return None
+    cut = match[1] == "file" and "://" not in text  # of three slashes one is left
+    return f"{match[1]}://{'/' if cut else ''}{match[2]}"
+
+
+def fetched(path: Any) -> Any:
+    """Return what was given, or the copy on this machine where it is a URL.
+
+    A copy is kept for as long as the file is what it was, and is there whole or not at all; processes
+    that ask for one file at once fetch it once. It is in the folder that RECSYS_MODEL_CACHE names, or
+    in the user's cache.
+
+    Raises
+    ------
+    InputError
+        If fsspec, or its part for this kind of URL, is not installed; or the file cannot be read.
+    """
+    url = url_of(path)
+    if url is None:
+        return path
+    try:
+        import fsspec
+    except ImportError:
+        raise InputError(f"{shown(url)} needs fsspec: pip install 'recsys[dask]'") from None
+    try:
+        system, inner = fsspec.core.url_to_fs(url)
+        state = str(system.ukey(inner))
+    except ImportError as error:
+        raise InputError(f"{shown(url)} needs another package: {error}") from None
+    except FileNotFoundError:
+        raise InputError(f"{shown(url)} is not a file") from None
+    except Exception as error:  # each storage has its own
+        raise InputError(f"{shown(url)} cannot be read: {type(error).__name__}: {error}") from None
+    folder = _folder()
+    which = hashlib.sha256(url.encode()).hexdigest()[:32]
+    copy = folder / f"{which}-{hashlib.sha256(state.encode()).hexdigest()[:32]}.recsys"
+    with _alone(folder / f"{which}.lock"):
+        if not copy.exists():
+            sweep_folder(folder)
+            _fetch(system, inner, url, copy)
+            for old in folder.glob(f"{which}-*.recsys"):
+                if old != copy:
+                    with suppress(OSError):
+                        old.unlink()  # whoever has mapped it keeps it
+    return copy
+
+
+def _fetch(system: Any, inner: str, url: str, copy: Path) -> None:
+    try:
+        with system.open(inner, "rb") as source, replacing(copy, sweep=False) as target:
+            while block := source.read(STRETCH):
+                target.write(block)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{shown(url)} cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _folder() -> Path:
+    import platformdirs
+
+    given = os.environ.get(FOLDER)
+    folder = Path(given) if given else Path(platformdirs.user_cache_dir("recsys")) / "models"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise InputError(
+            f"{shown(folder)}: copies cannot be kept there ({error.strerror or error}); {FOLDER} names "
+            "another folder"
+        ) from None
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let one process at a time of this machine come by; where there are no locks, all do."""
+    with open(path, "wb") as file:
+        with suppress(OSError, AttributeError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
