@@ -29,6 +29,7 @@ from recsys.rankers.serialization import write_ranker
 from recsys.utils.files import check_target
 from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.model_file import Pieces
+from recsys.utils.progress import report
 from recsys.utils.spec import parse_spec
 
 PAIR_BYTES = 150  # that gathering and sorting takes a pair, text ids among them
@@ -149,6 +150,7 @@ def _fitted(
     make_rows(work, engine, seconds)
     with _timed(seconds, "counts"):
         arrays = arrays_of(ranker, work, engine, memory // 3)
+    report("assemble", 0, 1)
     with _timed(seconds, "assemble"):
         catalogue = read_catalogue(work)
         users, likes = ranker.n_users_, int(catalogue["likes"].sum())
