@@ -33,7 +33,7 @@ from recsys.partitioned import fit_partitions, recommend_partitions
 from recsys.utils.progress import listening
 
 PARTITION = 50_000  # users
-PROFILE, SPREAD = 10.0, 0.7  # mean and log-deviation of a profile's length
+PROFILE, SPREAD = 10.0, 0.6  # mean and log-deviation of a profile's length
 TASTE = 200  # items that a taste has, about
 SKEW = 0.9  # exponent of popularity
 LIMIT = 4 * 10**9  # bytes of address space of each process while it fits

@@ -60,12 +60,23 @@ class Counted:
         dtype: Any,
         change: Callable[[int, dict[str, NDArray[Any]]], NDArray[Any]] | None = None,
     ) -> Pieces:
-        """Return `indices` or `data` of all blocks, perhaps changed block by block, to be written."""
+        """Return `indices` or `data` of all blocks, or what is made of a block, to be written.
+
+        Parameters
+        ----------
+        name : str
+        entries : int
+            How many there are in all.
+        dtype : dtype
+        change : callable, optional
+            What to write of a block that begins with a place and has these arrays.
+        """
 
         def parts() -> Iterator[NDArray[Any]]:
-            for block in range(len(self.edges) - 1):
+            for block, first in enumerate(self.edges[:-1].tolist()):
                 part = self.part(block)
-                yield part[name] if change is None else change(block, part)
+                found = part[name] if change is None else change(first, part)
+                yield found.astype(dtype, copy=False)
 
         return Pieces((entries,), np.dtype(dtype), parts)
 
@@ -133,7 +144,10 @@ def counts_of_block(unit: tuple[int, str, str, str, int, int, str, bool, bool]) 
         low, rows["indptr"], rows["indices"], items, *users_of(work, order, low, high), most,
         np.dtype(kind).type, votes, diagonal,
     )  # fmt: skip
-    write_arrays(work.part(stage, block), found._asdict())
+    arrays = found._asdict()
+    if found.data.dtype.kind == "u":  # most blocks have small counts only: a file of bytes
+        arrays["data"] = found.data.astype(np.min_scalar_type(int(found.data.max(initial=0))))
+    write_arrays(work.part(stage, block), arrays)
 
 
 def _edges(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int64]:

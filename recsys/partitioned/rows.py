@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.partitioned.arrays import read_arrays, write_arrays
-from recsys.partitioned.ids import packed, ranked, unpacked
+from recsys.partitioned.ids import distinct, packed, ranked, unpacked
 from recsys.partitioned.shuffle import PAIRS, named_items
 from recsys.partitioned.work import Work
 from recsys.utils.validation import MOST
@@ -46,7 +46,7 @@ def rows_of_bucket(unit: tuple[int, str]) -> None:
     count = max(1, len(named_items(work)))
     key = user * count + items
     if rating is None or source.min_rating is None:
-        key = np.unique(key)
+        key = distinct(key)
     else:  # of a repeated pair the latest row counts: by time, else by position
         order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
         order = order[np.argsort(key[order], kind="stable")]

@@ -34,7 +34,7 @@ class Source:
 
     Attributes
     ----------
-    files : tuple of (path, bytes, rows)
+    files : tuple of (path, bytes, when it was changed, rows)
     user, item : str
         Columns of ids.
     rating, time : str or None
@@ -44,7 +44,7 @@ class Source:
     units : tuple of Unit
     """
 
-    files: tuple[tuple[str, int, int], ...]
+    files: tuple[tuple[str, int, int, int], ...]
     user: str
     item: str
     rating: str | None
@@ -57,7 +57,7 @@ class Source:
     @property
     def rows(self) -> int:
         """Rows of all files."""
-        return sum(rows for _, _, rows in self.files)
+        return sum(rows for *_, rows in self.files)
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -66,7 +66,7 @@ class Source:
     @classmethod
     def of_plain(cls, given: dict[str, Any]) -> Source:
         """Return what `plain` gave."""
-        files = tuple((str(path), int(size), int(rows)) for path, size, rows in given["files"])
+        files = tuple((str(path), *map(int, numbers)) for path, *numbers in given["files"])
         units = tuple(Unit(*unit) for unit in given["units"])
         return cls(**{**given, "files": files, "units": units})
 
@@ -148,7 +148,7 @@ def look(
             before = kinds.setdefault(name, (text, shown(path)))
             if before[0] != text:
                 raise InputError(f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole numbers in the other")
-        files.append((str(path.absolute()), size, metadata.num_rows))
+        files.append((str(path.absolute()), size, path.stat().st_mtime_ns, metadata.num_rows))
         first = held = 0
         for group in range(metadata.num_row_groups):
             held += metadata.row_group(group).num_rows
