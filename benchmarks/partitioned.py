@@ -89,9 +89,11 @@ class Watch:
         self._thread.start()
 
     def begin(self) -> None:
+        """Forget the peaks so far."""
         self.peaks = {}
 
     def close(self) -> None:
+        """Look no longer."""
         self._end.set()
         self._thread.join()
 
@@ -126,7 +128,9 @@ def size_of(folder: Path) -> float:
     return sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) / 1e6
 
 
-def run(likes: int, engine: str, folder: Path, lists: int, load: str, keep: bool) -> list[dict[str, Any]]:
+def run(
+    likes: int, engine: str, folder: Path, lists: int, load: str, keep: bool
+) -> list[dict[str, Any]]:
     users = max(100, round(likes / PROFILE))
     items = max(100, users // 10)
     shape = {"likes": likes, "users": users, "items": items, "engine": engine, "load": load}
@@ -138,7 +142,12 @@ def run(likes: int, engine: str, folder: Path, lists: int, load: str, keep: bool
 
     def told(stage: str) -> None:
         seconds = time.perf_counter() - mark[0]
-        own = {**shape, "stage": stage, "seconds": round(seconds, 2), "disk_mb": round(size_of(folder), 1)}
+        own = {
+            **shape,
+            "stage": stage,
+            "seconds": round(seconds, 2),
+            "disk_mb": round(size_of(folder), 1),
+        }
         print(f"{likes:,} likes, {stage}: {seconds:.1f} s, {own['disk_mb']:,.0f} MB on disk", flush=True)
         for name, (rss, uss, mine) in sorted(watch.peaks.items()):
             place = {"process": name, "rss_mb": round(rss), "uss_mb": round(uss), "own_mb": round(mine)}

@@ -56,10 +56,13 @@ def fit(
     ] = None,
     engine: Annotated[
         str,
-        typer.Option("--engine", help="local, local=N, dask[=ADDRESS], ray[=ADDRESS]: with --partitions."),
+        typer.Option(
+            "--engine", help="local, local=N, dask[=ADDRESS], ray[=ADDRESS]: with --partitions."
+        ),
     ] = "local",
     memory: Annotated[
-        str | None, typer.Option("--memory", help="What each worker may take, as 4GB: with --partitions.")
+        str | None,
+        typer.Option("--memory", help="What each worker may take, as 4GB: with --partitions."),
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -73,7 +76,9 @@ def fit(
         if source is not None or events is not None:
             raise InputError("--partitions are fitted alone: leave out --from and --events")
         if work is None:
-            raise InputError("--partitions are counted in a folder that every worker sees: name it by --work")
+            raise InputError(
+                "--partitions are counted in a folder that every worker sees: name it by --work"
+            )
         _fit_partitions(ranker, partitions, work, out, engine, memory, data, None if quiet else say)
         return
     if work is not None or memory is not None or engine != "local":

@@ -1,4 +1,4 @@
-"""Fitting past one machine's memory: from partitioned Parquet, by an engine's workers, to a mapped file."""
+"""Past one machine's memory: from partitioned Parquet, by an engine's workers, to a mapped ranker."""
 
 from recsys.partitioned.fit import Fitted, fit_partitions
 from recsys.partitioned.lists import recommend_partitions

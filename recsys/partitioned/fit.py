@@ -14,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
-from recsys.engines import Engine, engine as make_engine
+from recsys.engines import Engine
+from recsys.engines import engine as make_engine
 from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.models import arrays_of, check_model
 from recsys.partitioned.rows import (
-    CATALOGUE, ROWS, make_catalogue, read_catalogue, read_rows, rows_of_bucket,
+    CATALOGUE,
+    ROWS,
+    make_catalogue,
+    read_catalogue,
+    read_rows,
+    rows_of_bucket,
 )
 from recsys.partitioned.shuffle import ITEMS, PAIRS, items_of_unit, number_items, pairs_of_unit
 from recsys.partitioned.source import look

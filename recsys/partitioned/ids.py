@@ -26,7 +26,7 @@ def sorted_distinct(parts: Sequence[Ids]) -> Ids:
 
 
 def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return different numbers, ascending: by sorting, which beats NumPy's hashing tenfold on millions."""
+    """Return different numbers, ascending: by sorting, tenfold faster than by NumPy's hashing."""
     found = np.sort(numbers)
     return found[np.append(True, found[1:] != found[:-1])] if len(found) else found
 
@@ -40,7 +40,8 @@ def numbers(ids: Ids, known: Ids) -> NDArray[np.int32]:
         import pyarrow.compute as pc
 
         places = pc.index_in(found, value_set=known).to_numpy(zero_copy_only=False)
-    return places.astype(np.int32)[codes]
+    found_places: NDArray[np.int32] = np.asarray(places, dtype=np.int32)
+    return found_places[codes]
 
 
 def ranked(ids: Ids) -> tuple[Ids, NDArray[np.int64]]:
@@ -106,7 +107,11 @@ def _encoded(ids: Ids) -> tuple[Ids, NDArray[np.int64]]:
 def _parts(ids: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Return offsets and bytes of an Arrow array of text."""
     _, offsets, content = ids.buffers()
-    begins = np.frombuffer(offsets, np.int64, len(ids) + 1, 8 * ids.offset) if len(ids) else np.zeros(1, np.int64)
+    begins = (
+        np.frombuffer(offsets, np.int64, len(ids) + 1, 8 * ids.offset)
+        if len(ids)
+        else np.zeros(1, np.int64)
+    )
     held = np.zeros(0, np.uint8) if content is None else np.frombuffer(content, np.uint8)
     return begins, held
 

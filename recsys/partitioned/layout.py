@@ -56,7 +56,9 @@ def places_of_bucket(unit: tuple[int, str, str]) -> None:
             "places": places,
             "item": np.repeat(np.arange(len(order), dtype=np.int32), lengths),
             "user": by_item.indices.astype(np.int32) + np.int32(rows.first),
-            "digests": row_digests(sp.csr_matrix((np.zeros(len(places), np.uint8), rows.items, rows.indptr), shape)),
+            "digests": row_digests(
+                sp.csr_matrix((np.zeros(len(places), np.uint8), rows.items, rows.indptr), shape)
+            ),
         },
     )
 
@@ -74,9 +76,7 @@ def part_of(work: Work, name: str, bucket: int) -> dict[str, NDArray[Any]]:
     return read_arrays(work.part(f"places-{name}", bucket))
 
 
-def users_of(
-    work: Work, name: str, low: int, high: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def users_of(work: Work, name: str, low: int, high: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return who likes each of the items of places low…high, ascending: (places + 1,), (likes,)."""
     items, users = [], []
     for bucket in range(work.buckets):
@@ -112,9 +112,7 @@ def _join(work: Work, stage: str) -> None:
         (likes,), np.dtype(np.int32),
         lambda: (read_arrays(work.part(stage, b))["places"] for b in range(work.buckets)),
     )  # fmt: skip
-    write_arrays(
-        work.part(stage, "rows"), {"indptr": indptr, "cost": cost, "indices": indices}
-    )
+    write_arrays(work.part(stage, "rows"), {"indptr": indptr, "cost": cost, "indices": indices})
 
 
 # ---- kernels

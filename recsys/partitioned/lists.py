@@ -1,4 +1,4 @@
-"""Lists of many users from a mapped ranker and the rows of a work folder: no process has all users' ids."""
+"""Lists of many users from a mapped ranker and a work folder's rows: nobody has all users' ids."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ def make_catalogue(work: Work) -> None:
         users[bucket], likes[bucket] = len(arrays["indptr"]) - 1, len(arrays["items"])
     if not likes.sum():
         raise InputError(
-            f"no interactions left; all {work.source.rows:,} rows are rated below {work.source.min_rating:g}"
+            f"no interactions left; all {work.source.rows:,} rows are rated below "
+            f"{work.source.min_rating:g}"
         )
     if users.sum() > MOST:
         raise InputError(f"{users.sum():,} users are more than {MOST:,}, which can be numbered")

@@ -142,12 +142,17 @@ def look(
             if name is not None:
                 _column(path, schema.names, name, "", ())
                 if not _is_number(schema.field(name).type):
-                    raise InputError(f"{shown(path)}: column {name!r} holds {schema.field(name).type}, no numbers")
+                    raise InputError(
+                        f"{shown(path)}: column {name!r} holds {schema.field(name).type}, no numbers"
+                    )
         for name in (user, item):
             text = _is_text(path, name, schema.field(name).type)
             before = kinds.setdefault(name, (text, shown(path)))
             if before[0] != text:
-                raise InputError(f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole numbers in the other")
+                raise InputError(
+                    f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole numbers in "
+                    "the other"
+                )
         files.append((str(path.absolute()), size, path.stat().st_mtime_ns, metadata.num_rows))
         first = held = 0
         for group in range(metadata.num_row_groups):
@@ -192,7 +197,9 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
                 column = {name: found.column(name) for name in dict.fromkeys(wanted)}
                 for name, cells in column.items():
                     if cells.null_count:
-                        raise InputError(f"{shown(unit.file)}: column {name!r} has empty cells: leave these rows out")
+                        raise InputError(
+                            f"{shown(unit.file)}: column {name!r} has empty cells: leave these rows out"
+                        )
                 items = _ids(unit.file, source.item, column[source.item], source.item_text)
                 if columns == "items":
                     yield Batch(None, items, None, None)
@@ -206,12 +213,14 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
         raise InputError(f"{shown(unit.file)} cannot be read: {told}") from None
 
 
-def _column(
-    path: Path, there: list[str], given: str | None, what: str, usual: tuple[str, ...]
-) -> str:
+def _column(path: Path, there: list[str], given: str | None, what: str, usual: tuple[str, ...]) -> str:
     found = given if given is not None else next((name for name in usual if name in there), None)
     if found is None or there.count(found) != 1:
-        option = f"name the column of {what}s with --{what}-col" if given is None else f"no single column {given!r}"
+        option = (
+            f"name the column of {what}s with --{what}-col"
+            if given is None
+            else f"no single column {given!r}"
+        )
         some = ", ".join(map(repr, there[:10]))
         raise InputError(f"{shown(path)}: {option}; it has {some}")
     return found

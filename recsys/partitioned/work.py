@@ -49,7 +49,9 @@ class Work:
             path.mkdir(parents=True, exist_ok=True)
             others = [one.name for one in path.iterdir()]
         except OSError as error:
-            raise InputError(f"{shown(folder)} is no folder to work in: {error.strerror or error}") from None
+            raise InputError(
+                f"{shown(folder)} is no folder to work in: {error.strerror or error}"
+            ) from None
         if MANIFEST in others:
             found = cls.opened(path)
             differing = [
@@ -59,8 +61,8 @@ class Work:
             ]
             if differing:
                 raise InputError(
-                    f"{shown(folder)} holds the work on other data ({', '.join(differing)} differ): name "
-                    "another folder, or remove it"
+                    f"{shown(folder)} holds the work on other data ({', '.join(differing)} differ): "
+                    "name another folder, or remove it"
                 )
             return found
         if [name for name in others if not name.startswith(".")]:

@@ -85,7 +85,9 @@ class Pieces:
         left = self.nbytes
         for part in self.parts():
             if part.dtype != self.dtype:
-                raise InputError(f"a piece of {part.dtype} cannot be written to an array of {self.dtype}")
+                raise InputError(
+                    f"a piece of {part.dtype} cannot be written to an array of {self.dtype}"
+                )
             left -= part.nbytes
             if left < 0:
                 break

@@ -14,15 +14,13 @@ from recsys import InputError
 from recsys.cli import app
 from recsys.data import Interactions
 from recsys.engines.local import LocalEngine, ProcessEngine
-
 from recsys.partitioned import fit_partitions, recommend_partitions
 from recsys.partitioned.arrays import read_arrays
-from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.ids import plain, unpacked
+from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import load_bundle, load_ranker, make_ranker
 from recsys.utils.spec import parse_spec
-
 
 COLUMNS = {"user": "who", "item": "what"}
 MODELS = (
@@ -57,7 +55,11 @@ def matrix_of(work):
     lengths = np.concatenate([np.diff(one.indptr) for one in rows])
     indices = np.concatenate([one.items for one in rows])
     indptr = np.concatenate(([0], np.cumsum(lengths)))
-    return users, items, sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(users), len(items)))
+    return (
+        users,
+        items,
+        sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(users), len(items))),
+    )
 
 
 def in_memory(spec, matrix, monkeypatch):
@@ -84,7 +86,9 @@ def same_state(one, other):
 def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
     users, items = likes(text=text)
     data = write(tmp_path / "data", users, items)
-    fit_partitions(spec, data, out=tmp_path / "m.recsys", work=tmp_path / "work", memory=20_000, **COLUMNS)
+    fit_partitions(
+        spec, data, out=tmp_path / "m.recsys", work=tmp_path / "work", memory=20_000, **COLUMNS
+    )
     names, known, matrix = matrix_of(tmp_path / "work")
     assert Work.opened(tmp_path / "work").buckets > 1
     pairs = {(names[u], known[i]) for u, i in zip(*matrix.nonzero(), strict=True)}
@@ -142,17 +146,23 @@ def test_the_latest_rating_of_a_pair_decides(tmp_path):
         )  # fmt: skip
         table = pd.DataFrame({"u": users, "i": items, "s": stars, "t": when if time else rows})
         kept = Interactions.from_ids(table.u, table.i, table.s, table.t).rated(4)
-        expected = {(kept.user_ids[u], kept.item_ids[i]) for u, i in zip(kept.users, kept.items, strict=True)}
+        expected = {
+            (kept.user_ids[u], kept.item_ids[i]) for u, i in zip(kept.users, kept.items, strict=True)
+        }
         names, known, matrix = matrix_of(here / "w")
         assert {(names[u], known[i]) for u, i in zip(*matrix.nonzero(), strict=True)} == expected
         assert set(names) == set(kept.user_ids) and set(known) == set(kept.item_ids)
 
 
-@pytest.mark.parametrize("stage", ["items", "pairs", "rows", "places-popular", "counts-popular-0-pairs", ""])
+@pytest.mark.parametrize(
+    "stage", ["items", "pairs", "rows", "places-popular", "counts-popular-0-pairs", ""]
+)
 def test_what_was_stopped_goes_on_and_comes_to_the_same(tmp_path, monkeypatch, stage):
     data = write(tmp_path / "data", *likes())
     how = {"work": tmp_path / "w", "memory": 3_000, **COLUMNS}
-    fit_partitions("cf-komd", data, out=tmp_path / "whole", work=tmp_path / "other", memory=3_000, **COLUMNS)
+    fit_partitions(
+        "cf-komd", data, out=tmp_path / "whole", work=tmp_path / "other", memory=3_000, **COLUMNS
+    )
     done = []
 
     class Stopping(LocalEngine):
@@ -183,7 +193,9 @@ def test_what_was_stopped_goes_on_and_comes_to_the_same(tmp_path, monkeypatch, s
 
 def test_a_killed_worker_and_a_rerun_by_two_come_to_the_same(tmp_path):
     data = write(tmp_path / "data", *likes())
-    fit_partitions("cf-komd", data, out=tmp_path / "whole", work=tmp_path / "other", memory=3_000, **COLUMNS)
+    fit_partitions(
+        "cf-komd", data, out=tmp_path / "whole", work=tmp_path / "other", memory=3_000, **COLUMNS
+    )
     how = {"out": tmp_path / "m", "work": tmp_path / "w", "memory": 3_000, **COLUMNS}
     with ProcessEngine(2) as engine, pytest.raises(InputError, match="run it again"):
         list(engine.map(os.getpid, [])), engine._pool.submit(os._exit, 9)
@@ -221,7 +233,12 @@ def test_lists_of_users_without_a_bundle(tmp_path):
 
 def refused(match, **changes):
     def call(tmp_path, **more):
-        how = {"model": "cf-komd", "paths": tmp_path / "data", "out": tmp_path / "m", "work": tmp_path / "w"}
+        how = {
+            "model": "cf-komd",
+            "paths": tmp_path / "data",
+            "out": tmp_path / "m",
+            "work": tmp_path / "w",
+        }
         with pytest.raises(InputError, match=match) as told:
             fit_partitions(**{**how, **COLUMNS, **changes, **more})
         assert "\n" not in str(told.value)
@@ -259,7 +276,17 @@ def test_the_command_line_does_the_same(tmp_path):
     data = write(tmp_path / "data", *likes())
     fit_partitions("cf-komd", data, out=tmp_path / "whole", work=tmp_path / "other", **COLUMNS)
     runner = CliRunner()
-    line = ["fit", "--partitions", str(data), "--user-col", "who", "--item-col", "what", "--out", str(tmp_path / "m")]
+    line = [
+        "fit",
+        "--partitions",
+        str(data),
+        "--user-col",
+        "who",
+        "--item-col",
+        "what",
+        "--out",
+        str(tmp_path / "m"),
+    ]
     found = runner.invoke(app, [*line, "--work", str(tmp_path / "w"), "--memory", "1GB"])
     assert found.exit_code == 0, found.output
     assert "fitted on 60 users" in found.output
