@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.rankers._updates import mixed
+from recsys.utils.digests import mixed
 
 Ids = Any  # (n,) int64, or a pyarrow LargeStringArray
 

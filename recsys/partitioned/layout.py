@@ -14,7 +14,7 @@ from recsys.engines import Engine
 from recsys.partitioned.arrays import read_arrays, write_arrays
 from recsys.partitioned.rows import ROWS, read_catalogue, read_rows
 from recsys.partitioned.work import Work
-from recsys.rankers._updates import row_digests
+from recsys.utils.digests import row_digests
 from recsys.utils.model_file import Pieces
 
 ORDERS = ("popular", "number", "rare")

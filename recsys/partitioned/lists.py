@@ -20,9 +20,9 @@ from recsys.partitioned.ids import unpacked
 from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
-from recsys.rankers._updates import row_digests
 from recsys.rankers.serialization import read_ranker
 from recsys.recommender.parts import FORMAT, Parts
+from recsys.utils.digests import row_digests
 from recsys.utils.files import replacing, shown
 from recsys.utils.model_file import checksum
 from recsys.utils.progress import report

@@ -17,8 +17,6 @@ from recsys.partitioned.layout import digests, order_of
 from recsys.partitioned.rows import read_catalogue
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
-from recsys.rankers._asymmetric_cosine import weigh_rows
-from recsys.rankers._updates import MOST
 from recsys.rankers.cf_komd import CFKOMD
 from recsys.rankers.msdw import MSDw
 from recsys.utils.model_file import Pieces
@@ -77,17 +75,14 @@ def _msdw(ranker: MSDw, work: Work, engine: Engine, memory: int) -> dict[str, An
     def weights(first: int, part: dict[str, NDArray[Any]]) -> NDArray[Any]:
         rows = slice(first, first + len(part["lengths"]))
         data, indices = part["data"].copy(), part["indices"]
-        weigh_rows(
-            data, indices, part["lengths"], users[rows], users, 1.0 - ranker.alpha, ranker.alpha,
-            ranker.locality,
-        )  # fmt: skip
+        ranker.weigh_rows(data, indices, part["lengths"], users[rows], users)
         if not ranker.diagonal:
             data[indices == np.repeat(np.arange(rows.start, rows.stop), part["lengths"])] = 0.0
         return data
 
     ranker.weights_ = sp.csr_matrix((m, m), dtype=np.float32)
     found = _matrix("weights_", counted, np.float32, weights)
-    if not ranker._counted() or users.max() > MOST:
+    if not ranker.keeps_counts(users):
         return found
     lengths, most = [], 0
     for block, first in enumerate(counted.edges[:-1].tolist()):

@@ -150,8 +150,8 @@ def look(
             before = kinds.setdefault(name, (text, shown(path)))
             if before[0] != text:
                 raise InputError(
-                    f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole numbers in "
-                    "the other"
+                    f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole "
+                    "numbers in the other"
                 )
         files.append((str(path.absolute()), size, path.stat().st_mtime_ns, metadata.num_rows))
         first = held = 0
