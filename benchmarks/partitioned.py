@@ -219,7 +219,7 @@ def main() -> None:
         same = {(str(line["likes"]), line["engine"]) for line in lines}
         before = [line for line in before if (line["likes"], line["engine"]) not in same]
         with FILE.open("w", newline="") as file:
-            out = csv.DictWriter(file, FIELDS)
+            out = csv.DictWriter(file, FIELDS, lineterminator="\n")
             out.writeheader()
             out.writerows(before + lines)
 

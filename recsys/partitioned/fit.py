@@ -53,7 +53,12 @@ class Fitted:
     out, work : Path
     users, items, likes : int
     seconds : dict of str to float
-        Of each stage, the parent's waiting included.
+        Of each stage, the parent's waiting included; of none that was done before.
+
+    Examples
+    --------
+    >>> Fitted(Path("my.recsys"), Path("work"), users=2, items=2, likes=3).users
+    2
     """
 
     out: Path

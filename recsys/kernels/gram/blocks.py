@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.kernels.gram.counts import _order
+from recsys.kernels.gram.counts import sort_touched
 
 
 class Block(NamedTuple):
@@ -105,7 +105,7 @@ def _count_block(low, indptr, indices, m, item_ptr, item_users, lengths, out_ind
                     size += 1
                 count[j] += 1
         count[low + i] = 0
-        _order(touched, size, bits, words)
+        sort_touched(touched, size, bits, words)
         for k in range(size):
             j = touched[k]
             out_indices[at + k] = j
@@ -142,7 +142,7 @@ def _sum_block(
             size += 1
         else:
             total[low + i] = 0.0
-        _order(touched, size, bits, words)
+        sort_touched(touched, size, bits, words)
         for k in range(size):
             j = touched[k]
             out_indices[at + k] = j
