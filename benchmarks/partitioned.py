@@ -37,7 +37,7 @@ PROFILE, SPREAD = 10.0, 0.6  # mean and log-deviation of a profile's length
 TASTE = 200  # items that a taste has, about
 SKEW = 0.9  # exponent of popularity
 LIMIT = 4 * 10**9  # bytes of address space of each process while it fits
-EVERY = 0.1  # seconds between two looks at the processes
+EVERY = 0.25  # seconds between two looks at the processes
 FILE = RESULTS / "partitioned.csv"
 FIELDS = (
     "likes", "users", "items", "engine", "load", "stage", "seconds", "process", "rss_mb", "uss_mb",
