@@ -172,7 +172,7 @@ def run(
     shape["likes"] = drawn_likes
     mark[1] = ""
     with limited(), listening(heard):
-        found = fit_partitions("cf-komd", data, out=out, work=work, engine=engine, memory="3GB")
+        found = fit_partitions("cf-komd", data, out=out, work=work, engine=engine, memory="1.5GB")
     told("assemble")
     mark[1] = ""
     rest = dict(found.seconds)

@@ -82,8 +82,8 @@ def users_of(work: Work, name: str, low: int, high: int) -> tuple[NDArray[np.int
     for bucket in range(work.buckets):
         part = part_of(work, name, bucket)
         begin, end = np.searchsorted(part["item"], [low, high])
-        items.append(part["item"][begin:end])
-        users.append(part["user"][begin:end])
+        items.append(part["item"][begin:end].copy())  # so that the file is let go of
+        users.append(part["user"][begin:end].copy())
     every = np.concatenate(items)
     indptr = np.zeros(high - low + 1, dtype=np.int64)
     np.cumsum(np.bincount(every - low, minlength=high - low), out=indptr[1:])
