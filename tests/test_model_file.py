@@ -629,3 +629,31 @@ def test_whatever_reading_raises_is_a_model_file_error(saved, monkeypatch, fault
             reader(saved)
         told = str(caught.value)
         assert str(saved) in told and "\n" not in told and len(told) < 500
+
+
+def test_an_array_in_pieces_makes_the_same_file(tmp_path):
+    rng = np.random.default_rng(0)
+    whole = {
+        "a_": rng.random((7, 3)).astype(np.float32), "b_": np.arange(10), "c_": np.zeros(0, np.int32),
+        "d_": np.arange(9, dtype=np.uint8),
+    }  # fmt: skip
+    model_file.write(tmp_path / "whole", {"x": 1}, whole)
+    cuts = {
+        name: model_file.Pieces(
+            array.shape, array.dtype, lambda array=array: [array[:2], array[2:2], array[2:]]
+        )
+        for name, array in whole.items()
+    }
+    model_file.write(tmp_path / "pieces", {"x": 1}, cuts)
+    assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()
+    with (tmp_path / "open").open("wb") as file:
+        model_file.write(file, {"x": 1}, cuts)
+    assert (tmp_path / "open").read_bytes() == (tmp_path / "whole").read_bytes()
+    for parts, told in (
+        ([np.arange(9)], "do not add up"), ([np.arange(11)], "do not add up"),
+        ([np.arange(10, dtype=np.int32)], "a piece of int32"),
+    ):  # fmt: skip
+        wrong = {"b_": model_file.Pieces((10,), np.dtype(np.int64), lambda parts=parts: parts)}
+        with pytest.raises(InputError, match=told):
+            model_file.write(tmp_path / "wrong", {}, wrong)
+    assert not (tmp_path / "wrong").exists()

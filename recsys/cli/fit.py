@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +17,8 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.explain import text
-from recsys.rankers import fit_bundle, load_bundle, make_ranker
+from recsys.partitioned import fit_partitions
+from recsys.rankers import Ranker, fit_bundle, load_bundle, make_ranker
 from recsys.utils.files import is_stdout
 from recsys.utils.progress import listening
 from recsys.utils.spec import parse_spec
@@ -40,6 +43,27 @@ def fit(
             help="A ranker file whose counts serve: --model is another kernel of it, no new fit.",
         ),
     ] = None,
+    partitions: Annotated[
+        str | None,
+        typer.Option(
+            "--partitions",
+            help="A folder of Parquet files, or a pattern, that no process reads whole; in --work.",
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", help="The folder in which --partitions are counted; all workers see it."),
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", help="local, local=N, dask[=ADDRESS], ray[=ADDRESS]: with --partitions."
+        ),
+    ] = "local",
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", help="What each worker may take, as 4GB: with --partitions."),
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -48,6 +72,17 @@ def fit(
     name, params = parse_spec(model)
     ranker = make_ranker(name, **params)
     say = terminal.say if is_stdout(out) else print
+    if partitions is not None:
+        if source is not None or events is not None:
+            raise InputError("--partitions are fitted alone: leave out --from and --events")
+        if work is None:
+            raise InputError(
+                "--partitions are counted in a folder that every worker sees: name it by --work"
+            )
+        _fit_partitions(ranker, partitions, work, out, engine, memory, data, None if quiet else say)
+        return
+    if work is not None or memory is not None or engine != "local":
+        raise InputError("--work, --memory and --engine go with --partitions FOLDER")
     if source is not None:
         if data != DataOptions() or events is not None:
             raise InputError("--from has its data: leave out options of data and --events")
@@ -76,3 +111,33 @@ def fit(
         for line in (text.parts(bundle.ranker), *text.left_out(bundle.ranker).splitlines()):
             if line:
                 say(terminal.literal(line))
+
+
+def _fit_partitions(
+    ranker: Ranker,
+    partitions: str,
+    work: Path,
+    out: Path,
+    engine: str,
+    memory: str | None,
+    data: DataOptions,
+    say: Callable[[str], None] | None,
+) -> None:
+    named = replace(data, user_col=None, item_col=None, rating_col=None, time_col=None, min_rating=None)
+    if named != DataOptions():
+        raise InputError(
+            "--partitions go with --user-col, --item-col, --rating-col, --time-col and --min-rating: "
+            "leave out other options of data"
+        )
+    start = time.perf_counter()
+    with terminal.progress(say is not None) as progress, listening(progress):
+        found = fit_partitions(
+            ranker, partitions, out=out, work=work, engine=engine, user=data.user_col,
+            item=data.item_col, rating=data.rating_col, time=data.time_col, min_rating=data.min_rating,
+            memory=memory,
+        )  # fmt: skip
+    if say is not None:
+        say(
+            f"{ranker.name} fitted on {counted(found.users, 'user')} and {counted(found.items, 'item')} "
+            f"in {time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
+        )

@@ -28,11 +28,25 @@ def asymmetric_cosine(
     -----
     Source: Aiolli 2013, Efficient top-N recommendation for very large scale binary rated datasets.
     """
-    size = np.maximum(users, 1).astype(np.float64)
-    counts.data *= np.repeat((size**-row).astype(np.float32), np.diff(counts.indptr))
-    counts.data *= (size**-column).astype(np.float32)[counts.indices]
+    weigh_rows(counts.data, counts.indices, np.diff(counts.indptr), users, users, row, column, locality)
+
+
+def weigh_rows(
+    data: NDArray[np.float32],
+    indices: NDArray[np.integer],
+    lengths: NDArray[np.integer],
+    own: NDArray[Any],
+    users: NDArray[Any],
+    row: float,
+    column: float,
+    locality: float,
+) -> None:
+    """Do the same to some rows of counts, of these lengths, whose items have `own` users."""
+    first, second = (np.maximum(size, 1).astype(np.float64) for size in (own, users))
+    data *= np.repeat((first**-row).astype(np.float32), lengths)
+    data *= (second**-column).astype(np.float32)[indices]
     if locality != 1.0:
-        np.power(counts.data, np.float32(locality), out=counts.data)
+        np.power(data, np.float32(locality), out=data)
 
 
 def strongest(weights: sp.csr_matrix, k: int) -> sp.csr_matrix:

@@ -9,7 +9,7 @@ from scipy.linalg import LinAlgError, blas, solve
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.rankers._updates import mixed
+from recsys.utils.digests import mixed
 from recsys.utils.sparse import binary
 
 PROBES = 8

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import CapabilityError, InputError
 from recsys.kernels.gram.counts import check_budget, cooccurrence, sparse_bytes
-from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
+from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest, weigh_rows
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers._sharpening import sharpen
@@ -132,10 +132,34 @@ class MSDw(Updatable, ItemWeights):
         users = np.bincount(liked.indices, minlength=counts.shape[1])
         for name in ("counts_", "row_digests_"):
             vars(self).pop(name, None)
-        if self._counted() and users.max() <= MOST:  # beyond, float32 lost some
+        if self.keeps_counts(users):
             self.counts_ = _smallest(_above(counts))
             self._remember(liked)
         self.weights_ = self._weighed(counts, users, liked)
+
+    def keeps_counts(self, users: NDArray[Any]) -> bool:
+        """Return whether the counts are kept beside the weights, of items with so many users."""
+        return self._counted() and bool(users.max() <= MOST)  # beyond, float32 lost some
+
+    def weigh_rows(
+        self,
+        data: NDArray[np.float32],
+        indices: NDArray[np.integer],
+        lengths: NDArray[np.integer],
+        own: NDArray[Any],
+        users: NDArray[Any],
+    ) -> None:
+        """Make some rows of counts, the diagonal among them, into weights, in place.
+
+        Parameters
+        ----------
+        data, indices : (entries,) float32, (entries,) int
+        lengths : (rows,) int
+            Entries of each row.
+        own, users : (rows,), (items,) int
+            How many users the rows' items have, and all items.
+        """
+        weigh_rows(data, indices, lengths, own, users, 1.0 - self.alpha, self.alpha, self.locality)
 
     def _counted(self) -> bool:
         """Return whether whole numbers make the weights up."""

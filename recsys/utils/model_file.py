@@ -11,12 +11,14 @@ import contextlib
 import functools
 import hashlib
 import io
+import itertools
 import json
 import math
 import mmap
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
@@ -45,10 +47,60 @@ T = TypeVar("T")
 Target = str | os.PathLike[str] | IO[bytes]  # a path, or a file that is open
 
 
-def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+@dataclass(frozen=True)
+class Pieces:
+    """An array that is written without being held: its bytes come a piece at a time.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    parts : callable
+        Returns the pieces in order, the same each time; it is called twice, once for the checksum. They
+        add up to the array's entries.
+
+    Examples
+    --------
+    >>> Pieces((4,), np.dtype(np.int32), lambda: [np.array([1, 2], np.int32)] * 2).nbytes
+    16
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    parts: Callable[[], Iterable[np.ndarray]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def stretches(self) -> Iterator[memoryview]:
+        """Yield the bytes, a piece at a time.
+
+        Raises
+        ------
+        InputError
+            If the pieces are of another dtype, or more or fewer than the array.
+        """
+        left = self.nbytes
+        for part in self.parts():
+            if part.dtype != self.dtype:
+                raise InputError(
+                    f"a piece of {part.dtype} cannot be written to an array of {self.dtype}"
+                )
+            left -= part.nbytes
+            if left < 0:
+                break
+            yield _bytes(np.ascontiguousarray(part))
+        if left:
+            raise InputError(f"pieces of an array of {self.nbytes:,} bytes do not add up to it")
+
+
+def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Write arrays and manifest to `path`; a crash leaves the old file or the new one.
 
-    To a file that is open the bytes are written where it stands; it is left open.
+    An array may be given in `Pieces`: the file has the same bytes as if it were whole. To a file that is
+    open the bytes are written where it stands; it is left open.
 
     Raises
     ------
@@ -60,7 +112,9 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
     payload, offset = [], 0
     # As safetensors does it: wide ones first, so that each begins where numbers of its width may.
     for name in sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name)):
-        array = np.ascontiguousarray(arrays[name])
+        array = arrays[name]
+        if not isinstance(array, Pieces):
+            array = np.ascontiguousarray(array)
         table[name] = {
             "dtype": NAMES[array.dtype],
             "shape": list(array.shape),
@@ -70,8 +124,8 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
         offset += array.nbytes
     manifest = {"format": FORMAT, "written_by": f"recsys {metadata.version('recsys')}"} | manifest
     digest = _digest(manifest, table)
-    for array in payload:
-        digest.update(array.data.cast("B") if array.size else b"")
+    for stretch in _stretches(payload):
+        digest.update(stretch)
     manifest["sha256"] = digest.hexdigest()
     header = json.dumps({"__metadata__": {"recsys": json.dumps(manifest)}} | table).encode()
     header += b" " * (-len(header) % 8)
@@ -79,13 +133,13 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, np.ndarray])
         raise InputError(
             f"{name_of(path)}: the parameters take {len(header):,} bytes; at most {MAX_HEADER:,} fit"
         )
-    parts = [struct.pack("<Q", len(header)), header, *payload]
+    first = [struct.pack("<Q", len(header)), header]
     try:
         if not isinstance(path, Path):
-            _write_open(path, parts)
+            _write_open(path, itertools.chain(first, _stretches(payload)))
             return
         with replacing(path) as file:
-            for part in parts:
+            for part in itertools.chain(first, _stretches(payload)):
                 file.write(part)
     except OSError as error:
         raise InputError(f"{name_of(path)} cannot be written: {error.strerror or error}") from error
@@ -297,7 +351,20 @@ def name_of(given: Any) -> str:
     return name if isinstance(name, str) else f"this {type(given).__name__}"
 
 
-def _write_open(file: Any, parts: list[Any]) -> None:
+def _bytes(array: np.ndarray) -> memoryview:
+    return array.data.cast("B") if array.size else memoryview(b"")
+
+
+def _stretches(payload: list[Any]) -> Iterator[memoryview]:
+    """Yield the bytes of arrays, whole ones and those in pieces."""
+    for array in payload:
+        if isinstance(array, Pieces):
+            yield from array.stretches()
+        else:
+            yield _bytes(array)
+
+
+def _write_open(file: Any, parts: Iterable[Any]) -> None:
     try:
         for part in parts:
             left = memoryview(part).cast("B") if len(part) else memoryview(b"")

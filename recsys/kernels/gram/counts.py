@@ -426,7 +426,7 @@ def _lengths(first, stride, indptr, indices, item_ptr, item_users, out):
 
 
 @jit
-def _order(touched, count, bits, words):
+def sort_touched(touched, count, bits, words):
     """Sort the first `count` of touched, all different, by a bit for each and for each word of bits.
 
     All bits are 0 before and after.
@@ -479,7 +479,7 @@ def _count_sparse(first, stride, indptr, indices, item_ptr, item_users, out_ptr,
                     size += 1
                 count[j] += 1
         count[i] = 0
-        _order(touched, size, bits, words)
+        sort_touched(touched, size, bits, words)
         for k in range(size):
             j = touched[k]
             out_indices[out_ptr[i] + k] = j
@@ -515,7 +515,7 @@ def _sum_sparse(
             size += 1
         else:
             total[i] = 0.0
-        _order(touched, size, bits, words)
+        sort_touched(touched, size, bits, words)
         for k in range(size):
             j = touched[k]
             out_indices[out_ptr[i] + k] = j

@@ -1,0 +1,228 @@
+"""Fitting from partitioned Parquet by workers of 4 GB each: seconds of every stage, memory of every process.
+
+`python -m benchmarks.partitioned --folder DIR [--likes 100000,1000000,10000000] [--engine local=2]` generates
+likes, a partition a unit of work of the engine as well, fits CF-KOMD from them, makes lists for 100,000
+users and writes results/partitioned.csv.
+
+The likes have popular items (a power law), few long profiles among short ones (log-normal lengths) and
+tastes: half of a user's likes are of one of many groups of items. Partition k is drawn from seed k alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import resource
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.lab.common import RESULTS
+from recsys.engines import engine as make_engine
+from recsys.errors import InputError
+from recsys.partitioned import fit_partitions, recommend_partitions
+from recsys.utils.progress import listening
+
+PARTITION = 50_000  # users
+PROFILE, SPREAD = 10.0, 0.6  # mean and log-deviation of a profile's length
+TASTE = 200  # items that a taste has, about
+SKEW = 0.9  # exponent of popularity
+LIMIT = 4 * 10**9  # bytes of address space of each process while it fits
+EVERY = 0.25  # seconds between two looks at the processes
+FILE = RESULTS / "partitioned.csv"
+FIELDS = (
+    "likes", "users", "items", "engine", "load", "stage", "seconds", "process", "rss_mb", "uss_mb",
+    "own_mb", "disk_mb", "entries",
+)  # fmt: skip
+
+
+def drawn(unit: tuple[str, int, int, int, int]) -> int:
+    """Write one partition, unless it is there; return its likes."""
+    folder, number, first, users, items = unit
+    path = Path(folder) / f"part-{number:05d}.parquet"
+    rng = np.random.default_rng([24, number])
+    lengths = rng.lognormal(np.log(PROFILE) - SPREAD**2 / 2, SPREAD, users)
+    lengths = np.maximum(1, np.rint(lengths)).astype(np.int64)
+    n = int(lengths.sum())
+    if path.exists():
+        return n
+    groups = max(1, items // TASTE)
+    taste = np.repeat(rng.integers(0, groups, users), lengths)
+    own = ranks(rng.random(n), items // groups) * groups + taste  # popular ones first in each, too
+    what = np.where(rng.random(n) < 0.5, own, ranks(rng.random(n), items))
+    who = np.repeat(np.arange(first, first + users), lengths)
+    order = rng.permutation(n)
+    table = pa.table({"user": who[order], "item": what[order] * 7 + 3})
+    pq.write_table(table, path.with_suffix(".tmp"), row_group_size=1 << 18, compression="zstd")
+    path.with_suffix(".tmp").rename(path)
+    return n
+
+
+def ranks(uniform: np.ndarray, count: int) -> np.ndarray:
+    """Return ranks 0…count − 1 of which rank r has a probability ~ (r + 1)^−SKEW."""
+    power = 1.0 - SKEW
+    found = (uniform * (count**power - 1.0) + 1.0) ** (1.0 / power)
+    return np.minimum(found.astype(np.int64) - 1, count - 1)
+
+
+class Watch:
+    """Peaks of this process and of those that it started, in MB, since `begin`.
+
+    What a process has in memory (rss), what no other process shares with it (uss; pages of a mapped
+    file that it alone looks at are among them), and what is no page of a file (own): the last is what
+    the system cannot take back.
+    """
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, list[float]] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def begin(self) -> None:
+        """Forget the peaks so far."""
+        self.peaks = {}
+
+    def close(self) -> None:
+        """Look no longer."""
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        me = psutil.Process()
+        while not self._end.wait(EVERY):
+            for one in [me, *me.children(recursive=True)]:
+                try:
+                    told, line = one.memory_full_info(), one.cmdline()
+                except (psutil.Error, OSError):  # it has ended
+                    continue
+                if any("resource_tracker" in word for word in line):
+                    continue
+                name = "parent" if one.pid == me.pid else f"worker {one.pid}"
+                found = [told.rss / 1e6, told.uss / 1e6, (told.rss - told.shared) / 1e6]
+                old = self.peaks.setdefault(name, found)
+                self.peaks[name] = [max(a, b) for a, b in zip(old, found, strict=True)]
+
+
+@contextmanager
+def limited(more: int = 0) -> Iterator[None]:
+    """Bound the address space of this process, and of those started inside, to `LIMIT` and some more."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def size_of(folder: Path) -> float:
+    return sum(one.stat().st_size for one in folder.rglob("*") if one.is_file()) / 1e6
+
+
+def run(
+    likes: int, engine: str, folder: Path, lists: int, load: str, keep: bool
+) -> list[dict[str, Any]]:
+    users = max(100, round(likes / PROFILE))
+    items = max(100, users // 10)
+    shape = {"likes": likes, "users": users, "items": items, "engine": engine, "load": load}
+    lines: list[dict[str, Any]] = []
+    watch = Watch()
+    data, work, out = folder / "data", folder / "work", folder / "model.recsys"
+    data.mkdir(parents=True, exist_ok=True)
+    mark = [time.perf_counter(), "generate"]
+
+    def told(stage: str) -> None:
+        seconds = time.perf_counter() - mark[0]
+        own = {
+            **shape,
+            "stage": stage,
+            "seconds": round(seconds, 2),
+            "disk_mb": round(size_of(folder), 1),
+        }
+        print(f"{likes:,} likes, {stage}: {seconds:.1f} s, {own['disk_mb']:,.0f} MB on disk", flush=True)
+        for name, (rss, uss, mine) in sorted(watch.peaks.items()):
+            place = {"process": name, "rss_mb": round(rss), "uss_mb": round(uss), "own_mb": round(mine)}
+            print(f"    {name}: rss {rss:,.0f} MB, uss {uss:,.0f} MB, own {mine:,.0f} MB", flush=True)
+            lines.append(own | place)
+        watch.begin()
+        mark[0] = time.perf_counter()
+
+    def heard(stage: str, done: float, total: int) -> None:
+        if stage != mark[1]:
+            if mark[1]:
+                told(mark[1])
+            mark[1] = stage
+
+    units = [
+        (str(data), k, first, min(PARTITION, users - first), items)
+        for k, first in enumerate(range(0, users, PARTITION))
+    ]
+    with make_engine(engine) as one:
+        drawn_likes = sum(one.map(drawn, units, threads=1))
+    told("generate")
+    shape["likes"] = drawn_likes
+    mark[1] = ""
+    with limited(), listening(heard):
+        found = fit_partitions("cf-komd", data, out=out, work=work, engine=engine, memory="1.5GB")
+    told("assemble")
+    mark[1] = ""
+    rest = dict(found.seconds)
+    print(f"    {found.users:,} users, {found.items:,} items, {found.likes:,} different likes; {rest}")
+    with limited(out.stat().st_size), listening(heard):
+        recommend_partitions(out, work, folder / "top", users=lists, engine=engine)
+    told(f"lists of {min(lists, found.users):,}")
+    watch.close()
+    for line in lines:
+        line["entries"] = entries_of(out)
+    if not keep:
+        for one_folder in (data, work, folder / "top"):
+            shutil.rmtree(one_folder)
+        out.unlink()
+    return lines
+
+
+def entries_of(model: Path) -> int:
+    from recsys.utils import model_file
+
+    with model.open("rb") as file:
+        table = model_file._head(model, file)[1]
+    return int(table["together_.indices"]["shape"][0])
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__)
+    given.add_argument("--likes", default="100000,1000000,10000000")
+    given.add_argument("--engine", default="local=2")
+    given.add_argument("--folder", type=Path, required=True, help="where there is room")
+    given.add_argument("--lists", type=int, default=100_000, help="users whose lists are made")
+    given.add_argument("--load", default="quiet", help="what else the machine did: quiet, loaded")
+    given.add_argument("--keep", action="store_true", help="leave the files there")
+    options = given.parse_args()
+    for likes in map(int, options.likes.split(",")):
+        own = options.folder / f"{likes}"
+        if own.exists() and not options.keep:
+            raise InputError(f"{own} is there already: remove it")
+        lines = run(likes, options.engine, own, options.lists, options.load, options.keep)
+        before = []
+        if FILE.exists():
+            with FILE.open(newline="") as file:
+                before = list(csv.DictReader(file))
+        same = {(str(line["likes"]), line["engine"]) for line in lines}
+        before = [line for line in before if (line["likes"], line["engine"]) not in same]
+        with FILE.open("w", newline="") as file:
+            out = csv.DictWriter(file, FIELDS, lineterminator="\n")
+            out.writeheader()
+            out.writerows(before + lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Files of the work folder: named arrays one behind the other, mapped when they are read.
+
+Unlike a ranker's file they have no checksum: one process writes what another of the same run reads a
+part of, many times.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.errors import InputError
+from recsys.utils.files import replacing, shown
+from recsys.utils.model_file import Pieces
+
+MAGIC = b"RECSYSW1"
+WIDTH = 64  # bytes: where arrays begin
+
+
+def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    """Write arrays, whole or in `Pieces`, to a file that appears when it is whole.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    table, at = {}, 0
+    for name, array in arrays.items():
+        table[name] = (np.dtype(array.dtype).str, list(array.shape), at)
+        at += -(-array.nbytes // WIDTH) * WIDTH
+    header = json.dumps(table).encode()
+    header += b" " * (-(len(header) + 16) % WIDTH)
+    with replacing(path) as file:
+        file.write(MAGIC + struct.pack("<Q", len(header)) + header)
+        for array in arrays.values():
+            if isinstance(array, Pieces):
+                for stretch in array.stretches():
+                    file.write(stretch)
+            else:
+                file.write(np.ascontiguousarray(array).data if array.size else b"")
+            file.write(b"\0" * (-array.nbytes % WIDTH))
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file, left in it: what is not read takes no memory.
+
+    They can be written to, which changes only this process's copy: arrays that cannot be written to
+    would have compiled code made anew for them.
+
+    Raises
+    ------
+    InputError
+        If it is missing, or not such a file.
+    """
+    try:
+        with path.open("rb") as file:
+            first = file.read(16)
+            if first[:8] != MAGIC or len(first) < 16:
+                raise InputError(f"{shown(path)} is no file of a work folder: remove the folder")
+            (length,) = struct.unpack("<Q", first[8:])
+            table = json.loads(file.read(length))
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            return {
+                name: np.frombuffer(
+                    content, np.dtype(kind), int(np.prod(shape, dtype=np.int64)), 16 + length + at
+                ).reshape(shape)
+                for name, (kind, shape, at) in table.items()
+            }
+    except OSError as error:
+        raise InputError(f"{shown(path)} cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise InputError(f"{shown(path)} is damaged: remove the work folder") from None

@@ -1,0 +1,239 @@
+"""`fit_partitions`: from Parquet files to a ranker's file, stage by stage, none of which holds all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.columns import Columns
+from recsys.engines import Engine
+from recsys.engines import engine as make_engine
+from recsys.partitioned.ids import plain, unpacked
+from recsys.partitioned.models import arrays_of, check_model
+from recsys.partitioned.rows import (
+    CATALOGUE,
+    ROWS,
+    make_catalogue,
+    read_catalogue,
+    read_rows,
+    rows_of_bucket,
+)
+from recsys.partitioned.shuffle import ITEMS, PAIRS, items_of_unit, number_items, pairs_of_unit
+from recsys.partitioned.source import look
+from recsys.partitioned.work import Work, write_json
+from recsys.rankers import Ranker, make_ranker
+from recsys.rankers.catalogue_file import packed, plain_columns
+from recsys.rankers.serialization import write_ranker
+from recsys.utils.files import check_target
+from recsys.utils.memory import free_memory, parse_memory
+from recsys.utils.model_file import Pieces
+from recsys.utils.progress import report
+from recsys.utils.spec import parse_spec
+
+PAIR_BYTES = 150  # that gathering and sorting takes a pair, text ids among them
+BUCKET_ROWS = 2_000_000  # of a bucket, where memory does not ask for fewer
+MOST_BUCKETS = 4096
+LISTED = 1_000_000  # users up to which their ids and histories are kept with the ranker
+
+
+@dataclass
+class Fitted:
+    """What `fit_partitions` did.
+
+    Attributes
+    ----------
+    out, work : Path
+    users, items, likes : int
+    seconds : dict of str to float
+        Of each stage, the parent's waiting included; of none that was done before.
+
+    Examples
+    --------
+    >>> Fitted(Path("my.recsys"), Path("work"), users=2, items=2, likes=3).users
+    2
+    """
+
+    out: Path
+    work: Path
+    users: int
+    items: int
+    likes: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def fit_partitions(
+    model: Ranker | str,
+    paths: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    work: str | os.PathLike[str],
+    engine: str | Engine = "local",
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    time: str | None = None,
+    min_rating: float | None = None,
+    memory: str | int | None = None,
+    keep_users: bool | None = None,
+) -> Fitted:
+    """Fit a ranker on Parquet files that nobody reads whole, and write it to one file.
+
+    What is done is kept in the work folder: called again after it was stopped, it goes on, and another
+    ranker of the same data starts from the rows and counts that are there. Items have the order of their
+    ids, and users that of a digest of theirs. Counts are always sparse.
+
+    Parameters
+    ----------
+    model : Ranker or str
+        `cf-komd` with any kernel and `votes`, as NAME[:key=value,…] or a ranker.
+    paths : path
+        A folder of .parquet files, those in folders below it among them; a pattern; or one file.
+    out : path
+        The ranker file to write; `load_ranker(out, mmap=True)` maps it.
+    work : path
+        A folder that all workers see, with room for some three times the Parquet files and the counts.
+    engine : str or Engine
+        As in `recsys.engines.engine`; each worker computes with one thread.
+    user, item : str, optional
+        Columns of ids, text or whole numbers; usual names are looked for when not given.
+    rating, time : str, optional
+        Columns of numbers: `min_rating` is that of the latest row of a pair.
+    min_rating : float, optional
+        The rating from which on a row is a like; every row when not given.
+    memory : str or int, optional
+        What each worker may take, as "2GB": decides how finely the work is divided. A quarter of what is
+        free over the workers when not given. Mapped files, which the system takes back when it needs
+        the memory, are not counted.
+    keep_users : bool, optional
+        Keep ids and histories of users with the ranker, as `recsys recommend` wants them; up to a
+        million users when not given. Lists without them: `recommend_partitions`.
+
+    Returns
+    -------
+    Fitted
+
+    Raises
+    ------
+    InputError
+        If the ranker is not made of counts by blocks; files are absent, broken or without the columns;
+        or the work folder belongs to other data.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pandas as pd
+    >>> from recsys.rankers import load_ranker
+    >>> likes = pd.DataFrame({"user": ["ada", "ada", "bob"], "item": ["tea", "milk", "tea"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = pathlib.Path(folder, "likes")
+    ...     data.mkdir()
+    ...     likes.to_parquet(data / "one.parquet")
+    ...     found = fit_partitions("cf-komd", data, out=data / "my.recsys", work=data / "work")
+    ...     ranker = load_ranker(found.out)
+    >>> found.users, found.items, ranker.name
+    (2, 2, 'cf-komd')
+    """
+    if isinstance(model, str):
+        name, params = parse_spec(model)
+        model = make_ranker(name, **params)
+    check_model(model)
+    check_target(out)
+    given = parse_memory(memory)
+    source = look(paths, user, item, rating, time, min_rating)
+    with make_engine(engine) if isinstance(engine, str) else nullcontext(engine) as running:
+        each = given if given is not None else max(1, free_memory() // (4 * running.workers))
+        folder = Work.begun(work, source, _buckets(source.rows, each))
+        return _fitted(model, folder, running, each, Path(out), keep_users)
+
+
+def _fitted(
+    ranker: Ranker, work: Work, engine: Engine, memory: int, out: Path, keep_users: bool | None
+) -> Fitted:
+    seconds: dict[str, float] = {}
+    make_rows(work, engine, seconds)
+    with _timed(seconds, "counts"):
+        arrays = arrays_of(ranker, work, engine, memory // 3)
+    report("assemble", 0, 1)
+    with _timed(seconds, "assemble"):
+        catalogue = read_catalogue(work)
+        users, likes = ranker.n_users_, int(catalogue["likes"].sum())
+        arrays |= _catalogue(work, catalogue)
+        if keep_users or (keep_users is None and users <= LISTED):
+            arrays |= _users(work, users, likes)
+        write_ranker(out, ranker, arrays)
+    return Fitted(out, work.folder, users, ranker.n_items_, likes, seconds)
+
+
+def make_rows(work: Work, engine: Engine, seconds: dict[str, float]) -> None:
+    """Do the stages from Parquet to rows and the catalogue, as far as they are not done."""
+    folder = str(work.folder)
+    if work.done(CATALOGUE):
+        return
+    read = [(number, folder) for number in range(len(work.source.units))]
+    with _timed(seconds, ITEMS):
+        work.run(ITEMS, items_of_unit, read, engine)
+        if not work.part(ITEMS, "all").exists():
+            number_items(work)
+    if not work.done(ROWS):
+        with _timed(seconds, PAIRS):
+            work.run(PAIRS, pairs_of_unit, read, engine)
+        with _timed(seconds, ROWS):
+            work.run(ROWS, rows_of_bucket, [(b, folder) for b in range(work.buckets)], engine)
+    with _timed(seconds, CATALOGUE):
+        (work.folder / CATALOGUE).mkdir(exist_ok=True)
+        make_catalogue(work)
+        write_json(work.part(CATALOGUE, "_SUCCESS"), {})
+    work.forget(PAIRS)
+
+
+def _buckets(rows: int, memory: int) -> int:
+    return int(min(MOST_BUCKETS, max(1, -(-rows // BUCKET_ROWS), -(-rows * PAIR_BYTES // memory))))
+
+
+def _catalogue(work: Work, catalogue: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the catalogue of items as a bundle keeps it."""
+    ids, source = plain(unpacked("ids", catalogue)), work.source
+    columns = Columns(source.user, source.item, source.rating, source.time, source.min_rating)
+    return {
+        "catalogue.item_ids": packed(ids),
+        "catalogue.titles": packed([str(name) for name in ids]),
+        "catalogue.columns": packed(plain_columns(columns)),
+    }
+
+
+def _users(work: Work, users: int, likes: int) -> dict[str, Any]:
+    """Return ids and histories of users as a bundle keeps them."""
+    names: list[Any] = []
+    indptr = np.zeros(users + 1, dtype=np.int32 if likes < np.iinfo(np.int32).max else np.int64)
+    for bucket in range(work.buckets):
+        rows = read_rows(work, bucket)
+        names += plain(rows.users)
+        end = rows.first + len(rows.indptr)
+        indptr[rows.first + 1 : end] = rows.indptr[1:] + indptr[rows.first]
+
+    def items() -> Iterator[NDArray[np.int32]]:
+        return (read_rows(work, bucket).items for bucket in range(work.buckets))
+
+    return {
+        "catalogue.user_ids": packed(names),
+        "history.indptr": indptr,
+        "history.indices": Pieces((likes,), np.dtype(np.int32), items),
+        "history.data": Pieces(
+            (likes,), np.dtype(np.float32), lambda: (np.ones(len(i), np.float32) for i in items())
+        ),
+    }
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    start = perf_counter()
+    yield
+    seconds[stage] = perf_counter() - start

@@ -1,0 +1,269 @@
+"""Partitioned Parquet: which files and columns there are, and their rows a batch at a time."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.data.columns import ITEM_NAMES, USER_NAMES
+from recsys.errors import InputError, counted
+from recsys.utils.files import check_file, shown
+
+BATCH = 1 << 20  # rows that are held at once
+UNIT = 1 << 22  # rows of a unit of work, where groups of rows are smaller
+
+
+class Unit(NamedTuple):
+    """Some groups of rows of one file, which one worker reads."""
+
+    file: str
+    first: int
+    last: int  # the group behind the last one
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from.
+
+    Attributes
+    ----------
+    files : tuple of (path, bytes, when it was changed, rows)
+    user, item : str
+        Columns of ids.
+    rating, time : str or None
+    min_rating : float or None
+    user_text, item_text : bool
+        Whether ids are text; else whole numbers.
+    units : tuple of Unit
+    """
+
+    files: tuple[tuple[str, int, int, int], ...]
+    user: str
+    item: str
+    rating: str | None
+    time: str | None
+    min_rating: float | None
+    user_text: bool
+    item_text: bool
+    units: tuple[Unit, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all files."""
+        return sum(rows for *_, rows in self.files)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, given: dict[str, Any]) -> Source:
+        """Return what `plain` gave."""
+        files = tuple((str(path), *map(int, numbers)) for path, *numbers in given["files"])
+        units = tuple(Unit(*unit) for unit in given["units"])
+        return cls(**{**given, "files": files, "units": units})
+
+
+class Batch(NamedTuple):
+    """Some rows: ids as `recsys.partitioned.ids` has them."""
+
+    users: Any
+    items: Any
+    rating: NDArray[np.float64] | None
+    time: NDArray[np.float64] | None
+
+
+def files_of(given: str | os.PathLike[str]) -> list[Path]:
+    """Return the Parquet files of a folder and those below it, of a pattern, or one file, by name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    text = os.fspath(given)
+    path = Path(text)
+    if path.is_dir():
+        found = [
+            one
+            for one in sorted(path.rglob("*.parquet"))
+            if not any(part.startswith((".", "_")) for part in one.relative_to(path).parts)
+        ]
+        if not found:
+            raise InputError(f"{shown(text)} holds no .parquet file")
+        return found
+    found = [path] if path.exists() else [Path(one) for one in sorted(glob.glob(text))]
+    if not found:
+        raise InputError(f"{shown(text)} is no folder of .parquet files, and no file matches it")
+    return found
+
+
+def look(
+    given: str | os.PathLike[str],
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    time: str | None = None,
+    min_rating: float | None = None,
+) -> Source:
+    """Return a source from the files' footers; no row is read.
+
+    Raises
+    ------
+    InputError
+        If there are no files, one cannot be read, or lacks a column; files differ in the kind of an id,
+        or ids are neither text nor whole numbers; or there is no row.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if min_rating is not None and rating is None:
+        raise InputError("a minimum rating needs a rating column; name it with --rating-col")
+    files, units = [], []
+    kinds: dict[str, tuple[bool, str]] = {}
+    for path in files_of(given):
+        size = check_file(path)
+        try:
+            with pq.ParquetFile(path) as file:
+                metadata, schema = file.metadata, file.schema_arrow
+        except (pa.ArrowException, OSError, ValueError) as error:
+            told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+            raise InputError(f"{shown(path)} is no readable Parquet file: {told}") from None
+        user = _column(path, schema.names, user, "user", USER_NAMES)
+        item = _column(path, schema.names, item, "item", ITEM_NAMES)
+        for name in (rating, time):
+            if name is not None:
+                _column(path, schema.names, name, "", ())
+                if not _is_number(schema.field(name).type):
+                    raise InputError(
+                        f"{shown(path)}: column {name!r} holds {schema.field(name).type}, no numbers"
+                    )
+        for name in (user, item):
+            text = _is_text(path, name, schema.field(name).type)
+            before = kinds.setdefault(name, (text, shown(path)))
+            if before[0] != text:
+                raise InputError(
+                    f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole "
+                    "numbers in the other"
+                )
+        files.append((str(path.absolute()), size, path.stat().st_mtime_ns, metadata.num_rows))
+        first = held = 0
+        for group in range(metadata.num_row_groups):
+            held += metadata.row_group(group).num_rows
+            if held >= UNIT or group == metadata.num_row_groups - 1:
+                units.append(Unit(files[-1][0], first, group + 1))
+                first, held = group + 1, 0
+    assert user is not None and item is not None
+    found = Source(
+        tuple(files), user, item, rating, time, min_rating, kinds[user][0], kinds[item][0], tuple(units)
+    )
+    if found.rows == 0:
+        raise InputError(f"{shown(given)}: {counted(len(files), 'file')} without a row")
+    return found
+
+
+def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
+    """Yield the rows of a unit, at most `BATCH` of them at a time.
+
+    Parameters
+    ----------
+    columns : "" or "items"
+        "items" leaves all other columns unread.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read any longer, or an id or number is missing.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = [source.item] if columns == "items" else [source.user, source.item]
+    if columns != "items":
+        wanted += [name for name in (source.rating, source.time) if name is not None]
+    try:
+        with pq.ParquetFile(unit.file, buffer_size=1 << 20) as file:
+            groups = list(range(unit.first, unit.last))
+            for found in file.iter_batches(
+                BATCH, row_groups=groups, columns=list(dict.fromkeys(wanted)), use_threads=False
+            ):
+                column = {name: found.column(name) for name in dict.fromkeys(wanted)}
+                for name, cells in column.items():
+                    if cells.null_count:
+                        raise InputError(
+                            f"{shown(unit.file)}: column {name!r} has empty cells: leave these rows out"
+                        )
+                items = _ids(unit.file, source.item, column[source.item], source.item_text)
+                if columns == "items":
+                    yield Batch(None, items, None, None)
+                    continue
+                yield Batch(
+                    _ids(unit.file, source.user, column[source.user], source.user_text), items,
+                    _numbers(unit.file, source.rating, column), _numbers(unit.file, source.time, column),
+                )  # fmt: skip
+    except (pa.ArrowException, OSError) as error:
+        told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
+        raise InputError(f"{shown(unit.file)} cannot be read: {told}") from None
+
+
+def _column(path: Path, there: list[str], given: str | None, what: str, usual: tuple[str, ...]) -> str:
+    found = given if given is not None else next((name for name in usual if name in there), None)
+    if found is None or there.count(found) != 1:
+        option = (
+            f"name the column of {what}s with --{what}-col"
+            if given is None
+            else f"no single column {given!r}"
+        )
+        some = ", ".join(map(repr, there[:10]))
+        raise InputError(f"{shown(path)}: {option}; it has {some}")
+    return found
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_timestamp(kind))
+
+
+def _is_text(path: Path, name: str, kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return True
+    if pa.types.is_integer(kind):
+        return False
+    raise InputError(f"{shown(path)}: column {name!r} holds {kind}; ids are text or whole numbers")
+
+
+def _ids(path: str, name: str, cells: Any, text: bool) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    try:
+        return cells.cast(pa.large_string()) if text else cells.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid:
+        raise InputError(f"{shown(path)}: column {name!r} holds whole numbers beyond 64 bits") from None
+
+
+def _numbers(path: str, name: str | None, column: dict[str, Any]) -> NDArray[np.float64] | None:
+    import pyarrow as pa
+
+    if name is None:
+        return None
+    cells = column[name]
+    if pa.types.is_timestamp(cells.type):
+        cells = cells.cast(pa.int64())
+    found = cells.to_numpy(zero_copy_only=False).astype(np.float64)
+    if np.isnan(found).any():
+        raise InputError(f"{shown(path)}: column {name!r} holds NaN: leave these rows out")
+    return found
