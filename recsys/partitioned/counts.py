@@ -47,11 +47,15 @@ class Counted:
 
     def lengths(self) -> NDArray[np.int64]:
         """Return how many entries each row has."""
-        return np.concatenate([self.part(b)["lengths"] for b in range(len(self.edges) - 1)])
+        return self._joined("lengths")
 
     def own(self) -> NDArray[np.float64]:
         """Return the sums of votes of each place's item."""
-        return np.concatenate([self.part(b)["own"] for b in range(len(self.edges) - 1)])
+        return self._joined("own")
+
+    def _joined(self, name: str) -> NDArray[Any]:
+        """Return a short array of all blocks, copied: what is left in a file keeps all of it mapped."""
+        return np.concatenate([self.part(b)[name].copy() for b in range(len(self.edges) - 1)])
 
     def pieces(
         self,
