@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,21 +12,23 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from recsys.fm._estimator import clean_rows, two_classes
 from recsys.fm.blocks import Block, find_blocks, given_blocks
-from recsys.fm.gibbs import Draw, Sampler
+from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.utils.docstrings import documented
-from recsys.utils.memory import check_memory
+from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
 
+WORSE = 1.5  # times the error of no model, from which a fit is warned of: draws scatter
 HALVINGS = 60  # of the range in which an end of an interval lies
 
 
@@ -46,7 +48,7 @@ class BayesianFactorizationMachine(BaseEstimator):
         The first so many draws are forgotten.
     blocks : "auto", list of int, or None
         The parts of a row that repeat: looked for; given as numbers of columns; or the whole row is one.
-        The draws are the same distribution by any, and each block's parameters share a prior.
+        The parameters of a block share a prior, of each order and component.
     fit_linear, fit_intercept : bool
     init_scale : float > 0
         Standard deviation of the first P.
@@ -54,8 +56,8 @@ class BayesianFactorizationMachine(BaseEstimator):
         0 is all; the draws do not depend on it.
     random_state : int, RandomState or None
     callback : callable, optional
-        Called as callback(draw, root mean squared error on the training rows); what is true ends the
-        chain, if a draw is kept already.
+        Called as callback(draw, error on the training rows); what is true ends the chain, if a draw is
+        kept already.
 
     Attributes
     ----------
@@ -64,7 +66,8 @@ class BayesianFactorizationMachine(BaseEstimator):
     precisions_ : (draws kept,) float64
         Of the noise, 1 over its variance; 1 for classes.
     history_ : list of dict
-        Of every draw: "error" (on the training rows, of that draw alone) and "precision".
+        Of every draw alone: "error" on the training rows (root mean squared; of classes the mean
+        negative log-likelihood) and "precision".
     w_ : (features,) float64
     intercept_ : float
         Means over the draws.
@@ -72,8 +75,10 @@ class BayesianFactorizationMachine(BaseEstimator):
     Notes
     -----
     Source: Freudenthaler, Schmidt-Thieme, Rendle, Bayesian Factorization Machines (2011); Rendle,
-    Scaling Factorization Machines to Relational Data (2013). Priors are libFM's: normal with a mean and
-    a precision for each block and component, these from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½).
+    Scaling Factorization Machines to Relational Data (2013). Priors are libFM's, by block and
+    of a y that is standardised: normal with a mean and a precision for each block and component, these
+    from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½). Features should vary by about 1, as those of one
+    of several do: scale others.
     """
 
     degree: int = 2
@@ -105,7 +110,11 @@ class BayesianFactorizationMachine(BaseEstimator):
     def _blocks_of(self, X: sp.csr_matrix) -> list[Block]:
         if self.blocks is None:
             return given_blocks(X, [X.shape[1]])
-        return find_blocks(X) if isinstance(self.blocks, str) else given_blocks(X, self.blocks)
+        if not isinstance(self.blocks, str):
+            return given_blocks(X, self.blocks)
+        found = find_blocks(X)
+        few = sum(block.rows.shape[0] for block in found) <= X.shape[0]
+        return found if few else given_blocks(X, [X.shape[1]])
 
     def _sample(
         self, X: sp.csr_matrix, y: NDArray[np.float64], classes: bool, scale: float = 1.0
@@ -113,7 +122,11 @@ class BayesianFactorizationMachine(BaseEstimator):
         orders = range(2, self.degree + 1)
         size = 1 + X.shape[1] * (1 + len(orders) * self.n_components)
         kept = self.n_draws - self.burn_in
-        check_memory(8 * size * kept, f"{kept:,} draws of {size:,} parameters")
+        check_fits(
+            8 * size * kept, f"{kept:,} draws of {size:,} parameters",
+            "lower n_draws or n_components, or raise burn_in",
+        )  # fmt: skip
+        self._shape = (self.degree, self.n_components, self.fit_linear)
         # Rows in the order of the first block's objects are walked fastest.
         blocks = self._blocks_of(X)
         order = np.argsort(blocks[0].of, kind="stable")
@@ -123,34 +136,36 @@ class BayesianFactorizationMachine(BaseEstimator):
             X.shape[1], classes, self.fit_linear, self.fit_intercept, float(self.init_scale),
             np.random.default_rng(seed), self.num_threads or None,
         )  # fmt: skip
-        draws: list[Draw] = []
+        draws, precisions, done = np.empty((kept, size)), np.empty(kept), 0
         self.history_: list[dict[str, float]] = []
         for k in range(self.n_draws):
             report(f"draw {k + 1}", k, self.n_draws)
             found = sampler.draw()
-            error = scale * math.sqrt(float(np.mean(sampler.error**2)))
+            error = scale * sampler.loss()
             self.history_.append({"error": error, "precision": found.precision / scale**2})
             if k >= self.burn_in:
-                draws.append(found)
-            if self.callback is not None and self.callback(k + 1, error) and draws:
+                draws[done], precisions[done] = found.z, found.precision
+                done += 1
+            if self.callback is not None and self.callback(k + 1, error) and done:
                 break
-        self.draws_ = np.array([one.z for one in draws])
-        self.precisions_ = np.array([one.precision for one in draws])
+        self.draws_, self.precisions_ = draws[:done], precisions[:done]
         mean = self.draws_.mean(axis=0)
         self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + X.shape[1]]
 
-    def _of_draws(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return each draw's predictions, (draws, rows)."""
+    def _each(self, X: ArrayLike) -> Iterator[NDArray[np.float64]]:
+        """Yield each draw's predictions, (rows,)."""
         check_is_fitted(self)
         rows = clean_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        degree, components, linear = self._shape
         model = Model.zeros(
-            [Form(ANOVA, order, 1) for order in range(2, self.degree + 1)], rows.shape[1],
-            self.n_components, self.fit_linear,
-        )  # fmt: skip
-        out = np.empty((len(self.draws_), rows.shape[0]))
-        for k, z in enumerate(self.draws_):
-            out[k] = model.predict(rows, z, self.num_threads or None)
-        return out
+            [Form(ANOVA, order, 1) for order in range(2, degree + 1)], rows.shape[1], components, linear
+        )
+        for z in self.draws_:
+            yield model.predict(rows, z, self.num_threads or None)
+
+    def _of_draws(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return each draw's predictions, (draws, rows)."""
+        return np.array(list(self._each(X)))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that rows may be sparse."""
@@ -195,10 +210,17 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         rows, y = clean_rows(X), np.asarray(y, dtype=np.float64)
         # The priors are for numbers around 0 that vary by about 1.
-        scale = float(y.std()) or 1.0
         centre = float(y.mean()) if self.fit_intercept else 0.0
+        scale = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
         self._sample(rows, (y - centre) / scale, False, scale)
         self._rescale(rows.shape[1], centre, scale)
+        error = np.mean([one["error"] for one in self.history_[self.burn_in :]])
+        if error > WORSE * scale:
+            warnings.warn(
+                f"the draws' error on the training rows, {error:.3g}, is above that of no model, "
+                f"{scale:.3g}: scale the features, or raise n_draws and burn_in",
+                ConvergenceWarning, stacklevel=2,
+            )  # fmt: skip
         return self
 
     def _rescale(self, features: int, centre: float, scale: float) -> None:
@@ -224,9 +246,9 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         -------
         (rows,) float64, or a pair of these
         """
-        found = self._of_draws(X)
         if not return_std:
-            return found.mean(axis=0)
+            return sum(self._each(X)) / len(self.draws_)
+        found = self._of_draws(X)
         return found.mean(axis=0), np.sqrt(found.var(axis=0) + np.mean(1.0 / self.precisions_))
 
     def predict_interval(self, X: ArrayLike, level: float = 0.9) -> NDArray[np.float64]:
@@ -299,7 +321,7 @@ class BayesianFactorizationMachineClassifier(ClassifierMixin, BayesianFactorizat
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the probability of each class, (rows, 2): the mean over draws."""
-        p = ndtr(self._of_draws(X)).mean(axis=0)
+        p = np.asarray(sum(ndtr(one) for one in self._each(X)) / len(self.draws_))
         return np.column_stack([1.0 - p, p])
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:

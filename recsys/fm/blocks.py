@@ -82,10 +82,13 @@ def given_blocks(X: sp.csr_matrix, widths: Sequence[int]) -> list[Block]:
     InputError
         If they are not all columns.
     """
-    if not all(isinstance(w, (int, np.integer)) and w > 0 for w in widths) or sum(widths) != X.shape[1]:
+    numbers = isinstance(widths, (list, tuple, np.ndarray)) and all(
+        isinstance(w, (int, np.integer)) and not isinstance(w, bool) and w > 0 for w in widths
+    )
+    if not numbers or sum(widths) != X.shape[1]:
         raise InputError(
             f"blocks must be numbers of columns that add up to the {X.shape[1]} there are, not "
-            f"{list(widths)}"
+            f"{widths!r}"
         )
     ends = np.cumsum(widths)
     return [
@@ -114,6 +117,8 @@ def find_blocks(X: sp.csr_matrix) -> list[Block]:
     """
     columns = X.tocsc()
     left = np.flatnonzero(np.diff(columns.indptr))
+    if len(left) == 0:
+        return [Block.of_columns(X, np.arange(X.shape[1]))]
     blocks: list[Block] = []
     while len(left):
         if len(blocks) == MOST - 1:

@@ -22,6 +22,7 @@ from recsys._jit import jit
 from recsys.fm.block_tables import BlockTables, in_threads
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.forms import GUARD
 from recsys.multilinear.pairs import add_products
 from recsys.utils.threads import threads_for
 
@@ -139,6 +140,12 @@ class Sampler:
             self.error = self._target - self.predictions()
         return Draw(self.vector(), self.precision)
 
+    def loss(self) -> float:
+        """Return the error on the rows: root mean squared; of classes the mean −log-likelihood."""
+        if self.classes:
+            return -float(log_ndtr(self.y * (self._target - self.error)).mean())
+        return float(np.sqrt(np.mean(self.error**2)))
+
     def vector(self) -> NDArray[np.float64]:
         """Return all parameters, as `recsys.fm.objective.Model` has them."""
         return np.concatenate([[self.bias], self.w[:, 0], *(P.ravel() for P in self.tables)])
@@ -171,7 +178,9 @@ class Sampler:
                 else:
                     self._objects.gather(b, table, self.error, sums[b], threads)
                 before = mine.copy()
-                mean, precision = self._draw_prior(p)
+                # From w = 0 the precision would follow w, and w it, over dozens of draws.
+                settled = m > 1 or self._draws > 0
+                mean, precision = self._draw_prior(p) if settled else (0.0, 1.0)
                 _sweep(
                     Compressed.of(block.columns), Compressed.of(block.rows), p, mine, sums[b],
                     self.precision, mean, precision, self.rng.standard_normal(len(p)),
@@ -327,7 +336,7 @@ def _slopes(rows, p, table, u, j, old, x, b):
     By the short recursion, (3.20) of Atarashi's thesis; by the plain one where that cancels.
     """
     b[0] = x
-    if abs(old * x) < 4.0 or len(b) < 3:
+    if abs(old * x) < GUARD or len(b) < 3:
         for t in range(1, len(b)):
             b[t] = x * (table[u, t] - old * b[t - 1])
         return

@@ -7,12 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from recsys import InputError
 from recsys.fm import (
     BayesianFactorizationMachineClassifier,
     BayesianFactorizationMachineRegressor,
+    FactorizationMachineRegressor,
     bayesian,
 )
 from recsys.fm.blocks import find_blocks, given_blocks
@@ -46,9 +48,9 @@ def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
     for P in sampler.tables:
         same.standard_normal(P.shape)
     dense, features = X.toarray(), [block.features for block in blocks]
-    for _ in range(2):
+    for k in range(2):
         found = sampler.draw()
-        bias, w, tables, precision = reference.draw(dense, y, features, bias, w, tables, same)
+        bias, w, tables, precision = reference.draw(dense, y, features, bias, w, tables, same, k == 0)
         wanted = np.concatenate([[bias], w, *(P.ravel() for _, P in tables)])
         np.testing.assert_allclose(found.z, wanted, rtol=1e-7, atol=1e-7)
         assert found.precision == pytest.approx(precision, rel=1e-8)
@@ -178,7 +180,7 @@ def test_columns_that_no_row_has_come_from_their_prior():
     "change, why",
     [
         ({"burn_in": 10, "n_draws": 10}, "burn_in"), ({"degree": 1}, "degree"), ({"blocks": [3, 2]}, "add up to"),
-        ({"blocks": "some"}, "blocks"), ({"init_scale": 0.0}, "init_scale"),
+        ({"blocks": "some"}, "blocks"), ({"blocks": 5}, "add up to"), ({"init_scale": 0.0}, "init_scale"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(change, why):
@@ -205,8 +207,63 @@ def test_a_callback_ends_the_chain():
     "model", [BayesianFactorizationMachineRegressor(), BayesianFactorizationMachineClassifier()], ids=str
 )
 def test_scikit_learn_takes_them(model):
-    few = clone(model).set_params(n_draws=6, burn_in=2, n_components=2)
+    few = clone(model).set_params(n_draws=30, burn_in=15, n_components=2)
     failed = [
         row for row in check_estimator(few, on_fail=None, on_skip=None) if row["status"] == "failed"
     ]
     assert not failed, [(row["check_name"], row["exception"]) for row in failed]
+
+
+def test_the_first_kept_draws_are_like_the_last():
+    """Many features of few rows each: the scale of w must not creep up from 0."""
+    rng = np.random.default_rng(0)
+    users, items = rng.integers(0, 3000, 9000), rng.integers(0, 600, 9000)
+    y = (
+        0.6 * rng.standard_normal(3000)[users]
+        + 0.5 * rng.standard_normal(600)[items]
+        + 0.6 * rng.standard_normal(9000)
+    )
+    X = sp.csr_matrix(
+        sp.hstack([sp.identity(3000, format="csr")[users], sp.identity(600, format="csr")[items]])
+    )
+    model = BayesianFactorizationMachineRegressor(n_components=2, n_draws=60, burn_in=0).fit(X, y)
+    spread = model.draws_[:, 1:3001].std(axis=1)
+    assert spread[10] == pytest.approx(spread[30:].mean(), rel=0.15) and spread[10] == pytest.approx(
+        0.6, rel=0.2
+    )
+
+
+def test_settings_changed_after_the_fit_change_no_prediction():
+    X, y, _ = planted(200)
+    model = BayesianFactorizationMachineRegressor(n_draws=4, burn_in=1).fit(X, y)
+    before = model.predict(X)
+    model.set_params(degree=3, n_components=1, fit_linear=False)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_rows_of_nothing_have_the_mean(classes):
+    kind = BayesianFactorizationMachineClassifier if classes else BayesianFactorizationMachineRegressor
+    y = np.arange(40) % 2
+    found = kind(n_draws=40, burn_in=10).fit(np.zeros((40, 3)), y)
+    told = found.predict_proba(np.zeros((1, 3)))[0, 1] if classes else found.predict(np.zeros((1, 3)))[0]
+    assert told == pytest.approx(0.5, abs=0.1)
+    with pytest.raises(InputError, match="parts that repeat"):
+        FactorizationMachineRegressor(solver="relational").fit(np.zeros((40, 3)), y)
+
+
+def test_without_an_intercept_a_large_target_is_met():
+    rng = np.random.default_rng(0)
+    who = rng.integers(0, 8, 400)
+    y = 100.0 + who + 0.1 * rng.standard_normal(400)
+    model = BayesianFactorizationMachineRegressor(fit_intercept=False, n_components=1).fit(
+        np.eye(8)[who], y
+    )
+    assert np.abs(model.predict(np.eye(8)) - 100.0 - np.arange(8)).max() < 1.0
+
+
+def test_features_of_another_scale_are_warned_of():
+    X, y, _ = planted(300)
+    wide = np.hstack([X.toarray(), np.random.default_rng(0).uniform(1e8, 9e8, (300, 1))])
+    with pytest.warns(ConvergenceWarning, match="scale the features"):
+        BayesianFactorizationMachineRegressor(n_draws=10, burn_in=2).fit(wide, y)

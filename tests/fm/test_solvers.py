@@ -14,6 +14,8 @@ from recsys.fm import (
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
+from recsys.fm.solvers.base import Options
+from recsys.fm.solvers.relational import RelationalDescent
 from recsys.fm.solvers.row_pairs import split_rows
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES, loss_names
@@ -356,3 +358,35 @@ def test_sparsify_ends_at_the_wanted_size_or_says_so():
         FactorizationMachineRegressor(
             penalty="cs", solver="block", n_components=2, max_iter=20
         ).sparsify(X, y, 4, 4, 4)
+
+
+@pytest.mark.parametrize("rows", [paired, of_four])
+def test_columns_that_a_warm_start_no_longer_has_shrink_as_by_coordinate_descent(rows):
+    X, y = rows()
+    settings_ = dict(
+        n_components=2, max_iter=2, tol=0.0, warm_start=True, fit_intercept=False, beta=1e-2
+    )
+    some = X[:, 0] + X[:, 1] == 0
+    fits = []
+    for solver in ("cd", "relational"):
+        model = FactorizationMachineRegressor(solver=solver, **settings_).fit(X, y)
+        fits.append(model.fit(X[some], y[some]))
+    np.testing.assert_allclose(fits[0].P_[0], fits[1].P_[0], atol=1e-8)
+    np.testing.assert_allclose(fits[0].w_, fits[1].w_, atol=1e-8)
+    assert not fits[1].w_[:2].any()
+
+
+def test_rows_of_two_sides_go_by_blocks_where_one_side_hardly_repeats():
+    rng = np.random.default_rng(0)
+    u, v = rng.integers(0, 30, 3000), rng.integers(0, 90, 3000)
+    u, v = np.concatenate([u, u[:400]]), np.concatenate([v, v[:400]])
+    history = rng.integers(0, 2, (30, 80))
+    wide = sp.csr_matrix(np.hstack([np.eye(30)[u], np.eye(90)[v], history[u]]))
+    narrow = sp.csr_matrix(np.hstack([np.eye(30)[u], history[u], np.eye(90)[v]]))
+    ways = []
+    for X in (wide, narrow):
+        model = Model.zeros([Form(ANOVA, 2, 1)], X.shape[1], 2, True)
+        by = Regularization(PENALTIES.get("l2"), 0.0, 1e-3, 0.0)
+        objective = Objective(model, X, rng.normal(size=len(u)), LOSSES.get("squared"), by, True, rng)
+        ways.append(type(RelationalDescent(objective, Options(0.1, 1, 1)).way).__name__)
+    assert ways == ["BlockPasses", "PairPasses"]

@@ -14,20 +14,22 @@ def predictions(X, bias, w, tables):
     return out
 
 
-def draw(X, y, blocks, bias, w, tables, rng):
+def draw(X, y, blocks, bias, w, tables, rng, first):
     """Numbers only; draws from rng in the order of the fast sampler. Returns bias, w, tables, precision."""
     w, tables = w.copy(), [(m, P.copy()) for m, P in tables]
     error = y - predictions(X, bias, w, tables)
     precision = rng.gamma(0.5 * (1 + len(y)), 2.0 / (1 + error @ error))
     bias = bias + error.mean() + rng.standard_normal() / np.sqrt(precision * len(y))
-    for _, P in [(1, w[:, None]), *tables]:
+    for m, P in [(1, w[:, None]), *tables]:
         for s in range(P.shape[1]):
             for features in blocks:
                 p = P[features, s]
-                weight = len(p) + 1
-                spread = p @ p - p.sum() ** 2 / weight
-                prior = rng.gamma(0.5 * (1 + len(p)), 2.0 / (1 + spread))
-                mean = p.sum() / weight + rng.standard_normal() / np.sqrt(weight * prior)
+                mean, prior = 0.0, 1.0
+                if m > 1 or not first:
+                    weight = len(p) + 1
+                    spread = p @ p - p.sum() ** 2 / weight
+                    prior = rng.gamma(0.5 * (1 + len(p)), 2.0 / (1 + spread))
+                    mean = p.sum() / weight + rng.standard_normal() / np.sqrt(weight * prior)
                 noise = rng.standard_normal(len(p))
                 for j, z in zip(features, noise, strict=True):
                     here = predictions(X, bias, w, tables)

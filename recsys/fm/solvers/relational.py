@@ -71,10 +71,16 @@ class RelationalDescent(Descent):
         counts = np.bincount(X.indices, minlength=X.shape[1])
         visited = visiting_order(counts, X.shape[0])
         found = split_rows(X)
+        blocks: list[Block] = []
+        if found is None or _entries(found[0]) > X.shape[0]:
+            blocks = find_blocks(X)
+            if found is not None and _costs_less(found[0], blocks, X.shape[0]):
+                blocks = []
+            elif sum(block.rows.shape[0] for block in blocks) <= X.shape[0] and len(blocks) > 1:
+                found = None
         if found is not None:
             pairs, cut, order = found
         else:
-            blocks = find_blocks(X)
             if len(blocks) < 2 or sum(block.rows.shape[0] for block in blocks) > X.shape[0]:
                 raise InputError(
                     "solver 'relational' needs rows made of parts that repeat, such as users and items: "
@@ -88,7 +94,9 @@ class RelationalDescent(Descent):
             self.way = PairPasses(pairs, cut, runs_of(visited, cut), threads)
         else:
             blocks = [block.reordered(order) for block in blocks]
-            self.way = BlockPasses(blocks, visited[counts[visited] > 0], threads)
+            # Those that no row has go first, together: each change of block is a pass over all rows.
+            used = counts[visited] > 0
+            self.way = BlockPasses(blocks, np.concatenate([visited[~used], visited[used]]), threads)
 
     def epoch(self) -> float:
         """Visit the bias and every term once, the linear one first."""
@@ -109,6 +117,16 @@ class RelationalDescent(Descent):
 
     def _refresh(self) -> None:
         self.objective.pred = self.objective.model.z[0] + self.way.predict(self._terms())
+
+
+def _entries(pairs: Pairs) -> int:
+    return int(sum(side.rows.nnz for side in pairs.sides))
+
+
+def _costs_less(pairs: Pairs, blocks: list[Block], rows: int) -> bool:
+    """Return whether passes over pairs cost less: by blocks a row costs more, an entry the same."""
+    by_blocks = sum(block.rows.nnz for block in blocks) + 3 * len(blocks) * rows
+    return _entries(pairs) + 2 * rows <= by_blocks
 
 
 class PairPasses(NamedTuple):
@@ -143,7 +161,7 @@ class BlockPasses:
     ----------
     blocks : sequence of Block
     visited : (features,) int64
-        The columns in the order in which they are visited; those that no row has stay as they are.
+        The columns in the order in which they are visited.
     threads : int, optional
     """
 
