@@ -28,7 +28,7 @@ from recsys.utils.validation import check_choice, check_integer, check_real
 
 __all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
 
-WORSE = 1.5  # times the error of no model, from which a fit is warned of: draws scatter
+WORSE = 1.2  # times the squared error of no model, from which a fit is warned of
 HALVINGS = 60  # of the range in which an end of an interval lies
 
 
@@ -137,6 +137,7 @@ class BayesianFactorizationMachine(BaseEstimator):
             np.random.default_rng(seed), self.num_threads or None,
         )  # fmt: skip
         draws, precisions, done = np.empty((kept, size)), np.empty(kept), 0
+        total = np.zeros(len(y))
         self.history_: list[dict[str, float]] = []
         for k in range(self.n_draws):
             report(f"draw {k + 1}", k, self.n_draws)
@@ -145,10 +146,16 @@ class BayesianFactorizationMachine(BaseEstimator):
             self.history_.append({"error": error, "precision": found.precision / scale**2})
             if k >= self.burn_in:
                 draws[done], precisions[done] = found.z, found.precision
+                total += sampler.fitted
                 done += 1
             if self.callback is not None and self.callback(k + 1, error) and done:
                 break
         self.draws_, self.precisions_ = draws[:done], precisions[:done]
+        if not classes and np.mean((y[order] - total / done) ** 2) > WORSE * np.mean(y**2):
+            warnings.warn(
+                "the mean of the draws fits the training rows worse than no model: scale the features, "
+                "or raise n_draws and burn_in", ConvergenceWarning, stacklevel=3,
+            )  # fmt: skip
         mean = self.draws_.mean(axis=0)
         self.intercept_, self.w_ = float(mean[0]), mean[1 : 1 + X.shape[1]]
 
@@ -214,13 +221,6 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         scale = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
         self._sample(rows, (y - centre) / scale, False, scale)
         self._rescale(rows.shape[1], centre, scale)
-        error = np.mean([one["error"] for one in self.history_[self.burn_in :]])
-        if error > WORSE * scale:
-            warnings.warn(
-                f"the draws' error on the training rows, {error:.3g}, is above that of no model, "
-                f"{scale:.3g}: scale the features, or raise n_draws and burn_in",
-                ConvergenceWarning, stacklevel=2,
-            )  # fmt: skip
         return self
 
     def _rescale(self, features: int, centre: float, scale: float) -> None:

@@ -143,12 +143,17 @@ class Sampler:
     def loss(self) -> float:
         """Return the error on the rows: root mean squared; of classes the mean −log-likelihood."""
         if self.classes:
-            return -float(log_ndtr(self.y * (self._target - self.error)).mean())
+            return -float(log_ndtr(self.y * self.fitted).mean())
         return float(np.sqrt(np.mean(self.error**2)))
 
     def vector(self) -> NDArray[np.float64]:
         """Return all parameters, as `recsys.fm.objective.Model` has them."""
         return np.concatenate([[self.bias], self.w[:, 0], *(P.ravel() for P in self.tables)])
+
+    @property
+    def fitted(self) -> NDArray[np.float64]:
+        """What each row is predicted now."""
+        return self._target - self.error
 
     @property
     def _target(self) -> NDArray[np.float64]:
@@ -157,7 +162,7 @@ class Sampler:
 
     def _draw_latent(self) -> None:
         """Draw what lies behind the classes: normal around the prediction, on the class' side of 0."""
-        predicted = self._target - self.error
+        predicted = self.fitted
         u = np.log(1.0 - self.rng.random(len(self.y)))
         # y·latent is above 0: y·prediction − Φ⁻¹(u·Φ(y·prediction)), in logarithms for the tails
         self.error = -self.y * ndtri_exp(u + log_ndtr(self.y * predicted))
