@@ -151,7 +151,7 @@ class BayesianFactorizationMachine(BaseEstimator):
             if self.callback is not None and self.callback(k + 1, error) and done:
                 break
         self.draws_, self.precisions_ = draws[:done], precisions[:done]
-        if not classes and np.mean((y[order] - total / done) ** 2) > WORSE * np.mean(y**2):
+        if not classes and np.mean((y[order] - total / done) ** 2) > WORSE * np.mean(y**2) > 0.0:
             warnings.warn(
                 "the mean of the draws fits the training rows worse than no model: scale the features, "
                 "or raise n_draws and burn_in", ConvergenceWarning, stacklevel=3,
