@@ -657,3 +657,28 @@ def test_an_array_in_pieces_makes_the_same_file(tmp_path):
         with pytest.raises(InputError, match=told):
             model_file.write(tmp_path / "wrong", {}, wrong)
     assert not (tmp_path / "wrong").exists()
+
+
+@pytest.mark.parametrize("stretch", [1, 2, 3, 100])
+def test_indices_of_a_long_matrix_stay_in_the_file(monkeypatch, stretch):
+    """From 2^31 entries on indptr is wider than indices, which SciPy's constructor would widen."""
+    monkeypatch.setattr(model_file, "MOST_INT32", 4)
+    monkeypatch.setattr(model_file, "STRETCH", stretch)
+
+    def read(indices, indptr):
+        data = np.ones(len(indices), np.float32)
+        arrays = {"w.data": data, "w.indices": indices, "w.indptr": np.asarray(indptr, np.int64)}
+        return model_file.csr("w", arrays, (len(indptr) - 1, 9))
+
+    indices = np.array([0, 3, 8, 2, 5, 1, 7], np.int32)
+    matrix = read(indices, [0, 3, 3, 5, 5, 7, 7])
+    assert matrix.indices is indices and matrix.indptr.dtype == np.int64
+    assert matrix.has_canonical_format
+    expected = np.zeros((6, 9))
+    expected[[0, 0, 0, 2, 2, 4, 4], indices] = 1
+    assert (matrix.toarray() == expected).all()
+    for broken in ([0, 4, 4, 5, 5, 7, 7], [0, 2, 3, 6, 6, 7, 7], [0, 3, 3, 5, 5, 5, 8]):
+        with pytest.raises(ValueError, match="are broken"):
+            read(indices, broken)
+    with pytest.raises(ValueError, match="are broken"):
+        read(np.array([0, 3, 3, 2, 5, 1, 7], np.int32), [0, 3, 3, 5, 5, 7, 7])

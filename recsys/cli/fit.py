@@ -12,7 +12,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
-from recsys.cli.options import Quiet, Threads, use_threads
+from recsys.cli.options import Quiet, Threads, Workers, use_threads
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
@@ -64,6 +64,7 @@ def fit(
         str | None,
         typer.Option("--memory", help="What each worker may take, as 4GB: with --partitions."),
     ] = None,
+    workers: Workers = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
@@ -79,10 +80,17 @@ def fit(
             raise InputError(
                 "--partitions are counted in a folder that every worker sees: name it by --work"
             )
-        _fit_partitions(ranker, partitions, work, out, engine, memory, data, None if quiet else say)
+        if threads is not None:
+            raise InputError(
+                "workers of --partitions compute with one thread each: name how many by --workers, "
+                "not --threads"
+            )
+        _fit_partitions(
+            ranker, partitions, work, out, engine, workers, memory, data, None if quiet else say
+        )
         return
-    if work is not None or memory is not None or engine != "local":
-        raise InputError("--work, --memory and --engine go with --partitions FOLDER")
+    if work is not None or memory is not None or engine != "local" or workers is not None:
+        raise InputError("--work, --memory, --engine and --workers go with --partitions FOLDER")
     if source is not None:
         if data != DataOptions() or events is not None:
             raise InputError("--from has its data: leave out options of data and --events")
@@ -119,6 +127,7 @@ def _fit_partitions(
     work: Path,
     out: Path,
     engine: str,
+    workers: int | None,
     memory: str | None,
     data: DataOptions,
     say: Callable[[str], None] | None,
@@ -134,10 +143,12 @@ def _fit_partitions(
         found = fit_partitions(
             ranker, partitions, out=out, work=work, engine=engine, user=data.user_col,
             item=data.item_col, rating=data.rating_col, time=data.time_col, min_rating=data.min_rating,
-            memory=memory,
+            memory=memory, workers=workers,
         )  # fmt: skip
     if say is not None:
         say(
             f"{ranker.name} fitted on {counted(found.users, 'user')} and {counted(found.items, 'item')} "
             f"in {time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
         )
+        for note in found.notes:
+            say(terminal.literal(note))

@@ -113,7 +113,8 @@ def count(
         As in `block_of_counts`.
     """
     make_layout(work, order, engine)
-    stage = f"counts-{order}-{votes:g}-{'own' if diagonal else 'pairs'}"
+    exponent = repr(float(votes)).removesuffix(".0")  # all digits: other votes are another stage
+    stage = f"counts-{order}-{exponent}-{'own' if diagonal else 'pairs'}"
     plan = work.part(stage, "edges")
     if not plan.exists():
         (work.folder / stage).mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from recsys.data.columns import Columns
 from recsys.engines import Engine
 from recsys.engines import engine as make_engine
+from recsys.errors import InputError
 from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.models import arrays_of, check_model
 from recsys.partitioned.rows import (
@@ -28,11 +29,11 @@ from recsys.partitioned.rows import (
 )
 from recsys.partitioned.shuffle import ITEMS, PAIRS, items_of_unit, number_items, pairs_of_unit
 from recsys.partitioned.source import look
-from recsys.partitioned.work import Work, write_json
+from recsys.partitioned.work import MOST_BUCKETS, Work, held, write_json
 from recsys.rankers import Ranker, make_ranker
 from recsys.rankers.catalogue_file import packed, plain_columns
 from recsys.rankers.serialization import write_ranker
-from recsys.utils.files import check_target
+from recsys.utils.files import check_target, shown
 from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.model_file import Pieces
 from recsys.utils.progress import report
@@ -40,7 +41,6 @@ from recsys.utils.spec import parse_spec
 
 PAIR_BYTES = 150  # that gathering and sorting takes a pair, text ids among them
 BUCKET_ROWS = 2_000_000  # of a bucket, where memory does not ask for fewer
-MOST_BUCKETS = 4096
 LISTED = 1_000_000  # users up to which their ids and histories are kept with the ranker
 
 
@@ -54,6 +54,8 @@ class Fitted:
     users, items, likes : int
     seconds : dict of str to float
         Of each stage, the parent's waiting included; of none that was done before.
+    notes : list of str
+        What went other than was asked for.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Fitted:
     items: int
     likes: int
     seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 def fit_partitions(
@@ -76,6 +79,7 @@ def fit_partitions(
     out: str | os.PathLike[str],
     work: str | os.PathLike[str],
     engine: str | Engine = "local",
+    workers: int | None = None,
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
@@ -102,16 +106,19 @@ def fit_partitions(
         A folder that all workers see, with room for some three times the Parquet files and the counts.
     engine : str or Engine
         As in `recsys.engines.engine`; each worker computes with one thread.
+    workers : int ≥ 1, optional
+        How many the engine starts, as there.
     user, item : str, optional
         Columns of ids, text or whole numbers; usual names are looked for when not given.
     rating, time : str, optional
-        Columns of numbers: `min_rating` is that of the latest row of a pair.
+        Columns of numbers, or timestamps for `time`: `min_rating` is that of the latest row of a pair.
+        With `min_rating`, usual names are looked for when not given.
     min_rating : float, optional
         The rating from which on a row is a like; every row when not given.
     memory : str or int, optional
-        What each worker may take, as "2GB": decides how finely the work is divided. A quarter of what is
-        free over the workers when not given. Mapped files, which the system takes back when it needs
-        the memory, are not counted.
+        What each worker may take, as "2GB": decides how finely the work is divided, and does no more
+        once it is. A quarter of what is free here, over the workers, when not given. Mapped files,
+        which the system takes back when it needs the memory, are not counted.
     keep_users : bool, optional
         Keep ids and histories of users with the ranker, as `recsys recommend` wants them; up to a
         million users when not given. Lists without them: `recommend_partitions`.
@@ -124,7 +131,7 @@ def fit_partitions(
     ------
     InputError
         If the ranker is not made of counts by blocks; files are absent, broken or without the columns;
-        or the work folder belongs to other data.
+        or the work folder belongs to other data, or another run is at work in it.
 
     Examples
     --------
@@ -148,10 +155,19 @@ def fit_partitions(
     check_target(out)
     given = parse_memory(memory)
     source = look(paths, user, item, rating, time, min_rating)
-    with make_engine(engine) if isinstance(engine, str) else nullcontext(engine) as running:
+    if workers is not None and not isinstance(engine, str):
+        raise InputError("workers go with the name of an engine, which then starts them")
+    started = make_engine(engine, workers) if isinstance(engine, str) else nullcontext(engine)
+    with started as running, held(work):
         each = given if given is not None else max(1, free_memory() // (4 * running.workers))
-        folder = Work.begun(work, source, _buckets(source.rows, each))
-        return _fitted(model, folder, running, each, Path(out), keep_users)
+        folder = Work.begun(work, source, _buckets(source.rows, each), each)
+        found = _fitted(model, folder, running, each, Path(out), keep_users)
+    if given is not None and given < folder.memory:
+        found.notes.append(
+            f"{shown(work)} was divided for {folder.memory / 1e6:,.0f} MB a worker, which stays so: for "
+            f"{given / 1e6:,.0f} MB name another folder"
+        )
+    return found
 
 
 def _fitted(
@@ -176,6 +192,7 @@ def make_rows(work: Work, engine: Engine, seconds: dict[str, float]) -> None:
     """Do the stages from Parquet to rows and the catalogue, as far as they are not done."""
     folder = str(work.folder)
     if work.done(CATALOGUE):
+        work.forget(PAIRS)  # a run may have been killed before it did
         return
     read = [(number, folder) for number in range(len(work.source.units))]
     with _timed(seconds, ITEMS):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit
+from recsys.errors import InputError
 from recsys.utils.digests import mixed
 
 Ids = Any  # (n,) int64, or a pyarrow LargeStringArray
@@ -32,14 +33,27 @@ def distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def numbers(ids: Ids, known: Ids) -> NDArray[np.int32]:
-    """Return where each id stands among sorted ones that hold it."""
+    """Return where each id stands among sorted ones that hold it.
+
+    Raises
+    ------
+    InputError
+        If they do not: the data are others than those that were numbered.
+    """
     found, codes = _encoded(ids)
     if isinstance(known, np.ndarray):
         places = np.searchsorted(known, found)
+        every = bool((places < len(known)).all()) and bool((known[places] == found).all())
     else:
         import pyarrow.compute as pc
 
-        places = pc.index_in(found, value_set=known).to_numpy(zero_copy_only=False)
+        index = pc.index_in(found, value_set=known)
+        every = not index.null_count
+        places = index.to_numpy(zero_copy_only=False)
+    if not every:
+        raise InputError(
+            "an item id came up that was not there before: the files were changed meanwhile"
+        )
     found_places: NDArray[np.int32] = np.asarray(places, dtype=np.int32)
     return found_places[codes]
 

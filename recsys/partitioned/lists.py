@@ -17,7 +17,7 @@ from recsys.engines import engine as make_engine
 from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
 from recsys.partitioned.ids import unpacked
-from recsys.partitioned.rows import read_catalogue, read_rows
+from recsys.partitioned.rows import CATALOGUE, read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
 from recsys.rankers.serialization import read_ranker
@@ -52,12 +52,12 @@ def recommend_partitions(
     work : path
         Its work folder, which has the users' rows.
     out : path
-        A new or empty folder, or one that a run of the same job left. Columns: `user`, `rank` from 1,
-        `item`, `score`.
+        A new or empty folder, or one that a run of the same job left. Columns, as of `recsys recommend`:
+        `user_id`, `rank` from 1, `item_id`, `score`.
     n : int ≥ 1
         Items a list.
     users : int ≥ 1, optional
-        The first so many, in an order that looks as if drawn by lot; all when not given.
+        The first so many, in a fixed pseudo-random order; all when not given.
     engine : str or Engine
         Each worker computes with one thread.
     block : int ≥ 1
@@ -85,17 +85,21 @@ def recommend_partitions(
     ...     model, work = path.with_name("my.recsys"), path.with_name("work")
     ...     _ = fit_partitions("cf-komd", path, out=model, work=work)
     ...     lists = recommend_partitions(model, work, path.with_name("top"), n=1)
-    ...     pd.read_parquet(lists)[["user", "item"]].values.tolist()
+    ...     pd.read_parquet(lists)[["user_id", "item_id"]].values.tolist()
     [['bob', 'milk']]
     """
     check_integer("n", n, 1)
     check_integer("block", block, 1)
     found = Work.opened(work)
-    everybody = int(read_catalogue(found)["users"].sum())
+    if not found.done(CATALOGUE):
+        raise InputError(f"{shown(work)} has no rows yet: run `recsys fit --partitions` to its end")
+    catalogue = read_catalogue(found)
+    everybody = int(catalogue["users"].sum())
     count = everybody if users is None else min(everybody, check_integer("users", users, 1))
     digest = checksum(model)
     job = {
-        "format": FORMAT, "model": digest, "users": count, "block": block, "lists": {"n": n},
+        "format": FORMAT, "model": digest, "rows": catalogue["digest"].tobytes().hex(), "users": count,
+        "block": block, "lists": {"n": n},
         "versions": {name: installed()[name] for name in SAME},
     }  # fmt: skip
     parts = Parts(Path(out).absolute(), job)
@@ -139,8 +143,8 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
     rank = np.broadcast_to(np.arange(1, kept.shape[1] + 1, dtype=np.int32), kept.shape)[kept]
     table = pa.table(
         {
-            "user": _taken(names, user), "rank": rank,
-            "item": _taken(unpacked("ids", read_catalogue(work)), found.ids[kept].astype(np.int64)),
+            "user_id": _taken(names, user), "rank": rank,
+            "item_id": _taken(unpacked("ids", read_catalogue(work)), found.ids[kept].astype(np.int64)),
             "score": found.scores[kept],
         }
     )  # fmt: skip

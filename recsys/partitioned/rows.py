@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,10 +76,12 @@ def make_catalogue(work: Work) -> None:
     named = len(named_items(work))
     popularity = np.zeros(named, dtype=np.int64)
     users, likes = np.zeros(work.buckets, dtype=np.int64), np.zeros(work.buckets, dtype=np.int64)
+    digest = hashlib.sha256()
     for bucket in range(work.buckets):
         arrays = read_arrays(work.part(ROWS, bucket))
         popularity += np.bincount(arrays["items"], minlength=named)
         users[bucket], likes[bucket] = len(arrays["indptr"]) - 1, len(arrays["items"])
+        _add_digest(digest, arrays)
     if not likes.sum():
         raise InputError(
             f"no interactions left; all {work.source.rows:,} rows are rated below "
@@ -90,14 +93,26 @@ def make_catalogue(work: Work) -> None:
     number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
     items = named_items(work)
     items = items[kept] if isinstance(items, np.ndarray) else items.take(np.flatnonzero(kept))
+    ids = packed("ids", items)
+    _add_digest(digest, ids)
     arrays = {
         "popularity": popularity[kept], "number": number, "users": users, "likes": likes,
+        "digest": np.frombuffer(digest.digest(), np.uint8),
     }  # fmt: skip
-    write_arrays(work.part(CATALOGUE, "all"), arrays | packed("ids", items))
+    write_arrays(work.part(CATALOGUE, "all"), arrays | ids)
+
+
+def _add_digest(digest: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {len(array)}\n".encode())
+        digest.update(np.ascontiguousarray(array).data if array.size else b"")
 
 
 def read_catalogue(work: Work) -> dict[str, NDArray[Any]]:
-    """Return what `make_catalogue` wrote: `popularity`, `number`, `users`, `likes`, and packed `ids`."""
+    """Return what `make_catalogue` wrote: `popularity`, `number`, `users`, `likes`, and packed `ids`.
+
+    `digest` is that of all rows with the ids of their users and items.
+    """
     return read_arrays(work.part(CATALOGUE, "all"))
 
 

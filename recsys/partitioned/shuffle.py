@@ -54,7 +54,10 @@ def pairs_of_unit(unit: tuple[int, str]) -> None:
     fields = [
         ("user", pa.large_string() if source.user_text else pa.int64()), ("item", pa.int32()),
     ]  # fmt: skip
-    fields += [(name, pa.float64()) for name in ("rating", "time") if getattr(source, name)]
+    if source.rating:
+        fields.append(("rating", pa.float64()))
+    if source.time:
+        fields.append(("time", pa.float64() if source.time_kind == "float64" else pa.int64()))
     schema = pa.schema(fields)
     with replacing(work.part(PAIRS, number)) as file, pa.ipc.new_file(file, schema) as out:
         for batch in batches(source, source.units[number]):

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data.columns import ITEM_NAMES, USER_NAMES
+from recsys.data.columns import ITEM_NAMES, RATING_NAMES, TIME_NAMES, USER_NAMES, usual
 from recsys.errors import InputError, counted
 from recsys.utils.files import check_file, shown
+from recsys.utils.remote import url_of
 
 BATCH = 1 << 20  # rows that are held at once
 UNIT = 1 << 22  # rows of a unit of work, where groups of rows are smaller
@@ -41,6 +42,8 @@ class Source:
     min_rating : float or None
     user_text, item_text : bool
         Whether ids are text; else whole numbers.
+    time_kind : "float64", "int64", "timestamp[UNIT]" or None
+        As which all files' times are read: with the finest unit of any.
     units : tuple of Unit
     """
 
@@ -52,6 +55,7 @@ class Source:
     min_rating: float | None
     user_text: bool
     item_text: bool
+    time_kind: str | None
     units: tuple[Unit, ...]
 
     @property
@@ -77,7 +81,7 @@ class Batch(NamedTuple):
     users: Any
     items: Any
     rating: NDArray[np.float64] | None
-    time: NDArray[np.float64] | None
+    time: NDArray[np.float64] | NDArray[np.int64] | None
 
 
 def files_of(given: str | os.PathLike[str]) -> list[Path]:
@@ -89,6 +93,10 @@ def files_of(given: str | os.PathLike[str]) -> list[Path]:
         If there is none.
     """
     text = os.fspath(given)
+    if url_of(text) is not None:
+        raise InputError(
+            f"{shown(text)}: partitions are read from folders, not from URLs; mount or copy them"
+        )
     path = Path(text)
     if path.is_dir():
         found = [
@@ -115,18 +123,21 @@ def look(
 ) -> Source:
     """Return a source from the files' footers; no row is read.
 
+    With a minimum rating, columns of ratings and times with usual names are taken where none is named.
+
     Raises
     ------
     InputError
-        If there are no files, one cannot be read, or lacks a column; files differ in the kind of an id,
-        or ids are neither text nor whole numbers; or there is no row.
+        If there are no files, one cannot be read, or lacks a column; files differ in the kind of an id
+        or of times, or ids are neither text nor whole numbers; users and items are one column; or there
+        is no row.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if min_rating is not None and rating is None:
-        raise InputError("a minimum rating needs a rating column; name it with --rating-col")
-    files, units = [], []
+    files: list[tuple[str, int, int, int]] = []
+    units = []
+    times: dict[str, str] = {}  # kind: a file that has it
     kinds: dict[str, tuple[bool, str]] = {}
     for path in files_of(given):
         size = check_file(path)
@@ -138,13 +149,31 @@ def look(
             raise InputError(f"{shown(path)} is no readable Parquet file: {told}") from None
         user = _column(path, schema.names, user, "user", USER_NAMES)
         item = _column(path, schema.names, item, "item", ITEM_NAMES)
+        if user == item:
+            raise InputError(
+                f"users and items are both column {user!r}: name two with --user-col and --item-col"
+            )
+        if min_rating is not None:
+            rating = rating or usual(schema.names, RATING_NAMES)
+            found_time = usual(schema.names, TIME_NAMES)
+            if time is None and found_time is not None and files:
+                raise InputError(
+                    f"{shown(path)} has a column {found_time!r}, {shown(files[0][0])} has no times: "
+                    "write it to all files, or to none"
+                )
+            time = time or found_time
+            if rating is None:
+                raise InputError("a minimum rating needs a rating column; name it with --rating-col")
         for name in (rating, time):
             if name is not None:
                 _column(path, schema.names, name, "", ())
                 if not _is_number(schema.field(name).type):
                     raise InputError(
-                        f"{shown(path)}: column {name!r} holds {schema.field(name).type}, no numbers"
+                        f"{shown(path)}: column {name!r} holds {schema.field(name).type}; it has to "
+                        f"hold numbers{' or timestamps' if name == time else ''}"
                     )
+        if time is not None:
+            times.setdefault(_time_kind(schema.field(time).type), shown(path))
         for name in (user, item):
             text = _is_text(path, name, schema.field(name).type)
             before = kinds.setdefault(name, (text, shown(path)))
@@ -162,8 +191,9 @@ def look(
                 first, held = group + 1, 0
     assert user is not None and item is not None
     found = Source(
-        tuple(files), user, item, rating, time, min_rating, kinds[user][0], kinds[item][0], tuple(units)
-    )
+        tuple(files), user, item, rating, time, min_rating, kinds[user][0], kinds[item][0],
+        _one_kind(time, times), tuple(units),
+    )  # fmt: skip
     if found.rows == 0:
         raise InputError(f"{shown(given)}: {counted(len(files), 'file')} without a row")
     return found
@@ -180,7 +210,8 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
     Raises
     ------
     InputError
-        If the file cannot be read any longer, or an id or number is missing.
+        If the file cannot be read any longer or is not the one that was looked at, or an id or number
+        is missing.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -189,6 +220,7 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
     if columns != "items":
         wanted += [name for name in (source.rating, source.time) if name is not None]
     try:
+        _check_same(source, unit)
         with pq.ParquetFile(unit.file, buffer_size=1 << 20) as file:
             groups = list(range(unit.first, unit.last))
             for found in file.iter_batches(
@@ -206,8 +238,10 @@ def batches(source: Source, unit: Unit, columns: str = "") -> Iterator[Batch]:
                     continue
                 yield Batch(
                     _ids(unit.file, source.user, column[source.user], source.user_text), items,
-                    _numbers(unit.file, source.rating, column), _numbers(unit.file, source.time, column),
+                    _numbers(unit.file, source.rating, column),
+                    _numbers(unit.file, source.time, column, source.time_kind),
                 )  # fmt: skip
+        _check_same(source, unit)
     except (pa.ArrowException, OSError) as error:
         told = str(error).splitlines()[0][:100] if str(error) else type(error).__name__
         raise InputError(f"{shown(unit.file)} cannot be read: {told}") from None
@@ -224,6 +258,37 @@ def _column(path: Path, there: list[str], given: str | None, what: str, usual: t
         some = ", ".join(map(repr, there[:10]))
         raise InputError(f"{shown(path)}: {option}; it has {some}")
     return found
+
+
+def _check_same(source: Source, unit: Unit) -> None:
+    """Refuse a file that is not the one that was looked at: two stages would read different rows."""
+    size, changed = next(tuple(numbers[:2]) for path, *numbers in source.files if path == unit.file)
+    now = os.stat(unit.file)
+    if (now.st_size, now.st_mtime_ns) != (size, changed):
+        raise InputError(
+            f"{shown(unit.file)} was changed during the work: remove the work folder and run it again"
+        )
+
+
+def _time_kind(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return f"timestamp[{kind.unit}]"
+    return "int64" if pa.types.is_integer(kind) else "float64"
+
+
+def _one_kind(name: str | None, kinds: dict[str, str]) -> str | None:
+    """Return as what the times of all files are read: whole numbers stay such, to their last digit."""
+    moments = [kind for kind in kinds if kind.startswith("timestamp")]
+    if moments and len(moments) < len(kinds):
+        other = next(kind for kind in kinds if kind not in moments)
+        raise InputError(
+            f"column {name!r} holds timestamps in {kinds[moments[0]]}, numbers in {kinds[other]}"
+        )
+    if moments:
+        return max(moments, key=[f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns")].index)
+    return None if not kinds else "float64" if "float64" in kinds else "int64"
 
 
 def _is_number(kind: Any) -> bool:
@@ -255,12 +320,20 @@ def _ids(path: str, name: str, cells: Any, text: bool) -> Any:
         raise InputError(f"{shown(path)}: column {name!r} holds whole numbers beyond 64 bits") from None
 
 
-def _numbers(path: str, name: str | None, column: dict[str, Any]) -> NDArray[np.float64] | None:
+def _numbers(path: str, name: str | None, column: dict[str, Any], kind: str | None = None) -> Any:
+    """Return numbers as float64; times of whole numbers or moments as int64, in the unit of `kind`."""
     import pyarrow as pa
 
     if name is None:
         return None
     cells = column[name]
+    if kind is not None and kind != "float64":
+        try:
+            if pa.types.is_timestamp(cells.type):
+                cells = cells.cast(pa.timestamp(kind[10:-1], cells.type.tz))
+            return cells.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid:
+            raise InputError(f"{shown(path)}: column {name!r} holds times beyond 64 bits") from None
     if pa.types.is_timestamp(cells.type):
         cells = cells.cast(pa.int64())
     found = cells.to_numpy(zero_copy_only=False).astype(np.float64)

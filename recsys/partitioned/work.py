@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recsys.engines import Engine
+from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
 from recsys.partitioned.source import Source
-from recsys.utils.files import replacing, shown
+from recsys.utils.files import fcntl, replacing, shown
 from recsys.utils.progress import report
 
-FORMAT = 1
-MANIFEST = "_MANIFEST.json"
+FORMAT = 2  # 2: times of one kind, versions, a digest of the rows
+MANIFEST, LOCK = "_MANIFEST.json", ".lock"
+MOST_BUCKETS = 4096
 
 
 @dataclass(frozen=True)
@@ -29,30 +32,34 @@ class Work:
     source : Source
     buckets : int
         Of users.
+    memory : int
+        Bytes a worker, by which there are so many.
+    versions : dict of str to str
+        Of the packages that decide the bits of what is there.
     """
 
     folder: Path
     source: Source
     buckets: int
+    memory: int
+    versions: dict[str, str]
 
     @classmethod
-    def begun(cls, folder: str | os.PathLike[str], source: Source, buckets: int) -> Work:
+    def begun(
+        cls, folder: str | os.PathLike[str], source: Source, buckets: int, memory: int = 0
+    ) -> Work:
         """Return the folder, made where it is not there; what is in it must be of the same source.
+
+        What its manifest says counts, also where another run wrote it a moment ago.
 
         Raises
         ------
         InputError
-            If it holds something else, or the work on other data.
+            If it holds something else, or the work on other data or by other versions.
         """
-        path = Path(folder).absolute()
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            others = [one.name for one in path.iterdir()]
-        except OSError as error:
-            raise InputError(
-                f"{shown(folder)} is no folder to work in: {error.strerror or error}"
-            ) from None
-        if MANIFEST in others:
+        path = _folder(folder)
+        versions = {name: installed()[name] for name in SAME}
+        if (path / MANIFEST).exists():
             found = cls.opened(path)
             differing = [
                 name
@@ -64,12 +71,21 @@ class Work:
                     f"{shown(folder)} holds the work on other data ({', '.join(differing)} differ): "
                     "name another folder, or remove it"
                 )
+            other = [name for name in SAME if found.versions.get(name) != versions[name]]
+            if other:
+                there = ", ".join(f"{name} {str(found.versions.get(name))[:20]}" for name in other)
+                here = ", ".join(f"{name} {versions[name]}" for name in other)
+                raise InputError(
+                    f"{shown(folder)} holds what {there} made, here is {here}: name another folder, or "
+                    "remove it"
+                )
             return found
-        if [name for name in others if not name.startswith(".")]:
-            raise InputError(f"{shown(folder)} holds something else: name an empty folder to work in")
-        made = {"format": FORMAT, "buckets": buckets, "source": source.plain()}
+        made = {
+            "format": FORMAT, "buckets": buckets, "memory": memory, "versions": versions,
+            "source": source.plain(),
+        }  # fmt: skip
         write_json(path / MANIFEST, made)
-        return cls(path, source, buckets)
+        return cls.opened(path)
 
     @classmethod
     def opened(cls, folder: str | os.PathLike[str]) -> Work:
@@ -86,8 +102,13 @@ class Work:
         try:
             if found["format"] != FORMAT:
                 raise InputError(f"{shown(folder)} was made by another version of recsys: remove it")
-            return cls(path.parent, Source.of_plain(found["source"]), int(found["buckets"]))
-        except (KeyError, TypeError, ValueError):
+            buckets, memory, versions = found["buckets"], found["memory"], found["versions"]
+            if type(buckets) is not int or not 1 <= buckets <= MOST_BUCKETS or type(memory) is not int:
+                raise ValueError("buckets and memory are whole numbers")
+            return cls(path.parent, Source.of_plain(found["source"]), buckets, memory, dict(versions))
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             raise InputError(f"{shown(path)} is damaged: remove the folder") from None
 
     def part(self, stage: str, number: int | str) -> Path:
@@ -122,9 +143,52 @@ class Work:
 
     def forget(self, stage: str) -> None:
         """Remove the parts of a stage, which is done; it stays done."""
-        for path in (self.folder / stage).iterdir():
+        for path in (self.folder / stage).glob("*"):
             if path.name != "_SUCCESS":
                 path.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Have a folder, made where it is not there, for one run: two would mix what they write.
+
+    Where the file system has no locks nothing is refused.
+
+    Raises
+    ------
+    InputError
+        If it is no folder, holds something else, or another run has it.
+    """
+    path = _folder(folder)
+    try:
+        lock = (path / LOCK).open("ab")
+    except OSError as error:
+        raise InputError(f"{shown(folder)} is no folder to work in: {error.strerror or error}") from None
+    with lock:  # closing it lets go; the file stays, as others may wait to open it
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another run works in {shown(folder)}: wait for it, or name another folder"
+            ) from None
+        except (OSError, AttributeError):
+            pass
+        yield
+
+
+def _folder(given: str | os.PathLike[str]) -> Path:
+    """Return the path of a work folder, made where it is not there, which holds nothing of others."""
+    path = Path(given).absolute()
+    if path.is_file():
+        raise InputError(f"{shown(given)} is a file: name a folder to work in")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        names = [one.name for one in path.iterdir()]
+    except OSError as error:
+        raise InputError(f"{shown(given)} is no folder to work in: {error.strerror or error}") from None
+    if MANIFEST not in names and any(not name.startswith(".") for name in names):
+        raise InputError(f"{shown(given)} holds something else: name an empty folder to work in")
+    return path
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -142,5 +206,5 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         raise InputError(f"{shown(path)} is damaged: remove the folder") from None

@@ -686,6 +686,11 @@ def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str |
     ranker, arrays = read_ranker(path, mapped=mapped, checked=checked)
     path = model_file.name_of(path)
     if not all(f"catalogue.{key}" in arrays for key in TEXTS):
+        if "catalogue.item_ids" in arrays and "catalogue.user_ids" not in arrays:
+            raise ModelFileError(
+                f"{path} holds a ranker without ids of users, as made from partitions: "
+                "recsys.partitioned.recommend_partitions makes its lists, or fit with keep_users=True"
+            )
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")
     users, items = ranker.n_users_, ranker.n_items_
     texts: dict[str, Any] = {

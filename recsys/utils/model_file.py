@@ -36,6 +36,7 @@ MAX_ARRAYS = 256
 MAX_AXES = 8
 MAX_ENTRIES = 1 << 56  # of a shape whose empty axes are left out: NumPy counts these in bytes, too
 MAX_MESSAGE = 400  # characters
+MOST_INT32 = np.iinfo(np.int32).max  # entries from which on SciPy counts them in 64 bits
 DTYPES = {
     "F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "U8": np.uint8,
     "U16": np.uint16, "U32": np.uint32,
@@ -322,7 +323,13 @@ def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
             and bool((np.diff(indptr) >= 0).all())
             and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < cols))
         )
-        if fine:
+        if fine and indptr.dtype != indices.dtype and indptr[-1] >= MOST_INT32:
+            # SciPy's constructor would copy the indices to the wide type of indptr.
+            fine = _is_canonical(indptr, indices)
+            matrix = sp.csr_matrix((rows, cols), dtype=data.dtype)
+            matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+            matrix.has_sorted_indices = matrix.has_canonical_format = True
+        elif fine:
             matrix = sp.csr_matrix((data, indices, indptr), (rows, cols))
             fine = matrix.has_canonical_format
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -330,6 +337,18 @@ def csr(name: str, arrays: dict[str, np.ndarray], shape: Any) -> sp.csr_matrix:
     if not fine:
         raise ValueError(f"the index arrays of {name} are broken")
     return matrix
+
+
+def _is_canonical(indptr: np.ndarray, indices: np.ndarray) -> bool:
+    """Return whether indices ascend strictly in each row; indptr ascends from 0 to their number."""
+    for low in range(0, len(indices) - 1, STRETCH):
+        high = min(len(indices), low + STRETCH + 1)
+        rising = indices[low + 1 : high] > indices[low : high - 1]
+        begin, end = np.searchsorted(indptr, [low + 1, high])
+        rising[indptr[begin:end] - low - 1] = True  # a row begins there
+        if not rising.all():
+            return False
+    return True
 
 
 def _target(given: Any) -> Any:

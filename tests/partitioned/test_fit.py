@@ -218,8 +218,8 @@ def test_lists_of_users_without_a_bundle(tmp_path):
         names, known, matrix = matrix_of(work)
         found = load_ranker(out).recommend(np.arange(50), matrix[:50], N=4)
         table = pq.read_table(folder).to_pandas()
-        assert table.user.tolist() == list(np.repeat(names[:50], 4))
-        assert table["item"].tolist() == [known[i] for i in found.ids.ravel()]
+        assert table.user_id.tolist() == list(np.repeat(names[:50], 4))
+        assert table["item_id"].tolist() == [known[i] for i in found.ids.ravel()]
         assert (table.score.to_numpy() == found.scores.ravel()).all()
         assert table["rank"].tolist() == [1, 2, 3, 4] * 50
         times = {one.name: one.stat().st_mtime_ns for one in folder.iterdir()}
