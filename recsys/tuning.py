@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.data import Interactions, find_protocol, split
-from recsys.engines import Engine
+from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
 from recsys.evaluation.measuring import divided, figure_of, parsed_metrics
 from recsys.evaluation.metrics import parse_metric
 from recsys.evaluation.shared_data import Shared, share
-from recsys.evaluation.units import Division, Unit, measured, opened, scratch_folder, threads_of
+from recsys.evaluation.units import Division, Unit, measured, scratch_folder, threads_of
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
 from recsys.utils.shared_study import one_trial, open_study, taken, whole_name
 from recsys.utils.spec import parse_spec
