@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from recsys import InputError
@@ -167,6 +168,10 @@ def test_who_is_gone_is_known_by_host_process_and_start():
     assert not shared_study._gone(begun(f"{host} {number} {start}", 1e6))
     assert shared_study._gone(begun(f"{host} {number} {float(start) - 100}"))
     ended = subprocess.Popen([sys.executable, "-c", ""])
+    own = psutil.Process(ended.pid).create_time()
+    while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    assert shared_study._gone(begun(f"{host} {ended.pid} {own}")), "it has ended and nobody has looked"
     ended.wait()
     assert shared_study._gone(begun(f"{host} {ended.pid} {start}"))
     assert not shared_study._gone(begun(f"elsewhere 1 {start}", 3600))

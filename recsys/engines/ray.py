@@ -108,7 +108,13 @@ class RayEngine(Engine):
             _knock(self.name, address)
         try:
             self._ray.init(address=address or "local", **quiet)
-        except (OSError, RuntimeError, ValueError, AssertionError, self._ray.exceptions.RayError) as error:
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+            AssertionError,
+            self._ray.exceptions.RayError,
+        ) as error:
             told = " ".join(str(error).split())[:160]
             raise InputError(f"engine {self.name} cannot be used: {told}") from None
 

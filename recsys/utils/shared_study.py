@@ -245,7 +245,10 @@ def _gone(trial: Any) -> bool:
         return seconds > OLD_SECONDS
     number, _, start = rest.partition(" ")
     try:
-        return abs(psutil.Process(int(number)).create_time() - float(start)) > START_SECONDS
+        process = psutil.Process(int(number))
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return True  # nobody has asked how it ended; it does nothing more
+        return abs(process.create_time() - float(start)) > START_SECONDS
     except psutil.NoSuchProcess:
         return True
     except (psutil.Error, ValueError):

@@ -182,7 +182,9 @@ def test_a_cluster_that_cannot_do_units_is_told_of(monkeypatch):
         ray = pytest.importorskip("ray")
         with engine("ray", workers=1):  # as a program that has called ray.init
             monkeypatch.setattr("recsys.engines.ray.installed", away)
-            with pytest.raises(InputError, match="^engine ray: a worker cannot run .*No module named 'recsys'$"):
+            with pytest.raises(
+                InputError, match="^engine ray: a worker cannot run .*No module named 'recsys'$"
+            ):
                 engine("ray")
             monkeypatch.undo()
             monkeypatch.setattr(ray, "cluster_resources", dict)

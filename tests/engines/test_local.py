@@ -64,7 +64,9 @@ def test_an_engine_that_is_handed_over_has_its_own_workers():
 def test_what_cannot_be_sent_is_told_in_a_line():
     with engine("local=1") as one:
         for task, unit in ((lambda x: x, 1), (squared, open(__file__))):  # noqa: SIM115
-            with pytest.raises(InputError, match=r"^a unit of work cannot be sent to processes \(.*\): .*$"):
+            with pytest.raises(
+                InputError, match=r"^a unit of work cannot be sent to processes \(.*\): .*$"
+            ):
                 list(one.map(task, [unit]))
             if unit != 1:
                 unit.close()
