@@ -232,7 +232,24 @@ def _value(trial: Any, search: _Search, figure: Callable[[Any], float]) -> float
 
 
 def _finished(study: Any) -> list[Any]:
-    return [trial for trial in study.trials if trial.value is not None]
+    """Return the trials with a figure.
+
+    Raises
+    ------
+    InputError
+        If somebody else has put another one into the study.
+    """
+    found = [trial for trial in study.trials if trial.values]
+    for trial in found:
+        params = trial.user_attrs.get("params")
+        if not isinstance(params, dict) or not all(
+            isinstance(value, (str, int, float, bool)) or value is None for value in params.values()
+        ):
+            raise InputError(
+                f"trial {trial.number} of the study does not say what its parameters are: it was not made "
+                "by this search; name another study"
+            )
+    return found
 
 
 def _suggested(trial: Any, name: str, fixed: dict[str, Any], in_time: bool = True) -> dict[str, Any]:

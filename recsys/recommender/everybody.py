@@ -33,7 +33,7 @@ from recsys.recommender.lists import COLUMNS, USERS, Asked, Block, Lists
 from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.files import shown
 from recsys.utils.model_file import checksum, head_of
-from recsys.utils.remote import fetched, url_of
+from recsys.utils.remote import plain_url, url_of
 from recsys.utils.rows import write_rows
 from recsys.utils.validation import check_integer, check_real
 
@@ -193,7 +193,8 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Bundle, str]:
 
 def _check_unchanged(path: str | os.PathLike[str], digest: str) -> None:
     if checksum(path) != digest:
-        raise InputError(f"{shown(path)} was replaced by another model meanwhile; run it again")
+        name = plain_url(os.fspath(path))
+        raise InputError(f"{name} was replaced by another model meanwhile; run it again")
 
 
 def write_everybody(
@@ -333,7 +334,7 @@ def _bundle(path: str, digest: str) -> Bundle:
             f"worker {socket.gethostname()} does not see the model {shown(path)}: put it where every "
             "worker sees it"
         )
-    return load_bundle(fetched(path), mapped=True, checked=digest)
+    return load_bundle(path, mapped=True, checked=digest)
 
 
 def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int] | None:

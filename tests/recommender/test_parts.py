@@ -13,7 +13,8 @@ import pytest
 
 import recsys
 from recsys import InputError, Recommender, make_ranker
-from recsys.engines import engine
+from recsys.engines import Engine, engine
+from recsys.engines.base import run_unit
 from recsys.rankers import fit_bundle, list_rankers
 from recsys.recommender import everybody
 from recsys.recommender.everybody import plain_options, write_everybody
@@ -282,19 +283,29 @@ def test_a_model_that_is_replaced_while_it_is_read_is_refused(model, path, tmp_p
     assert not (tmp_path / "top").exists()
 
 
-def test_the_same_call_twice_at_once_writes_each_part_once_and_ends_well(model, tmp_path, monkeypatch):
+class Elsewhere(Engine):
+    """Runs units here, as workers elsewhere would: nothing is kept from one to the next."""
+
+    def _results(self, task, units, threads):
+        for unit in units:
+            everybody._bundle.cache_clear()
+            everybody._lists.cache_clear()
+            yield run_unit(task, unit, threads)
+
+
+def test_the_same_call_twice_at_once_ends_well(model, tmp_path):
     whole, folder = tmp_path / "whole", tmp_path / "top"
     model.recommend_all(whole, block=50)
-    finish = Parts.finish
+    lost = folder / "part-00000200.parquet"
 
-    def again(self):  # while the first run's model is still there
-        monkeypatch.setattr(Parts, "finish", finish)
-        (self.folder / "part-00000050.parquet").unlink()
-        model.recommend_all(folder, block=50, workers=1)
-        finish(self)
+    def other(some, of):
+        if some == 1:  # another run does all the rest, and ends
+            model.recommend_all(folder, block=50, engine=Elsewhere())
+            lost.unlink()
 
-    monkeypatch.setattr(Parts, "finish", again)
-    model.recommend_all(folder, block=50, workers=1)
+    write_everybody(
+        folder, model.bundle, plain_options(10), on=Elsewhere(), block=50, progress=other
+    )  # which needs its model after the other has ended
     assert content(folder) == content(whole)
 
 
