@@ -246,8 +246,8 @@ def _finished(study: Any) -> list[Any]:
             isinstance(value, (str, int, float, bool)) or value is None for value in params.values()
         ):
             raise InputError(
-                f"trial {trial.number} of the study does not say what its parameters are: it was not made "
-                "by this search; name another study"
+                f"trial {trial.number} of the study does not say what its parameters are: it was not "
+                "made by this search; name another study"
             )
     return found
 

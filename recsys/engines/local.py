@@ -72,8 +72,8 @@ def _check_sendable(task: Callable[[Any], Any], unit: Any) -> None:
     except Exception as error:  # of whatever cannot be pickled
         why = " ".join(str(error).split())[:200]
         raise InputError(
-            f"a unit of work cannot be sent to processes ({why}): tasks are functions of a module, units "
-            "plain values"
+            f"a unit of work cannot be sent to processes ({why}): tasks are functions of a module, "
+            "units plain values"
         ) from None
 
 

@@ -93,7 +93,7 @@ class RayEngine(Engine):
         if address is None:
             if not any(os.environ.get(name) for name in TOKENS):
                 os.environ["RAY_AUTH_TOKEN"] = _own_token()  # it would write one to the home
-                _forget_token()
+                _forget_token(self._ray)
             # names of sockets are short, and Ray's take most of one
             short = (
                 "/tmp" if len(tempfile.gettempdir()) > MOST_FOLDER and os.path.isdir("/tmp") else None
@@ -176,7 +176,7 @@ class RayEngine(Engine):
         finally:  # also where closing is interrupted
             _restore(self._before)
             if mine:
-                _forget_token()
+                _forget_token(self._ray)
             if self._folder is not None:
                 self._folder.remove()
 
@@ -187,12 +187,10 @@ def _own_token() -> str:
     return _token
 
 
-def _forget_token() -> None:
+def _forget_token(ray: Any) -> None:
     """Let Ray look for its token again: the next cluster of this process may have another."""
     with suppress(Exception):  # no public name of Ray's; without it the token of ours stays the same
-        from ray._raylet import AuthenticationTokenLoader
-
-        AuthenticationTokenLoader.instance().reset_cache()
+        ray._raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _restore(before: dict[str, str | None]) -> None:

@@ -284,7 +284,7 @@ def write_everybody(
 
 @contextmanager
 def _file_of(bundle: Bundle, model: Any, parts: Parts, runner: Engine) -> Iterator[str]:
-    """Hold the path of the model for workers elsewhere: one that is written for them is this run's own."""
+    """Hold the path of the model for workers elsewhere: what is written for them is this run's own."""
     if model is not None or isinstance(runner, LocalEngine):
         yield "" if model is None else url_of(model) or os.path.abspath(model)
         return

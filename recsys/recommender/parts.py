@@ -145,7 +145,7 @@ class Parts:
         """
         self._check(Parts.of(self.folder).job)
         for look in range(LOOKS):
-            # a folder of another host's shows late what was written to it, but never hides a name asked for
+            # what another host wrote may be listed late, and is found when it is asked for by name
             left = [start for start in self.missing() if not self.path(start).exists()]
             if not left or look == LOOKS - 1:
                 break

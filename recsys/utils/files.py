@@ -330,7 +330,9 @@ def replacing(path: str | os.PathLike[str], sweep: bool = True) -> Iterator[Any]
 
 
 def create(path: str | os.PathLike[str], content: bytes) -> bool:
-    """Write a small file where there is none, and return whether this call did: of several at once one does.
+    """Write a small file where there is none, and return whether this call did.
+
+    Of several calls at once one does.
 
     Raises
     ------

@@ -60,7 +60,8 @@ def fetched(path: Any, check: Callable[[Path], Any] | None = None) -> Any:
 
     A copy is kept for as long as the file is what it was, and is there whole or not at all; processes
     that ask for one file at once fetch it once. It is in the folder that RECSYS_MODEL_CACHE names, or
-    in the user's cache. Of a server that does not tell whether a file has changed it is fetched every time.
+    in the user's cache. Of a server that does not tell whether a file has changed it is fetched every
+    time.
 
     Parameters
     ----------

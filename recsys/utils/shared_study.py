@@ -92,7 +92,8 @@ def open_study(name: str, storage: str | None, seed: int) -> Any:
         )  # fmt: skip
         if [one.name for one in study.directions] != ["MAXIMIZE"]:
             raise InputError(
-                f"study {plain_url(str(storage))}: {name!r} there does not raise one figure: name another file"
+                f"study {plain_url(str(storage))}: {name!r} there does not raise one figure: name "
+                "another file"
             )
         return study
     except InputError:
