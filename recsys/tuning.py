@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.data import Interactions, find_protocol, split
-from recsys.engines import Engine
+from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation import evaluate
 from recsys.evaluation.measuring import divided, figure_of, parsed_metrics
 from recsys.evaluation.metrics import parse_metric
 from recsys.evaluation.shared_data import Shared, share
-from recsys.evaluation.units import Division, Unit, measured, opened, scratch_folder, threads_of
+from recsys.evaluation.units import Division, Unit, measured, scratch_folder, threads_of
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
 from recsys.utils.shared_study import one_trial, open_study, taken, whole_name
 from recsys.utils.spec import parse_spec
@@ -232,7 +232,24 @@ def _value(trial: Any, search: _Search, figure: Callable[[Any], float]) -> float
 
 
 def _finished(study: Any) -> list[Any]:
-    return [trial for trial in study.trials if trial.value is not None]
+    """Return the trials with a figure.
+
+    Raises
+    ------
+    InputError
+        If somebody else has put another one into the study.
+    """
+    found = [trial for trial in study.trials if trial.values]
+    for trial in found:
+        params = trial.user_attrs.get("params")
+        if not isinstance(params, dict) or not all(
+            isinstance(value, (str, int, float, bool)) or value is None for value in params.values()
+        ):
+            raise InputError(
+                f"trial {trial.number} of the study does not say what its parameters are: it was not "
+                "made by this search; name another study"
+            )
+    return found
 
 
 def _suggested(trial: Any, name: str, fixed: dict[str, Any], in_time: bool = True) -> dict[str, Any]:

@@ -99,3 +99,72 @@ def test_one_line_without_fsspec(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(InputError, match="^s3://a/m needs fsspec: pip install"):
         load_ranker("s3://a/m")
+
+
+@pytest.fixture
+def web(monkeypatch):
+    """A storage that calls itself https and tells of a file what a test says."""
+    fsspec = pytest.importorskip("fsspec")
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class Web(MemoryFileSystem):
+        protocol = ("http", "https")
+        headers, opened = {}, []
+        store, pseudo_dirs = {}, [""]
+
+        @classmethod
+        def _strip_protocol(cls, path):
+            return "/" + path.partition("://")[2].partition("?")[0].rpartition("@")[2].strip("/")
+
+        def ukey(self, path):
+            return "the address alone"
+
+        def info(self, path, **_):
+            return {**super().info(path), **self.headers}
+
+        def open(self, path, *given, **named):
+            self.opened += [path] if given[:1] == ("rb",) else []
+            return super().open(path, *given, **named)
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda url: (Web(), Web._strip_protocol(url)))
+    return Web()
+
+
+def test_a_file_of_the_web_is_fetched_when_it_has_changed(fitted, path, cache, web):
+    url = "https://host/m"
+    web.pipe("/host/m", path.read_bytes())
+    web.headers["ETag"] = "one"
+    first = model_file.checksum(url)
+    assert model_file.checksum(url) == first and len(web.opened) == 1
+    other = path.parent / "other"
+    EASE(7.0).fit(load_dataset("sample").matrix).save(other)
+    web.pipe("/host/m", other.read_bytes())
+    web.headers["ETag"] = "two"
+    assert model_file.checksum(url) == model_file.checksum(other) != first and len(web.opened) == 2
+    web.headers.clear()  # it does not tell: every time
+    assert model_file.checksum(url) == model_file.checksum(url) and len(web.opened) == 4
+    assert len(list(cache.glob("*.recsys"))) == 1
+
+
+def test_a_copy_that_came_altered_is_not_kept(path, cache, web):
+    web.headers["ETag"] = "one"
+    content = path.read_bytes()
+    web.pipe("/host/m", content[:-1] + bytes([content[-1] ^ 1]))
+    for reader in (model_file.checksum, lambda url: model_file.read(url, checked="0" * 64)):
+        with pytest.raises(ModelFileError, match=r"^https://host/m\?… was altered"):
+            reader("https://host/m?token=secret")
+    assert not [one for one in cache.iterdir() if one.suffix != ".lock"]
+
+
+def test_messages_hold_no_secrets(cache, web, monkeypatch):
+    url = "https://me:secret@host/m?token=hidden"
+    with pytest.raises(InputError, match=r"^https://…@host/m\?… is not a file$"):
+        load_ranker(url)
+
+    def fails(*_, **__):
+        raise RuntimeError(f"403 for {url} (me:secret, token=hidden)")
+
+    monkeypatch.setattr(type(web), "info", fails)
+    with pytest.raises(InputError, match="cannot be read: RuntimeError: 403 for") as told:
+        load_ranker(url)
+    assert "secret" not in str(told.value) and "hidden" not in str(told.value)

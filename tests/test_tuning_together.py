@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from recsys import InputError
@@ -167,6 +168,10 @@ def test_who_is_gone_is_known_by_host_process_and_start():
     assert not shared_study._gone(begun(f"{host} {number} {start}", 1e6))
     assert shared_study._gone(begun(f"{host} {number} {float(start) - 100}"))
     ended = subprocess.Popen([sys.executable, "-c", ""])
+    own = psutil.Process(ended.pid).create_time()
+    while psutil.Process(ended.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    assert shared_study._gone(begun(f"{host} {ended.pid} {own}")), "it has ended and nobody has looked"
     ended.wait()
     assert shared_study._gone(begun(f"{host} {ended.pid} {start}"))
     assert not shared_study._gone(begun(f"elsewhere 1 {start}", 3600))
@@ -192,3 +197,22 @@ def test_a_worker_refuses_as_this_process_does(planted, tmp_path):
     none = replace(planted, users=planted.users[:1], items=planted.items[:1], time=None)
     with pytest.raises(InputError, match="leaves no user|no trial"):
         tune(none, "ease", 2, workers=1)
+
+
+def test_a_study_of_somebody_else_is_refused_in_a_line(planted, tmp_path):
+    name = f"{planted.name}/half-profile/0/ndcg@10/ease"
+    for number, params in enumerate((None, "x", {"regularization": [1]})):
+        study = open_study(name, str(tmp_path / f"s{number}"), 0)
+        trial = study.ask()
+        if params is not None:
+            trial.set_user_attr("params", params)
+        study.tell(trial, 0.5)
+        with pytest.raises(
+            InputError, match="^trial 0 of the study does not say what its parameters are"
+        ):
+            tune(planted, "ease", 1, storage=tmp_path / f"s{number}")
+    optuna.create_study(
+        study_name=name, storage=shared_study._storage(str(tmp_path / "down")), direction="minimize"
+    )
+    with pytest.raises(InputError, match="down: .* there does not raise one figure"):
+        tune(planted, "ease", 1, storage=tmp_path / "down")

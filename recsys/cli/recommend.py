@@ -27,7 +27,7 @@ from recsys.cli.options import (
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_bundle
-from recsys.recommender.everybody import Written, plain_options, write_everybody
+from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out
 from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists
 from recsys.utils.files import is_folder
@@ -73,6 +73,8 @@ def recommend(
     if out is not None and is_folder(out):
         if not everyone:
             raise InputError(f"{out} is a folder, of lists of all users; name a file")
+        if raw:
+            raise InputError(f"--raw is for CSV, and {out} is a folder of Parquet files: leave it out")
         _write_parts(
             ranker, out,
             plain_options(
@@ -120,9 +122,10 @@ def _write_parts(
     if engine == "local" and workers is None:
         use_threads(threads)
         threads = None
+    bundle, digest = read_model(ranker)
     with terminal.progress(True) as show:
         done = write_everybody(
-            out, load_bundle(ranker, mapped=True), options, model=ranker, on=engine, workers=workers,
+            out, bundle, options, model=ranker, digest=digest, on=engine, workers=workers,
             threads=threads, block=block, progress=lambda some, of: show("parts", some, of),
         )  # fmt: skip
     terminal.say(_told(done))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from recsys.engines.base import Engine
 from recsys.engines.local import LocalEngine, ProcessEngine
 from recsys.errors import InputError
@@ -20,7 +23,7 @@ def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
     name : str or Engine
         `local`, this process; `local=N`, N processes of this machine; `dask` or `ray`, workers of this
         machine that the engine starts; `dask=ADDRESS` or `ray=ADDRESS`, a cluster that runs. An engine
-        is returned as it is.
+        is returned as it is, and takes no `workers`.
     workers : int ≥ 1, optional
         How many to start: one a core of `dask` and `ray` when not given; of `local`, processes instead
         of this one. A cluster that runs has its own.
@@ -37,10 +40,15 @@ def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
     [1, 2]
     """
     if isinstance(name, Engine):
+        if workers is not None:
+            raise InputError(f"engine {name.name} has its own workers: leave the number out")
         return name
-    kind, _, rest = str(name).partition("=")
+    kind, named, rest = str(name).partition("=")
     if kind not in NAMES:
         raise InputError(f"unknown engine {kind!r}; {did_you_mean(kind, NAMES)}")
+    if named and not rest.strip():  # a variable that is not set must not start workers here
+        what = "a number of processes" if kind == "local" else "the address of a cluster"
+        raise InputError(f"engine {name}: {what} is missing behind the =")
     if workers is not None:
         check_integer("workers", workers, 1, MOST)
     if kind == "local":
@@ -54,6 +62,35 @@ def engine(name: str | Engine = "local", workers: int | None = None) -> Engine:
     from recsys.engines.ray import RayEngine
 
     return RayEngine(rest or None, workers)
+
+
+@contextmanager
+def opened(given: str | Engine, workers: int | None = None) -> Iterator[Engine]:
+    """Hold an engine: one that was given stays open, one that is named is closed in the end.
+
+    Parameters
+    ----------
+    given, workers
+        As in `engine`.
+
+    Raises
+    ------
+    InputError
+        As `engine`.
+
+    Examples
+    --------
+    >>> from recsys.engines import opened
+    >>> with opened("local") as here, opened(here) as same:
+    ...     same is here
+    True
+    """
+    found = engine(given, workers)
+    if found is given:
+        yield found
+        return
+    with found:
+        yield found
 
 
 def _local(rest: str, workers: int | None) -> Engine:

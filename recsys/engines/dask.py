@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
-import tempfile
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from recsys.engines.base import Engine, check_same, installed, run_far
+from recsys.engines.folders import OwnFolder
 from recsys.errors import InputError
 
 PATIENCE = 10  # seconds for an address to answer, and for its first worker
@@ -47,7 +46,7 @@ class DaskEngine(Engine):
         self.name = "dask" if address is None else f"dask={address}"
         self._cluster: Any = None
         self._client: Any = None
-        self._folder: str | None = None
+        self._folder: OwnFolder | None = None
         self._levels = {name: logging.getLogger(name).level for name in NOISY}
         for name in NOISY:  # what goes wrong comes as an error, once
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -65,16 +64,17 @@ class DaskEngine(Engine):
     def _start(self, distributed: Any, workers: int) -> None:
         import dask
 
-        self._folder = tempfile.mkdtemp(prefix="recsys-dask-")
+        self._folder = OwnFolder("recsys-dask-")
+        folder = self._folder.path
         # the scheduler, too, has a folder, from which modules may be imported: not one for everybody
-        with dask.config.set({"temporary-directory": self._folder}):
+        with dask.config.set({"temporary-directory": folder}):
             self._cluster = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1",
                 dashboard_address=None, worker_dashboard_address=None,
                 # its pages of health stay, at a port that is free
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
                 # a mapped model counts in full for each worker, though they share it: no limit
-                memory_limit=None, local_directory=self._folder, silence_logs=logging.CRITICAL + 1,
+                memory_limit=None, local_directory=folder, silence_logs=logging.CRITICAL + 1,
             )  # fmt: skip
 
     def _connect(self, distributed: Any, address: str | None) -> None:
@@ -131,15 +131,21 @@ class DaskEngine(Engine):
                 pure=False,
             )
         )  # fmt: skip
+        one: Any = None
         try:
             while running:
-                yield running.popleft().result()  # and let go of
+                one = running.popleft()
+                found = one.result()
+                one = None  # let go of
+                yield found
         except KilledWorker:
             raise InputError(
                 f"engine {self.name}: workers that were given one unit ended, one after another (out of "
                 "memory?); what is written stays: run it again, with fewer workers"
             ) from None
         except (CancelledError, CommClosedError, TimeoutError):
+            if one is not None and one.status == "error":  # the task's own
+                raise
             raise InputError(
                 f"engine {self.name}: its scheduler is gone; what is written stays: run it again"
             ) from None
@@ -149,14 +155,16 @@ class DaskEngine(Engine):
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for one in (self._client, self._cluster):
-                with suppress(OSError, TimeoutError):
-                    if one is not None:
-                        one.close(timeout=CLOSING)
-        self._client = self._cluster = None
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(level)
+        client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for one in (client, cluster):
+                    with suppress(OSError, TimeoutError):
+                        if one is not None:
+                            one.close(timeout=CLOSING)
+        finally:  # also where closing is interrupted
+            if self._folder is not None:
+                self._folder.remove()
+            for name, level in self._levels.items():
+                logging.getLogger(name).setLevel(level)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from recsys.engines.base import Engine, run_unit
@@ -50,6 +51,7 @@ class ProcessEngine(Engine):
         running: deque[Any] = deque()
         try:
             for unit in units:
+                _check_sendable(task, unit)
                 running.append(self._pool.submit(run_unit, task, unit, threads))
             while running:
                 yield running.popleft().result()  # and let go of
@@ -62,6 +64,17 @@ class ProcessEngine(Engine):
     def close(self) -> None:
         """End the processes."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def _check_sendable(task: Callable[[Any], Any], unit: Any) -> None:
+    try:
+        ForkingPickler.dumps((task, unit))
+    except Exception as error:  # of whatever cannot be pickled
+        why = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"a unit of work cannot be sent to processes ({why}): tasks are functions of a module, "
+            "units plain values"
+        ) from None
 
 
 def _end_with_parent() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,16 +17,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from recsys.engines.base import Engine, installed, run_far
+from recsys.engines.base import Engine, check_same, installed, run_far
+from recsys.engines.folders import OwnFolder
 from recsys.errors import InputError
 
 PATIENCE = 10  # seconds for an address to answer
+START = 60  # seconds for a cluster's first worker, which imports this package
 STORE = 256_000_000  # bytes of shared memory for results; models are mapped files and never there
 MOST_FOLDER = 20  # characters
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # 0: one machine, on every system; read at import
 TOKENS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+LEFT = ("RAY_CLIENT_MODE", "RAY_USAGE_STATS_ENABLED")  # Ray sets them and leaves them
 PORT, CLIENT_PORT = "6379", "10001"  # usual ones: of a cluster's head, of its server for clients
 CLIENT = "ray://"
+
+_token: str | None = None  # one a process: Ray keeps the first that it has read
 
 
 class RayEngine(Engine):
@@ -47,14 +51,14 @@ class RayEngine(Engine):
     Raises
     ------
     InputError
-        If Ray is not installed, or nothing answers at the address.
+        If Ray is not installed, nothing answers at the address, or its workers cannot do units.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
         self.name = "ray" if address is None else f"ray={address}"
-        self._folder: str | None = None
+        self._folder: OwnFolder | None = None
         self._mine = False
-        before = {name: os.environ.get(name) for name in (*TOKENS, LOOPBACK)}
+        before = {name: os.environ.get(name) for name in (*TOKENS, LOOPBACK, *LEFT)}
         if address is None and "ray" not in sys.modules:
             os.environ[LOOPBACK] = "0"
         try:
@@ -79,7 +83,7 @@ class RayEngine(Engine):
                 for number, handler in signals.items():  # Ray's own print where the program was
                     if handler is not None:
                         signal.signal(number, handler)
-            self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            self._check(started_here=self._mine and address is None)
         except BaseException:
             self.close()
             raise
@@ -88,23 +92,51 @@ class RayEngine(Engine):
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if address is None:
             if not any(os.environ.get(name) for name in TOKENS):
-                os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # it would write one to the home
+                os.environ["RAY_AUTH_TOKEN"] = _own_token()  # it would write one to the home
+                _forget_token(self._ray)
             # names of sockets are short, and Ray's take most of one
             short = (
                 "/tmp" if len(tempfile.gettempdir()) > MOST_FOLDER and os.path.isdir("/tmp") else None
             )
-            self._folder = tempfile.mkdtemp(prefix="recsys-ray-", dir=short)
-            self._ray.init(
-                address="local", num_cpus=workers or os.cpu_count() or 1, include_dashboard=False,
-                _node_ip_address="127.0.0.1", object_store_memory=STORE, _temp_dir=self._folder, **quiet,
-            )  # fmt: skip
-            return
-        _knock(self.name, address)
+            self._folder = OwnFolder("recsys-ray-", short)
+            quiet |= {
+                "num_cpus": workers or os.cpu_count() or 1, "include_dashboard": False,
+                "_node_ip_address": "127.0.0.1", "object_store_memory": STORE,
+                "_temp_dir": self._folder.path,
+            }  # fmt: skip
+        else:
+            _knock(self.name, address)
         try:
-            self._ray.init(address=address, **quiet)
-        except (OSError, RuntimeError, ValueError, AssertionError) as error:
+            self._ray.init(address=address or "local", **quiet)
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+            AssertionError,
+            self._ray.exceptions.RayError,
+        ) as error:
             told = " ".join(str(error).split())[:160]
             raise InputError(f"engine {self.name} cannot be used: {told}") from None
+
+    def _check(self, started_here: bool) -> None:
+        """Refuse a cluster that would keep units for ever, or whose workers lack this package."""
+        ray = self._ray
+        self.workers = int(ray.cluster_resources().get("CPU", 0))
+        if self.workers < 1:
+            raise InputError(f"engine {self.name}: its machines offer no processors: start some that do")
+        if started_here:
+            return
+        try:
+            found = ray.get(ray.remote(num_cpus=0)(installed).remote(), timeout=START)
+        except ray.exceptions.GetTimeoutError:
+            raise InputError(f"engine {self.name}: no worker began within {START} s") from None
+        except (ray.exceptions.RayError, ImportError) as error:
+            told = str(error).strip().splitlines()
+            raise InputError(
+                f"engine {self.name}: a worker cannot run recsys {installed()['recsys']}: "
+                f"{told[-1][:160] if told else type(error).__name__}"
+            ) from None
+        check_same({"of the cluster": found})
 
     def _results(
         self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
@@ -135,14 +167,30 @@ class RayEngine(Engine):
 
     def close(self) -> None:
         """Leave the cluster; one that was started here ends."""
-        if self._mine:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._ray.shutdown()
-            self._mine = False
-        _restore(self._before)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        mine, self._mine = self._mine, False
+        try:
+            if mine:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self._ray.shutdown()
+        finally:  # also where closing is interrupted
+            _restore(self._before)
+            if mine:
+                _forget_token(self._ray)
+            if self._folder is not None:
+                self._folder.remove()
+
+
+def _own_token() -> str:
+    global _token
+    _token = _token or secrets.token_hex(32)
+    return _token
+
+
+def _forget_token(ray: Any) -> None:
+    """Let Ray look for its token again: the next cluster of this process may have another."""
+    with suppress(Exception):  # no public name of Ray's; without it the token of ours stays the same
+        ray._raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _restore(before: dict[str, str | None]) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Fold, Interactions, find_protocol
 from recsys.data.side_information import SideInformation
-from recsys.engines import Engine
+from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.evaluation.conventions import conventions
 from recsys.evaluation.evaluated import Lists, evaluated
@@ -32,7 +32,6 @@ from recsys.evaluation.units import (
     Measured,
     Unit,
     measured,
-    opened,
     scratch_folder,
     sendable,
     threads_of,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data import Fold, split
-from recsys.engines import Engine, engine
+from recsys.engines import Engine
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation.evaluated import Lists
@@ -105,22 +105,6 @@ def sendable(label: str, model: Any) -> Any:
             "engine local"
         ) from None
     return fresh
-
-
-@contextmanager
-def opened(given: str | Engine, workers: int | None = None) -> Iterator[Engine]:
-    """Hold an engine: one that was given stays open, one that is named is closed in the end.
-
-    Raises
-    ------
-    InputError
-        As `recsys.engines.engine`.
-    """
-    if isinstance(given, Engine):
-        yield given
-        return
-    with engine(given, workers) as found:
-        yield found
 
 
 def threads_of(runner: Engine, threads: int | None) -> int | None:

@@ -12,8 +12,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -21,23 +21,25 @@ from typing import Any
 
 import numpy as np
 
-from recsys.engines import Engine, engine
+from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
+from recsys.engines.folders import OwnFolder
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.rankers import Bundle, load_bundle
 from recsys.recommender.filters import left_out
 from recsys.recommender.ids import id_list
 from recsys.recommender.lists import COLUMNS, USERS, Asked, Block, Lists
-from recsys.recommender.parts import FORMAT, MODEL, Parts
+from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.files import shown
 from recsys.utils.model_file import checksum, head_of
-from recsys.utils.remote import fetched, url_of
+from recsys.utils.remote import plain_url, url_of
 from recsys.utils.rows import write_rows
 from recsys.utils.validation import check_integer, check_real
 
 Progress = Callable[[int, int], None]
-Unit = tuple[str, str, str, int]  # model, its checksum, folder, first user
+Unit = tuple[str, str, str, int]  # model, checksum of the whole job, folder, first user
+MODEL = "_model-"  # beginning of the name of a folder in the folder, which readers of Parquet skip
 MOST_BLOCK = 1 << 20
 
 
@@ -105,7 +107,7 @@ def plain_options(
         raise InputError(
             f"filters must be a mapping by column, as {{'year': (1980, 1999)}}, not {filters!r}"
         )
-    return {
+    found = {
         "n": check_integer("n", n, 1), "items": names("items", items),
         "exclude": names("exclude", exclude),
         "dislikes": [str(one) for one in id_list("dislikes", dislikes)],
@@ -113,6 +115,13 @@ def plain_options(
         "filters": {str(name): _plain_filter(one) for name, one in (filters or {}).items()} or None,
         "as_of": _plain(as_of), "why": bool(why), "text": bool(text),
     }  # fmt: skip
+    try:
+        json.dumps(found)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"filters and as_of must be plain values, tuples, lists or sets: {error}"
+        ) from None
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -120,6 +129,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, date):  # datetimes and pandas' timestamps are dates
         return value.isoformat()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return _plain(value[()])
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -164,12 +175,35 @@ def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
     )  # fmt: skip
 
 
+def read_model(path: str | os.PathLike[str]) -> tuple[Bundle, str]:
+    """Return what a file holds, mapped, and the checksum of that very content.
+
+    Raises
+    ------
+    ModelFileError
+        As `load_bundle`.
+    InputError
+        If the file is replaced at the same time.
+    """
+    digest = checksum(path)
+    bundle = load_bundle(path, mapped=True)
+    _check_unchanged(path, digest)
+    return bundle, digest
+
+
+def _check_unchanged(path: str | os.PathLike[str], digest: str) -> None:
+    if checksum(path) != digest:
+        name = plain_url(os.fspath(path))
+        raise InputError(f"{name} was replaced by another model meanwhile; run it again")
+
+
 def write_everybody(
     folder: str | os.PathLike[str],
     bundle: Bundle,
     options: Mapping[str, Any],
     *,
     model: str | os.PathLike[str] | None = None,
+    digest: str | None = None,
     on: str | Engine = "local",
     workers: int | None = None,
     threads: int | None = None,
@@ -188,6 +222,9 @@ def write_everybody(
     model : path or URL, optional
         The file that the bundle was read from. Without one it is written to the folder for as long as
         the workers need it, where the engine has any.
+    digest : str, optional
+        The file's checksum when the bundle was read, as `read_model` tells it; when not given it is
+        looked up, and the file must not have been replaced.
     on : str or Engine
         As `recsys.engines.engine` takes it; one that is handed over stays open.
     workers, threads : int ≥ 1, optional
@@ -207,7 +244,12 @@ def write_everybody(
     if threads is not None:
         check_integer("threads", threads, 1)
     lists = lists_of(bundle, options)
-    digest = head_of(bundle.save)["sha256"] if model is None else checksum(model)
+    if model is None:
+        digest = head_of(bundle.save)["sha256"]
+    elif digest is None:
+        digest = checksum(model)
+    else:
+        _check_unchanged(model, digest)
     job = {
         "format": FORMAT, "model": digest, "users": len(bundle.user_ids), "block": block,
         "lists": dict(options), "versions": {name: installed()[name] for name in SAME},
@@ -220,16 +262,15 @@ def write_everybody(
         parts.finish()
         return Written(Path(folder), 0, total, 0, 0, 1, 0.0, 0.0)
     parts.unfinish()
-    with _engine(on, workers) as given:
+    with opened(on, workers) as given, _file_of(bundle, model, parts, given) as path:
         before = given.seconds
         task: Callable[[Any], tuple[int, int] | None]
         units: list[Any]
         if isinstance(given, LocalEngine):
             task, units = functools.partial(_write, parts, lists), todo
         else:
-            path = _file_of(bundle, model, parts)
             threads = 1 if threads is None else threads
-            task, units = write_part, [(path, digest, str(parts.folder), start) for start in todo]
+            task, units = write_part, [(path, parts.digest, str(parts.folder), start) for start in todo]
         for found in given.map(task, units, threads=threads):
             if found is not None:
                 done, users, fallbacks = done + 1, users + found[0], fallbacks + found[1]
@@ -241,17 +282,19 @@ def write_everybody(
     return Written(Path(folder), done, total - done, users, fallbacks, many, spent, work)
 
 
-def _engine(on: str | Engine, workers: int | None) -> AbstractContextManager[Engine]:
-    return nullcontext(on) if isinstance(on, Engine) else engine(on, workers)
-
-
-def _file_of(bundle: Bundle, model: Any, parts: Parts) -> str:
-    """Return the path of the model for workers elsewhere."""
-    if model is None:
-        path = parts.folder / MODEL
+@contextmanager
+def _file_of(bundle: Bundle, model: Any, parts: Parts, runner: Engine) -> Iterator[str]:
+    """Hold the path of the model for workers elsewhere: what is written for them is this run's own."""
+    if model is not None or isinstance(runner, LocalEngine):
+        yield "" if model is None else url_of(model) or os.path.abspath(model)
+        return
+    own = OwnFolder(MODEL, str(parts.folder))
+    try:
+        path = os.path.join(own.path, "model.recsys")
         bundle.save(path)
-        return str(path)
-    return url_of(model) or os.path.abspath(model)
+        yield path
+    finally:
+        own.remove()
 
 
 def write_part(unit: Unit) -> tuple[int, int] | None:
@@ -262,7 +305,7 @@ def write_part(unit: Unit) -> tuple[int, int] | None:
     InputError
         If this worker does not see the model or the folder, or they are not those of the unit.
     """
-    path, digest, folder, start = unit
+    path, job, folder, start = unit
     parts = Parts(Path(folder), {})
     try:
         parts = Parts.of(Path(folder))
@@ -271,9 +314,11 @@ def write_part(unit: Unit) -> tuple[int, int] | None:
             f"worker {socket.gethostname()} does not see the folder {shown(folder)}: put it where every "
             "worker sees it"
         ) from None
-    if parts.job.get("model") != digest:
-        raise InputError(f"{shown(folder)} on worker {socket.gethostname()} is of another model")
-    return _write(parts, _lists(path, digest, json.dumps(parts.job["lists"])), start)
+    if parts.digest != job:
+        raise InputError(f"{shown(folder)} on worker {socket.gethostname()} is of another job")
+    if parts.path(start).exists():  # where nothing is to do no model is needed
+        return None
+    return _write(parts, _lists(path, parts.job["model"], json.dumps(parts.job["lists"])), start)
 
 
 @functools.lru_cache(maxsize=1)
@@ -289,7 +334,7 @@ def _bundle(path: str, digest: str) -> Bundle:
             f"worker {socket.gethostname()} does not see the model {shown(path)}: put it where every "
             "worker sees it"
         )
-    return load_bundle(fetched(path), mapped=True, checked=digest)
+    return load_bundle(path, mapped=True, checked=digest)
 
 
 def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int] | None:

@@ -8,8 +8,10 @@ Parquet take such a folder as one table: they leave out what begins with _ or a 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from recsys.errors import InputError
-from recsys.utils.files import replacing, shown, sweep_folder
+from recsys.utils.files import create, replacing, shown, sweep_folder
 
-MANIFEST, SUCCESS, MODEL = "_MANIFEST.json", "_SUCCESS", "_model.recsys"
+MANIFEST, SUCCESS = "_MANIFEST.json", "_SUCCESS"
 FORMAT = 1
 DIGITS = 8  # of a part's first user, at least
+LOOKS, PAUSE = 4, 1.0  # how often a part is looked for that a host elsewhere wrote; seconds between
 SHOWN = 60  # characters of a value in a message
 NAMES = {"model": "model (its sha256)"}
 
@@ -76,6 +79,8 @@ class Parts:
             If the folder holds anything else: parts of another job, of which the difference is named,
             or files of somebody; or if it cannot be written.
         """
+        if "\0" in str(self.folder):
+            raise InputError(f"{str(self.folder)[-60:]!r} is no name of a folder: it holds a NUL")
         try:
             self.folder.mkdir(exist_ok=True)
             sweep_folder(self.folder)
@@ -86,15 +91,19 @@ class Parts:
             raise InputError(
                 f"{shown(self.folder)} cannot be written: {error.strerror or error}"
             ) from None
-        if MANIFEST in names:
-            self._check(Parts.of(self.folder).job)
-        elif any(not name.startswith(".") and name != MODEL for name in names):
-            raise InputError(
-                f"{shown(self.folder)} holds other files; name an empty folder, or a new one"
-            )
-        else:
-            with replacing(self.folder / MANIFEST) as file:
-                file.write((json.dumps({**self.job}, indent=1) + "\n").encode())
+        if MANIFEST not in names:
+            if any(not name.startswith(".") for name in names) and not (self.folder / MANIFEST).exists():
+                raise InputError(
+                    f"{shown(self.folder)} holds other files; name an empty folder, or a new one"
+                )
+            if create(self.folder / MANIFEST, (json.dumps({**self.job}, indent=1) + "\n").encode()):
+                return
+        self._check(Parts.of(self.folder).job)
+
+    @property
+    def digest(self) -> str:
+        """The checksum of all that the parts are made of, the same before and after JSON."""
+        return hashlib.sha256(json.dumps({**self.job}, sort_keys=True).encode()).hexdigest()
 
     def _check(self, other: Mapping[str, Any]) -> None:
         found = _differences(other, json.loads(json.dumps(self.job)))
@@ -131,17 +140,22 @@ class Parts:
         Raises
         ------
         InputError
-            If it is not: whoever wrote it has written to a folder of the same name elsewhere.
+            If it is not: whoever wrote it has written to a folder of the same name elsewhere. If the
+            folder is meanwhile one of another job.
         """
-        left = self.missing()
+        self._check(Parts.of(self.folder).job)
+        for look in range(LOOKS):
+            # what another host wrote may be listed late, and is found when it is asked for by name
+            left = [start for start in self.missing() if not self.path(start).exists()]
+            if not left or look == LOOKS - 1:
+                break
+            time.sleep(PAUSE)
         if left:
             raise InputError(
                 f"{shown(self.path(left[0]))} was written where this process does not see it: workers "
                 "need the folder that this process has; name one that all of them share"
             )
         sweep_folder(self.folder)
-        with suppress(FileNotFoundError):
-            os.unlink(self.folder / MODEL)
         if not (self.folder / SUCCESS).exists():
             with replacing(self.folder / SUCCESS):
                 pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import gzip
 import hashlib
@@ -326,6 +327,57 @@ def replacing(path: str | os.PathLike[str], sweep: bool = True) -> Iterator[Any]
         raise
     except OSError as error:
         raise InputError(f"{shown(path)} cannot be written: {error.strerror or error}") from error
+
+
+def create(path: str | os.PathLike[str], content: bytes) -> bool:
+    """Write a small file where there is none, and return whether this call did.
+
+    Of several calls at once one does.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "job.json")
+    ...     create(path, b"one"), create(path, b"other"), path.read_bytes()
+    (True, False, b'one')
+    """
+    try:
+        target = _target(path)
+        if target.old is not None or target.through is not None:
+            return False
+        handle, name = _temporary(target)
+        with _Handle(handle) as file:
+            try:
+                file.write(content)
+                os.fsync(handle)
+                os.link(name, target.path)  # which never takes a place that is taken
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+                    raise
+                return _create_in_place(target.path, content)  # a file system without links
+            finally:
+                with suppress(OSError):
+                    os.unlink(name)
+        return True
+    except OSError as error:
+        raise InputError(f"{shown(path)} cannot be written: {error.strerror or error}") from error
+
+
+def _create_in_place(path: Path, content: bytes) -> bool:
+    try:
+        with open(path, "xb") as file:
+            file.write(content)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _target(path: str | os.PathLike[str]) -> _Target:

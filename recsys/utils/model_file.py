@@ -203,7 +203,7 @@ def read(
     ModelFileError
         If the file is missing, truncated, altered, of another kind or too new.
     """
-    path = _target(fetched(path))
+    path = _target(fetched(path, _whole))
     try:
         if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")
@@ -232,6 +232,11 @@ def read(
     return manifest, arrays
 
 
+def _whole(path: Path) -> None:
+    """Refuse a copy that did not come as it was: who takes its checksum for granted reads it later."""
+    read(path, mapped=True)
+
+
 @refuses
 def checksum(path: Target) -> str:
     """Return the checksum that a file names; whether it fits the content, `read` tells.
@@ -241,7 +246,7 @@ def checksum(path: Target) -> str:
     ModelFileError
         If the file is missing or of another kind.
     """
-    path = _target(fetched(path))
+    path = _target(fetched(path, _whole))
     try:
         if isinstance(path, Path) and not path.is_file():
             raise ModelFileError(f"{path} is not a file")

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from recsys.utils.files import STRETCH, fcntl, replacing, shown, sweep_folder
 
 # A Path has one slash where the text had two.
 URL = re.compile(r"([a-z][a-z0-9+.-]+)(?:://|:/(?!/))(.+)", re.DOTALL)
+CHANGES = ("ETag", "Content-MD5", "Digest", "Last-Modified")  # headers that tell a file from a later one
 FOLDER = "RECSYS_MODEL_CACHE"  # environment variable: where fetched files are kept
 
 
@@ -38,12 +39,35 @@ def url_of(path: Any) -> str | None:
     return f"{match[1]}://{'/' if cut else ''}{match[2]}"
 
 
-def fetched(path: Any) -> Any:
+def plain_url(url: str) -> str:
+    """Return a URL for a message: what stands before an @, and a query, is nobody's business.
+
+    Examples
+    --------
+    >>> plain_url("https://me:secret@host/m.recsys?signature=abc"), plain_url("s3://bucket/m.recsys")
+    ('https://…@host/m.recsys?…', 's3://bucket/m.recsys')
+    """
+    kind, address, rest = url.partition("://")
+    if not address:
+        return shown(url)
+    rest, query, _ = rest.partition("?")
+    before, at, host = rest.rpartition("@")
+    return shown(f"{kind}://{'…@' if at else ''}{host}{'?…' if query else ''}")
+
+
+def fetched(path: Any, check: Callable[[Path], Any] | None = None) -> Any:
     """Return what was given, or the copy on this machine where it is a URL.
 
     A copy is kept for as long as the file is what it was, and is there whole or not at all; processes
     that ask for one file at once fetch it once. It is in the folder that RECSYS_MODEL_CACHE names, or
-    in the user's cache.
+    in the user's cache. Of a server that does not tell whether a file has changed it is fetched every
+    time.
+
+    Parameters
+    ----------
+    path : path or URL
+    check : callable, optional
+        Refuses what was fetched, by an InputError, before it is kept.
 
     Raises
     ------
@@ -56,23 +80,23 @@ def fetched(path: Any) -> Any:
     try:
         import fsspec
     except ImportError:
-        raise InputError(f"{shown(url)} needs fsspec: pip install 'recsys[dask]'") from None
+        raise InputError(f"{plain_url(url)} needs fsspec: pip install 'recsys[dask]'") from None
     try:
         system, inner = fsspec.core.url_to_fs(url)
-        state = str(system.ukey(inner))
+        state = _state(system, inner)
     except ImportError as error:
-        raise InputError(f"{shown(url)} needs another package: {error}") from None
+        raise InputError(f"{plain_url(url)} needs another package: {error}") from None
     except FileNotFoundError:
-        raise InputError(f"{shown(url)} is not a file") from None
+        raise InputError(f"{plain_url(url)} is not a file") from None
     except Exception as error:  # each storage has its own
-        raise InputError(f"{shown(url)} cannot be read: {type(error).__name__}: {error}") from None
+        raise _unreadable(url, error) from None
     folder = _folder()
     which = hashlib.sha256(url.encode()).hexdigest()[:32]
-    copy = folder / f"{which}-{hashlib.sha256(state.encode()).hexdigest()[:32]}.recsys"
+    copy = folder / f"{which}-{hashlib.sha256((state or '').encode()).hexdigest()[:32]}.recsys"
     with _alone(folder / f"{which}.lock"):
-        if not copy.exists():
+        if state is None or not copy.exists():
             sweep_folder(folder)
-            _fetch(system, inner, url, copy)
+            _fetch(system, inner, url, copy, check)
             for old in folder.glob(f"{which}-*.recsys"):
                 if old != copy:
                     with suppress(OSError):
@@ -80,15 +104,47 @@ def fetched(path: Any) -> Any:
     return copy
 
 
-def _fetch(system: Any, inner: str, url: str, copy: Path) -> None:
+def _state(system: Any, inner: str) -> str | None:
+    """Return what differs once the file does; None if the storage does not tell."""
+    with suppress(Exception):
+        system.invalidate_cache()  # of listings: somebody else may have written meanwhile
+    kinds = (system.protocol,) if isinstance(system.protocol, str) else system.protocol
+    if not {"http", "https"} & set(kinds):
+        return str(system.ukey(inner))
+    told = system.info(inner)  # its key is made of the address alone
+    found = [str(told.get(name, "")) for name in CHANGES]
+    return "\n".join([*found, str(told.get("size"))]) if any(found) else None
+
+
+def _fetch(system: Any, inner: str, url: str, copy: Path, check: Callable[[Path], Any] | None) -> None:
+    new = copy.with_suffix(".new")  # of who holds the lock
     try:
-        with system.open(inner, "rb") as source, replacing(copy, sweep=False) as target:
+        with system.open(inner, "rb") as source, replacing(new) as target:
             while block := source.read(STRETCH):
                 target.write(block)
     except InputError:
         raise
     except Exception as error:
-        raise InputError(f"{shown(url)} cannot be read: {type(error).__name__}: {error}") from None
+        raise _unreadable(url, error) from None
+    try:
+        if check is not None:
+            check(new)
+        os.replace(new, copy)
+    except InputError as error:
+        raise type(error)(str(error).replace(shown(new), plain_url(url))) from None
+    except OSError as error:
+        raise _unreadable(url, error) from None
+    finally:
+        with suppress(OSError):
+            new.unlink()
+
+
+def _unreadable(url: str, error: Exception) -> InputError:
+    why = " ".join(str(error).split()).replace(url, plain_url(url))
+    rest, _, query = url.partition("://")[2].partition("?")
+    for secret in (query, rest.rpartition("@")[0]):
+        why = why.replace(secret, "…") if secret else why
+    return InputError(f"{plain_url(url)} cannot be read: {type(error).__name__}: {why[:300]}")
 
 
 def _folder() -> Path:

@@ -22,7 +22,8 @@ import numpy as np
 import psutil
 
 from recsys.errors import InputError
-from recsys.utils.files import OLD_SECONDS, shown
+from recsys.utils.files import OLD_SECONDS
+from recsys.utils.remote import plain_url
 
 STARTUP = 10  # trials of the lowest numbers, which are drawn and not searched
 BY = "by"  # host, process and its start
@@ -85,15 +86,21 @@ def open_study(name: str, storage: str | None, seed: int) -> Any:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         kept = None if storage is None else _storage(storage)
-        return optuna.create_study(
+        study = optuna.create_study(
             study_name=name, storage=kept, load_if_exists=True, direction="maximize",
             sampler=_sampler(seed),
         )  # fmt: skip
+        if [one.name for one in study.directions] != ["MAXIMIZE"]:
+            raise InputError(
+                f"study {plain_url(str(storage))}: {name!r} there does not raise one figure: name "
+                "another file"
+            )
+        return study
     except InputError:
         raise
     except Exception as error:  # whatever a driver or a file that is none of these gives
         why = " ".join(str(error).splitlines()[:1])[:200]
-        raise InputError(f"study {_without_password(storage)} cannot be opened: {why}") from None
+        raise InputError(f"study {plain_url(str(storage))} cannot be opened: {why}") from None
 
 
 def whole_name(storage: str | Path) -> str:
@@ -188,7 +195,7 @@ def _storage(storage: str) -> Any:
         return optuna.storages.JournalStorage(journal.JournalFileBackend(path, lock_obj=lock))
     if kind.partition("+")[0] not in DATABASES:
         raise InputError(
-            f"study {_without_password(storage)}: a file, or a data base of {', '.join(DATABASES)}, "
+            f"study {plain_url(str(storage))}: a file, or a data base of {', '.join(DATABASES)}, "
             "such as sqlite:///study.db"
         )
     options = {"connect_args": {"timeout": 60}} if kind.startswith("sqlite") else {}
@@ -245,7 +252,10 @@ def _gone(trial: Any) -> bool:
         return seconds > OLD_SECONDS
     number, _, start = rest.partition(" ")
     try:
-        return abs(psutil.Process(int(number)).create_time() - float(start)) > START_SECONDS
+        process = psutil.Process(int(number))
+        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return True  # nobody has asked how it ended; it does nothing more
+        return abs(process.create_time() - float(start)) > START_SECONDS
     except psutil.NoSuchProcess:
         return True
     except (psutil.Error, ValueError):
@@ -286,10 +296,3 @@ def _quiet() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         yield
-
-
-def _without_password(storage: str | None) -> str:
-    """Return a storage for a message: what stands before an @ is nobody's business."""
-    text = str(storage)
-    kind, address, rest = text.partition("://")
-    return shown(f"{kind}://…@{rest.rpartition('@')[2]}" if address and "@" in rest else text)

@@ -49,6 +49,7 @@ def test_parts_are_the_file_whatever_is_asked_for(recsys, ranker):  # noqa: F811
     [
         (("--user", "u1", "--out", "top/"), "is a folder, of lists of all users"),
         (("--all", "--out", "top.csv", "--engine", "local=2"), "for --all with a folder: --out top/"),
+        (("--all", "--out", "top/", "--raw"), "--raw is for CSV, and top/ is a folder"),
         (("--all", "--block", 7), "for --all with a folder"),
         (("--all", "--out", "top/", "--block", 0), "block must be"),
         (("--all", "--out", "top/", "--engine", "dusk"), "did you mean 'dask'"),

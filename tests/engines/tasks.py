@@ -38,3 +38,7 @@ def ended_once(path):
 
 def process(_):
     return os.getpid(), threading.active_count()
+
+
+def late(x):
+    raise TimeoutError(f"unit {x} asked somebody who is silent")

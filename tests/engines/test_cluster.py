@@ -11,6 +11,7 @@ import pytest
 from recsys import InputError
 from recsys.engines import engine
 from recsys.engines.base import installed, run_far
+from recsys.engines.folders import OwnFolder
 from tests.engines import tasks
 from tests.test_imports import modules_after
 
@@ -30,6 +31,8 @@ def test_results_come_in_order_and_errors_as_they_are(dask):
     assert dask.seconds > before
     with pytest.raises(InputError, match="^unit 3 cannot be done$"):
         list(dask.map(tasks.refused, [3]))
+    with pytest.raises(TimeoutError, match="^unit 3 asked"):  # which is not the scheduler's
+        list(dask.map(tasks.late, [3]))
 
 
 def test_a_worker_that_ended_is_replaced_and_its_unit_done_again(dask, tmp_path):
@@ -137,6 +140,68 @@ def test_ray_does_what_dask_does(tmp_path):
         assert list(ray.map(tasks.ended_once, [str(tmp_path / "once")] * 2)) == ["done"] * 2
         with pytest.raises(InputError, match="its workers ended before the work did"):
             list(ray.map(tasks.ended, [1]))
+
+
+TWICE = """
+import os, sys
+import ray
+from recsys.engines import engine
+from tests.engines import tasks
+before = dict(os.environ)
+for _ in range(2):
+    with engine("ray", workers=1) as some:
+        print(list(some.map(tasks.squared, [1, 2])))
+print({name for name in os.environ if os.environ[name] != before.get(name)})
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=50,
+         _node_ip_address="127.0.0.1", object_store_memory=100_000_000)
+print(ray.get(ray.remote(tasks.squared).remote(3)))
+ray.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_ray_is_opened_again_by_us_and_by_the_program(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", TWICE], capture_output=True, text=True, timeout=200,
+        env=os.environ | {"HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout == "[1, 4]\n[1, 4]\nset()\n9\n", done.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_that_cannot_do_units_is_told_of(monkeypatch):
+    here = os.getpid()
+
+    def away():
+        if os.getpid() != here:
+            raise ModuleNotFoundError("No module named 'recsys'")
+        return installed()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ray = pytest.importorskip("ray")
+        with engine("ray", workers=1):  # as a program that has called ray.init
+            monkeypatch.setattr("recsys.engines.ray.installed", away)
+            with pytest.raises(
+                InputError, match="^engine ray: a worker cannot run .*No module named 'recsys'$"
+            ):
+                engine("ray")
+            monkeypatch.undo()
+            monkeypatch.setattr(ray, "cluster_resources", dict)
+            with pytest.raises(InputError, match="^engine ray: its machines offer no processors"):
+                engine("ray")
+
+
+def test_own_folders_are_removed_and_those_of_the_killed_are_swept(tmp_path, monkeypatch):
+    left, held = OwnFolder("some-", str(tmp_path)), OwnFolder("some-", str(tmp_path))
+    left._lock.close()  # as when its process was killed
+    (tmp_path / "other").mkdir()
+    OwnFolder("some-", str(tmp_path)).remove()
+    assert len(list(tmp_path.iterdir())) == 3  # they may be so young that they have no lock yet
+    monkeypatch.setattr("recsys.engines.folders.YOUNG", -1.0)
+    OwnFolder("some-", str(tmp_path)).remove()
+    assert {str(one) for one in tmp_path.iterdir()} == {held.path, str(tmp_path / "other")}
+    held.remove()
 
 
 @pytest.mark.slow

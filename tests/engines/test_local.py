@@ -44,11 +44,33 @@ def test_a_process_that_ends_is_told_of():
         ("dusk", "did you mean 'dask'"),
         ("local=0", "number of processes"),
         ("local=two", "number of pro"),
+        ("local=", "^engine local=: a number of processes is missing behind the =$"),
+        ("dask=", "^engine dask=: the address of a cluster is missing"),
+        ("ray= ", "^engine ray= : the address of a cluster is missing"),
     ],
 )
 def test_names_that_are_none_are_refused(name, why):
     with pytest.raises(InputError, match=why):
         engine(name)
+
+
+def test_an_engine_that_is_handed_over_has_its_own_workers():
+    with engine("local") as here:
+        assert engine(here) is here
+        with pytest.raises(InputError, match="^engine local has its own workers: leave the number out$"):
+            engine(here, workers=4)
+
+
+def test_what_cannot_be_sent_is_told_in_a_line():
+    with engine("local=1") as one:
+        for task, unit in ((lambda x: x, 1), (squared, open(__file__))):  # noqa: SIM115
+            with pytest.raises(
+                InputError, match=r"^a unit of work cannot be sent to processes \(.*\): .*$"
+            ):
+                list(one.map(task, [unit]))
+            if unit != 1:
+                unit.close()
+        assert list(one.map(squared, [2])) == [4]
 
 
 def test_workers_of_other_versions_are_refused():

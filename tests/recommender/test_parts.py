@@ -3,6 +3,8 @@
 import datetime
 import json
 import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,8 @@ import pytest
 
 import recsys
 from recsys import InputError, Recommender, make_ranker
-from recsys.engines import engine
+from recsys.engines import Engine, engine
+from recsys.engines.base import run_unit
 from recsys.rankers import fit_bundle, list_rankers
 from recsys.recommender import everybody
 from recsys.recommender.everybody import plain_options, write_everybody
@@ -98,7 +101,7 @@ def test_a_second_run_writes_what_is_missing_only(model, tmp_path, monkeypatch):
     assert content(folder) == whole and [k for k in sorted(after) if after[k] != before[k]] == [
         "part-00000100.parquet", "part-00000350.parquet",
     ]  # fmt: skip
-    monkeypatch.setattr(everybody, "engine", None)  # none is started for nothing
+    monkeypatch.setattr(everybody, "opened", None)  # none is started for nothing
     done = write_everybody(folder, model.bundle, plain_options(10), block=50)
     assert (done.written, done.skipped, done.overhead) == (0, 8, 0.0) and state(folder) == after
 
@@ -171,22 +174,25 @@ def test_what_dead_runs_left_is_swept_and_what_lives_is_not(model, tmp_path):
     assert not dead.exists() and (folder / "part-00000900.parquet").exists()
 
 
-def test_a_worker_that_sees_other_files_is_told_of(model, path, tmp_path):
+def test_a_worker_that_sees_other_files_is_told_of(model, path, tmp_path, monkeypatch):
     folder = tmp_path / "top"
     parts = Parts(
         folder, {"format": 1, "users": 400, "block": 50, "model": "f00", "lists": plain_options(3)}
     )
     with pytest.raises(InputError, match=r"worker .* does not see the folder .*: put it where every"):
-        everybody.write_part((str(path), "f00", str(folder), 0))
+        everybody.write_part((str(path), parts.digest, str(folder), 0))
     parts.begin()
     with pytest.raises(
         InputError, match=r"worker .* does not see the model .*absent: put it where every"
     ):
-        everybody.write_part((str(tmp_path / "absent"), "f00", str(folder), 0))
+        everybody.write_part((str(tmp_path / "absent"), parts.digest, str(folder), 0))
     with pytest.raises(InputError, match="another file than the one that was checked"):
-        everybody.write_part((str(path), "f00", str(folder), 0))
-    with pytest.raises(InputError, match="is of another model"):
-        everybody.write_part((str(path), "ba4", str(folder), 0))
+        everybody.write_part((str(path), parts.digest, str(folder), 0))
+    with pytest.raises(InputError, match="is of another job"):
+        everybody.write_part(
+            (str(path), replace(parts, job={**parts.job, "block": 60}).digest, str(folder), 0)
+        )
+    monkeypatch.setattr("recsys.recommender.parts.PAUSE", 0.0)
     with pytest.raises(InputError, match="written where this process does not see it"):
         parts.finish()
     assert json.loads((folder / "_MANIFEST.json").read_text()) == parts.job
@@ -201,13 +207,116 @@ def test_a_worker_reads_a_model_once_and_does_not_repeat_a_part(model, path, tmp
     parts.begin()
     everybody._bundle.cache_clear()
     everybody._lists.cache_clear()
-    units = [(str(path), digest, str(parts.folder), start) for start in parts.starts()]
+    units = [(str(path), parts.digest, str(parts.folder), start) for start in parts.starts()]
     assert everybody.write_part(units[0]) == (50, 0)
     monkeypatch.setattr(everybody, "load_bundle", None)
     assert everybody.write_part(units[3]) == (50, 0)
     before = state(parts.folder)
+    everybody._bundle.cache_clear()
+    everybody._lists.cache_clear()  # a part that is there needs no model
     assert everybody.write_part(units[3]) is None and state(parts.folder) == before
     assert parts.missing() == [50, 100, 200, 250, 300, 350]
+
+
+def test_of_two_jobs_at_once_one_has_the_folder(tmp_path):
+    folder, together, told = tmp_path / "top", threading.Barrier(2), []
+
+    def begin(block):
+        parts = Parts(folder, {"format": 1, "users": 400, "block": block, "model": "f00", "lists": {}})
+        together.wait()
+        try:
+            parts.begin()
+            told.append(parts)
+        except InputError as error:
+            assert "holds parts of another job: block is" in str(error)
+
+    for _ in range(20):
+        both = [threading.Thread(target=begin, args=(block,)) for block in (40, 50)]
+        [one.start() for one in both]
+        [one.join() for one in both]
+        (only,) = told
+        assert Parts.of(folder).job == only.job and os.listdir(folder) == ["_MANIFEST.json"]
+        (folder / "_MANIFEST.json").unlink()
+        told.clear()
+
+
+def test_a_folder_that_became_anothers_is_no_success(model, tmp_path, monkeypatch):
+    folder, write = tmp_path / "top", everybody.write_rows
+
+    def takes(path, *rest, **named):
+        manifest = folder / "_MANIFEST.json"
+        manifest.write_text(manifest.read_text().replace('"n": 10', '"n": 7'))
+        write(path, *rest, **named)
+
+    monkeypatch.setattr(everybody, "write_rows", takes)
+    with pytest.raises(InputError, match="holds parts of another job: n is 7 there, 10 here"):
+        model.recommend_all(folder, block=200)
+    assert not (folder / "_SUCCESS").exists()
+
+
+def test_what_a_host_elsewhere_wrote_may_be_seen_late(tmp_path, monkeypatch):
+    parts = Parts(tmp_path / "top", {"format": 1, "users": 40, "block": 20, "model": "f00", "lists": {}})
+    parts.begin()
+    parts.path(0).write_bytes(b"")
+    monkeypatch.setattr("time.sleep", lambda _: parts.path(20).write_bytes(b""))
+    parts.finish()
+    assert (parts.folder / "_SUCCESS").exists()
+
+
+def test_a_model_that_is_replaced_while_it_is_read_is_refused(model, path, tmp_path, monkeypatch):
+    mine, load = tmp_path / "m.recsys", everybody.load_bundle
+    mine.write_bytes(path.read_bytes())
+    bundle, digest = everybody.read_model(mine)
+    other = Recommender("ease:regularization=7").fit(recsys.load_dataset("sample"))
+
+    def loads(*given, **named):
+        found = load(*given, **named)
+        other.save(mine)
+        return found
+
+    monkeypatch.setattr(everybody, "load_bundle", loads)
+    why = "m.recsys was replaced by another model meanwhile; run it again"
+    with pytest.raises(InputError, match=why):
+        everybody.read_model(mine)
+    with pytest.raises(InputError, match=why):
+        write_everybody(tmp_path / "top", bundle, plain_options(3), model=mine, digest=digest)
+    assert not (tmp_path / "top").exists()
+
+
+class Elsewhere(Engine):
+    """Runs units here, as workers elsewhere would: nothing is kept from one to the next."""
+
+    def _results(self, task, units, threads):
+        for unit in units:
+            everybody._bundle.cache_clear()
+            everybody._lists.cache_clear()
+            yield run_unit(task, unit, threads)
+
+
+def test_the_same_call_twice_at_once_ends_well(model, tmp_path):
+    whole, folder = tmp_path / "whole", tmp_path / "top"
+    model.recommend_all(whole, block=50)
+    lost = folder / "part-00000200.parquet"
+
+    def other(some, of):
+        if some == 1:  # another run does all the rest, and ends
+            model.recommend_all(folder, block=50, engine=Elsewhere())
+            lost.unlink()
+
+    write_everybody(
+        folder, model.bundle, plain_options(10), on=Elsewhere(), block=50, progress=other
+    )  # which needs its model after the other has ended
+    assert content(folder) == content(whole)
+
+
+def test_values_without_a_dimension_and_names_that_are_none(model, tmp_path):
+    model.recommend_all(tmp_path / "a", filters={"year": np.array(1980)})
+    model.recommend_all(tmp_path / "b", filters={"year": 1980})
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+    with pytest.raises(InputError, match=r"top\\x00' is no name of a folder: it holds a NUL"):
+        model.recommend_all(f"{tmp_path}/top\0/")
+    with pytest.raises(InputError, match="^filters and as_of must be plain values"):
+        model.recommend_all(tmp_path / "c", filters={"year": (object(), None)})
 
 
 @pytest.mark.slow
