@@ -1,7 +1,7 @@
 """What a fit from partitions takes elsewhere: a model of time, memory and traffic, fitted on measured runs.
 
 `python -m benchmarks.scale_model [--likes 1000000000] [--workers 64] [--price 0.05]` reads results/partitioned.csv,
-fits each stage's seconds as a start and a rate on all runs but the largest, says how far off the largest one is,
+fits each stage's seconds as a start and a rate on all runs of 500,000 likes and more but the largest, says how far off the largest one is,
 and writes scale_model.csv: the held-out run, and the sizes asked for. The price, of a core for an hour, is an
 assumption, no measurement. So is that workers share the work evenly, which holds for all stages but the last one:
 the parent alone puts the file together.
@@ -31,6 +31,7 @@ TRAFFIC = {
     "counts-popular-0-pairs": ("entries", 5), "assemble": ("entries", 5 + 8), "lists": ("entries", 8),
 }  # fmt: skip
 USERS_AN_ITEM, LISTS = 10, 100_000
+LEAST = 500_000  # likes of a run: smaller ones are compiling and the start of processes
 
 
 def measured() -> list[dict[str, Any]]:
@@ -45,7 +46,7 @@ def measured() -> list[dict[str, Any]]:
             run["load"] = line["load"]
             run["seconds"][line["stage"].split()[0]] = float(line["seconds"])
             run["own"] = max(run["own"], float(line["own_mb"]))
-    return [runs[likes] for likes in sorted(runs)]
+    return [runs[likes] for likes in sorted(runs) if likes >= LEAST]
 
 
 def driver(run: dict[str, Any], stage: str) -> float:
