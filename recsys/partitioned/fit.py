@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
-from recsys.engines import Engine
-from recsys.engines import engine as make_engine
-from recsys.errors import InputError
+from recsys.engines import Engine, opened
 from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.models import arrays_of, check_model
 from recsys.partitioned.rows import (
@@ -155,10 +153,7 @@ def fit_partitions(
     check_target(out)
     given = parse_memory(memory)
     source = look(paths, user, item, rating, time, min_rating)
-    if workers is not None and not isinstance(engine, str):
-        raise InputError("workers go with the name of an engine, which then starts them")
-    started = make_engine(engine, workers) if isinstance(engine, str) else nullcontext(engine)
-    with started as running, held(work):
+    with opened(engine, workers) as running, held(work):
         each = given if given is not None else max(1, free_memory() // (4 * running.workers))
         folder = Work.begun(work, source, _buckets(source.rows, each), each)
         found = _fitted(model, folder, running, each, Path(out), keep_users)

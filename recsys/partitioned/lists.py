@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.engines import Engine
-from recsys.engines import engine as make_engine
+from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
 from recsys.partitioned.ids import unpacked
@@ -109,7 +107,7 @@ def recommend_partitions(
         parts.unfinish()
         path = str(Path(model).absolute())
         units = [(path, digest, str(found.folder), str(parts.folder), start) for start in todo]
-        with make_engine(engine) if isinstance(engine, str) else nullcontext(engine) as running:
+        with opened(engine) as running:
             done = total - len(todo)
             report("lists", done, total)
             for k, _ in enumerate(running.map(lists_of_users, units, threads=1), done + 1):

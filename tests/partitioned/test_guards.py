@@ -178,7 +178,7 @@ def test_odd_arguments_are_told(tmp_path, data):
     for match, more in (
         ("is a file: name a folder to work in", {"work": tmp_path / "file"}),
         ("users and items are both column 'who'", {"item": "who"}),
-        ("workers go with the name of an engine", {"engine": LocalEngine(), "workers": 2}),
+        ("has its own workers", {"engine": LocalEngine(), "workers": 2}),
     ):
         with pytest.raises(InputError, match=match):
             fit(tmp_path, data, **more)
