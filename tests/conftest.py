@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -41,3 +42,11 @@ def liked(planted):
     dense[7] = 1
     dense[7, 5] = 0
     return sp.csr_matrix(dense, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def own_main():
+    """Put the main module back: tests of pages leave theirs, which processes by spawn would run."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main

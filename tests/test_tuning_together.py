@@ -71,7 +71,7 @@ def test_workers_make_the_start_up_trials_of_one_process(planted, alone, tmp_pat
         more = tune(planted, "ease", 8, storage=url.format(tmp_path), engine=both, threads=1)
         assert more == alone
     assert [done for _, done, _ in heard] == sorted(done for _, done, _ in heard)
-    assert heard[-1] == ("done", 5, 5) and len(heard) > 2
+    assert heard[-1] == ("done", 5, 5) and len(heard) >= 2
     assert {path.name.split(".")[0] for path in tmp_path.iterdir()} == {"study"}
     assert [trial.state for trial in trials_of(url.format(tmp_path))] == [COMPLETE] * 8
 

@@ -133,10 +133,18 @@ def taken(study: Any, first: int, below: int | None = None) -> Taken:
             if _gone(trial) and _give_up(study, trial):
                 continue
             running += 1
-            near += str(trial.user_attrs.get(BY, "")).startswith(f"{_host()} ")
+            near += _near(trial)
         complete += trial.state == states.COMPLETE
         refused += trial.number >= first and REFUSED in trial.user_attrs
     return Taken(complete, refused, running, near)
+
+
+def _near(trial: Any) -> bool:
+    """Return whether a trial is made on this host, or was begun just now by who has not said where."""
+    if BY in trial.user_attrs:
+        return str(trial.user_attrs[BY]).startswith(f"{_host()} ")
+    began = trial.datetime_start
+    return began is not None and (datetime.now() - began).total_seconds() < UNSIGNED_SECONDS
 
 
 def one_trial(study: Any, trials: int, first: int, value: Callable[[Any], float]) -> str | None:
