@@ -204,7 +204,7 @@ def main() -> None:
     given.add_argument("--engine", default="local=2")
     given.add_argument("--folder", type=Path, required=True, help="where there is room")
     given.add_argument("--lists", type=int, default=100_000, help="users whose lists are made")
-    given.add_argument("--load", default="quiet", help="what else the machine did: quiet, loaded")
+    given.add_argument("--load", default="quiet", help="what else the machine did: quiet, light, loaded")
     given.add_argument("--keep", action="store_true", help="leave the files there")
     options = given.parse_args()
     for likes in map(int, options.likes.split(",")):
