@@ -123,7 +123,7 @@ class BayesianFactorizationMachine(BaseEstimator):
         size = 1 + X.shape[1] * (1 + len(orders) * self.n_components)
         kept = self.n_draws - self.burn_in
         check_fits(
-            8 * size * kept, f"{kept:,} draws of {size:,} parameters",
+            size * kept, f"{kept:,} draws of {size:,} parameters",
             "lower n_draws or n_components, or raise burn_in",
         )  # fmt: skip
         self._shape = (self.degree, self.n_components, self.fit_linear)

@@ -23,7 +23,7 @@ from recsys.fm.block_tables import BlockTables, in_threads
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import GUARD
-from recsys.multilinear.pairs import add_products
+from recsys.multilinear.pairs import add_products, careful_slopes
 from recsys.utils.threads import threads_for
 
 __all__ = ["Draw", "Sampler"]
@@ -345,12 +345,4 @@ def _slopes(rows, p, table, u, j, old, x, b):
         for t in range(1, len(b)):
             b[t] = x * (table[u, t] - old * b[t - 1])
         return
-    b[1:] = 0.0
-    b[0] = 1.0
-    for q in range(rows.indptr[u], rows.indptr[u + 1]):
-        if rows.indices[q] != j:
-            z = p[rows.indices[q]] * rows.data[q]
-            for t in range(len(b) - 1, 0, -1):
-                b[t] += z * b[t - 1]
-    for t in range(len(b)):
-        b[t] *= x
+    careful_slopes(x, u, rows, p, j, b)

@@ -268,3 +268,14 @@ def test_features_of_another_scale_are_warned_of():
     wide = np.hstack([X.toarray(), np.random.default_rng(0).uniform(1e8, 9e8, (300, 1))])
     with pytest.warns(ConvergenceWarning, match="scale the features"):
         BayesianFactorizationMachineRegressor(n_draws=10, burn_in=2).fit(wide, y)
+
+
+def test_draws_are_refused_by_the_bytes_they_take(monkeypatch):
+    """Bias, w and P of four columns: 1 + 4 + 4 × 2 numbers a draw, of 3 draws."""
+    X, y = np.eye(4)[np.arange(20) % 4], np.arange(20.0)
+    model = BayesianFactorizationMachineRegressor(n_components=2, n_draws=5, burn_in=2)
+    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3)
+    model.fit(X, y)
+    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3 - 1)
+    with pytest.raises(InputError, match="3 draws of 13 parameters need .*: lower n_draws"):
+        model.fit(X, y)

@@ -42,6 +42,7 @@ from recsys.multilinear.pairs import (
     Pairs,
     PairTerm,
     add_products,
+    careful_slopes,
     object_tables,
     predict_pairs,
 )
@@ -333,20 +334,6 @@ def _fit_weight(
 
 
 @jit
-def _careful_slopes(x, u, rows, p, j, b):
-    """Fill b with ∂A^t/∂p_j, t = 1…m, of object u by the plain recursion, where (3.20) cancels."""
-    b[:] = 0.0
-    b[0] = 1.0
-    for q in range(rows.indptr[u], rows.indptr[u + 1]):
-        if rows.indices[q] != j:
-            z = p[rows.indices[q]] * rows.data[q]
-            for t in range(len(b) - 1, 0, -1):
-                b[t] += z * b[t - 1]
-    for t in range(len(b)):
-        b[t] *= x
-
-
-@jit
 def sweep(
     order, columns, rows, p, table, sums, n, curvature, shrinkage, totals, sizes, offset
 ):  # fmt: skip
@@ -375,7 +362,7 @@ def sweep(
                 h += x * (x * sums[u, 2] + 2.0 * b1 * sums[u, 4]) + b1 * b1 * sums[u, 5]
             else:
                 if careful and abs(old * x) > GUARD:
-                    _careful_slopes(x, u, rows, p, j, b)
+                    careful_slopes(x, u, rows, p, j, b)
                 else:
                     b[0] = x
                     for t in range(1, m):
@@ -409,7 +396,7 @@ def sweep(
                 table[u, 2] += change * b1
             else:
                 if careful and abs(old * x) > GUARD:
-                    _careful_slopes(x, u, rows, p, j, b)
+                    careful_slopes(x, u, rows, p, j, b)
                 else:
                     b[0] = x
                     for t in range(1, m):
