@@ -117,9 +117,10 @@ def peers() -> list[str]:
 def space_of(peer: str, in_time: bool) -> str:
     """Return a digest of what `tune` searches for a peer; trials of another space cannot be compared."""
     name, fixed = parse_spec(peer)
+    ranker = RANKERS.get(name)
     searched = {
-        key: list(space)
-        for key, space in RANKERS.get(name).search_space.items()
+        key: [*space, *ranker.searched_where.get(key, ())]
+        for key, space in ranker.search_space.items()
         if key not in fixed and (in_time or space[-1] != "times")
     }
     return _digest(searched) if searched else ""
