@@ -155,8 +155,15 @@ def told_of(at):
 assert len(set(DATA.titles)) == len(DATA.titles), "a title names an item"
 
 
-@pytest.mark.parametrize("model", ["ease", "popularity", "als"])
-@pytest.mark.parametrize("moved", [{}, {"variety": 0.7}, {"novelty": 1.0}, {"n": 3, "novelty": 0.6}])
+@pytest.mark.parametrize(
+    ("model", "moved"),
+    [
+        ("ease", {}),
+        ("als", {"variety": 0.7}),
+        ("ease", {"novelty": 1.0}),
+        ("popularity", {"n": 3, "novelty": 0.6}),
+    ],
+)
 def test_what_a_list_is_like_is_counted(model, moved):
     at = open_page("recommend", model=model, user="u0124", **moved)
     now = titles(at)
@@ -197,8 +204,10 @@ def test_the_heading_counts_likes_and_dislikes(user):
     assert heading(at) == ["For my profile (1 liked item, away from 2 titles disliked), by ease."]
 
 
-@pytest.mark.parametrize("moved", [{}, {"n": 30}, {"variety": 0.6}, {"genres": ["Drama"]}])
-@pytest.mark.parametrize("other", ["popularity", "als", "msdw"])
+@pytest.mark.parametrize(
+    ("other", "moved"),
+    [("als", {}), ("popularity", {"n": 30}), ("msdw", {"variety": 0.6}), ("als", {"genres": ["Drama"]})],
+)
 def test_the_agreement_of_two_lists_is_counted(other, moved):
     at = open_page("recommend", model="ease", user="u0007", **{"with": other}, **moved)
     every = titles(at)

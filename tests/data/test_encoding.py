@@ -67,13 +67,15 @@ def compare(table):
     np.testing.assert_array_equal(found.X.T, np.array(list(columns.values())).reshape(len(columns), len(table)))  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(tables())
 def test_random_tables_give_what_the_plain_encoders_give(table):
     compare(table)
 
 
-@pytest.mark.parametrize("name", ["sample", "movielens", "movielens-1m"])
+@pytest.mark.parametrize(
+    "name", ["sample", "movielens", pytest.param("movielens-1m", marks=pytest.mark.slow)]
+)
 def test_the_tables_of_datasets_give_what_the_plain_encoders_give(name, request):
     data = load_dataset(name, None if name == "sample" else request.getfixturevalue("data_dir"))
     for table in (data.user_features, data.item_features):

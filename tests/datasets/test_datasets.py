@@ -29,7 +29,12 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("name", SIZES)
+LARGE = ("gowalla", "yelp2018", "movielens-1m", "jester")  # seconds to read: in the slow tier
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LARGE)) for name in SIZES]
+)
 def test_real_data_have_their_published_sizes(name, data_dir):
     try:
         data = load_dataset(name, data_dir)
@@ -38,6 +43,7 @@ def test_real_data_have_their_published_sizes(name, data_dir):
     assert (data.n_users, data.n_items, len(data.users)) == SIZES[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "tested"), [("gowalla", 217_242), ("yelp2018", 324_147)])
 def test_a_published_split_is_that_of_its_files(name, tested, data_dir):
     try:
