@@ -47,6 +47,7 @@ def test_a_second_process_takes_compiled_code_from_disk(tmp_path):
     assert first[0] == second[0] and first[3].startswith(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_cache_folder_that_cannot_be_written_and_no_home(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -73,14 +73,15 @@ def two_models(folder, liked):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")
-def test_200_kills_during_a_save_leave_the_old_or_the_new(liked, tmp_path):
+@pytest.mark.parametrize("kills", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_during_a_save_leave_the_old_or_the_new(liked, tmp_path, kills):
     models, contents = two_models(tmp_path, liked)
     folder = tmp_path / "target"
     folder.mkdir()
     path = folder / "model"
     models[0].save(path)
     rng, seen = np.random.default_rng(0), set()
-    for _ in range(200):
+    for _ in range(kills):
         child = os.fork()
         if child == 0:  # only writes files until it is killed
             while True:

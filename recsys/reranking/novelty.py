@@ -53,7 +53,8 @@ def favour_rare(
     ids, scores = found.ids[:N], found.scores[:N]
     known = np.asarray(popularity, dtype=np.float64)[ids]
     worth = (1.0 - novelty) * _places(np.asarray(scores, np.float64)) + novelty * _places(-known)
-    order = np.argsort(-worth, kind="stable")
+    # Rounded: weighted means that are equal but for their last bit are ties, and stay in the list's order.
+    order = np.argsort(-np.round(worth, 9), kind="stable")
     return Recommendations(ids[order], worth[order].astype(np.float32), found.fallback)
 
 

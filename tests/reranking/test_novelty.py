@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recsys import InputError
@@ -17,6 +17,7 @@ def place(values, k):
     return (below + (same - 1) / 2) / max(len(values) - 1, 1)
 
 
+@example([(0, 2), (0, 2), (0, 2), (1, 0), (1, 3), (2, 3)], 0.5, 6)  # .3 + .2 and .5 + 0 in floats
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), min_size=1, max_size=9),
     st.sampled_from([0.0, 0.25, 0.5, 1.0]),

@@ -78,7 +78,7 @@ def check(answer):
 
 
 MANY = settings(
-    max_examples=1500, deadline=None, database=None, derandomize=True,
+    max_examples=300, deadline=None, database=None, derandomize=True,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_no_body_makes_it_fail(client, route):
 
 
 def test_no_path_or_query_makes_it_fail(client):
-    @settings(MANY, max_examples=600)
+    @settings(MANY, max_examples=200)
     @given(st.text(max_size=30), st.text(max_size=10), st.sampled_from(["users/{}/recommendations", "items/{}/similar"]))  # fmt: skip
     def ask(name, n, route):
         quoted = urllib.request.quote(name.encode("utf-8", "replace"), safe="")
