@@ -163,13 +163,27 @@ def _edges(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int6
     load = np.cumsum(cost + VISIT * np.sort(popularity)[::-1] if order == "popular" else cost)
     blocks = max(SHARES * workers, -(-int(entries[-1]) * ENTRY_BYTES // max(1, memory)))
     edges = np.searchsorted(load, np.linspace(0, load[-1], min(blocks, len(cost)) + 1)[1:-1])
-    edges = np.unique(np.concatenate(([0], edges, [len(cost)])))
-    # A block of many items of short rows may still be too large.
-    out = [0]
+    return refined(np.concatenate(([0], edges, [len(cost)])), entries, memory // ENTRY_BYTES)
+
+
+def refined(
+    edges: NDArray[np.integer], entries: NDArray[np.int64], most: int
+) -> NDArray[np.int64]:
+    """Divide blocks further, so that each has at most so many entries, or one row.
+
+    Parameters
+    ----------
+    edges : (blocks + 1,) int
+    entries : (rows,) int64
+        Of all rows up to each one.
+    most : int
+    """
+    edges = np.unique(edges)
+    out = [int(edges[0])]
     for low, high in zip(edges[:-1], edges[1:], strict=True):
         while low < high:
             before = entries[low - 1] if low else 0
-            fits = int(np.searchsorted(entries, before + max(1, memory // ENTRY_BYTES), side="right"))
+            fits = int(np.searchsorted(entries, before + max(1, most), side="right"))
             low = min(max(fits, low + 1), high)
             out.append(int(low))
     return np.array(out, dtype=np.int64)
