@@ -118,7 +118,7 @@ def count(
     plan = work.part(stage, "edges")
     if not plan.exists():
         (work.folder / stage).mkdir(exist_ok=True)
-        write_arrays(plan, {"edges": _edges(work, order, engine.workers, memory)})
+        write_arrays(plan, {"edges": blocks_of(work, order, engine.workers, memory)})
     edges = read_arrays(plan)["edges"]
     if votes and not work.part(stage, "votes").exists():
         lengths = np.diff(joined(work, order)["indptr"])
@@ -155,8 +155,8 @@ def counts_of_block(unit: tuple[int, str, str, str, int, int, str, bool, bool]) 
     write_arrays(work.part(stage, block), arrays)
 
 
-def _edges(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int64]:
-    """Divide the places into blocks of like work that fit the memory."""
+def blocks_of(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int64]:
+    """Divide the places of items into blocks of like work whose counts fit the memory."""
     rows, popularity = joined(work, order), read_catalogue(work)["popularity"]
     cost = rows["cost"]
     entries = np.cumsum(np.minimum(cost, len(cost)))

@@ -11,12 +11,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.engines import Engine, opened
 from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.models import arrays_of, check_model
+from recsys.partitioned.ordered import has_times, kept_times
 from recsys.partitioned.rows import (
     CATALOGUE,
     ROWS,
@@ -152,7 +154,7 @@ def fit_partitions(
     check_model(model)
     check_target(out)
     given = parse_memory(memory)
-    source = look(paths, user, item, rating, time, min_rating)
+    source = look(paths, user, item, rating, time, min_rating, model.reads_times())
     with opened(engine, workers) as running, held(work):
         each = given if given is not None else max(1, free_memory() // (4 * running.workers))
         folder = Work.begun(work, source, _buckets(source.rows, each), each)
@@ -179,6 +181,8 @@ def _fitted(
         arrays |= _catalogue(work, catalogue)
         if keep_users or (keep_users is None and users <= LISTED):
             arrays |= _users(work, users, likes)
+            if ranker.reads_times() and has_times(work):
+                arrays |= _times(work, ranker, arrays)
         write_ranker(out, ranker, arrays)
     return Fitted(out, work.folder, users, ranker.n_items_, likes, seconds)
 
@@ -242,6 +246,18 @@ def _users(work: Work, users: int, likes: int) -> dict[str, Any]:
             (likes,), np.dtype(np.float32), lambda: (np.ones(len(i), np.float32) for i in items())
         ),
     }
+
+
+def _times(work: Work, ranker: Ranker, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return when likes happened as a bundle and a ranker keep it, of these histories."""
+    history = {name: arrays[f"history.{name}"] for name in ("indptr", "indices")}
+    likes = history["indices"].shape
+    times = Pieces(likes, np.dtype(np.float64), kept_times(work))
+    ranker.times_ = sp.csr_matrix((ranker.n_users_, ranker.n_items_))
+    found = {"history.times": times, "times_.data": times}
+    found |= {f"times_.{name}": array for name, array in history.items()}
+    start = read_catalogue(work)["times"][:1]
+    return found | ({"history.start": start.copy()} if start[0] else {})
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
 from recsys.partitioned.ids import unpacked
-from recsys.partitioned.rows import CATALOGUE, read_catalogue, read_rows
+from recsys.partitioned.rows import CATALOGUE, read_catalogue, read_rows, read_times
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
 from recsys.rankers.serialization import read_ranker
@@ -128,13 +128,16 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
         return
     work, ranker = Work.opened(folder), _ranker(model, digest)
     stop = min(start + parts.job["block"], parts.job["users"])
-    names, rows = _rows(work, start, stop)
+    names, rows, times = _rows(work, start, stop)
     digests = getattr(ranker, "row_digests_", None)
     if (ranker.n_items_ != rows.shape[1]) or (
         digests is not None and not np.array_equal(digests[start:stop], row_digests(rows))
     ):
         raise InputError(f"{shown(model)} was not fitted on the rows of {shown(folder)}")
-    found = ranker.recommend(np.arange(start, stop), rows, N=parts.job["lists"]["n"])
+    how: dict[str, Any] = {}
+    if ranker.reads_times():
+        how = {"times": times, "recalculate_user": True}
+    found = ranker.recommend(np.arange(start, stop), rows, N=parts.job["lists"]["n"], **how)
     kept = found.ids >= 0
     lengths = kept.sum(axis=1)
     user = np.repeat(np.arange(stop - start), lengths)
@@ -156,23 +159,27 @@ def _ranker(path: str, digest: str) -> Ranker:
     return read_ranker(path, mapped=True, checked=digest)[0]
 
 
-def _rows(work: Work, start: int, stop: int) -> tuple[Any, sp.csr_matrix]:
-    """Return ids and rows of the users start…stop."""
+def _rows(work: Work, start: int, stop: int) -> tuple[Any, sp.csr_matrix, sp.csr_matrix | None]:
+    """Return ids, rows and times of the users start…stop."""
     users = read_catalogue(work)["users"]
     ends = np.cumsum(users)
-    names, items, lengths = [], [], []
+    names, items, lengths, when = [], [], [], []
     for bucket in range(int(np.searchsorted(ends, start, side="right")), len(users)):
         if bucket and ends[bucket - 1] >= stop:
             break
-        rows = read_rows(work, bucket)
+        rows, times = read_rows(work, bucket), read_times(work, bucket)
         low, high = max(0, start - rows.first), min(len(rows.indptr) - 1, stop - rows.first)
         names.append(rows.users[low:high])
         items.append(rows.items[rows.indptr[low] : rows.indptr[high]])
         lengths.append(np.diff(rows.indptr[low : high + 1]))
+        when.append(None if times is None else times[rows.indptr[low] : rows.indptr[high]])
     indptr = np.concatenate(([0], np.cumsum(np.concatenate(lengths))))
     indices: NDArray[np.int32] = np.concatenate(items)
     shape = (stop - start, len(read_catalogue(work)["popularity"]))
-    return _together(names), sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape)
+    liked = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape)
+    known = [one for one in when if one is not None]
+    timed = sp.csr_matrix((np.concatenate(known), indices, indptr), shape) if known else None
+    return _together(names), liked, timed
 
 
 def _together(parts: list[Any]) -> Any:

@@ -14,13 +14,17 @@ from recsys.errors import InputError
 from recsys.kernels.gram.counts import ItemCounts, count_type
 from recsys.partitioned.counts import Counted, count
 from recsys.partitioned.layout import digests, order_of
+from recsys.partitioned.ordered import count_followed, has_times
 from recsys.partitioned.regressions import above_diagonal, regressed
-from recsys.partitioned.rows import read_catalogue
+from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
+from recsys.rankers._asymmetric_cosine import weigh_rows
+from recsys.rankers._decay import Decay, sums_of_exponentials
 from recsys.rankers.cf_komd import CFKOMD
 from recsys.rankers.ease import EASE
 from recsys.rankers.msdw import MSDw
+from recsys.rankers.slist import SLIST
 from recsys.utils.model_file import Pieces
 
 Change = Callable[[int, dict[str, NDArray[Any]]], NDArray[Any]]
@@ -29,6 +33,7 @@ REFUSED: dict[type[Ranker], tuple[str, ...]] = {  # what counts of blocks do not
     CFKOMD: ("windows", "recency"),
     EASE: ("recency", "keep_inverse", "memory"),
     MSDw: ("recency", "sharpening", "top_k"),
+    SLIST: ("time_scale", "trend", "sharpening", "top_k"),
 }
 
 
@@ -48,6 +53,11 @@ def check_model(ranker: Ranker) -> None:
         raise InputError(
             f"{ranker.name} with {' and '.join(refuse)} is not fitted from partitions: leave "
             f"{'it' if len(refuse) == 1 else 'them'} out, or fit in memory"
+        )
+    if isinstance(ranker, SLIST) and ranker.form == "ridge":
+        raise InputError(
+            "slist:form=ridge solves all pairs of items at once and is not fitted from partitions: pass "
+            "form=cosine, or fit in memory"
         )
 
 
@@ -112,6 +122,35 @@ def _ease(ranker: EASE, work: Work, engine: Engine, memory: int) -> dict[str, An
     return _matrix("weights_", regressed(ranker, work, engine, memory), np.float32)
 
 
+def _slist(ranker: SLIST, work: Work, engine: Engine, memory: int) -> dict[str, Any]:
+    """Return the weights of the form "cosine"."""
+    m = ranker.n_items_
+    users, longest = read_catalogue(work)["popularity"].copy(), _longest_row(work)
+    ranker.ordered_ = has_times(work)
+    law = ranker._laws()[-1] if ranker.ordered_ else Decay("none")
+    rates, (coefficients,) = sums_of_exponentials([law], longest)
+    counted = count_followed(
+        work, engine, memory, ranker.random_state, float(ranker.votes), f"{law.kind}{law.x!r}",
+        (rates, coefficients), float(ranker.backward),
+    )  # fmt: skip
+
+    def weights(first: int, part: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        data, lengths = part["data"].copy(), part["lengths"]
+        own = users[first : first + len(lengths)]
+        weigh_rows(
+            data, part["indices"], lengths, own, users, ranker.beta, ranker.alpha, ranker.locality
+        )
+        return data
+
+    ranker.weights_ = sp.csr_matrix((m, m), dtype=np.float32)
+    return _matrix("weights_", counted, np.float32, weights)
+
+
+def _longest_row(work: Work) -> int:
+    rows = (read_rows(work, bucket).indptr for bucket in range(work.buckets))
+    return max(int(np.diff(indptr).max(initial=0)) for indptr in rows)
+
+
 def _digested(work: Work, counted: Counted, ranker: Ranker) -> dict[str, Any]:
     """Return the digests of all users' rows."""
     every = Pieces((ranker.n_users_,), np.dtype(np.int64), lambda: digests(work, counted.order))
@@ -141,5 +180,5 @@ def _csr(
 
 
 MODELS: dict[type[Ranker], Callable[[Any, Work, Engine, int], dict[str, Any]]] = {
-    CFKOMD: _cf_komd, EASE: _ease, MSDw: _msdw,
+    CFKOMD: _cf_komd, EASE: _ease, MSDw: _msdw, SLIST: _slist,
 }  # fmt: skip

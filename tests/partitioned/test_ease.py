@@ -142,7 +142,7 @@ def test_what_cannot_be_fitted_is_told_in_one_line(tmp_path):
         ("ease:recency=1", "ease with recency is not fitted from partitions"),
         ("ease:keep_inverse=true", "ease with keep_inverse is not"),
         ("ease:memory=1GB", "ease with memory is not"),
-        ("ease:top_k=200", "top_k=104 needs 0.78 MB a worker and has 0.009 MB: lower top_k"),
+        ("ease:top_k=200", "top_k=104 needs 0.76 MB a worker and has 0.009 MB: lower top_k"),
     ):
         with pytest.raises(InputError, match=told) as error:
             fit_partitions(spec, data, memory="9KB", **how)
