@@ -262,8 +262,9 @@ def main() -> None:
         if FILE.exists():
             with FILE.open(newline="") as file:
                 before = list(csv.DictReader(file))
-        same = {(str(line["likes"]), line["engine"]) for line in lines}
-        before = [line for line in before if (line["likes"], line["engine"]) not in same]
+        key = ("likes", "engine", "load")
+        same = {tuple(str(line[name]) for name in key) for line in lines}
+        before = [line for line in before if tuple(line[name] for name in key) not in same]
         with FILE.open("w", newline="") as file:
             out = csv.DictWriter(file, FIELDS, lineterminator="\n")
             out.writeheader()

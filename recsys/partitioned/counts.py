@@ -166,9 +166,7 @@ def blocks_of(work: Work, order: str, workers: int, memory: int) -> NDArray[np.i
     return refined(np.concatenate(([0], edges, [len(cost)])), entries, memory // ENTRY_BYTES)
 
 
-def refined(
-    edges: NDArray[np.integer], entries: NDArray[np.int64], most: int
-) -> NDArray[np.int64]:
+def refined(edges: NDArray[np.integer], entries: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """Divide blocks further, so that each has at most so many entries, or one row.
 
     Parameters

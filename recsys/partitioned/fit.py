@@ -52,6 +52,8 @@ class Fitted:
     ----------
     out, work : Path
     users, items, likes : int
+    keeps_users : bool
+        Whether ids and histories of users are in the file.
     seconds : dict of str to float
         Of each stage, the parent's waiting included; of none that was done before.
     notes : list of str
@@ -68,6 +70,7 @@ class Fitted:
     users: int
     items: int
     likes: int
+    keeps_users: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -179,12 +182,13 @@ def _fitted(
         catalogue = read_catalogue(work)
         users, likes = ranker.n_users_, int(catalogue["likes"].sum())
         arrays |= _catalogue(work, catalogue)
-        if keep_users or (keep_users is None and users <= LISTED):
+        keeps = keep_users or (keep_users is None and users <= LISTED)
+        if keeps:
             arrays |= _users(work, users, likes)
             if ranker.reads_times() and has_times(work):
                 arrays |= _times(work, ranker, arrays)
         write_ranker(out, ranker, arrays)
-    return Fitted(out, work.folder, users, ranker.n_items_, likes, seconds)
+    return Fitted(out, work.folder, users, ranker.n_items_, likes, keeps, seconds)
 
 
 def make_rows(work: Work, engine: Engine, seconds: dict[str, float]) -> None:
@@ -222,6 +226,7 @@ def _catalogue(work: Work, catalogue: dict[str, NDArray[Any]]) -> dict[str, Any]
         "catalogue.item_ids": packed(ids),
         "catalogue.titles": packed([str(name) for name in ids]),
         "catalogue.columns": packed(plain_columns(columns)),
+        "catalogue.rows": catalogue["digest"].copy(),
     }
 
 

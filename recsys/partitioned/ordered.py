@@ -72,9 +72,7 @@ def sequences_of_bucket(unit: tuple[int, str, str, int, int]) -> None:
     liked = sp.csr_matrix((np.ones(len(rows.items), np.uint8), rows.items, rows.indptr), shape)
     times = read_times(work, bucket) if has_times(work) else None
     found = sequences(liked, times, seed, before)
-    write_arrays(
-        work.part(stage, bucket), {"items": found.items, "gaps": found.gaps.astype(np.int32)}
-    )
+    write_arrays(work.part(stage, bucket), {"items": found.items, "gaps": found.gaps.astype(np.int32)})
 
 
 def count_followed(

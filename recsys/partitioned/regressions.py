@@ -64,7 +64,11 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
     ridge = ranker._ridge(own)
     check_ridge(own, ridge, k)
     above = _above(work, counted)
-    told = [votes, top_k, *(float(x) for x in (ranker.regularization, ranker.ridge_power, ranker.dropout))]
+    told = [
+        votes,
+        top_k,
+        *(float(x) for x in (ranker.regularization, ranker.ridge_power, ranker.dropout)),
+    ]
     name = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     stage, turned = f"regressions-{name}", f"weights-{name}"
     if not work.done(turned):
@@ -77,8 +81,7 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
             write_arrays(plan, arrays | {"counted": counted.edges})
         edges = read_arrays(plan)["edges"]
         units = [
-            (block, str(work.folder), stage, counted.stage, above)
-            for block in range(len(edges) - 1)
+            (block, str(work.folder), stage, counted.stage, above) for block in range(len(edges) - 1)
         ]
         work.run(stage, regressions_of_block, units, engine)
         _plan_rows(work, stage, turned, len(edges) - 1, items, memory)
@@ -208,6 +211,4 @@ def _plan_rows(work: Work, stage: str, turned: str, parts: int, items: int, memo
     entries = np.cumsum(lengths)
     even = np.searchsorted(entries, np.linspace(0, entries[-1], SHARES + 1)[1:-1])
     edges = np.concatenate(([0], np.minimum(even, items), [items]))
-    write_arrays(
-        work.part(turned, "edges"), {"edges": refined(edges, entries, memory // WEIGHT_BYTES)}
-    )
+    write_arrays(work.part(turned, "edges"), {"edges": refined(edges, entries, memory // WEIGHT_BYTES)})

@@ -59,9 +59,7 @@ def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
     assert len(list(folder.glob("*.parquet"))) == -(-matrix.shape[0] // 9)
 
 
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     liked_matrices(max_users=20, max_items=12), st.integers(1, 14), st.sampled_from(["0", "0.5"]),
     st.sampled_from([24 * 3 * 11 * 11, "1GB"]),
