@@ -64,11 +64,8 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
     ridge = ranker._ridge(own)
     check_ridge(own, ridge, k)
     above = _above(work, counted)
-    told = [
-        votes,
-        top_k,
-        *(float(x) for x in (ranker.regularization, ranker.ridge_power, ranker.dropout)),
-    ]
+    ridges = (ranker.regularization, ranker.ridge_power, ranker.dropout)
+    told = [votes, top_k, *map(float, ridges)]
     name = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     stage, turned = f"regressions-{name}", f"weights-{name}"
     if not work.done(turned):
@@ -101,7 +98,7 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
 
 
 def regressions_of_block(unit: tuple[int, str, str, str, str]) -> None:
-    """Write the regressions of a block of places: the item, on which it is, and the weight, by the latter."""
+    """Write the regressions of a block of places: an item, which one on it, and the weight."""
     block, folder, stage, counts, above = unit
     work = Work.opened(folder)
     plan = read_arrays(work.part(stage, "plan"))

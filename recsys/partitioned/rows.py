@@ -159,7 +159,7 @@ def read_rows(work: Work, bucket: int) -> Rows:
 
 
 def read_times(work: Work, bucket: int) -> NDArray[np.float64] | None:
-    """Return when each like of a bucket happened, above 0, or 0 where that is unknown; None without times."""
+    """Return when each like of a bucket happened: above 0, 0 if that is unknown. None without times."""
     arrays = read_arrays(work.part(ROWS, bucket))
     if "times" not in arrays:
         return None

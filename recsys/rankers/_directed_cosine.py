@@ -69,7 +69,7 @@ def followed(
         If there are more of them than memory holds.
     """
     if time_scale is None:  # gaps are few different numbers
-        which = found.gaps.astype(np.int32)
+        which: NDArray[np.integer] = found.gaps.astype(np.int32)
         steps = steps_of(int(which.max(initial=0)), rates)
     else:
         which = np.arange(len(found.gaps))
@@ -96,7 +96,7 @@ def followed_by(
     law: NDArray[np.float64],
     backward: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the rows of the items low, low + 1, … of what `followed` returns.
+    """Return the rows of the items low, low + 1 and so on of what `followed` returns.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ def regressions(
     begins: NDArray[np.int64],
     lengths: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the regressions of the items of places low, low + 1, …
+    """Return the regressions of the items of places low, low + 1 and so on.
 
     Parameters
     ----------
