@@ -95,12 +95,14 @@ def fit_partitions(
 
     What is done is kept in the work folder: called again after it was stopped, it goes on, and another
     ranker of the same data starts from the rows and counts that are there. Items have the order of their
-    ids, and users that of a digest of theirs. Counts are always sparse.
+    ids, and users that of a digest of theirs. All is in the sparse form, and to the bit what a fit in
+    memory on these rows has.
 
     Parameters
     ----------
     model : Ranker or str
-        `cf-komd` with any kernel and `votes`, as NAME[:key=value,…] or a ranker.
+        `cf-komd` with any kernel, `msdw`, `ease` (each item on its `top_k`, 200 when not given) or
+        `slist` (its form "cosine"), as NAME[:key=value,…] or a ranker.
     paths : path
         A folder of .parquet files, those in folders below it among them; a pattern; or one file.
     out : path
@@ -115,7 +117,7 @@ def fit_partitions(
         Columns of ids, text or whole numbers; usual names are looked for when not given.
     rating, time : str, optional
         Columns of numbers, or timestamps for `time`: `min_rating` is that of the latest row of a pair.
-        With `min_rating`, usual names are looked for when not given.
+        With `min_rating`, usual names are looked for when not given; of times also for `slist`.
     min_rating : float, optional
         The rating from which on a row is a like; every row when not given.
     memory : str or int, optional
