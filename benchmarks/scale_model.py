@@ -22,12 +22,11 @@ from scipy.optimize import nnls
 from benchmarks.lab.common import RESULTS, write_csv
 
 # What a stage's work grows with; a rate for each. Items are looked up by bisection. Counting visits each pair of
-# likes of a user, and writes what is not 0. A list adds up the counts of all its user's likes, and clears as
-# many sums as there are items.
+# likes of a user, and writes what is not 0. A list adds up the counts of all its user's likes.
 DRIVERS: dict[str, tuple[str, ...]] = {
     "start": ("workers",), "items": ("likes",), "pairs": ("searched",), "rows": ("likes",),
     "places-popular": ("likes",), "counts-popular-0-pairs": ("pairs", "entries"),
-    "assemble": ("model_mb",), "end": ("workers",), "lists": ("touched", "cleared"),
+    "assemble": ("model_mb",), "end": ("workers",), "lists": ("touched",),
 }  # fmt: skip
 ALONE = ("assemble",)  # stages of the parent
 EACH = ("start", "end")  # stages that take each worker as long, side by side
@@ -64,21 +63,20 @@ def measured() -> list[dict[str, Any]]:
 
 def drivers(run: dict[str, Any], stage: str) -> list[float]:
     """Return how much a stage has to do, by driver."""
-    made = {
-        "searched": run["likes"] * math.log2(run["items"]),
-        "cleared": run["lists"] * run["items"],
-    }
+    made = {"searched": run["likes"] * math.log2(run["items"])}
     return [made.get(name) or run[name] for name in DRIVERS[stage]]
 
 
 def fitted(runs: list[dict[str, Any]], stage: str) -> np.ndarray:
-    """Return a stage's start and rates ≥ 0, by least squares of relative errors."""
+    """Return a stage's start and rates ≥ 0, by least squares of seconds.
+
+    Not of relative errors: what small runs add up stays in a processor's caches, and is added up faster.
+    """
     known = [run for run in runs if run["cpu"].get(stage, 0.0) > 0]
     own = () if stage in EACH else (1.0,)
     x = np.array([[*own, *drivers(run, stage)] for run in known])
-    y = np.array([run["cpu"][stage] for run in known])
     scale = x.max(axis=0)  # of like size, or the smaller one is lost
-    rates = nnls(x / scale / y[:, None], np.ones(len(y)))[0] / scale
+    rates = nnls(x / scale, np.array([run["cpu"][stage] for run in known]))[0] / scale
     return rates if own else np.append(0.0, rates)
 
 
