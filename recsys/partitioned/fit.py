@@ -164,6 +164,11 @@ def fit_partitions(
         each = given if given is not None else max(1, free_memory() // (4 * running.workers))
         folder = Work.begun(work, source, _buckets(source.rows, each), each)
         found = _fitted(model, folder, running, each, Path(out), keep_users)
+    if model.reads_times() and source.time is None:
+        found.notes.append(
+            f"no column of times was found, so that {model.name} draws the order of likes by lot: name it "
+            "with --time-col"
+        )
     if given is not None and given < folder.memory:
         found.notes.append(
             f"{shown(work)} was divided for {folder.memory / 1e6:,.0f} MB a worker, which stays so: for "

@@ -19,8 +19,6 @@ from recsys.partitioned.regressions import above_diagonal, regressed
 from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
-from recsys.rankers._asymmetric_cosine import weigh_rows
-from recsys.rankers._decay import Decay, sums_of_exponentials
 from recsys.rankers.cf_komd import CFKOMD
 from recsys.rankers.ease import EASE
 from recsys.rankers.msdw import MSDw
@@ -127,19 +125,15 @@ def _slist(ranker: SLIST, work: Work, engine: Engine, memory: int) -> dict[str, 
     m = ranker.n_items_
     users, longest = read_catalogue(work)["popularity"].copy(), _longest_row(work)
     ranker.ordered_ = has_times(work)
-    law = ranker._laws()[-1] if ranker.ordered_ else Decay("none")
-    rates, (coefficients,) = sums_of_exponentials([law], longest)
     counted = count_followed(
-        work, engine, memory, ranker.random_state, float(ranker.votes), f"{law.kind}{law.x!r}",
-        (rates, coefficients), float(ranker.backward),
+        work, engine, memory, ranker.random_state, float(ranker.votes),
+        ranker.law(longest, ranker.ordered_), float(ranker.backward),
     )  # fmt: skip
 
     def weights(first: int, part: dict[str, NDArray[Any]]) -> NDArray[Any]:
         data, lengths = part["data"].copy(), part["lengths"]
         own = users[first : first + len(lengths)]
-        weigh_rows(
-            data, part["indices"], lengths, own, users, ranker.beta, ranker.alpha, ranker.locality
-        )
+        ranker.weigh_rows(data, part["indices"], lengths, own, users)
         return data
 
     ranker.weights_ = sp.csr_matrix((m, m), dtype=np.float32)

@@ -15,8 +15,8 @@ from recsys.partitioned.counts import Counted, blocks_of
 from recsys.partitioned.layout import joined, make_layout, users_of
 from recsys.partitioned.rows import read_catalogue, read_rows, read_times
 from recsys.partitioned.work import Work
-from recsys.rankers._directed_cosine import Ordered, followed_by, steps_of
-from recsys.rankers._sequences import sequences
+from recsys.rankers.directed_cosine import Ordered, followed_by, steps_of
+from recsys.rankers.sequences import sequences
 from recsys.utils.model_file import Pieces
 
 ORDER = "number"  # of items
@@ -81,8 +81,7 @@ def count_followed(
     memory: int,
     seed: int,
     votes: float,
-    told: str,
-    exponentials: tuple[NDArray[np.float64], NDArray[np.float64]],
+    law: tuple[str, NDArray[np.float64], NDArray[np.float64]],
     backward: float,
 ) -> Counted:
     """Sum what users vote for each item after each other one, as `followed` does.
@@ -98,26 +97,24 @@ def count_followed(
         For the order of likes of equal times.
     votes : float
         Users count |profile|^−votes.
-    told : str
-        The law by name.
-    exponentials : rates, coefficients, (exponentials,) float64 each
+    law : name, rates, coefficients, (exponentials,) float64 each
         The law of the gap.
     backward : float
         What an item before another one counts.
     """
     ordered = make_sequences(work, seed, engine)
+    told, rates, coefficients = law
     stage = f"followed-{seed}-{told}-{backward!r}-{votes!r}"
     plan = work.part(stage, "plan")
     if not plan.exists():
         (work.folder / stage).mkdir(exist_ok=True)
         edges = blocks_of(work, ORDER, engine.workers, memory)
         lengths = np.diff(joined(work, ORDER)["indptr"])
-        rates, law = exponentials
         longest = int(read_arrays(work.part(ordered, "rows"))["longest"][0])
         write_arrays(
             plan,
             {
-                "edges": edges, "votes": np.maximum(lengths, 1.0) ** -votes, "law": law,
+                "edges": edges, "votes": np.maximum(lengths, 1.0) ** -votes, "law": coefficients,
                 "steps": steps_of(longest, rates),
             },
         )  # fmt: skip

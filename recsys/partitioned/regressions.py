@@ -16,8 +16,8 @@ from recsys.partitioned.counts import SHARES, Counted, count, refined
 from recsys.partitioned.layout import order_of
 from recsys.partitioned.rows import read_catalogue
 from recsys.partitioned.work import Work
-from recsys.rankers._sparse_inverse import check_ridge, kept_lengths, regressions
 from recsys.rankers.ease import EASE, TOP_K
+from recsys.rankers.sparse_inverse import check_ridge, kept_lengths, regressions
 from recsys.utils.model_file import Pieces
 
 WEIGHT_BYTES = 40  # that a weight takes while it is put to its row

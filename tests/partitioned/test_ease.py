@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from recsys import FitError, InputError
 from recsys.partitioned import fit_partitions, recommend_partitions
 from recsys.rankers import ease, load_bundle, load_ranker, make_ranker
-from recsys.rankers._sparse_inverse import sparse_inverse_weights
+from recsys.rankers.sparse_inverse import sparse_inverse_weights
 from recsys.utils.spec import parse_spec
 from tests.partitioned.test_fit import COLUMNS, likes, matrix_of, same_state, write
 from tests.strategies import liked_matrices

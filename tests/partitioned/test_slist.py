@@ -63,7 +63,8 @@ def check(tmp_path, monkeypatch, spec, when):
     column = {} if times is None else {"timestamp": times}
     data = write(tmp_path / "data", users, items, **column)
     out, work = tmp_path / "m", tmp_path / "w"
-    fit_partitions(spec, data, out=out, work=work, memory="4KB", **COLUMNS)
+    told = fit_partitions(spec, data, out=out, work=work, memory="4KB", **COLUMNS)
+    assert any("--time-col" in note for note in told.notes) == (times is None)
     assert len(list(work.glob("followed-*/0*"))) > 4
     expected = in_memory(spec, users, items, times, work)
     bundle = load_bundle(out, mapped=True)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_parts, jit, parallel
-from recsys.rankers._sequences import Sequences
+from recsys.rankers.sequences import Sequences
 from recsys.utils.memory import check_memory
 
 PAIR_BYTES = 20  # of an entry, while it is scaled
