@@ -166,8 +166,8 @@ def fit_partitions(
         found = _fitted(model, folder, running, each, Path(out), keep_users)
     if model.reads_times() and source.time is None:
         found.notes.append(
-            f"no column of times was found, so that {model.name} draws the order of likes by lot: name it "
-            "with --time-col"
+            f"no column of times was found: {model.name} draws the order of likes by lot; name it with "
+            "--time-col"
         )
     if given is not None and given < folder.memory:
         found.notes.append(
