@@ -17,7 +17,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ from benchmarks.lab.common import RESULTS
 from recsys.engines import engine as make_engine
 from recsys.errors import InputError
 from recsys.partitioned import fit_partitions, recommend_partitions
+from recsys.partitioned.arrays import read_arrays
+from recsys.partitioned.counts import Counted
+from recsys.partitioned.layout import joined
+from recsys.partitioned.work import Work
 from recsys.utils.progress import listening
 
 PARTITION = 50_000  # users
@@ -40,8 +44,8 @@ LIMIT = 4 * 10**9  # bytes of address space of each process while it fits
 EVERY = 0.25  # seconds between two looks at the processes
 FILE = RESULTS / "partitioned.csv"
 FIELDS = (
-    "likes", "users", "items", "engine", "load", "stage", "seconds", "process", "rss_mb", "uss_mb",
-    "own_mb", "disk_mb", "entries",
+    "likes", "users", "items", "engine", "load", "stage", "seconds", "cpu_s", "process", "rss_mb",
+    "uss_mb", "own_mb", "disk_mb", "entries", "pairs", "buckets", "model_mb", "touched",
 )  # fmt: skip
 
 
@@ -74,8 +78,15 @@ def ranks(uniform: np.ndarray, count: int) -> np.ndarray:
     return np.minimum(found.astype(np.int64) - 1, count - 1)
 
 
+def awake(unit: int) -> None:
+    """Import what the stages need, as a worker's first unit would."""
+    import recsys.partitioned  # noqa: F401
+
+    time.sleep(0.5)  # so that each worker has one
+
+
 class Watch:
-    """Peaks of this process and of those that it started, in MB, since `begin`.
+    """Peaks of this process and of those that it started, in MB, since `begin`, and processor time.
 
     What a process has in memory (rss), what no other process shares with it (uss; pages of a mapped
     file that it alone looks at are among them), and what is no page of a file (own): the last is what
@@ -84,13 +95,28 @@ class Watch:
 
     def __init__(self) -> None:
         self.peaks: dict[str, list[float]] = {}
+        self._used: dict[int, float] = {}  # seconds of processor time of each process so far
+        self._before, self._own = 0.0, 0.0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def begin(self) -> None:
-        """Forget the peaks so far."""
+        """Forget the peaks so far, and the processor time."""
         self.peaks = {}
+        self._before = self._total()
+
+    def cpu(self) -> float:
+        """Return the processor time of all processes since `begin`, without what looking took."""
+        return self._total() - self._before
+
+    def _total(self) -> float:
+        me = psutil.Process()
+        for one in [me, *me.children(recursive=True)]:
+            with suppress(psutil.Error, OSError):
+                told = one.cpu_times()
+                self._used[one.pid] = told.user + told.system
+        return sum(self._used.values()) - self._own
 
     def close(self) -> None:
         """Look no longer."""
@@ -100,6 +126,7 @@ class Watch:
     def _look(self) -> None:
         me = psutil.Process()
         while not self._end.wait(EVERY):
+            self._total()  # of processes that end before the next look
             for one in [me, *me.children(recursive=True)]:
                 try:
                     told, line = one.memory_full_info(), one.cmdline()
@@ -111,6 +138,7 @@ class Watch:
                 found = [told.rss / 1e6, told.uss / 1e6, (told.rss - told.shared) / 1e6]
                 old = self.peaks.setdefault(name, found)
                 self.peaks[name] = [max(a, b) for a, b in zip(old, found, strict=True)]
+            self._own = time.thread_time()
 
 
 @contextmanager
@@ -141,20 +169,26 @@ def run(
     mark = [time.perf_counter(), "generate"]
 
     def told(stage: str) -> None:
-        seconds = time.perf_counter() - mark[0]
+        seconds, used = time.perf_counter() - mark[0], watch.cpu()
         own = {
-            **shape,
-            "stage": stage,
-            "seconds": round(seconds, 2),
+            **shape, "stage": stage, "seconds": round(seconds, 2), "cpu_s": round(used, 2),
             "disk_mb": round(size_of(folder), 1),
-        }
-        print(f"{likes:,} likes, {stage}: {seconds:.1f} s, {own['disk_mb']:,.0f} MB on disk", flush=True)
+        }  # fmt: skip
+        print(
+            f"{likes:,} likes, {stage}: {seconds:.1f} s, {used:.1f} s of processors, "
+            f"{own['disk_mb']:,.0f} MB on disk",
+            flush=True,
+        )
         for name, (rss, uss, mine) in sorted(watch.peaks.items()):
             place = {"process": name, "rss_mb": round(rss), "uss_mb": round(uss), "own_mb": round(mine)}
-            print(f"    {name}: rss {rss:,.0f} MB, uss {uss:,.0f} MB, own {mine:,.0f} MB", flush=True)
             lines.append(own | place)
+        if not watch.peaks:  # shorter than a look
+            lines.append(own | {"process": "all"})
+        begin("")
+
+    def begin(stage: str) -> None:
         watch.begin()
-        mark[0] = time.perf_counter()
+        mark[:] = [time.perf_counter(), stage]
 
     def heard(stage: str, done: float, total: int) -> None:
         if stage != mark[1]:
@@ -170,32 +204,44 @@ def run(
         drawn_likes = sum(one.map(drawn, units, threads=1))
     told("generate")
     shape["likes"] = drawn_likes
-    mark[1] = ""
-    with limited(), listening(heard):
-        found = fit_partitions("cf-komd", data, out=out, work=work, engine=engine, memory="1.5GB")
-    told("assemble")
-    mark[1] = ""
-    rest = dict(found.seconds)
-    print(f"    {found.users:,} users, {found.items:,} items, {found.likes:,} different likes; {rest}")
-    with limited(out.stat().st_size), listening(heard):
-        recommend_partitions(out, work, folder / "top", users=lists, engine=engine)
-    told(f"lists of {min(lists, found.users):,}")
+    with limited():
+        with listening(heard), make_engine(engine) as one:
+            list(one.map(awake, list(range(one.workers)), threads=1))
+            told("start")
+            found = fit_partitions("cf-komd", data, out=out, work=work, engine=one, memory="1.5GB")
+            told("assemble")
+        told("end")
+    print(f"    {found.users:,} users, {found.items:,} items, {found.likes:,} different likes")
+    with limited(out.stat().st_size), make_engine(engine) as one:
+        list(one.map(awake, list(range(one.workers)), threads=1))
+        begin("lists")
+        recommend_partitions(out, work, folder / "top", users=lists, engine=one)
+        told(f"lists of {min(lists, found.users):,}")
     watch.close()
+    more = features_of(work, out, min(lists, found.users))
     for line in lines:
-        line["entries"] = entries_of(out)
+        line |= more
     if not keep:
-        for one_folder in (data, work, folder / "top"):
-            shutil.rmtree(one_folder)
-        out.unlink()
+        shutil.rmtree(folder)
     return lines
 
 
-def entries_of(model: Path) -> int:
-    from recsys.utils import model_file
+def features_of(folder: Path, model: Path, lists: int) -> dict[str, Any]:
+    """Return what a run's work can be proportional to.
 
-    with model.open("rb") as file:
-        table = model_file._head(model, file)[1]
-    return int(table["together_.indices"]["shape"][0])
+    Pairs of likes of one user (Σ length²), counts that are not 0, buckets of users, the model's size, and
+    how many counts the rows of the listed users' likes have.
+    """
+    work = Work.opened(folder)
+    rows = joined(work, "popular")
+    lengths = Counted(work, "counts-popular-0-pairs", "popular", read_arrays(
+        work.part("counts-popular-0-pairs", "edges")
+    )["edges"]).lengths()  # fmt: skip
+    return {
+        "entries": int(lengths.sum()), "pairs": int(rows["cost"].sum()), "buckets": work.buckets,
+        "model_mb": round(model.stat().st_size / 1e6, 1),
+        "touched": int(lengths[rows["indices"][: rows["indptr"][lists]]].sum()),
+    }  # fmt: skip
 
 
 def main() -> None:
@@ -216,8 +262,9 @@ def main() -> None:
         if FILE.exists():
             with FILE.open(newline="") as file:
                 before = list(csv.DictReader(file))
-        same = {(str(line["likes"]), line["engine"]) for line in lines}
-        before = [line for line in before if (line["likes"], line["engine"]) not in same]
+        key = ("likes", "engine", "load")
+        same = {tuple(str(line[name]) for name in key) for line in lines}
+        before = [line for line in before if tuple(line[name] for name in key) not in same]
         with FILE.open("w", newline="") as file:
             out = csv.DictWriter(file, FIELDS, lineterminator="\n")
             out.writeheader()

@@ -64,6 +64,14 @@ def fit(
         str | None,
         typer.Option("--memory", help="What each worker may take, as 4GB: with --partitions."),
     ] = None,
+    keep_users: Annotated[
+        bool | None,
+        typer.Option(
+            "--keep-users/--no-keep-users",
+            help="Keep ids and histories of users in the file; up to a million of them by default: with "
+            "--partitions.",
+        ),
+    ] = None,
     workers: Workers = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -86,11 +94,14 @@ def fit(
                 "not --threads"
             )
         _fit_partitions(
-            ranker, partitions, work, out, engine, workers, memory, data, None if quiet else say
-        )
+            ranker, partitions, work, out, engine, workers, memory, keep_users, data,
+            None if quiet else say,
+        )  # fmt: skip
         return
-    if work is not None or memory is not None or engine != "local" or workers is not None:
-        raise InputError("--work, --memory, --engine and --workers go with --partitions FOLDER")
+    if (work, memory, engine, workers, keep_users) != (None, None, "local", None, None):
+        raise InputError(
+            "--work, --memory, --engine, --workers and --keep-users go with --partitions FOLDER"
+        )
     if source is not None:
         if data != DataOptions() or events is not None:
             raise InputError("--from has its data: leave out options of data and --events")
@@ -129,6 +140,7 @@ def _fit_partitions(
     engine: str,
     workers: int | None,
     memory: str | None,
+    keep_users: bool | None,
     data: DataOptions,
     say: Callable[[str], None] | None,
 ) -> None:
@@ -143,7 +155,7 @@ def _fit_partitions(
         found = fit_partitions(
             ranker, partitions, out=out, work=work, engine=engine, user=data.user_col,
             item=data.item_col, rating=data.rating_col, time=data.time_col, min_rating=data.min_rating,
-            memory=memory, workers=workers,
+            memory=memory, workers=workers, keep_users=keep_users,
         )  # fmt: skip
     if say is not None:
         say(
@@ -152,3 +164,8 @@ def _fit_partitions(
         )
         for note in found.notes:
             say(terminal.literal(note))
+        if not found.keeps_users:
+            say(
+                f"without its users: recsys recommend --ranker {terminal.literal(out)} --all "
+                f"--work {terminal.literal(work)} --out top/ makes their lists"
+            )

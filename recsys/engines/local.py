@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -65,6 +66,18 @@ class ProcessEngine(Engine):
         """End the processes."""
         self._pool.shutdown(cancel_futures=True)
 
+    def __exit__(self, *raised: Any) -> None:
+        """End the processes; those of a command that is interrupted also in the middle of a unit.
+
+        To wait for it would take longer than a command has, and what it holds of the system would be
+        left behind. What a unit writes is there whole or not at all.
+        """
+        kind = raised[0] if raised else None
+        if kind is not None and not issubclass(kind, Exception):
+            for one in list((self._pool._processes or {}).values()):
+                one.terminate()
+        self.close()
+
 
 def _check_sendable(task: Callable[[Any], Any], unit: Any) -> None:
     try:
@@ -78,7 +91,11 @@ def _check_sendable(task: Callable[[Any], Any], unit: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the one that started it is gone: killed, it could not say so."""
+    """End this process when the one that started it is gone: killed, it could not say so.
+
+    Ctrl-C goes to all processes of a terminal: it is the parent's to answer.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
 

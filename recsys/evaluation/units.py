@@ -9,7 +9,6 @@ from functools import lru_cache
 from itertools import islice
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from recsys.data import Fold, split
 from recsys.engines import Engine
+from recsys.engines.folders import OwnFolder
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation.evaluated import Lists
@@ -25,6 +25,8 @@ from recsys.evaluation.report import Result
 from recsys.evaluation.shared_data import Shared, known
 from recsys.utils.files import shown
 from recsys.utils.validation import check_integer
+
+SCRATCH = "recsys-scratch-"  # beginning of a folder's name
 
 
 class Division(NamedTuple):
@@ -123,18 +125,22 @@ def threads_of(runner: Engine, threads: int | None) -> int | None:
 def scratch_folder(scratch: str | Path | None) -> Iterator[Path]:
     """Hold a folder of one's own within another, removed in the end with what is in it.
 
+    Those that killed runs left there are removed, too.
+
     Raises
     ------
     InputError
         If none can be made there.
     """
     try:
-        folder = TemporaryDirectory(prefix="recsys-", dir=scratch)
+        folder = OwnFolder(SCRATCH, None if scratch is None else str(scratch))
     except OSError as error:
         where = "the folder for temporary files" if scratch is None else shown(scratch)
         raise InputError(f"scratch: {where}: {error.strerror or error}") from None
-    with folder as name:
-        yield Path(name)
+    try:
+        yield Path(folder.path)
+    finally:
+        folder.remove()
 
 
 _WARM: set[str] = set()

@@ -118,7 +118,7 @@ def count(
     plan = work.part(stage, "edges")
     if not plan.exists():
         (work.folder / stage).mkdir(exist_ok=True)
-        write_arrays(plan, {"edges": _edges(work, order, engine.workers, memory)})
+        write_arrays(plan, {"edges": blocks_of(work, order, engine.workers, memory)})
     edges = read_arrays(plan)["edges"]
     if votes and not work.part(stage, "votes").exists():
         lengths = np.diff(joined(work, order)["indptr"])
@@ -155,21 +155,33 @@ def counts_of_block(unit: tuple[int, str, str, str, int, int, str, bool, bool]) 
     write_arrays(work.part(stage, block), arrays)
 
 
-def _edges(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int64]:
-    """Divide the places into blocks of like work that fit the memory."""
+def blocks_of(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int64]:
+    """Divide the places of items into blocks of like work whose counts fit the memory."""
     rows, popularity = joined(work, order), read_catalogue(work)["popularity"]
     cost = rows["cost"]
     entries = np.cumsum(np.minimum(cost, len(cost)))
     load = np.cumsum(cost + VISIT * np.sort(popularity)[::-1] if order == "popular" else cost)
     blocks = max(SHARES * workers, -(-int(entries[-1]) * ENTRY_BYTES // max(1, memory)))
     edges = np.searchsorted(load, np.linspace(0, load[-1], min(blocks, len(cost)) + 1)[1:-1])
-    edges = np.unique(np.concatenate(([0], edges, [len(cost)])))
-    # A block of many items of short rows may still be too large.
-    out = [0]
+    return refined(np.concatenate(([0], edges, [len(cost)])), entries, memory // ENTRY_BYTES)
+
+
+def refined(edges: NDArray[np.integer], entries: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Divide blocks further, so that each has at most so many entries, or one row.
+
+    Parameters
+    ----------
+    edges : (blocks + 1,) int
+    entries : (rows,) int64
+        Of all rows up to each one.
+    most : int
+    """
+    edges = np.unique(edges)
+    out = [int(edges[0])]
     for low, high in zip(edges[:-1], edges[1:], strict=True):
         while low < high:
             before = entries[low - 1] if low else 0
-            fits = int(np.searchsorted(entries, before + max(1, memory // ENTRY_BYTES), side="right"))
+            fits = int(np.searchsorted(entries, before + max(1, most), side="right"))
             low = min(max(fits, low + 1), high)
             out.append(int(low))
     return np.array(out, dtype=np.int64)

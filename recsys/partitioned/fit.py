@@ -11,12 +11,14 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.engines import Engine, opened
 from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.models import arrays_of, check_model
+from recsys.partitioned.ordered import has_times, kept_times
 from recsys.partitioned.rows import (
     CATALOGUE,
     ROWS,
@@ -50,6 +52,8 @@ class Fitted:
     ----------
     out, work : Path
     users, items, likes : int
+    keeps_users : bool
+        Whether ids and histories of users are in the file.
     seconds : dict of str to float
         Of each stage, the parent's waiting included; of none that was done before.
     notes : list of str
@@ -66,6 +70,7 @@ class Fitted:
     users: int
     items: int
     likes: int
+    keeps_users: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -90,12 +95,14 @@ def fit_partitions(
 
     What is done is kept in the work folder: called again after it was stopped, it goes on, and another
     ranker of the same data starts from the rows and counts that are there. Items have the order of their
-    ids, and users that of a digest of theirs. Counts are always sparse.
+    ids, and users that of a digest of theirs. All is in the sparse form, and to the bit what a fit in
+    memory on these rows has.
 
     Parameters
     ----------
     model : Ranker or str
-        `cf-komd` with any kernel and `votes`, as NAME[:key=value,…] or a ranker.
+        `cf-komd` with any kernel, `msdw`, `ease` (each item on its `top_k`, 200 when not given) or
+        `slist` (its form "cosine"), as NAME[:key=value,…] or a ranker.
     paths : path
         A folder of .parquet files, those in folders below it among them; a pattern; or one file.
     out : path
@@ -110,7 +117,7 @@ def fit_partitions(
         Columns of ids, text or whole numbers; usual names are looked for when not given.
     rating, time : str, optional
         Columns of numbers, or timestamps for `time`: `min_rating` is that of the latest row of a pair.
-        With `min_rating`, usual names are looked for when not given.
+        With `min_rating`, usual names are looked for when not given; of times also for `slist`.
     min_rating : float, optional
         The rating from which on a row is a like; every row when not given.
     memory : str or int, optional
@@ -152,11 +159,16 @@ def fit_partitions(
     check_model(model)
     check_target(out)
     given = parse_memory(memory)
-    source = look(paths, user, item, rating, time, min_rating)
+    source = look(paths, user, item, rating, time, min_rating, model.reads_times())
     with opened(engine, workers) as running, held(work):
         each = given if given is not None else max(1, free_memory() // (4 * running.workers))
         folder = Work.begun(work, source, _buckets(source.rows, each), each)
         found = _fitted(model, folder, running, each, Path(out), keep_users)
+    if model.reads_times() and source.time is None:
+        found.notes.append(
+            f"no column of times was found: {model.name} draws the order of likes by lot; name it with "
+            "--time-col"
+        )
     if given is not None and given < folder.memory:
         found.notes.append(
             f"{shown(work)} was divided for {folder.memory / 1e6:,.0f} MB a worker, which stays so: for "
@@ -177,10 +189,13 @@ def _fitted(
         catalogue = read_catalogue(work)
         users, likes = ranker.n_users_, int(catalogue["likes"].sum())
         arrays |= _catalogue(work, catalogue)
-        if keep_users or (keep_users is None and users <= LISTED):
+        keeps = keep_users or (keep_users is None and users <= LISTED)
+        if keeps:
             arrays |= _users(work, users, likes)
+            if ranker.reads_times() and has_times(work):
+                arrays |= _times(work, ranker, arrays)
         write_ranker(out, ranker, arrays)
-    return Fitted(out, work.folder, users, ranker.n_items_, likes, seconds)
+    return Fitted(out, work.folder, users, ranker.n_items_, likes, keeps, seconds)
 
 
 def make_rows(work: Work, engine: Engine, seconds: dict[str, float]) -> None:
@@ -218,6 +233,7 @@ def _catalogue(work: Work, catalogue: dict[str, NDArray[Any]]) -> dict[str, Any]
         "catalogue.item_ids": packed(ids),
         "catalogue.titles": packed([str(name) for name in ids]),
         "catalogue.columns": packed(plain_columns(columns)),
+        "catalogue.rows": catalogue["digest"].copy(),
     }
 
 
@@ -242,6 +258,18 @@ def _users(work: Work, users: int, likes: int) -> dict[str, Any]:
             (likes,), np.dtype(np.float32), lambda: (np.ones(len(i), np.float32) for i in items())
         ),
     }
+
+
+def _times(work: Work, ranker: Ranker, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Return when likes happened as a bundle and a ranker keep it, of these histories."""
+    history = {name: arrays[f"history.{name}"] for name in ("indptr", "indices")}
+    likes = history["indices"].shape
+    times = Pieces(likes, np.dtype(np.float64), kept_times(work))
+    ranker.times_ = sp.csr_matrix((ranker.n_users_, ranker.n_items_))
+    found = {"history.times": times, "times_.data": times}
+    found |= {f"times_.{name}": array for name, array in history.items()}
+    start = read_catalogue(work)["times"][:1]
+    return found | ({"history.start": start.copy()} if start[0] else {})
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
 from recsys.partitioned.ids import unpacked
-from recsys.partitioned.rows import CATALOGUE, read_catalogue, read_rows
+from recsys.partitioned.rows import CATALOGUE, read_catalogue, read_rows, read_times
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
 from recsys.rankers.serialization import read_ranker
+from recsys.recommender.everybody import Written
 from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.digests import row_digests
 from recsys.utils.files import replacing, shown
@@ -37,6 +39,7 @@ def recommend_partitions(
     n: int = 10,
     users: int | None = None,
     engine: str | Engine = "local",
+    workers: int | None = None,
     block: int = BLOCK,
 ) -> Path:
     """Write lists of the best items of users to a folder of Parquet parts.
@@ -58,6 +61,8 @@ def recommend_partitions(
         The first so many, in a fixed pseudo-random order; all when not given.
     engine : str or Engine
         Each worker computes with one thread.
+    workers : int ≥ 1, optional
+        How many the engine starts.
     block : int ≥ 1
         Users a part.
 
@@ -86,6 +91,25 @@ def recommend_partitions(
     ...     pd.read_parquet(lists)[["user_id", "item_id"]].values.tolist()
     [['bob', 'milk']]
     """
+    return write_lists(model, work, out, n, users, engine, workers, block).folder
+
+
+def write_lists(
+    model: str | os.PathLike[str],
+    work: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    n: int,
+    users: int | None,
+    engine: str | Engine,
+    workers: int | None,
+    block: int,
+) -> Written:
+    """Do what `recommend_partitions` does, and return what that was.
+
+    Raises
+    ------
+    InputError
+    """
     check_integer("n", n, 1)
     check_integer("block", block, 1)
     found = Work.opened(work)
@@ -102,18 +126,22 @@ def recommend_partitions(
     }  # fmt: skip
     parts = Parts(Path(out).absolute(), job)
     parts.begin()
-    todo, total = parts.missing(), len(parts.starts())
-    if todo:
-        parts.unfinish()
-        path = str(Path(model).absolute())
-        units = [(path, digest, str(found.folder), str(parts.folder), start) for start in todo]
-        with opened(engine) as running:
-            done = total - len(todo)
-            report("lists", done, total)
-            for k, _ in enumerate(running.map(lists_of_users, units, threads=1), done + 1):
-                report("lists", k, total)
+    todo, total, began = parts.missing(), len(parts.starts()), perf_counter()
+    if not todo:
+        parts.finish()
+        return Written(parts.folder, 0, total, 0, 0, 1, 0.0, 0.0)
+    parts.unfinish()
+    path = str(Path(model).absolute())
+    units = [(path, digest, str(found.folder), str(parts.folder), start) for start in todo]
+    with opened(engine, workers) as running:
+        done, before = total - len(todo), running.seconds
+        report("lists", done, total)
+        for k, _ in enumerate(running.map(lists_of_users, units, threads=1), done + 1):
+            report("lists", k, total)
+        spent, own, many = perf_counter() - began, running.seconds - before, running.workers
     parts.finish()
-    return parts.folder
+    listed = sum(min(start + block, count) - start for start in todo)
+    return Written(parts.folder, len(todo), done, listed, 0, many, spent, own)
 
 
 def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
@@ -126,15 +154,20 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
     path = parts.path(start)
     if path.exists():
         return
-    work, ranker = Work.opened(folder), _ranker(model, digest)
+    work, (ranker, fitted) = Work.opened(folder), _ranker(model, digest)
     stop = min(start + parts.job["block"], parts.job["users"])
-    names, rows = _rows(work, start, stop)
+    names, rows, times = _rows(work, start, stop)
     digests = getattr(ranker, "row_digests_", None)
-    if (ranker.n_items_ != rows.shape[1]) or (
-        digests is not None and not np.array_equal(digests[start:stop], row_digests(rows))
+    if (
+        ranker.n_items_ != rows.shape[1]
+        or (fitted is not None and fitted != read_catalogue(work)["digest"].tobytes())
+        or (digests is not None and not np.array_equal(digests[start:stop], row_digests(rows)))
     ):
         raise InputError(f"{shown(model)} was not fitted on the rows of {shown(folder)}")
-    found = ranker.recommend(np.arange(start, stop), rows, N=parts.job["lists"]["n"])
+    how: dict[str, Any] = {}
+    if ranker.reads_times():
+        how = {"times": times, "recalculate_user": True}
+    found = ranker.recommend(np.arange(start, stop), rows, N=parts.job["lists"]["n"], **how)
     kept = found.ids >= 0
     lengths = kept.sum(axis=1)
     user = np.repeat(np.arange(stop - start), lengths)
@@ -151,28 +184,34 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def _ranker(path: str, digest: str) -> Ranker:
-    """Return a mapped ranker; a worker keeps it from part to part."""
-    return read_ranker(path, mapped=True, checked=digest)[0]
+def _ranker(path: str, digest: str) -> tuple[Ranker, bytes | None]:
+    """Return a mapped ranker, and of which rows it is; a worker keeps both from part to part."""
+    ranker, arrays = read_ranker(path, mapped=True, checked=digest)
+    rows = arrays.get("catalogue.rows")
+    return ranker, None if rows is None else rows.tobytes()
 
 
-def _rows(work: Work, start: int, stop: int) -> tuple[Any, sp.csr_matrix]:
-    """Return ids and rows of the users start…stop."""
+def _rows(work: Work, start: int, stop: int) -> tuple[Any, sp.csr_matrix, sp.csr_matrix | None]:
+    """Return ids, rows and times of the users start…stop."""
     users = read_catalogue(work)["users"]
     ends = np.cumsum(users)
-    names, items, lengths = [], [], []
+    names, items, lengths, when = [], [], [], []
     for bucket in range(int(np.searchsorted(ends, start, side="right")), len(users)):
         if bucket and ends[bucket - 1] >= stop:
             break
-        rows = read_rows(work, bucket)
+        rows, times = read_rows(work, bucket), read_times(work, bucket)
         low, high = max(0, start - rows.first), min(len(rows.indptr) - 1, stop - rows.first)
         names.append(rows.users[low:high])
         items.append(rows.items[rows.indptr[low] : rows.indptr[high]])
         lengths.append(np.diff(rows.indptr[low : high + 1]))
+        when.append(None if times is None else times[rows.indptr[low] : rows.indptr[high]])
     indptr = np.concatenate(([0], np.cumsum(np.concatenate(lengths))))
     indices: NDArray[np.int32] = np.concatenate(items)
     shape = (stop - start, len(read_catalogue(work)["popularity"]))
-    return _together(names), sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape)
+    liked = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape)
+    known = [one for one in when if one is not None]
+    timed = sp.csr_matrix((np.concatenate(known), indices, indptr), shape) if known else None
+    return _together(names), liked, timed
 
 
 def _together(parts: list[Any]) -> Any:

@@ -14,16 +14,25 @@ from recsys.errors import InputError
 from recsys.kernels.gram.counts import ItemCounts, count_type
 from recsys.partitioned.counts import Counted, count
 from recsys.partitioned.layout import digests, order_of
-from recsys.partitioned.rows import read_catalogue
+from recsys.partitioned.ordered import count_followed, has_times
+from recsys.partitioned.regressions import above_diagonal, regressed
+from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
 from recsys.rankers.cf_komd import CFKOMD
+from recsys.rankers.ease import EASE
 from recsys.rankers.msdw import MSDw
+from recsys.rankers.slist import SLIST
 from recsys.utils.model_file import Pieces
 
 Change = Callable[[int, dict[str, NDArray[Any]]], NDArray[Any]]
 INT32 = np.iinfo(np.int32).max
-REFUSED = ("windows", "recency", "sharpening", "top_k")  # what counts of blocks do not tell
+REFUSED: dict[type[Ranker], tuple[str, ...]] = {  # what counts of blocks do not tell
+    CFKOMD: ("windows", "recency"),
+    EASE: ("recency", "keep_inverse", "memory"),
+    MSDw: ("recency", "sharpening", "top_k"),
+    SLIST: ("time_scale", "trend", "sharpening", "top_k"),
+}
 
 
 def check_model(ranker: Ranker) -> None:
@@ -37,11 +46,16 @@ def check_model(ranker: Ranker) -> None:
     if type(ranker) not in MODELS:
         some = ", ".join(sorted(kind.name for kind in MODELS))
         raise InputError(f"{ranker.name} is not fitted from partitions; {some} are")
-    refuse = [name for name in REFUSED if getattr(ranker, name, None)]
+    refuse = [name for name in REFUSED[type(ranker)] if getattr(ranker, name, None)]
     if refuse:
         raise InputError(
             f"{ranker.name} with {' and '.join(refuse)} is not fitted from partitions: leave "
             f"{'it' if len(refuse) == 1 else 'them'} out, or fit in memory"
+        )
+    if isinstance(ranker, SLIST) and ranker.form == "ridge":
+        raise InputError(
+            "slist:form=ridge solves all pairs of items at once and is not fitted from partitions: pass "
+            "form=cosine, or fit in memory"
         )
 
 
@@ -87,7 +101,7 @@ def _msdw(ranker: MSDw, work: Work, engine: Engine, memory: int) -> dict[str, An
     lengths, most = [], 0
     for block, first in enumerate(counted.edges[:-1].tolist()):
         part = counted.part(block)
-        above = _above(first, part)
+        above = above_diagonal(first, part)
         own = np.repeat(np.arange(len(part["lengths"])), part["lengths"])[above]
         lengths.append(np.bincount(own, minlength=len(part["lengths"])))
         most = max(most, int(part["data"][above].max(initial=0)))
@@ -95,15 +109,40 @@ def _msdw(ranker: MSDw, work: Work, engine: Engine, memory: int) -> dict[str, An
     ranker.counts_ = sp.csr_matrix((m, m), dtype=kind)
     return found | _digested(work, counted, ranker) | _csr(
         "counts_", np.concatenate(lengths),
-        lambda n: counted.pieces("", n, np.int32, lambda b, p: p["indices"][_above(b, p)]),
-        lambda n: counted.pieces("", n, kind, lambda b, p: p["data"][_above(b, p)]),
+        lambda n: counted.pieces("", n, np.int32, lambda b, p: p["indices"][above_diagonal(b, p)]),
+        lambda n: counted.pieces("", n, kind, lambda b, p: p["data"][above_diagonal(b, p)]),
     )  # fmt: skip
 
 
-def _above(first: int, part: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which entries of a block are above the diagonal."""
-    rows = np.arange(first, first + len(part["lengths"]), dtype=np.int32)
-    return np.asarray(part["indices"] > np.repeat(rows, part["lengths"]))
+def _ease(ranker: EASE, work: Work, engine: Engine, memory: int) -> dict[str, Any]:
+    m = ranker.n_items_
+    ranker.weights_ = sp.csr_matrix((m, m), dtype=np.float32)
+    return _matrix("weights_", regressed(ranker, work, engine, memory), np.float32)
+
+
+def _slist(ranker: SLIST, work: Work, engine: Engine, memory: int) -> dict[str, Any]:
+    """Return the weights of the form "cosine"."""
+    m = ranker.n_items_
+    users, longest = read_catalogue(work)["popularity"].copy(), _longest_row(work)
+    ranker.ordered_ = has_times(work)
+    counted = count_followed(
+        work, engine, memory, ranker.random_state, float(ranker.votes),
+        ranker.law(longest, ranker.ordered_), float(ranker.backward),
+    )  # fmt: skip
+
+    def weights(first: int, part: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        data, lengths = part["data"].copy(), part["lengths"]
+        own = users[first : first + len(lengths)]
+        ranker.weigh_rows(data, part["indices"], lengths, own, users)
+        return data
+
+    ranker.weights_ = sp.csr_matrix((m, m), dtype=np.float32)
+    return _matrix("weights_", counted, np.float32, weights)
+
+
+def _longest_row(work: Work) -> int:
+    rows = (read_rows(work, bucket).indptr for bucket in range(work.buckets))
+    return max(int(np.diff(indptr).max(initial=0)) for indptr in rows)
 
 
 def _digested(work: Work, counted: Counted, ranker: Ranker) -> dict[str, Any]:
@@ -135,5 +174,5 @@ def _csr(
 
 
 MODELS: dict[type[Ranker], Callable[[Any, Work, Engine, int], dict[str, Any]]] = {
-    CFKOMD: _cf_komd, MSDw: _msdw,
+    CFKOMD: _cf_komd, EASE: _ease, MSDw: _msdw, SLIST: _slist,
 }  # fmt: skip

@@ -46,14 +46,18 @@ def rows_of_bucket(unit: tuple[int, str]) -> None:
     names, user = ranked(users) if len(users) else (users, np.zeros(0, np.int64))
     count = max(1, len(named_items(work)))
     key = user * count + items
-    if rating is None or source.min_rating is None:
+    rated = rating is not None and source.min_rating is not None
+    if time is None and not rated:
         key = distinct(key)
     else:  # of a repeated pair the latest row counts: by time, else by position
         order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
         order = order[np.argsort(key[order], kind="stable")]
         key = key[order]
         last = np.append(key[1:] != key[:-1], True) if len(key) else np.zeros(0, bool)
-        key = key[last & (rating[order] >= source.min_rating)]
+        if rated:
+            last &= rating[order] >= source.min_rating
+        key = key[last]
+        time = None if time is None else time[order][last]
     user = key // count
     lengths = np.bincount(user, minlength=len(names))
     kept = np.flatnonzero(lengths)
@@ -62,7 +66,24 @@ def rows_of_bucket(unit: tuple[int, str]) -> None:
     indptr = np.zeros(len(kept) + 1, dtype=np.int64)
     np.cumsum(lengths[kept], out=indptr[1:])
     arrays = {"indptr": indptr, "items": (key - user * count).astype(np.int32)}
+    if time is not None:
+        arrays["times"] = seconds(time, source.time_kind)
     write_arrays(work.part(ROWS, bucket), arrays | packed("users", names))
+
+
+def seconds(time: NDArray[Any], kind: str | None) -> NDArray[np.float64]:
+    """Return timestamps as seconds since 1970, numbers as they are.
+
+    Raises
+    ------
+    InputError
+        If one is infinitely late.
+    """
+    if kind is not None and kind.startswith("timestamp"):
+        return time / {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind[10:-1]]
+    if np.isposinf(time).any():
+        raise InputError("times hold infinity: give finite numbers, or −inf for the oldest")
+    return time.astype(np.float64)
 
 
 def make_catalogue(work: Work) -> None:
@@ -77,8 +98,14 @@ def make_catalogue(work: Work) -> None:
     popularity = np.zeros(named, dtype=np.int64)
     users, likes = np.zeros(work.buckets, dtype=np.int64), np.zeros(work.buckets, dtype=np.int64)
     digest = hashlib.sha256()
+    oldest, newest, unknown = np.inf, -np.inf, False
     for bucket in range(work.buckets):
         arrays = read_arrays(work.part(ROWS, bucket))
+        if "times" in arrays:
+            known = arrays["times"][np.isfinite(arrays["times"])]
+            oldest = min(oldest, float(known.min(initial=np.inf)))
+            newest = max(newest, float(known.max(initial=-np.inf)))
+            unknown |= len(known) < len(arrays["times"])
         popularity += np.bincount(arrays["items"], minlength=named)
         users[bucket], likes[bucket] = len(arrays["indptr"]) - 1, len(arrays["items"])
         _add_digest(digest, arrays)
@@ -99,6 +126,10 @@ def make_catalogue(work: Work) -> None:
         "popularity": popularity[kept], "number": number, "users": users, "likes": likes,
         "digest": np.frombuffer(digest.digest(), np.uint8),
     }  # fmt: skip
+    if work.source.time is not None:  # as `recsys.data.side_information.time_matrix` has them
+        start = 0.0 if oldest > 0 else oldest - 1.0
+        differ = oldest < newest or (unknown and np.isfinite(oldest))
+        arrays["times"] = np.array([start, float(differ)])
     write_arrays(work.part(CATALOGUE, "all"), arrays | ids)
 
 
@@ -111,7 +142,8 @@ def _add_digest(digest: Any, arrays: dict[str, NDArray[Any]]) -> None:
 def read_catalogue(work: Work) -> dict[str, NDArray[Any]]:
     """Return what `make_catalogue` wrote: `popularity`, `number`, `users`, `likes`, and packed `ids`.
 
-    `digest` is that of all rows with the ids of their users and items.
+    `digest` is that of all rows with the ids of their users and items. Where there are times, `times` is
+    what is taken from them so that all are above 0, and whether they tell any likes apart.
     """
     return read_arrays(work.part(CATALOGUE, "all"))
 
@@ -124,6 +156,15 @@ def read_rows(work: Work, bucket: int) -> Rows:
         items = number[items]
     first = int(catalogue["users"][:bucket].sum())
     return Rows(first, unpacked("users", arrays), arrays["indptr"], items)
+
+
+def read_times(work: Work, bucket: int) -> NDArray[np.float64] | None:
+    """Return when each like of a bucket happened: above 0, 0 if that is unknown. None without times."""
+    arrays = read_arrays(work.part(ROWS, bucket))
+    if "times" not in arrays:
+        return None
+    times, start = arrays["times"], read_catalogue(work)["times"][0]
+    return np.where(np.isfinite(times), times - start, 0.0)
 
 
 def _gathered(work: Work, bucket: int) -> tuple[Any, NDArray[np.int64], Any, Any]:

@@ -120,10 +120,12 @@ def look(
     rating: str | None = None,
     time: str | None = None,
     min_rating: float | None = None,
+    timed: bool = False,
 ) -> Source:
     """Return a source from the files' footers; no row is read.
 
-    With a minimum rating, columns of ratings and times with usual names are taken where none is named.
+    With a minimum rating, columns of ratings and times with usual names are taken where none is named;
+    those of times also for a ranker that is `timed`.
 
     Raises
     ------
@@ -153,8 +155,7 @@ def look(
             raise InputError(
                 f"users and items are both column {user!r}: name two with --user-col and --item-col"
             )
-        if min_rating is not None:
-            rating = rating or usual(schema.names, RATING_NAMES)
+        if min_rating is not None or timed:
             found_time = usual(schema.names, TIME_NAMES)
             if time is None and found_time is not None and files:
                 raise InputError(
@@ -162,6 +163,8 @@ def look(
                     "write it to all files, or to none"
                 )
             time = time or found_time
+        if min_rating is not None:
+            rating = rating or usual(schema.names, RATING_NAMES)
             if rating is None:
                 raise InputError("a minimum rating needs a rating column; name it with --rating-col")
         for name in (rating, time):

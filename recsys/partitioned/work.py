@@ -17,7 +17,7 @@ from recsys.partitioned.source import Source
 from recsys.utils.files import fcntl, replacing, shown
 from recsys.utils.progress import report
 
-FORMAT = 2  # 2: times of one kind, versions, a digest of the rows
+FORMAT = 3  # 3: times of rows; 2: times of one kind, versions, a digest of the rows
 MANIFEST, LOCK = "_MANIFEST.json", ".lock"
 MOST_BUCKETS = 4096
 

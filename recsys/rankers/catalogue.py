@@ -689,7 +689,8 @@ def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str |
         if "catalogue.item_ids" in arrays and "catalogue.user_ids" not in arrays:
             raise ModelFileError(
                 f"{path} holds a ranker without ids of users, as made from partitions: "
-                "recsys.partitioned.recommend_partitions makes its lists, or fit with keep_users=True"
+                "`recsys recommend --all --work FOLDER --out top/` makes their lists, or fit it with "
+                "--keep-users"
             )
         raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")
     users, items = ranker.n_users_, ranker.n_items_

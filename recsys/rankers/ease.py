@@ -24,10 +24,10 @@ from recsys.rankers._ease_update import (
 )
 from recsys.rankers._gram_view import SMALL
 from recsys.rankers._item_weights import ItemWeights
-from recsys.rankers._sparse_inverse import sparse_inverse_weights
 from recsys.rankers._updates import Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate, expect
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.sparse_inverse import sparse_inverse_weights
 from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_integer, check_real

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from recsys.errors import FitError, InputError
-from recsys.rankers._asymmetric_cosine import asymmetric_cosine, strongest
+from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
-from recsys.rankers._directed_cosine import followed
 from recsys.rankers._item_weights import weighted_sums
-from recsys.rankers._sequences import before_after, sequences
 from recsys.rankers._sharpening import sharpen
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
+from recsys.rankers.directed_cosine import followed
 from recsys.rankers.registry import RANKERS
+from recsys.rankers.sequences import before_after, sequences
 from recsys.utils.memory import check_memory, free_memory
 from recsys.utils.recency import elapsed, newer
 from recsys.utils.threads import safe_blas
@@ -194,10 +194,10 @@ class SLIST(Ranker):
         laws = self._laws() if self.ordered_ else [Decay("none")]
         items = liked.shape[1]
         if self._chosen_form(items, len(laws)) == "cosine":
-            rates, (law,) = sums_of_exponentials(laws[-1:], longest)
+            _, rates, law = self.law(longest, self.ordered_)
             W = followed(found, votes, items, rates, law, self.backward, self.time_scale)
             users = np.bincount(liked.indices, minlength=items)
-            asymmetric_cosine(W, users, self.beta, self.alpha, self.locality)
+            self.weigh_rows(W.data, W.indices, np.diff(W.indptr), users, users)
             if self.sharpening:
                 sharpen(W, liked, self.sharpening)
             self.weights_ = W if self.top_k is None else strongest(W, self.top_k)
@@ -209,6 +209,45 @@ class SLIST(Ranker):
         gram, cross = before_after(found, votes, items, before, after, self.time_scale)
         self.weights_ = _solved(gram, cross, len(laws), float(self.regularization))
         self._follow_trend(liked, times)
+
+    def law(self, longest: int, ordered: bool) -> tuple[str, NDArray[np.float64], NDArray[np.float64]]:
+        """Return the law of the form "cosine" by name, and as a sum of exponentials.
+
+        Parameters
+        ----------
+        longest : int
+            Up to which gap the sum is to be the law.
+        ordered : bool
+            Whether there are times; else nothing decays.
+
+        Returns
+        -------
+        name : str
+        rates, coefficients : (exponentials,) float64
+        """
+        law = self._laws()[-1] if ordered else Decay("none")
+        rates, (coefficients,) = sums_of_exponentials([law], longest)
+        return f"{law.kind}{law.x!r}", rates, coefficients
+
+    def weigh_rows(
+        self,
+        data: NDArray[np.float32],
+        indices: NDArray[np.integer],
+        lengths: NDArray[np.integer],
+        own: NDArray[Any],
+        users: NDArray[Any],
+    ) -> None:
+        """Make some rows of what follows what into weights of the form "cosine", in place.
+
+        Parameters
+        ----------
+        data, indices : (entries,) float32, (entries,) int
+        lengths : (rows,) int
+            Entries of each row.
+        own, users : (rows,), (items,) int
+            How many users the rows' items have, and all items.
+        """
+        weigh_rows(data, indices, lengths, own, users, self.beta, self.alpha, self.locality)
 
     def _follow_trend(self, liked: sp.csr_matrix, times: sp.csr_matrix | None) -> None:
         """Scale the candidates' columns by how much of their likes is new."""

@@ -220,3 +220,20 @@ def test_what_needs_no_stdout_works_without_one(tmp_path):
 
     assert load_ranker(tmp_path / "m").n_items_ == 7
     assert out.returncode in (0, 2)
+
+
+@pytest.mark.parametrize(("number", "code"), ENDS)
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_signal_ends_processes_and_leaves_nothing_of_theirs_behind(number, code, busy):
+    """The tracker of multiprocessing would tell of semaphores that nobody gave back."""
+    body = "from recsys.engines import engine\n    with engine('local=2') as one:\n        "
+    if busy:
+        body += "list(one.map(time.sleep, [0.0, 0.0])); "
+    body += "print('busy', flush=True); list(one.map(time.sleep, [60.0, 60.0]))"
+    child = start(body)
+    assert child.stdout.readline() == "busy\n"
+    time.sleep(0.3)
+    child.send_signal(number)
+    ended, err = end(child)
+    assert ended == code
+    assert "semaphore" not in err and len(err.splitlines()) <= 1, err

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,10 @@ import pytest
 import recsys
 from recsys import Blend, InputError, cli, make_ranker
 from recsys.engines import engine
+from recsys.engines.folders import OwnFolder
 from recsys.evaluation import evaluate
 from recsys.evaluation.shared_data import Shared, known, share
-from recsys.evaluation.units import sendable
+from recsys.evaluation.units import SCRATCH, scratch_folder, sendable
 from recsys.tuning import tune
 
 OWN = ("fit_seconds", "score_seconds", "compile_seconds", "peak_mb", "engine", "workers")
@@ -163,3 +165,14 @@ def test_on_clusters_everything_is_as_here(described, name):
     assert_same(recsys.evaluate(described, models, **asked), there)
     assert (there.engine, there.workers) == (name, 2)
     assert searched == tune(described, "ease", 6, threads=1)
+
+
+def test_scratch_of_a_run_that_was_killed_is_swept_by_the_next(tmp_path, monkeypatch):
+    with scratch_folder(tmp_path) as held:
+        killed = OwnFolder(SCRATCH, str(tmp_path))
+        (Path(killed.path) / "interactions").write_bytes(b"copy")
+        killed._lock.close()  # as when its process was killed
+        monkeypatch.setattr("recsys.engines.folders.YOUNG", -1.0)
+        with scratch_folder(tmp_path) as own:
+            assert set(tmp_path.iterdir()) == {held, own}
+    assert not list(tmp_path.iterdir())

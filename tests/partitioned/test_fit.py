@@ -254,7 +254,7 @@ def test_what_cannot_be_used_is_told_in_one_line(tmp_path):
     (tmp_path / "empty").mkdir()
     refused("holds no .parquet file", paths=tmp_path / "empty")(tmp_path)
     refused("a minimum rating needs", min_rating=3)(tmp_path)
-    refused("als is not fitted from partitions; cf-komd, msdw are", model="als")(tmp_path)
+    refused("als is not fitted from partitions; cf-komd, ease, msdw, slist are", model="als")(tmp_path)
     refused("cf-komd with recency is not fitted", model="cf-komd:recency=1")(tmp_path)
     refused("the folder .* does not exist", out=tmp_path / "absent" / "m")(tmp_path)
     refused("holds something else", work=tmp_path / "data")(tmp_path)

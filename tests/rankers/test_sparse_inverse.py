@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recsys import FitError, InputError, load_ranker, make_ranker
 from recsys.datasets.synthetic import long_tail
 from recsys.rankers import ease
-from recsys.rankers._sparse_inverse import sparse_inverse_weights
+from recsys.rankers.sparse_inverse import sparse_inverse_weights
 from tests.reference import sparse_inverse as reference
 from tests.strategies import liked_matrices
 

@@ -16,6 +16,7 @@ from recsys.kernels.gram.counts import columns, cooccurrence, pair_lengths
 
 PAIR_BYTES = 8  # of a count and its item
 WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become rows
+Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]  # of a CSR matrix
 
 
 def sparse_inverse_weights(
@@ -87,58 +88,119 @@ def sparse_inverse_weights(
     popularity = np.diff(columns(liked).indptr)
     each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))
     own = np.bincount(liked.indices, each, minlength=items).astype(np.float64)
-    # Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
-    k = min(top_k, most)
     ridge = np.broadcast_to(np.asarray(ridge, np.float64), items)
-    if (ridge <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * (own + ridge)).any():
-        raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
+    check_ridge(own, ridge, min(top_k, most))
     order = np.argsort(popularity, kind="stable")  # from rare to popular: see `_regress`
     ordered = liked[:, order].tocsr()
     ordered.sort_indices()
     counts = cooccurrence(ordered, votes)
-    lengths = np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
-    begins = np.concatenate(([0], np.cumsum(lengths)))
-    near = np.empty(begins[-1], dtype=np.int32)
-    weights = np.empty(begins[-1], dtype=np.float32)
+    every = (counts.indptr.astype(np.int64), counts.indices, counts.data)
+    begins = np.concatenate(([0], np.cumsum(kept_lengths(others, top_k))))
+    near, weights = regressions(
+        0, every, every, own[order], ridge[order], order, begins[:-1][order], np.diff(begins)[order]
+    )
+    del counts, every
+    return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
+
+
+def kept_lengths(others: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
+    """Return on how many items each is regressed that shares users with so many others.
+
+    Parameters
+    ----------
+    others : (items,) int64
+    top_k : int ≥ 1
+    """
+    items = len(others)
+    return np.full(items, items - 1) if top_k >= items - 1 else np.minimum(others, top_k)
+
+
+def check_ridge(own: NDArray[np.float64], ridge: NDArray[np.float64], k: int) -> None:
+    """Refuse a ridge with which rounding could make a matrix of k rows indefinite.
+
+    Scaled to a unit diagonal, no matrix has an eigenvalue below the least Λ_ii / A_ii.
+
+    Raises
+    ------
+    FitError
+    """
+    if (ridge <= 2.0 * (k + 1) * (k + 2) * np.finfo(float).eps * (own + ridge)).any():
+        raise FitError(f"EASE cannot invert its matrices: raise regularization ({ridge.min():g})")
+
+
+def regressions(
+    low: int,
+    rows: Rows,
+    above: Rows,
+    own: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    names: NDArray[np.integer],
+    begins: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the regressions of the items of places low, low + 1 and so on.
+
+    Parameters
+    ----------
+    low : int
+    rows : indptr (rows + 1,) int64, indices (pairs,) int32, data (pairs,) float32
+        The counts of these items with all others, and with themselves.
+    above : the same of all items
+        Of which only rows of kept items are read, and of these the counts with items of later places.
+        Items go from rare to popular: so these are few.
+    own, ridge : (items,) float64
+        By place.
+    names : (items,) int
+        Which item has each place.
+    begins, lengths : (rows,) int64
+        Where each regression begins in what is returned, and on how many items it is.
+
+    Returns
+    -------
+    items, weights : int32, float32
+        On which items each is regressed, in the order of places, and how.
+    """
+    near = np.empty(lengths.sum(), dtype=np.int32)
+    weights = np.empty(len(near), dtype=np.float32)
     # One thread of LAPACK in each of ours; and its results do not depend on how many there are.
     with parallel() as threads, threadpool_limits(1, "blas"):
         in_parts(
-            threads, _regress, counts.indptr, counts.indices, counts.data, own[order],
-            ridge[order], order, begins, near, weights,
-        )  # fmt: skip
-    del counts
-    return sp.csc_matrix((weights, near, begins), shape=(items, items)).tocsr()
+            threads, _regress, low, *rows, *above, own, ridge, names, begins, lengths, near, weights
+        )
+    return near, weights
 
 
 # ---- kernels
 
 
 @jit
-def _regress(first, stride, indptr, indices, data, own, ridge, order, begins, near, weights):
-    """Column order[j] of the weights receives the regression of item j on the items most like it.
+def _regress(
+    first, stride, low, row_ptr, row_indices, row_data, indptr, indices, data, own, ridge, names,
+    begins, lengths, near, weights,
+):  # fmt: skip
+    """Entries from begins[r] on receive the regression of item low + r on the items most like it.
 
     Items go from rare to popular, so that the counts of item i with more popular ones, of which there
     are few, are the end of its row; the others follow by symmetry.
     """
-    m = len(own)
+    m, rows = len(own), len(begins)
     most = 0
-    for j in range(m):
-        most = max(most, begins[j + 1] - begins[j])
+    for r in range(rows):
+        most = max(most, lengths[r])
     place = np.full(m, -1, dtype=np.int32)
     kept = np.empty(most, dtype=np.int32)
     size = np.empty(m)
     block = np.empty(most * most)
     x = np.empty(most)
-    for j in range(first, m, stride):
-        begin = begins[order[j]]
-        k = begins[order[j] + 1] - begin
+    for r in range(first, rows, stride):
+        begin, k = begins[r], lengths[r]
         if k == 0:
             continue
         _most_alike(
-            indices[indptr[j] : indptr[j + 1]],
-            data[indptr[j] : indptr[j + 1]],
+            row_indices[row_ptr[r] : row_ptr[r + 1]],
+            row_data[row_ptr[r] : row_ptr[r + 1]],
             own,
-            j,
+            low + r,
             size,
             kept[:k],
             x,
@@ -169,7 +231,7 @@ def _regress(first, stride, indptr, indices, data, own, ridge, order, begins, ne
                 x[a] -= L[b, a] * x[b]
             x[a] /= L[a, a]
         for a in range(k):
-            near[begin + a] = order[kept[a]]
+            near[begin + a] = names[kept[a]]
             weights[begin + a] = x[a]
 
 

@@ -41,11 +41,17 @@ class Sequences:
     elapsed: NDArray[np.float64]
 
 
-def sequences(liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int) -> Sequences:
-    """Return the likes in order; `times` are aligned with liked.indices, None for all equally old."""
+def sequences(
+    liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int, before: int = 0
+) -> Sequences:
+    """Return the likes in order; `times` are aligned with liked.indices, None for all equally old.
+
+    Of rows that so many likes are `before`, it is what it is among all of them.
+    """
     owner = owners(liked).astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times
-    order = np.lexsort((np.random.default_rng(seed).random(liked.nnz), when, owner))
+    rng = np.random.Generator(np.random.PCG64(seed).advance(before))
+    order = np.lexsort((rng.random(liked.nnz), when, owner))
     when = when[order]
     fresh = np.ones(liked.nnz, dtype=bool)  # the first of its time
     fresh[1:] = (when[1:] != when[:-1]) | (owner[1:] != owner[:-1])
