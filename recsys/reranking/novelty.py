@@ -53,7 +53,7 @@ def favour_rare(
     ids, scores = found.ids[:N], found.scores[:N]
     known = np.asarray(popularity, dtype=np.float64)[ids]
     worth = (1.0 - novelty) * _places(np.asarray(scores, np.float64)) + novelty * _places(-known)
-    # Rounded: weighted means that are equal but for their last bit are ties, and stay in the list's order.
+    # Rounded: weighted means equal but for their last bit are ties, and stay in the order of the list.
     order = np.argsort(-np.round(worth, 9), kind="stable")
     return Recommendations(ids[order], worth[order].astype(np.float32), found.fallback)
 

@@ -111,7 +111,7 @@ def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
         {"users": 300, "items": 1, "rows": 200},
         {"users": 1, "items": 90, "rows": 200},
         {"users": 9, "items": 40, "rows": 500, "parts": 11, "group": 3},
-        {"users": 50, "items": 30, "rows": 60, "buckets": 200},
+        {"users": 50, "items": 30, "rows": 60, "buckets": 40},
         {"users": 60, "items": 30, "rows": 400, "memory": 24, "buckets": 3},  # a block of one item each
     ],
 )
