@@ -87,9 +87,7 @@ def proof(name: str, flipped: float, split: int) -> tuple:
     """Return what is proved of one split: seconds, whether all, the weight, its bound and the gap."""
     compiled()
     data = task(name)
-    X, _, y, _ = train_test_split(
-        data.X, data.y, test_size=0.3, random_state=split, stratify=data.y
-    )
+    X, _, y, _ = train_test_split(data.X, data.y, test_size=0.3, random_state=split, stratify=data.y)
     wrong = np.random.default_rng(split).random(len(y)) < flipped
     y = np.where(wrong, 1 - y, y)
     machine = KOMD(0.0, kernel="mdnf-sum", kernel_params={"d": 10, "c": 5}).fit(X, y)

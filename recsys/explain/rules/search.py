@@ -28,7 +28,9 @@ PENALTIES = (1.0, 3.0, 10.0, 100.0)
 BUDGET = 200_000_000  # entries of rows that the search for a proof looks at: some seconds at most
 FIRST = 200_000_000  # the same for the first rule
 CLAUSE = 4_000_000  # and for one of its clauses
-STEP = 5_000_000  # the first search for a proof where the clock ends it; each further one has twice as much
+STEP = (
+    5_000_000  # the first search for a proof where the clock ends it; each further one has twice as much
+)
 ROUNDS = 4
 
 
@@ -64,9 +66,9 @@ def search_rule(
         Entries of rows that the search through sets of clauses may look at, after the first rule is
         found; the same on every machine. 0 leaves it at the first rule.
     seconds : float ≥ 0, optional
-        The clock ends the search instead of `budget`: it goes on until the rule is proved best, nothing
-        more can be proved within its memory, or so much time has passed. What it finds then depends on the
-        machine. Compiling, at the first call, counts.
+        The clock ends the search instead of `budget`: it goes on until the rule is proved best,
+        nothing more can be proved within its memory, or so much time has passed. What it finds then
+        depends on the machine. Compiling, at the first call, counts.
     names : sequence of str
 
     Returns
@@ -130,7 +132,7 @@ def search_rule(
 
 
 def _steps(budget: int, end: float | None) -> Iterator[int]:
-    """Give the work of each search for a proof: one of `budget`, or doubled ones until the clock says end.
+    """Give the work of each search for a proof: one of `budget`, or doubled ones until `end`.
 
     A search begins anew with what the last one has found; all but the last together take about as
     long as that one, which is cut to what is left of the time.
