@@ -20,7 +20,7 @@ import time
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from benchmarks.lab.common import each, figure, write_csv, write_png
+from benchmarks.lab.common import each, figure, read_csv, write_csv, write_png
 from recsys.datasets.categorical import OneHot, artificial_dnf, load_table
 from recsys.explain import agreement, genetic_search, search_rule, signed_weights
 from recsys.kernel_machines import KOMD
@@ -127,8 +127,8 @@ def evolution(split: int, population: int, seed: int) -> tuple:
 
 
 def populations() -> None:
-    sizes = (500, 1000, 2000, 4000)
-    jobs = [(split, size, seed) for size in sizes for split in range(5) for seed in range(4)]
+    sizes = (500, 2000)
+    jobs = [(split, size, seed) for size in sizes for split in range(5) for seed in range(2)]
     found = each(evolution, jobs)
     rows = []
     for size in sizes:
@@ -175,23 +175,30 @@ def main() -> None:
                 )
             )
     write_csv("table_7_2_means", (*columns[:1], *columns[2:10], "seconds"), summary)
+    draw()
+
+
+def draw() -> None:
+    """Draw both figures from the means."""
+    summary = read_csv("table_7_2_means")
     fig, axes = figure(2, size=(6, 4))
     for k, method in enumerate(METHODS):
         at = np.arange(len(TASKS)) + 0.27 * (k - 1)
-        mine = {row[0]: row for row in summary if row[1] == method}
-        axes[0].bar(at, [mine[n][4] for n in TASKS], 0.25, label=method)
+        mine = {row["task"]: row for row in summary if row["method"] == method}
+        axes[0].bar(at, [float(mine[n]["test"]) for n in TASKS], 0.25, label=method)
         if k < 2:
-            axes[1].bar(at, [mine[n][8] for n in TASKS], 0.25, label=method)
+            axes[1].bar(at, [float(mine[n]["generation"]) for n in TASKS], 0.25, label=method)
     for axis, label in zip(
         axes, ("test accuracy (7.1)", "generation of the best rule (7.2)"), strict=True
     ):
         axis.set_xticks(range(len(TASKS)), TASKS, rotation=60)
         axis.set_ylabel(label)
-        axis.legend(fontsize=7)
+    axes[0].legend(fontsize=7, loc="lower right", framealpha=1.0)
+    axes[1].legend(fontsize=7)
     axes[0].set_ylim(0.7, 1.01)
     write_png("figure_7_1_7_2", fig)
 
 
 if __name__ == "__main__":
     for what in sys.argv[1:] or ["table", "proofs", "populations"]:
-        {"table": main, "proofs": proofs, "populations": populations}[what]()
+        {"table": main, "proofs": proofs, "populations": populations, "draw": draw}[what]()
