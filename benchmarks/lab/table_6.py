@@ -1,4 +1,4 @@
-"""Tables 6.3 and 6.4: AUC of an SVM on Boolean kernels, the linear one and RBF.
+"""Tables 6.3 and 6.4, Figure 6.9: AUC of an SVM on Boolean kernels, the linear one and RBF.
 
 The thesis validates C and the kernel's parameters together in a nested 5-fold validation, 20
 times. So here, but that on tables above 1,000 rows and on the artificial ones the kernel is chosen
@@ -7,6 +7,7 @@ where it was stopped, and `runs` says how many of them a table has.
 
     python -m benchmarks.lab.table_6 6.3
     python -m benchmarks.lab.table_6 6.4 [TABLE ...]      tables named are computed anew
+    python -m benchmarks.lab.table_6 draw                 Figure 6.9
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from benchmarks.lab.common import (
     append_csv,
     each,
     family,
+    figure,
     names,
     nested_auc,
     read_csv,
     table,
     without,
     write_csv,
+    write_png,
 )
 from recsys.datasets.categorical import OneHot
 
@@ -143,10 +146,36 @@ def summarise(order: list[str]) -> None:
             difference = mean - printed if printed else ""
             rows.append((name, kernel, len(aucs), mean, float(np.std(aucs)), printed, difference))
     write_csv("table_6_4", COLUMNS, rows)
+    draw()
+
+
+def draw() -> None:
+    """Draw Figure 6.9 from Table 6.4: the AUC of each kernel on each table, with the runs' deviation."""
+    rows = read_csv("table_6_4")
+    tables = list(dict.fromkeys(row["table"] for row in rows))
+    fig, axes = figure(4, -(-len(tables) // 4), (3.6, 2.4))
+    for axis, name in zip(axes, tables, strict=False):
+        mine = {row["kernel"]: row for row in rows if row["table"] == name}
+        at = np.arange(len(KERNELS))
+        auc = [float(mine[k]["auc"]) for k in KERNELS]
+        std = [float(mine[k]["std"]) for k in KERNELS]
+        axis.errorbar(at, auc, yerr=std, fmt="o", color="#0072B2", markersize=4, label="ours")
+        if mine["linear"]["printed"]:
+            printed = [float(mine[k]["printed"]) for k in KERNELS]
+            axis.plot(at, printed, "_", color="#D55E00", markersize=10, label="printed")
+        axis.set_xticks(at, KERNELS, rotation=60, fontsize=7)
+        axis.tick_params(axis="y", labelsize=7)
+        axis.set_title(f"{name} (runs: {mine['linear']['runs']})", fontsize=8)
+    axes[0].legend(fontsize=6)
+    for axis in axes[len(tables) :]:
+        axis.set_axis_off()
+    write_png("figure_6_9", fig)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "6.3":
         table_6_3()
+    elif sys.argv[1] == "draw":
+        draw()
     else:
         table_6_4(sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Table 9.1 and Figures 9.2 to 9.5: learned combinations of mC kernels.
+"""Table 9.1 and Figures 9.1 to 9.5: learned combinations of mC kernels.
 
 Half of the rows train. All methods see the same splits, the 30 of the thesis; a table's mean is over
 those that all methods have been run on. The soft-margin SVM with a validated C on the plain average of the kernels is the
@@ -6,6 +6,7 @@ yardstick of 9.3.1. dna's rows differ in their ones; its degrees are the 47 of T
 
     python -m benchmarks.lab.table_9_1 table [METHOD ...]      methods named are run anew
     python -m benchmarks.lab.table_9_1 figures [METHOD ...]
+    python -m benchmarks.lab.table_9_1 draw
 
 What the results files hold is not computed again.
 """
@@ -142,6 +143,25 @@ def summarise(tables: list[str], labels: tuple[str, ...], columns: tuple[str, ..
             out.append((name, label, len(mine), *values, float(seconds.mean())))
     heads = ("auc", "auc_std", "ratio", "ratio_std", "printed_auc", "printed_std", "printed_ratio")
     write_csv("table_9_1", ("table", "method", "runs", *heads, "seconds"), out)
+    draw_9_1()
+
+
+def draw_9_1() -> None:
+    """Draw Figure 9.1 from Table 9.1: AUC against ratio of each table, GRAM and R-MKL joined, print beside."""
+    rows = read_csv("table_9_1")
+    fig, axes = figure(2, size=(5.2, 4))
+    for axis, auc, ratio, title in (
+        (axes[0], "auc", "ratio", "ours"), (axes[1], "printed_auc", "printed_ratio", "printed"),
+    ):  # fmt: skip
+        for k, name in enumerate(dict.fromkeys(row["table"] for row in rows)):
+            mine = {row["method"]: row for row in rows if row["table"] == name}
+            both = [(float(mine[m][ratio]), float(mine[m][auc])) for m in ("GRAM", "R-MKL")]
+            axis.plot(*zip(*both, strict=True), color=f"C{k}", linewidth=0.8, label=name)
+            axis.plot(*both[0], "o", color=f"C{k}")
+            axis.plot(*both[1], "x", color=f"C{k}")
+        axis.set(title=f"{title}: o GRAM, x R-MKL", xlabel="ratio ×100", ylabel="AUC %", ylim=(65, 101))
+    axes[0].legend(fontsize=7, loc="lower left")
+    write_png("figure_9_1", fig)
 
 
 def by_degree(name: str, seed: int, labels: tuple[str, ...]) -> list[tuple]:
@@ -239,4 +259,8 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    {"table": table_9_1, "figures": figures}[sys.argv[1]](sys.argv[2:])
+    if sys.argv[1] == "draw":
+        draw_9_1()
+        draw()
+    else:
+        {"table": table_9_1, "figures": figures}[sys.argv[1]](sys.argv[2:])
