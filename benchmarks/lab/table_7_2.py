@@ -5,9 +5,9 @@ gives every row the weight 1/rows, so that the fitness is the training accuracy.
 
 `table_7_2_proofs.csv` says of each table what branch and bound proves within SECONDS of the clock, once
 it is compiled: on the labels as they are, and where a share of the training labels is flipped, so
-that no rule has all the weight there is. `table_7_2_populations.csv`: why the genetic search misses the printed
-100% on tic-tac-toe: with the thesis' 500 formulas some seeds end in a population of one kind, with more
-of them fewer do.
+that no rule has all the weight there is. `table_7_2_populations.csv`: why the genetic search misses the
+printed 100% on tic-tac-toe: how many searches reach all weight with the thesis' 500 formulas, and with
+more of them.
 
     python -m benchmarks.lab.table_7_2 [table] [proofs] [populations]      all where none is named
 """
