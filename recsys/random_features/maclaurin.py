@@ -7,6 +7,7 @@ that of y. Sparse projections keep sparse rows sparse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.special import gammaln
 
 from recsys.errors import InputError
 from recsys.random_features._bases import draw, draw_sparse
-from recsys.random_features.kernel_maps import _log_choose, _Map
+from recsys.random_features.kernel_maps import _Map
 from recsys.utils.validation import check_integer, check_real
 
 SERIES: dict[str, Callable[[int], float]] = {
@@ -72,8 +73,8 @@ class RandomMaclaurin(_Map):
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         self._check_bases(features, self.degree)
         orders = np.arange(self.degree + 1)
-        log_choose = np.array([_log_choose(self.degree, int(n)) for n in orders])
-        weight = np.exp(log_choose) * float(self.coef) ** (self.degree - orders)
+        choices = np.array([float(comb(self.degree, int(n))) for n in orders])
+        weight = choices * float(self.coef) ** (self.degree - orders)
         share = weight / weight.sum()
         self.orders_ = rng.choice(self.degree + 1, self.n_components, p=share)
         self.scales_ = np.sqrt(weight[self.orders_] / share[self.orders_])
