@@ -6,6 +6,14 @@ from recsys.explain.contributions import Reasons, reasons, reasons_for_items
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
 from recsys.explain.made_of import MadeOf, PartShare, Product, blend_parts, products
 from recsys.explain.recency import Age, ages, in_time
+from recsys.explain.rules.discovery import (
+    Discovery,
+    RuleTest,
+    discover,
+    likes_rule,
+    q_values,
+    ranker_rule,
+)
 from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
@@ -20,6 +28,7 @@ __all__ = [
     "Age",
     "Attributes",
     "Change",
+    "Discovery",
     "Following",
     "ItemRule",
     "LearnedRule",
@@ -29,6 +38,7 @@ __all__ = [
     "Product",
     "Reasons",
     "Rule",
+    "RuleTest",
     "SearchResult",
     "Steps",
     "TasteRule",
@@ -38,6 +48,7 @@ __all__ = [
     "because",
     "blend_parts",
     "changes",
+    "discover",
     "following",
     "genetic_search",
     "in_time",
@@ -45,11 +56,14 @@ __all__ = [
     "item_attributes",
     "item_rule",
     "learn_rule",
+    "likes_rule",
     "listing",
     "lower_bound",
     "measure_rule",
     "out_of_list",
     "products",
+    "q_values",
+    "ranker_rule",
     "reasons",
     "reasons_for_items",
     "rule_weight",

@@ -23,6 +23,7 @@ from recsys.kernels.dot_product import (
     TanimotoKernel,
 )
 from recsys.kernels.expressiveness import (
+    approximate_radius,
     margin,
     mc_decomposition,
     more_general,
@@ -70,6 +71,7 @@ __all__ = [
     "SadoharaDNFKernel",
     "SadoharaMonotoneDNFKernel",
     "TanimotoKernel",
+    "approximate_radius",
     "degree_path",
     "item_gram",
     "list_kernels",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from recsys.errors import InputError
 from recsys.kernels.exact import Counting, exact_less_one, make_whole
 from recsys.kernels.plans import Plan, scaled, weights
 from recsys.registry import Registry, check_parameters
+from recsys.utils.validation import check_integer
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
 
@@ -53,6 +55,38 @@ class Kernel:
         int or Fraction, or None for a kernel whose values are irrational
         """
         return None
+
+    def dimension(self, n: int) -> int | float:
+        """Return the number of features over n variables, exactly.
+
+        Of Boolean kernels these are formulas, of polynomials monomials (on binary vectors some of them
+        are equal).
+
+        Returns
+        -------
+        int, or inf for RBF and Tanimoto
+
+        Raises
+        ------
+        InputError
+            If a parameter does not fit n.
+
+        Notes
+        -----
+        Source: Polato's thesis, Table 6.1.
+
+        Examples
+        --------
+        >>> from recsys.kernels import make_kernel
+        >>> make_kernel("mdnf", d=2, c=3).dimension(20)  # pairs of the 1,140 conjunctions
+        649230
+        """
+        check_integer("n", n, 1)
+        self.plan(n)
+        return self._dimension(n)
+
+    def _dimension(self, n: int) -> int | float:
+        return inf
 
     def counting(self) -> Counting | None:
         """Return the form of a kernel that counts disjunctions of conjunctions, or None."""

@@ -67,6 +67,9 @@ class MonotoneConjunctiveKernel(OneDegree):
             CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True, whole=True
         )
 
+    def _dimension(self, n: int) -> int:
+        return comb(n, self.degree)
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return C(s, degree)."""
         return comb(s, self.degree)
@@ -107,6 +110,9 @@ class MonotoneDisjunctiveKernel(OneDegree):
         par, scale = np.array([n, 0.0, 0.0, 0.0]), log_choices(float(n), d)
         return Plan(DISJUNCTION, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_FULL)
 
+    def _dimension(self, n: int) -> int:
+        return comb(n, self.degree)
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return (6.7) as it is printed."""
         return meeting(n, a, b, s, self.degree)
@@ -130,6 +136,9 @@ class NegationKernel(Kernel):
         par = np.array([n, 0.0, 0.0, 0.0])
         return Plan(NEGATION, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
+    def _dimension(self, n: int) -> int:
+        return n
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return n − |x ∪ z|."""
         return n - a - b + s
@@ -152,6 +161,9 @@ class LiteralKernel(Kernel):
         """No table is needed."""
         par = np.array([n, 0.0, 0.0, 0.0])
         return Plan(LITERAL, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+
+    def _dimension(self, n: int) -> int:
+        return 2 * n
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return how many agree."""
@@ -189,6 +201,9 @@ class ConjunctiveKernel(OneDegree):
             logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
         )  # fmt: skip
 
+    def _dimension(self, n: int) -> int:
+        return 2**self.degree * comb(n, self.degree)
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return C(agreeing variables, degree)."""
         return comb(n - a - b + 2 * s, self.degree)
@@ -224,6 +239,9 @@ class DisjunctiveKernel(OneDegree):
         scale = float(logs[n] + d * np.log(2.0))
         table = np.exp(logs - logs[n])
         return Plan(DISJUNCTION_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+
+    def _dimension(self, n: int) -> int:
+        return 2**self.degree * comb(n, self.degree)
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return (6.12)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ class LinearKernel(Kernel):
         """No table is needed."""
         return Plan(LINEAR, np.zeros(4), NO_TABLE)
 
+    def _dimension(self, n: int) -> int:
+        return n
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return s."""
         return s
@@ -40,12 +44,17 @@ class LinearKernel(Kernel):
 @KERNELS.add("polynomial")
 @dataclass(frozen=True)
 class PolynomialKernel(Kernel):
-    """(⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
+    """(alpha·⟨x, z⟩ + coef)^degree. With coef > 0 no vector is null.
 
     Parameters
     ----------
     degree : int ≥ 1
     coef : float ≥ 0
+    alpha : float > 0
+
+    Notes
+    -----
+    Source: Polato's thesis, Table 4.1.
 
     Examples
     --------
@@ -57,19 +66,24 @@ class PolynomialKernel(Kernel):
 
     degree: int = 2
     coef: float = 1.0
+    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         """Refuse parameters out of range."""
         check_integer("degree", self.degree, 1)
         check_real("coef", self.coef, 0.0)
+        check_real("alpha", self.alpha, 0.0, open_low=True)
 
     def plan(self, n: int) -> Plan:
         """Return the power, as a logarithm where the degree is high."""
-        return _power(n, self.degree, self.coef)
+        return _power(n, self.degree, float(self.coef), float(self.alpha))
+
+    def _dimension(self, n: int) -> int:
+        return comb(n + self.degree, n) if self.coef > 0 else comb(n + self.degree - 1, self.degree)
 
     def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
         """Return the power of a fraction: a float is one."""
-        return (s + Fraction(float(self.coef))) ** self.degree
+        return (s * Fraction(float(self.alpha)) + Fraction(float(self.coef))) ** self.degree
 
 
 @KERNELS.add("hp")
@@ -97,25 +111,28 @@ class HomogeneousPolynomialKernel(Kernel):
 
     def plan(self, n: int) -> Plan:
         """Return the power with coefficient 0."""
-        return _power(n, self.degree, 0.0)
+        return _power(n, self.degree, 0.0, 1.0)
+
+    def _dimension(self, n: int) -> int:
+        return comb(n + self.degree - 1, self.degree)
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return the power of a whole number."""
         return s**self.degree
 
 
-def _power(n: int, degree: int, coef: float) -> Plan:
-    """Tabulate degree·log(k + coef): powers as logarithms, which no degree overflows."""
-    if degree > 4:
+def _power(n: int, degree: int, coef: float, alpha: float) -> Plan:
+    """Tabulate degree·log(alpha·k + coef): powers as logarithms, which no degree overflows."""
+    if degree > 4 or alpha != 1.0:
         with np.errstate(divide="ignore"):
-            table = degree * np.log(np.arange(n + 1, dtype=np.longdouble) + coef)
+            table = degree * np.log(alpha * np.arange(n + 1, dtype=np.longdouble) + coef)
         return Plan(
             CONJUNCTION,
             np.zeros(4),
             table.astype(np.float64),
             logarithmic=True,
             zero_at_zero=coef == 0,
-            whole=float(coef).is_integer(),
+            whole=coef.is_integer() and alpha.is_integer(),
         )
     par = np.array([degree, coef, 0.0, 0.0])
     return Plan(POWER, par, NO_TABLE, zero_at_zero=coef == 0)

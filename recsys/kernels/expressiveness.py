@@ -124,6 +124,35 @@ def radius(K: ArrayLike) -> float:
     return float(np.sqrt(max(radius_program(K).squared, 0.0)))
 
 
+def approximate_radius(K: ArrayLike) -> float:
+    """Return the root of the mean squared distance from the vectors' mean: at most the radius.
+
+    R̃² = tr(K)/n − mean(K), of a normalised kernel 1 − mean(K): what equal weights give in the radius'
+    program, with no program to solve.
+
+    Parameters
+    ----------
+    K : (n, n) float
+
+    Raises
+    ------
+    InputError
+        If K is not square and finite.
+
+    Notes
+    -----
+    Source: Polato's thesis, 4.6.
+
+    Examples
+    --------
+    >>> from recsys.kernels import LinearKernel, approximate_radius
+    >>> round(approximate_radius(LinearKernel()([[1, 0], [0, 1]])), 3)
+    0.707
+    """
+    G = _square(K)
+    return float(np.sqrt(max(np.trace(G) / len(G) - G.mean(), 0.0)))
+
+
 def margin_program(K: ArrayLike, y: ArrayLike, ridge: float = 0.0, tol: float = TOLERANCE) -> Program:
     """Solve (4.14), or (4.16) over 1 − λ, with `ridge` added to the diagonal."""
     G, sign = _square(K), signs(y)

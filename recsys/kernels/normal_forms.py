@@ -101,6 +101,9 @@ class MonotoneDNFKernel(_NormalForm):
         crowding = AT_FULL if self.d > 1 else NOWHERE
         return Plan(HIT, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
 
+    def _dimension(self, n: int) -> int:
+        return comb(comb(n, self.c), self.d)
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return (6.14) as it is printed."""
         x, z, both = (comb(k, self.c) for k in (a, b, s))
@@ -147,6 +150,9 @@ class DNFKernel(_NormalForm):
         table, scale = np.exp(logs - size), _log_choose(size, self.d)
         return Plan(HIT_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
 
+    def _dimension(self, n: int) -> int:
+        return comb(2**self.c * comb(n, self.c), self.d)
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return (6.16) as it is printed."""
         own, both = comb(n, self.c), comb(n - a - b + 2 * s, self.c)
@@ -188,6 +194,9 @@ class MonotoneCNFKernel(_NormalForm):
             CONJUNCTION_OF_D, par, table,
             logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_FULL,
         )  # fmt: skip
+
+    def _dimension(self, n: int) -> int:
+        return comb(comb(n, self.d), self.c)
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return (6.18) as it is printed."""
@@ -232,6 +241,9 @@ class CNFKernel(_NormalForm):
             CONJUNCTION_OF_DL, par, table,
             logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
         )  # fmt: skip
+
+    def _dimension(self, n: int) -> int:
+        return comb(2**self.d * comb(n, self.d), self.c)
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return (6.20) as it is printed."""
@@ -278,6 +290,9 @@ class MonotoneDNFSumKernel(_NormalForm):
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
         crowding = AT_FULL if self.d > 1 else NOWHERE
         return Plan(HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
+
+    def _dimension(self, n: int) -> int:
+        return sum(comb(sum(comb(n, i) for i in range(1, self.c + 1)), k) for k in range(1, self.d + 1))
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return the sum of (6.14) over sets of up to d of the conjunctions of up to c."""

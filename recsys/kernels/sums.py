@@ -43,6 +43,9 @@ class MonotoneConjunctiveSumKernel(OneDegree):
         check_integer("degree", self.degree, 1, n)
         return Plan(CONJUNCTION, NO_PAR, _log_sums(n, self.degree, 1.0), logarithmic=True, whole=True)
 
+    def _dimension(self, n: int) -> int:
+        return sum(comb(n, i) for i in range(1, self.degree + 1))
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return the sum of binomials."""
         return sum(comb(s, i) for i in range(1, self.degree + 1))
@@ -71,6 +74,9 @@ class AllSubsetsKernel(Kernel):
         """Tabulate k log 2 for k = 0…n."""
         table = np.arange(n + 1) * np.log(2.0)
         return Plan(CONJUNCTION, NO_PAR, table, logarithmic=True, zero_at_zero=False, whole=True)
+
+    def _dimension(self, n: int) -> int:
+        return 2**n
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return the power of 2."""
@@ -133,6 +139,9 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
         """Tabulate the logarithm for k = 0…n common ones."""
         return Plan(CONJUNCTION, NO_PAR, self._table(n), logarithmic=True, whole=self.sigma == 1)
 
+    def _dimension(self, n: int) -> int:
+        return sum(comb(n, i) for i in range(1, (self.arity or n) + 1))
+
     def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
         """Return the sum over common ones."""
         return self._sum(s)
@@ -177,6 +186,9 @@ class SadoharaDNFKernel(_Sadohara):
             whole=self.sigma == 1,
             crowding=AT_EMPTY,
         )
+
+    def _dimension(self, n: int) -> int:
+        return sum(2**i * comb(n, i) for i in range(1, (self.arity or n) + 1))
 
     def exact(self, n: int, s: int, a: int, b: int) -> Fraction:
         """Return the sum over agreeing variables."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.random_features._bases import DISTRIBUTIONS, draw
 from recsys.random_features.kernel_maps import _Map
 from recsys.utils.validation import check_choice, check_integer
+
+Family = Callable[[int], tuple[Sequence[Sequence[int]], ArrayLike | None]]
 
 
 class ItemsetMap(_Map):
@@ -83,22 +85,12 @@ class ItemsetMap(_Map):
                 raise InputError("weights must be finite numbers, none below 0")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        used = [j for itemset in self.itemsets for j in itemset]
-        if used and not 0 <= min(used) <= max(used) < features:
-            wrong = min(used) if min(used) < 0 else max(used)
-            raise InputError(f"an itemset names feature {wrong} of {features}")
-        counts = [Counter(itemset) for itemset in self.itemsets]
-        copies = np.zeros(features, dtype=np.int64)
-        for count in counts:
-            for j, times in count.items():
-                copies[j] = max(copies[j], times)
-        start = np.concatenate([[0], np.cumsum(copies)])
+        counts, start = _augmented(self.itemsets, features)
+        groups = np.zeros(len(counts)) if self.groups is None else np.asarray(self.groups)
+        for group in np.unique(groups):
+            _all_differ([counts[v] for v in np.flatnonzero(groups == group)])
         self._check_bases(int(start[-1]) + len(counts))
-        entries = draw(rng, self.distribution, (int(start[-1]), self.n_components))
-        bases = np.ones((len(counts), self.n_components))
-        for v, count in enumerate(counts):
-            for j, times in count.items():
-                bases[v] *= np.prod(entries[start[j] : start[j] + times], axis=0)
+        bases = _bases(counts, start, self.n_components, self.distribution, rng)
         if self.weights is not None:
             bases *= np.sqrt(np.asarray(self.weights, dtype=np.float64))[:, None]
         self.bases_: Any = bases / np.sqrt(self.n_components)
@@ -109,16 +101,153 @@ class ItemsetMap(_Map):
             self.bases_ = sp.csr_matrix(np.where(seen, self.bases_, 0.0) * np.sqrt(len(names)))
 
     def _map(self, rows: sp.csr_matrix) -> Any:
-        return self._products(rows) @ self.bases_
+        return _products(rows, self.itemsets) @ self.bases_
 
-    def _products(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Return Π_{j∈V} x_j of each row and itemset, (rows, itemsets)."""
-        columns = rows.tocsc()
-        out = []
-        for itemset in self.itemsets:
-            product = sp.csc_matrix(np.ones((rows.shape[0], 1))) if len(itemset) == 0 else None
-            for j in itemset:
-                column = columns[:, [j]]
-                product = column if product is None else product.multiply(column)
-            out.append(sp.csc_matrix(product))
-        return sp.csr_matrix(sp.hstack(out, format="csr"))
+
+class CountableItemsetMap(_Map):
+    """Subsampled RK of a kernel of infinitely many multisets, given part by part.
+
+    The kernel is Σₙ Kₙ, where part n = 0, 1, … has finitely many multisets with weights. Component s
+    draws the number n of its part, with probability pₙ = 2^−(n+1), and is the map of that part alone,
+    times √(1/pₙ): no part is left out, however large n is.
+
+    Parameters
+    ----------
+    family : callable, optional
+        n → (itemsets, weights) of part n; weights may be None for ones. When not given, the n-th power
+        of each feature, and a constant as part 0: the kernel 1 + Σⱼ Σ_{n≥1} (xⱼyⱼ)ⁿ, for features
+        below 1.
+    n_components : int ≥ 1
+        D.
+    distribution : "rademacher", "gaussian", "uniform" or "laplace"
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    parts_ : (n_components,) int64
+    bases_ : dict of int to (itemsets of the part, its components) float64
+
+    Raises
+    ------
+    InputError
+        In `fit`, if a part names a feature that does not exist, or its weights do not fit.
+
+    Notes
+    -----
+    Source: Atarashi's thesis, 4.6.2 and Algorithm 11, with αₙ = 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.random_features import CountableItemsetMap
+    >>> X = np.array([[0.6, 0.5], [0.3, 0.4]])
+    >>> Z = CountableItemsetMap(n_components=200000).fit_transform(X)
+    >>> (Z @ Z.T).round(1)[0, 1], (1 / (1 - X[0] * X[1])).sum().round(1) - 1
+    (np.float64(1.5), np.float64(1.5))
+    """
+
+    def __init__(
+        self, family: Family | None = None, n_components: int = 100, distribution: str = "rademacher",
+        random_state: Any = 0,
+    ) -> None:  # fmt: skip
+        self.family = family
+        self.n_components = n_components
+        self.distribution = distribution
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_integer("n_components", self.n_components, 1)
+        check_choice("distribution", self.distribution, DISTRIBUTIONS)
+        if self.family is not None and not callable(self.family):
+            raise InputError("family must be a function of the number of a part")
+
+    def _draw(self, features: int, rng: np.random.Generator) -> None:
+        family = powers_of_each(features) if self.family is None else self.family
+        self.parts_ = rng.geometric(0.5, self.n_components) - 1
+        self.itemsets_: dict[int, Sequence[Sequence[int]]] = {}
+        self.bases_ = {}
+        for n in np.unique(self.parts_).tolist():
+            itemsets, weights = family(n)
+            counts, start = _augmented(itemsets, features)
+            _all_differ(counts)
+            components = int((self.parts_ == n).sum())
+            self._check_bases(int(start[-1]) + len(counts))
+            bases = _bases(counts, start, components, self.distribution, rng)
+            if weights is not None:
+                w = np.asarray(weights, dtype=np.float64)
+                if w.shape != (len(counts),) or not np.isfinite(w).all() or (w < 0).any():
+                    raise InputError(f"part {n} needs {len(counts)} weights, finite and none below 0")
+                bases *= np.sqrt(w)[:, None]
+            self.itemsets_[n] = itemsets
+            self.bases_[n] = bases * np.sqrt(2.0 ** (n + 1) / self.n_components)
+
+    def _map(self, rows: sp.csr_matrix) -> Any:
+        self._check_output(rows.shape[0])
+        out = np.zeros((rows.shape[0], self.n_components))
+        for n, itemsets in self.itemsets_.items():
+            if len(itemsets):
+                out[:, self.parts_ == n] = _products(rows, itemsets) @ self.bases_[n]
+        return out
+
+
+def powers_of_each(features: int) -> Family:
+    """Return the family of all powers of single features, the constant once.
+
+    Examples
+    --------
+    >>> powers_of_each(2)(3)
+    ([(0, 0, 0), (1, 1, 1)], None)
+    """
+    return lambda n: ([(j,) * n for j in range(features if n else 1)], None)
+
+
+def _augmented(
+    itemsets: Sequence[Sequence[int]], features: int
+) -> tuple[list[Counter[int]], NDArray[np.int64]]:
+    """Return how often each itemset has each feature, and where each feature's copies start."""
+    used = [j for itemset in itemsets for j in itemset]
+    if used and not 0 <= min(used) <= max(used) < features:
+        wrong = min(used) if min(used) < 0 else max(used)
+        raise InputError(f"an itemset names feature {wrong} of {features}")
+    counts = [Counter(itemset) for itemset in itemsets]
+    copies = np.zeros(features, dtype=np.int64)
+    for count in counts:
+        for j, times in count.items():
+            copies[j] = max(copies[j], times)
+    return counts, np.concatenate([[0], np.cumsum(copies)])
+
+
+def _all_differ(counts: list[Counter[int]]) -> None:
+    """Refuse a multiset that comes twice: its two random entries would be one."""
+    seen = set()
+    for count in counts:
+        key = tuple(sorted(count.elements()))
+        if key in seen:
+            raise InputError(f"itemset {key} comes twice: give it once, with the sum of its weights")
+        seen.add(key)
+
+
+def _bases(
+    counts: list[Counter[int]], start: NDArray[np.int64], components: int, distribution: str,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the product of the random entries of each itemset, (itemsets, components)."""
+    entries = draw(rng, distribution, (int(start[-1]), components))
+    bases = np.ones((len(counts), components))
+    for v, count in enumerate(counts):
+        for j, times in count.items():
+            bases[v] *= np.prod(entries[start[j] : start[j] + times], axis=0)
+    return bases
+
+
+def _products(rows: sp.csr_matrix, itemsets: Sequence[Sequence[int]]) -> sp.csr_matrix:
+    """Return Π_{j∈V} x_j of each row and itemset, (rows, itemsets)."""
+    columns = rows.tocsc()
+    out = []
+    for itemset in itemsets:
+        product = sp.csc_matrix(np.ones((rows.shape[0], 1))) if len(itemset) == 0 else None
+        for j in itemset:
+            column = columns[:, [j]]
+            product = column if product is None else product.multiply(column)
+        out.append(sp.csc_matrix(product))
+    return sp.csr_matrix(sp.hstack(out, format="csr"))

@@ -323,67 +323,6 @@ class SubsampledRandomKernelMap(_Map):
         return sparse_map(rows, self.bases_, self.degree, scale)
 
 
-class RandomMaclaurin(_Map):
-    """Random Maclaurin features of the polynomial kernel (⟨x, y⟩ + coef)^degree.
-
-    Component s multiplies n_s projections on Rademacher vectors, n_s drawn with the weights that
-    the kernel's expansion has at coef and unit ⟨x, y⟩.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Of the polynomial.
-    n_components : int ≥ 1
-        D.
-    coef : float ≥ 0
-        Constant added to ⟨x, y⟩.
-    random_state : int, Generator or None
-
-    Notes
-    -----
-    Source: Kar and Karnick 2012.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import RandomMaclaurin
-    >>> Z = RandomMaclaurin(n_components=20000).fit_transform(X)
-    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
-    array([[9., 4.],
-           [4., 4.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.coef = coef
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("coef", self.coef, 0.0)
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        self._check_bases(features, self.degree)
-        orders = np.arange(self.degree + 1)
-        log_choose = np.array([_log_choose(self.degree, int(n)) for n in orders])
-        weight = np.exp(log_choose) * float(self.coef) ** (self.degree - orders)
-        share = weight / weight.sum()
-        self.orders_ = rng.choice(self.degree + 1, self.n_components, p=share)
-        self.scales_ = np.sqrt(weight[self.orders_] / share[self.orders_])
-        self.bases_ = draw(rng, "rademacher", (self.degree, features, self.n_components))
-
-    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        self._check_output(rows.shape[0])
-        out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
-        for t, bases in enumerate(self.bases_):
-            out *= np.where(self.orders_ > t, rows @ bases, 1.0)
-        return out
-
-
 class TensorSketch(_Map):
     """Tensor sketch of the polynomial kernel (⟨x, y⟩ + coef)^degree, by scikit-learn.
 

@@ -1,4 +1,5 @@
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from recsys.explain import (
     search_rule,
     signed_weights,
 )
+from recsys.explain.rules import search
 from recsys.explain.rules.genetic import bitsets
 from recsys.explain.rules.rule import tidy
 from recsys.explain.rules.search import BUDGET
@@ -134,6 +136,42 @@ def test_a_search_that_cannot_end_says_so_and_how_far_it_may_be_off():
     assert more.bound <= found.bound + 1e-9
 
 
+@given(st.integers(0, 10_000), st.integers(1, 3), st.sampled_from([0.0, 0.3]))
+@settings(max_examples=40, deadline=None)
+def test_a_search_by_the_clock_is_exact_with_time_and_bounded_without(seed, clauses, cost):
+    X, weights = cases(seed)
+    if not (weights > 0).any():
+        return
+    best = reference.best(X, weights, clauses, 2, cost)
+    limits = {"max_clauses": clauses, "max_literals": 2, "min_gain": cost}
+    full = search_rule(X, weights, seconds=60.0, **limits)
+    assert full.exact and reference.worth(full.rule.clauses, X, weights, cost) == pytest.approx(best)
+    none = search_rule(X, weights, seconds=0.0, **limits)
+    worth = reference.worth(none.rule.clauses, X, weights, cost)
+    assert worth <= best + 1e-9 <= none.bound + 2e-9
+    assert none.gap == pytest.approx(0.0 if none.exact else none.bound - worth)
+
+
+def test_the_clock_doubles_the_work_and_ends_it(monkeypatch):
+    """A machine that does a million entries a second, against what was given out."""
+    now = [0.0]
+    monkeypatch.setattr(search, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    given = []
+    for work in search._steps(BUDGET, 60.0):
+        given.append(work)
+        now[0] += work / 1e6
+    assert given == [5_000_000, 10_000_000, 20_000_000, 25_000_000] and now[0] == 60.0
+    assert list(search._steps(7, None)) == [7] and list(search._steps(0, None)) == []
+    assert list(search._steps(BUDGET, 60.0)) == [], "the time is over"
+
+
+def test_more_time_leaves_a_smaller_gap():
+    rng = np.random.default_rng(0)
+    X, weights = (rng.random((60, 12)) < 0.5).astype(np.uint8), rng.normal(size=60)
+    none, some = (search_rule(X, weights, max_clauses=4, max_literals=3, seconds=t) for t in (0.0, 0.5))
+    assert some.gap < none.gap and some.weight >= none.weight
+
+
 def test_the_genetic_search_finds_small_optima_and_repeats_itself():
     hits = 0
     for seed in range(10):
@@ -216,6 +254,7 @@ def test_noise_is_not_learned_by_heart():
         (lambda: search_rule(np.eye(2), [np.nan, 1.0]), "NaN or infinity"),
         (lambda: search_rule(np.eye(2), [-1.0, -1.0]), "one row of positive weight"),
         (lambda: search_rule(np.eye(2), [1.0, -1.0], max_clauses=0), "max_clauses"),
+        (lambda: search_rule(np.eye(2), [1.0, -1.0], seconds=-1.0), "seconds"),
         (lambda: genetic_search(np.eye(2), [1.0, -1.0], mutation=2.0), "mutation"),
         (lambda: genetic_search(np.eye(2), [1.0, -1.0], population=1), "population"),
         (lambda: learn_rule(np.eye(3), [1, 1, 1]), "two classes"),

@@ -73,6 +73,7 @@ def test_gram_matrices_are_positive_semi_definite(name):
         ("md", {"degree": 1.5}, "degree"),
         ("hp", {"degree": -1}, "degree"),
         ("polynomial", {"coef": -1}, "coef"),
+        ("polynomial", {"alpha": 0}, "alpha"),
         ("rbf", {"gamma": 0}, "gamma"),
         ("rbf", {"gamma": np.nan}, "gamma"),
         ("mc", {"degre": 2}, "did you mean 'degree'"),
@@ -101,3 +102,18 @@ def test_raw_values_beyond_float64_are_refused_and_normalised_ones_are_not():
         with pytest.raises(InputError, match="normalize=True"):
             make_kernel(name, degree=1500)(X)
         np.testing.assert_allclose(make_kernel(name, degree=1500)(X, normalize=True), 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9), degree=st.integers(1, 9),
+    coef=st.sampled_from([0.0, 1.0, 0.3]), alpha=st.sampled_from([1.0, 2.0, 0.25, 1e-3]),
+)  # fmt: skip
+def test_a_polynomial_with_a_scale(seed, n, degree, coef, alpha):
+    X = vectors(seed, n, 4)
+    K = (alpha * (X @ X.T) + coef) ** degree
+    kernel = make_kernel("polynomial", degree=degree, coef=coef, alpha=alpha)
+    np.testing.assert_allclose(kernel(X), K, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(kernel(X, normalize=True), normalised(K), rtol=1e-12, atol=1e-14)
+    if coef != 0.3 and alpha in (1.0, 2.0) and K.max() < 2**53:
+        assert (kernel(X) == np.round(K)).all(), "whole numbers stay whole"

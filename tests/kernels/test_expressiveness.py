@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from recsys import FitError, InputError
 from recsys.kernels import (
+    approximate_radius,
     degree_path,
     make_kernel,
     margin,
@@ -256,3 +257,15 @@ def test_decompositions_at_the_boundary():
     deep = " ^ ".join(["(a & b & c & d & e)"] * 50)
     with pytest.raises(InputError, match="leaves the range of float64"):
         mc_decomposition(propositional.parse(deep), 60)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_the_approximate_radius_is_a_distance_from_the_mean_and_no_more_than_the_radius(seed, rows):
+    F = np.random.default_rng(seed).normal(size=(rows, 3))
+    K = F @ F.T
+    mean = np.sqrt(((F - F.mean(axis=0)) ** 2).sum(axis=1).mean())
+    assert approximate_radius(K) == pytest.approx(mean, abs=1e-7)
+    assert approximate_radius(K) <= radius(K) + 1e-6
+    assert approximate_radius(np.ones((rows, rows))) == 0
+    assert approximate_radius(np.eye(rows)) == pytest.approx(np.sqrt(1 - 1 / rows))

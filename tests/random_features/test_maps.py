@@ -7,12 +7,16 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from recsys import InputError
 from recsys.random_features import (
+    CountableItemsetMap,
+    DotProductMap,
     ItemsetMap,
     RandomKernelMap,
     RandomMaclaurin,
     SignedCirculantMap,
     SparseRandomKernelMap,
+    SparseRandomMaclaurin,
     SubsampledRandomKernelMap,
+    SubsampledRandomMaclaurin,
     TensorSketch,
     redundant_feature_augmentation,
 )  # fmt: skip
@@ -21,7 +25,8 @@ from tests.reference.fm import anova
 MAPS = [
     RandomKernelMap(), RandomKernelMap(kernel="all-subsets", n_components=20), SignedCirculantMap(degree=3), SparseRandomKernelMap(sparsity=0.5),
     SubsampledRandomKernelMap(subset=3), RandomMaclaurin(coef=1.0), TensorSketch(), ItemsetMap(),
-    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]),
+    ItemsetMap([(), (0,), (0, 0)], groups=[0, 1, 1]), SparseRandomMaclaurin(sparsity=0.5),
+    SubsampledRandomMaclaurin(subset=2), DotProductMap(n_components=20), CountableItemsetMap(n_components=20),
 ]  # fmt: skip
 
 

@@ -78,8 +78,8 @@ KERNELS.add("ml")(lambda X: gram("linear", X))
 
 
 @KERNELS.add("polynomial")
-def polynomial(X, degree, coef):
-    return (X @ X.T + coef) ** degree
+def polynomial(X, degree, coef, alpha=1.0):
+    return (alpha * (X @ X.T) + coef) ** degree
 
 
 @KERNELS.add("hp")

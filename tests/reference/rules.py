@@ -32,3 +32,13 @@ def best(X, weights, most_clauses, most_literals, cost=0.0):
             inside = holds[list(some)].any(axis=0)
             top = max(top, float(weights[inside].sum()) - cost * size)
     return top
+
+
+def tail(odds, covers, drawn, hits):
+    """Return the chance of at least so many covered, over all sets of so many items, by their odds."""
+    every = wanted = 0.0
+    for some in combinations(range(len(odds)), drawn):
+        weight = float(np.prod([odds[k] for k in some]))
+        every += weight
+        wanted += weight * (sum(bool(covers[k]) for k in some) >= hits)
+    return wanted / every

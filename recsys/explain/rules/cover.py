@@ -29,7 +29,7 @@ def best_cover(
     cost: float,
     least: float,
     budget: int,
-) -> tuple[list[tuple[int, ...]] | None, float]:
+) -> tuple[list[tuple[int, ...]] | None, float, bool]:
     """Search for a set of clauses of more worth than `least`.
 
     Parameters
@@ -50,6 +50,8 @@ def best_cover(
     bound : float
         No set within the limits is worth more; the worth of the best set where the search came
         to its end.
+    more : bool
+        Whether a larger budget could prove more; otherwise it came to its end, or to that of its memory.
     """
     small = 1e-12 * float(np.abs(weights).sum())
     D = max_clauses
@@ -59,28 +61,30 @@ def best_cover(
     )
     bound = max(D * (float(one) - cost), 0.0)
     if bound <= least + small:
-        return None, max(bound, least)
+        return None, max(bound, least), False
     masks = bitsets(rows.T.tocsr())  # of each feature, its rows
     clauses, sizes, covers, whole = _pool(
         masks, weights, max_literals, max(min(POOL, LEVELS // D), 1), small, min(MEMBERS, budget // 4)
     )
     if not whole:
-        return None, bound
+        # The bound of a single clause may still fall.
+        return None, bound, budget // 4 < MEMBERS or int(used) >= budget // 4
     keep = _distinct(covers, sizes)
     if len(keep) <= PAIRS:
         positive = _packed(weights > 0, covers.shape[1])
         keep = keep[~_dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
     if len(keep) == 0:
-        return None, least
+        return None, least, False
     starts, members = _members(covers[keep])
     chosen, count, worth, proved = _search(
         starts, members, weights, cost, min(D, len(keep)), least, float(budget - used), small
     )
     bound = min(bound, float(proved))
+    more = bound > max(float(worth), least) + small
     if count == 0:
-        return None, max(bound, least)
+        return None, max(bound, least), more
     found = [tuple(sorted(int(f) for f in clauses[k, : sizes[k]])) for k in keep[chosen[:count]]]
-    return found, max(bound, float(worth))
+    return found, max(bound, float(worth)), more
 
 
 def _packed(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:

@@ -4,12 +4,14 @@ A clause loses rows as it gains literals, so the positive weight it covers bound
 longer clause can be worth. That prunes the tree of clauses to a few thousand nodes where
 there are millions of clauses. Clauses found one by one make a good rule, not always the
 best; a second search (`recsys.explain.rules.cover`) goes through sets of clauses, improves the rule
-or proves that none is better, and says how far off it may be where it has to stop.
+or proves that none is better, and says how far off it may be where it has to stop: after so much
+work, which is the same on every machine, or after so many seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,9 @@ PENALTIES = (1.0, 3.0, 10.0, 100.0)
 BUDGET = 200_000_000  # entries of rows that the search for a proof looks at: some seconds at most
 FIRST = 200_000_000  # the same for the first rule
 CLAUSE = 4_000_000  # and for one of its clauses
+STEP = (
+    5_000_000  # the first search for a proof where the clock ends it; each further one has twice as much
+)
 ROUNDS = 4
 
 
@@ -37,6 +42,7 @@ def search_rule(
     max_literals: int = 5,
     min_gain: float = 0.0,
     budget: int = BUDGET,
+    seconds: float | None = None,
     names: Sequence[str] = (),
 ) -> SearchResult:
     """Search for the monotone DNF with the largest weight (7.1), and bound what it may have missed.
@@ -59,6 +65,10 @@ def search_rule(
     budget : int ≥ 0
         Entries of rows that the search through sets of clauses may look at, after the first rule is
         found; the same on every machine. 0 leaves it at the first rule.
+    seconds : float ≥ 0, optional
+        The clock ends the search instead of `budget`: it goes on until the rule is proved best,
+        nothing more can be proved within its memory, or so much time has passed. What it finds then
+        depends on the machine. Compiling, at the first call, counts.
     names : sequence of str
 
     Returns
@@ -87,6 +97,9 @@ def search_rule(
     check_integer("max_literals", max_literals, 1)
     check_real("min_gain", min_gain, 0.0)
     check_integer("budget", budget, 0)
+    if seconds is not None:
+        check_real("seconds", seconds, 0.0)
+    end = None if seconds is None else time.perf_counter() + float(seconds)
     cells, sums = merged(rows, weights)
     columns = np.ascontiguousarray(cells.toarray().T > 0)
     literals = min(max_literals, rows.shape[1])
@@ -94,7 +107,7 @@ def search_rule(
     bound = max(float(np.maximum(sums, 0.0).sum()) - min_gain, 0.0)
     best, worth, searches, left = Rule((), tuple(names)), 0.0, 0, FIRST
     for penalty in PENALTIES if bound > 0 else ():
-        cover = _Cover(cells, columns, sums, penalty, literals, min_gain, left)
+        cover = _Cover(cells, columns, sums, penalty, literals, min_gain, left, end)
         clauses = cover.refined(cover.greedy(max_clauses))
         searches += cover.searches
         left = cover.left
@@ -104,16 +117,37 @@ def search_rule(
             value > worth - slack and 0 < rule.literals < (best.literals or np.inf)
         ):
             best, worth = rule, value
-    if worth < bound - slack and budget > 0:
-        found, proved = best_cover(cells, sums, max_clauses, literals, min_gain, worth, budget)
+    for work in _steps(budget, end) if worth < bound - slack else ():
+        found, proved, more = best_cover(cells, sums, max_clauses, literals, min_gain, worth, work)
         if found is not None:
             best = _pruned(tidy(found, names), columns, sums, min_gain)
             worth = _worth(best, columns, sums, min_gain)
         bound = min(bound, proved)
+        if worth >= bound - slack or not more:
+            break
     exact = worth >= bound - slack
     bound = max(bound, worth)
     gap = 0.0 if exact else bound - worth
     return SearchResult(best, rule_weight(best, rows, weights), searches, bound, gap, exact, not exact)
+
+
+def _steps(budget: int, end: float | None) -> Iterator[int]:
+    """Give the work of each search for a proof: one of `budget`, or doubled ones until `end`.
+
+    A search begins anew with what the last one has found; all but the last together take about as
+    long as that one, which is cut to what is left of the time.
+    """
+    if end is None:
+        if budget > 0:
+            yield budget
+        return
+    work = STEP
+    while (started := time.perf_counter()) < end:
+        yield work
+        now = time.perf_counter()
+        work = min(2 * work, int(work * (end - now) / max(now - started, 1e-6)))
+        if work < STEP // 4:
+            return
 
 
 def _covered(clauses: Sequence[tuple[int, ...]], columns: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -133,9 +167,9 @@ class _Cover:
 
     def __init__(
         self, rows: Any, columns: NDArray[np.bool_], weights: NDArray[np.float64], penalty: float,
-        literals: int, min_gain: float, left: int,
+        literals: int, min_gain: float, left: int, end: float | None,
     ) -> None:  # fmt: skip
-        self.rows, self.columns, self.left = rows, columns, left
+        self.rows, self.columns, self.left, self.end = rows, columns, left, end
         self.prices = np.where(weights > 0, weights, penalty * weights)
         self.small = 1e-12 * float(np.abs(weights).sum())
         self.literals, self.min_gain, self.searches = literals, max(min_gain, self.small), 0
@@ -143,6 +177,8 @@ class _Cover:
     def best(self, covered: NDArray[np.bool_]) -> tuple[tuple[int, ...], float]:
         """Return the clause worth most on rows not covered yet, and that worth."""
         self.searches += 1
+        if self.end is not None and time.perf_counter() >= self.end:
+            self.left = 0
         left = np.where(covered, 0.0, self.prices)
         clause, size, worth, _, used = best_clause(
             self.rows.indptr, self.rows.indices, left, self.rows.shape[1], self.literals,

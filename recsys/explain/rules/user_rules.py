@@ -250,8 +250,8 @@ def taste_rule(
     machine, others = _machine(X, learned, weight, rng)
     best: tuple[bool, float, Rule, str] | None = None
     for rule, source in _candidates(X, learned, others, weight, machine, attributes.names):
-        bits, lift = _worth(rule, X, learned, weight)
-        even, _ = _worth(rule, X, learned, np.ones(m))
+        bits, lift = bits_and_lift(rule, X, learned, weight)
+        even, _ = bits_and_lift(rule, X, learned, np.ones(m))
         leaves = bool((rule.covers(X) & unseen).any())
         # Chosen among many, a rule must pay for its own description against some prior.
         key = (leaves and lift > least_lift and max(bits, even) > 0, bits, rule, source)
@@ -295,7 +295,7 @@ def _candidates(
     return list(found.values())
 
 
-def _worth(rule: Rule, X: Any, learned: Any, weight: Any) -> tuple[float, float]:
+def bits_and_lift(rule: Rule, X: Any, learned: Any, weight: Any) -> tuple[float, float]:
     """Return the bits that a rule saves, and its lift over the catalogue less a standard error."""
     covered = rule.covers(X)
     n, k = len(learned), int(covered[learned].sum())

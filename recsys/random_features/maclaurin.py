@@ -1,0 +1,321 @@
+"""Random Maclaurin features: of polynomial kernels, dense and sparse, and of any dot-product kernel.
+
+A product of n projections of x on independent random vectors has ⟨x, y⟩ⁿ as its expected product with
+that of y. Sparse projections keep sparse rows sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from recsys.errors import InputError
+from recsys.random_features._bases import draw, draw_sparse
+from recsys.random_features.kernel_maps import _Map
+from recsys.utils.validation import check_integer, check_real
+
+SERIES: dict[str, Callable[[int], float]] = {
+    "exponential": lambda n: float(np.exp(-gammaln(n + 1.0))),
+    "inverse": lambda n: 1.0,
+}
+Coefficients = str | Sequence[float] | Callable[[int], float]
+
+
+class RandomMaclaurin(_Map):
+    """Random Maclaurin features of the polynomial kernel (⟨x, y⟩ + coef)^degree.
+
+    Component s multiplies n_s projections on Rademacher vectors, n_s drawn with the weights that
+    the kernel's expansion has at coef and unit ⟨x, y⟩.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Of the polynomial.
+    n_components : int ≥ 1
+        D.
+    coef : float ≥ 0
+        Constant added to ⟨x, y⟩.
+    random_state : int, Generator or None
+
+    Notes
+    -----
+    Source: Kar and Karnick 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import RandomMaclaurin
+    >>> Z = RandomMaclaurin(n_components=20000).fit_transform(X)
+    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
+    array([[9., 4.],
+           [4., 4.]])
+    """
+
+    def __init__(
+        self, degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
+    ) -> None:
+        self.degree = degree
+        self.n_components = n_components
+        self.coef = coef
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_real("coef", self.coef, 0.0)
+
+    def _draw(self, features: int, rng: np.random.Generator) -> None:
+        self._check_bases(features, self.degree)
+        orders = np.arange(self.degree + 1)
+        choices = np.array([float(comb(self.degree, int(n))) for n in orders])
+        weight = choices * float(self.coef) ** (self.degree - orders)
+        share = weight / weight.sum()
+        self.orders_ = rng.choice(self.degree + 1, self.n_components, p=share)
+        self.scales_ = np.sqrt(weight[self.orders_] / share[self.orders_])
+        self.bases_ = draw(rng, "rademacher", (self.degree, features, self.n_components))
+
+    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        self._check_output(rows.shape[0])
+        out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
+        for t, bases in enumerate(self.bases_):
+            out *= np.where(self.orders_ > t, rows @ bases, 1.0)
+        return out
+
+
+class _SparseMaclaurin(_Map):
+    """Products of `degree` sparse projections."""
+
+    bases_: list[sp.csr_matrix]
+    scale_: float
+
+    def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        out: Any = rows @ self.bases_[0]
+        for bases in self.bases_[1:]:
+            out = out.multiply(rows @ bases)
+        return sp.csr_matrix(out * (self.scale_ / np.sqrt(self.n_components)))
+
+
+class SparseRandomMaclaurin(_SparseMaclaurin):
+    """SparseRM: random Maclaurin features of ⟨x, y⟩^degree from sparse Rademacher vectors.
+
+    Sparse rows give sparse features: a component is not zero only where each of its `degree` vectors
+    meets the row.
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Of the polynomial.
+    n_components : int ≥ 1
+        D.
+    sparsity : float in 0…1, below 1
+        Probability p of a zero in a vector.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    bases_ : list of `degree` (features, n_components) CSR
+        Entries ±1/√(1 − p).
+
+    Notes
+    -----
+    Source: Atarashi's thesis, 4.8 (SparseRM) and (4.26).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import SparseRandomMaclaurin
+    >>> Z = SparseRandomMaclaurin(n_components=200000, sparsity=0.5).fit_transform(X)
+    >>> (Z @ Z.T).toarray().round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
+    array([[9., 4.],
+           [4., 4.]])
+    """
+
+    def __init__(
+        self, degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
+    ) -> None:
+        self.degree = degree
+        self.n_components = n_components
+        self.sparsity = sparsity
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if check_real("sparsity", self.sparsity, 0.0, 1.0) == 1.0:
+            raise InputError("sparsity must be below 1: bases of zeros carry nothing")
+
+    def _draw(self, features: int, rng: np.random.Generator) -> None:
+        self.bases_ = [
+            draw_sparse(rng, features, self.n_components, self.sparsity) for _ in range(self.degree)
+        ]
+        self.scale_ = 1.0
+
+
+class SubsampledRandomMaclaurin(_SparseMaclaurin):
+    """SubRM: random Maclaurin features of ⟨x, y⟩^degree whose vectors look at `subset` features each.
+
+    Sparse rows give sparse features. Each of a component's `degree` vectors has a random subset of k of
+    the d features of its own; the component is multiplied by (d/k)^(degree/2).
+
+    Parameters
+    ----------
+    degree : int ≥ 1
+        Of the polynomial.
+    n_components : int ≥ 1
+        D.
+    subset : int ≥ 1
+        Features that a vector looks at, k; capped at their number.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    bases_ : list of `degree` (features, n_components) CSR
+    scale_ : float
+
+    Notes
+    -----
+    Source: Atarashi's thesis, Algorithm 12 and Lemma 4.14. Its line 6 draws subsets of n features, the
+    order; its line 3 and the lemma are of k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    >>> from recsys.random_features import SubsampledRandomMaclaurin
+    >>> Z = SubsampledRandomMaclaurin(n_components=200000, subset=3).fit_transform(X)
+    >>> (Z @ Z.T).toarray().round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
+    array([[9., 4.],
+           [4., 4.]])
+    """
+
+    def __init__(
+        self, degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
+    ) -> None:
+        self.degree = degree
+        self.n_components = n_components
+        self.subset = subset
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_integer("subset", self.subset, 1)
+
+    def _draw(self, features: int, rng: np.random.Generator) -> None:
+        k, D = min(self.subset, features), self.n_components
+        self.bases_ = []
+        for _ in range(self.degree):
+            where = np.concatenate([rng.choice(features, k, replace=False) for _ in range(D)])
+            values = draw(rng, "rademacher", (len(where),))
+            columns = np.repeat(np.arange(D), k)
+            self.bases_.append(sp.csr_matrix((values, (where, columns)), (features, D)))
+        self.scale_ = float((features / k) ** (0.5 * self.degree))
+
+
+class DotProductMap(_Map):
+    """Random Maclaurin features of any dot-product kernel Σₙ aₙ⟨x, y⟩ⁿ with aₙ ≥ 0.
+
+    Component s has an order n of its own, drawn with probability pₙ = (1 − 1/r)·r⁻ⁿ, and is a product of
+    n projections on Rademacher vectors, times √(aₙ/pₙ). The orders of an infinite series have no limit,
+    so that nothing is cut off: the features are those of the kernel itself, not of a polynomial near it.
+
+    Parameters
+    ----------
+    coefficients : "exponential", "inverse", sequence of float, or callable
+        aₙ: 1/n! for exp⟨x, y⟩; 1 for 1/(1 − ⟨x, y⟩), of rows shorter than 1; those of a polynomial, from
+        a₀ on; or a function of n.
+    n_components : int ≥ 1
+        D.
+    ratio : float > 1
+        r: with a large one high orders are rare, and count the more.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    orders_ : (n_components,) int64
+    scales_ : (n_components,) float64
+        √(aₙ/pₙ).
+    bases_ : list of (features, components of an order above t) float64
+        The t-th vector of each component that has one.
+
+    Raises
+    ------
+    InputError
+        In `fit`, if a coefficient is negative or not finite, or all are 0.
+
+    Notes
+    -----
+    Source: Kar and Karnick 2012; Atarashi's thesis, 4.6.3, where it is the subsampled map (Algorithm 11)
+    of all multisets, one part an order. For rows of length R at most the variance is finite where
+    Σ aₙ²·(3rR⁴)ⁿ converges: always for the exponential, for the inverse below R = (3r)^−¼.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recsys.random_features import DotProductMap
+    >>> X = np.array([[0.6, 0.0], [0.3, 0.4]])
+    >>> Z = DotProductMap("exponential", n_components=200000).fit_transform(X)
+    >>> (Z @ Z.T).round(1), np.exp(X @ X.T).round(1)
+    (array([[1.4, 1.2],
+           [1.2, 1.3]]), array([[1.4, 1.2],
+           [1.2, 1.3]]))
+    """
+
+    def __init__(
+        self, coefficients: Coefficients = "exponential", n_components: int = 100, ratio: float = 2.0,
+        random_state: Any = 0,
+    ) -> None:  # fmt: skip
+        self.coefficients = coefficients
+        self.n_components = n_components
+        self.ratio = ratio
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_integer("n_components", self.n_components, 1)
+        check_real("ratio", self.ratio, 1.0, open_low=True)
+        given = self.coefficients
+        if isinstance(given, str):
+            if given not in SERIES:
+                raise InputError(
+                    f"coefficients must be {' or '.join(SERIES)}, numbers or a function, not {given!r}"
+                )
+        elif not callable(given):
+            a = np.asarray(given, dtype=np.float64)
+            if a.ndim != 1 or not np.isfinite(a).all() or (a < 0).any() or not (a > 0).any():
+                raise InputError("coefficients must be finite, none below 0 and one above it")
+
+    def _draw(self, features: int, rng: np.random.Generator) -> None:
+        given, D = self.coefficients, self.n_components
+        if isinstance(given, str) or callable(given):
+            of = SERIES[given] if isinstance(given, str) else given
+            self.orders_ = rng.geometric(1.0 - 1.0 / self.ratio, D) - 1
+            seen = np.unique(self.orders_)
+            a = np.array([float(of(int(n))) for n in seen])
+            p = (1.0 - 1.0 / self.ratio) * float(self.ratio) ** -seen
+            if not np.isfinite(a).all() or (a < 0).any():
+                raise InputError("coefficients must give finite numbers, none below 0")
+        else:
+            a = np.asarray(given, dtype=np.float64)
+            seen = np.flatnonzero(a)  # orders of no weight would be components of zeros
+            a = a[seen]
+            p = float(self.ratio) ** -seen
+            p /= p.sum()
+            self.orders_ = rng.choice(seen, D, p=p)
+        self.scales_ = np.sqrt(a / p)[np.searchsorted(seen, self.orders_)]
+        self._check_bases(features, 1 + int(self.orders_.sum()) // D)
+        self.bases_ = [
+            draw(rng, "rademacher", (features, int((self.orders_ > t).sum())))
+            for t in range(int(self.orders_.max()))
+        ]
+
+    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        self._check_output(rows.shape[0])
+        out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
+        for t, bases in enumerate(self.bases_):
+            out[:, self.orders_ > t] *= rows @ bases
+        return out

@@ -1,0 +1,145 @@
+"""Maclaurin maps: their expectation, by every base there is and by many draws."""
+
+from itertools import product
+from math import factorial
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from recsys import InputError
+from recsys.random_features import (
+    CountableItemsetMap,
+    DotProductMap,
+    ItemsetMap,
+    SparseRandomMaclaurin,
+    SubsampledRandomMaclaurin,
+)
+
+X = np.array([[0.7, 0.3, 0.6], [0.5, 0.6, 0.4]])
+
+
+def dense(Z):
+    return Z.toarray() if sp.issparse(Z) else Z
+
+
+def agrees(model, goal, scale):
+    """Assert that the mean over many draws is the kernel; a constant wrong by a fifth fails."""
+    values = []
+    for seed in range(1000):
+        Z = dense(clone(model).set_params(n_components=1000, random_state=seed).fit(X).transform(X))
+        values.append(Z[0] @ Z[1])
+        error = np.std(values) / np.sqrt(len(values))
+        if seed >= 20 and 4 * error < 0.18 * scale:
+            break
+    assert 4 * error < 0.2 * scale and abs(np.mean(values) - goal) < 4 * error
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(
+    "make", [SparseRandomMaclaurin(sparsity=0.4), SubsampledRandomMaclaurin(subset=2)]
+)
+def test_sparse_maps_of_a_polynomial_are_unbiased(make, n):
+    goal = (X[0] @ X[1]) ** n
+    agrees(make.set_params(degree=n), goal, max(abs(goal), 0.05))
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "kernel"),
+    [
+        ("exponential", np.exp),
+        ("inverse", lambda t: 1 / (1 - t)),
+        ([1.0, 0.0, 3.0], lambda t: 1 + 3 * t**2),
+        ([0.0, 2.0], lambda t: 2 * t),
+        (lambda n: 0.5**n, lambda t: 1 / (1 - t / 2)),
+        (lambda n: float(n == 2), lambda t: t**2),
+    ],
+)  # fmt: skip
+def test_maps_of_a_dot_product_kernel_are_unbiased(coefficients, kernel):
+    goal = kernel(X[0] @ X[1])
+    agrees(DotProductMap(coefficients), goal, max(abs(goal), 0.2))
+
+
+def test_the_map_of_countably_many_multisets_is_unbiased():
+    def family(n):  # Σₙ (x₀y₀x₁y₁)ⁿ/n!, and the powers of x₂
+        return ([(0, 1) * n, (2,) * (n + 1)], [1 / factorial(n), 1.0])
+
+    a, b, c = X[0] * X[1]
+    agrees(CountableItemsetMap(family), np.exp(a * b) + c / (1 - c), 1.0)
+    agrees(CountableItemsetMap(), 1 + (X[0] * X[1] / (1 - X[0] * X[1])).sum(), 1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SparseRandomMaclaurin(degree=3, sparsity=0.3), SubsampledRandomMaclaurin(degree=2, subset=2)],
+)
+def test_features_are_products_of_projections(model):
+    model.set_params(n_components=7).fit(X)
+    factor = 1.0 if isinstance(model, SparseRandomMaclaurin) else (3 / 2) ** (model.degree / 2)
+    expected = np.prod([X @ bases.toarray() for bases in model.bases_], axis=0) * factor / np.sqrt(7)
+    assert sp.issparse(model.transform(X)) and len(model.bases_) == model.degree
+    np.testing.assert_allclose(model.transform(sp.csr_matrix(X)).toarray(), expected, atol=1e-14)
+
+
+def test_subsets_have_as_many_features_as_asked_for_and_signs_alone():
+    model = SubsampledRandomMaclaurin(n_components=50, subset=2).fit(np.zeros((1, 5)))
+    for bases in model.bases_:
+        assert (np.diff(bases.tocsc().indptr) == 2).all() and set(np.abs(bases.data)) == {1.0}
+    whole = SubsampledRandomMaclaurin(n_components=5, subset=9).fit(np.zeros((1, 4)))
+    assert whole.scale_ == 1.0 and all(bases.nnz == 20 for bases in whole.bases_)
+
+
+def test_every_base_of_a_small_map_taken_together_is_the_kernel():
+    """d = 2, k = 1, n = 2: the mean over all subsets and signs, each as likely, is ⟨x, y⟩² exactly."""
+    small = X[:, :2]
+    model = SubsampledRandomMaclaurin(n_components=1, subset=1).fit(small)
+    total = 0.0
+    bases = [sp.csr_matrix(np.eye(2)[:, [j]] * sign) for j in range(2) for sign in (1.0, -1.0)]
+    for model.bases_ in product(bases, repeat=2):
+        Z = model.transform(small).toarray()
+        total += float(Z[0, 0] * Z[1, 0])
+    assert total / 16 == pytest.approx((small[0] @ small[1]) ** 2)
+
+
+def test_sparse_rows_give_sparse_features():
+    rows = sp.random(100, 1000, 0.005, format="csr", random_state=0)
+    for model in (
+        SparseRandomMaclaurin(n_components=300, sparsity=0.98),
+        SubsampledRandomMaclaurin(n_components=300, subset=20),
+    ):
+        Z = model.fit(rows).transform(rows)
+        assert sp.issparse(Z) and 0 < Z.nnz < 0.1 * 100 * 300
+
+
+def test_orders_have_the_shares_they_are_drawn_with():
+    model = DotProductMap(n_components=40_000, ratio=3.0).fit(np.zeros((1, 1)))
+    for n in range(4):
+        share = 2 / 3 * 3.0**-n
+        assert abs((model.orders_ == n).mean() - share) < 5 * np.sqrt(share / 40_000)
+    assert model.orders_.max() > 6, "no order is cut off"
+    assert len(model.bases_) == model.orders_.max()
+    assert set(DotProductMap([1.0, 0.0, 0.0, 2.0], n_components=500).fit(X).orders_) == {0, 3}
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SparseRandomMaclaurin(sparsity=1.0), "below 1"),
+        (SubsampledRandomMaclaurin(subset=0), "subset"),
+        (DotProductMap("cosine"), "exponential or inverse"),
+        (DotProductMap([1.0, -1.0]), "none below 0"),
+        (DotProductMap([0.0, 0.0]), "one above it"),
+        (DotProductMap([]), "one above it"),
+        (DotProductMap(lambda n: -1.0), "none below 0"),
+        (DotProductMap(ratio=1.0), "ratio"),
+        (CountableItemsetMap(3), "function of the number"),
+        (CountableItemsetMap(lambda n: ([(9,)], None)), "names feature 9 of 3"),
+        (CountableItemsetMap(lambda n: ([(0,)], [1.0, 2.0])), "needs 1 weights"),
+        (CountableItemsetMap(lambda n: ([(0, 1), (1, 0)], None)), "comes twice"),
+        (ItemsetMap([(0,), (1,), (0,)]), "comes twice"),
+    ],
+)
+def test_bad_parameters(model, message):
+    with pytest.raises(InputError, match=message):
+        model.fit(X)
