@@ -151,8 +151,8 @@ def joined_blocks(X: sp.csr_matrix) -> list[Block]:
     """Return blocks that are few as well, to go over the rows fewer times; none if nothing repeats.
 
     Blocks are joined while their pairs of objects, such as (month, weekday), have few entries beside
-    the rows. Where no one-hot field leads to objects that repeat, the columns may be cut in two parts
-    that do.
+    what there are rows. Where no one-hot field leads to objects that repeat, the columns may be cut in
+    two parts that do.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def joined_blocks(X: sp.csr_matrix) -> list[Block]:
         pairs = [(a, b) for b in range(len(blocks)) for a in range(b)]
         grown = [_grown(blocks[a], blocks[b]) for a, b in pairs]
         best = int(np.argmin(grown))
-        if grown[best] > n:
+        if 2 * grown[best] > n:  # an entry costs a step more than a row costs a pass
             break
         a, b = pairs[best]
         joint = _join(X, blocks[a], blocks[b])

@@ -1,11 +1,11 @@
-"""Coordinate descent on pairs of objects, without ever walking the rows of the pairs.
+"""Coordinate descent on rows that join objects, without ever walking the rows.
 
-A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b). With
-one side held fixed, the loss' quadratic bound is a small quadratic for each object of the other side,
-in its own A^1…A^m: `gather` brings the predictions up to date and sums it over the object's pairs,
-`sweep` descends on it feature by feature. An epoch costs O(m²k(nz(A) + nz(B)) + mkN) for N pairs, where
-the rows of the pairs have far more non-zeros; for the squared loss the steps are those of plain
-coordinate descent.
+A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b), and so
+on for more. With all kinds of objects but one held fixed, the loss' quadratic bound is a small quadratic
+for each object of that kind, in its own A^1…A^m: `gather` brings the predictions up to date and sums it
+over the object's rows, `sweep` descends on it feature by feature. An epoch of pairs costs
+O(m²k(nz(A) + nz(B)) + mkN) for N rows, which have far more non-zeros; for the squared loss the steps are
+those of plain coordinate descent.
 
 Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object's pairs taken out.
 """
@@ -48,7 +48,6 @@ from recsys.utils.threads import threads_for
 
 __all__ = ["RelationalDescent", "pair_epoch"]
 
-Runs = Sequence[tuple[int, NDArray[np.int64]]]  # of a side, 0 or 1, and its columns, in order
 LEFT, RIGHT = range(2)
 
 
@@ -172,23 +171,17 @@ class BlockPasses:
         return out
 
 
-def both_sides(left: int, right: int) -> Runs:
-    """Return the runs that visit all the left columns, then all the right ones."""
-    return [(LEFT, np.arange(left)), (RIGHT, np.arange(right))]
-
-
 def pair_epoch(
     pairs: Pairs, term: PairTerm, target: Target, shrinkage: Shrinkage, fit_weights: bool = False,
-    threads: int | None = None, runs: Runs | None = None,
+    threads: int | None = None,
 ) -> float:  # fmt: skip
     """Update a term's parameters once, in place; returns the sum of absolute changes.
 
-    Every component's features are visited run by run: by default all of the left side, then all of the
-    right one. With `fit_weights` the components' weights are learned, too, and shrink what they weigh.
+    Of every component all features of the left side are visited, then all of the right one. With
+    `fit_weights` the components' weights are learned, too, and shrink what they weigh.
     """
     moved, m, n = 0.0, term.degree, len(target.y)
     widths = (term.left.shape[0], term.right.shape[0])
-    runs = both_sides(*widths) if runs is None else runs
     directions = 2.0 if pairs.symmetric else 1.0
     # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
     curvature = directions * target.curvature
@@ -204,7 +197,7 @@ def pair_epoch(
         shrunk = shrinkage
         if fit_weights:
             shrunk = shrinkage._replace(beta=shrinkage.beta * abs(float(term.weights[s])))
-        for at, features in runs:
+        for at in (LEFT, RIGHT):
             if pairs.symmetric:  # a change at both ends has no place in the tables of one
                 _apply(pairs, target.pred, pending, threads)
                 pending = None
@@ -213,16 +206,14 @@ def pair_epoch(
             packed = np.zeros((len(other), 2 * m))
             packed[:, m:] = other[:, :m]
             held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
-            if pending is not None and pending.side != at:  # its change is applied on the way
+            if pending is not None:  # of the other side: its change is applied on the way
                 packed[:, :m], held, old = pending.change[:, 1:], pending.held, pending.coefficients
-            elif pending is not None:  # of this side: own and partner's factors change places
-                packed[:, :m], held[:, :m] = pending.held[:, :m], pending.change[:, 1:]
-                old[1:] = pending.coefficients[:0:-1]
             gather(side, target, pending is not None, packed, held, old, c, sums[at], threads)
             before = table.copy()
             moved += sweep(
-                features, Compressed.of(side.columns), Compressed.of(side.rows), columns[at], table,
-                sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes, at * widths[LEFT],
+                np.arange(widths[at]), Compressed.of(side.columns), Compressed.of(side.rows),
+                columns[at], table, sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes,
+                at * widths[LEFT],
             )  # fmt: skip
             before[:, 0] = 1.0
             pending = _Change(at, table - before, other, c)
