@@ -26,7 +26,7 @@ __all__ = ["NOTHING", "BlockTables", "Change", "Component"]
 Vector = NDArray[np.float64]
 
 MOST_CHUNKS = 16
-LARGE = 100.0  # A^1 of an object whose square would cancel too much of the others' A^2
+CANCELS = 1e4  # size of an object's A^(m−1) that would cancel too much of its rows' totals
 ROWS_OF_CHUNK = 16  # for each object, from which another chunk costs little
 
 
@@ -111,7 +111,8 @@ class BlockTables:
         for block, place in zip(self.blocks, self.slices, strict=True):
             rows = block.rows
             fill_table(rows.indptr, rows.indices, rows.data, p[block.features], out[place])
-        by_totals = m < 3 or (m == 3 and float(np.abs(out[:, 1]).max()) < LARGE)
+        sizes = np.abs(out[:, 1:m]).max(axis=0, initial=0.0) ** (1.0 / np.arange(1, m))
+        by_totals = m < 3 or float(sizes.max()) ** (m - 1) < CANCELS
         return Component(out, out[:, 1:m].copy(), by_totals)
 
     def add(self, component: Component, out: Vector) -> None:
@@ -125,9 +126,9 @@ class BlockTables:
         parts = [component.table[place, 1:] - before[:, 1:], before[:, 1:-1]]
         return Change(b, np.concatenate(parts, axis=1), component)
 
-    def state(self, y: Vector, pred: Vector) -> Vector:
-        """Return what the passes read and write of each row: prediction, target, and two totals."""
-        out = np.zeros((len(y), 4))
+    def state(self, m: int, y: Vector, pred: Vector) -> Vector:
+        """Return what the passes of order m have of each row: prediction, target, A^1…A^(m−1)."""
+        out = np.zeros((len(y), max(m + 1, 4)))
         out[:, 0], out[:, 1] = pred, y
         return out
 
@@ -150,7 +151,7 @@ class BlockTables:
             self._entries[b], state, loss, sums,
         )  # fmt: skip
         if component.by_totals:
-            kernel = (_gather_one, _gather_two, _gather_three)[m - 1]
+            kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
             fresh, own = other is not component, component.lower[self.slices[b]]
             _in_threads(threads, kernel, (fresh, own, self.of, component.lower, *shared))
         else:
@@ -295,6 +296,57 @@ def _gather_three(
             sums[chunk, u, 3], sums[chunk, u, 4], sums[chunk, u, 5] = h00, h01, h0
             sums[chunk, u, 6], sums[chunk, u, 7], sums[chunk, u, 8] = h01, h11, h1
             sums[chunk, u, 9], sums[chunk, u, 10], sums[chunk, u, 11] = h0, h1, end - first
+
+
+@jit
+def _gather_many(
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+):  # fmt: skip
+    """Do what `_gather` does, of any order, with the rows' A^1…A^(m−1) in the last places of the state."""
+    objects, m = sums.shape[1], lower.shape[1] + 1
+    c = np.empty(m)
+    for chunk in range(part, sums.shape[0], stride):
+        sums[chunk] = 0.0
+        for u in range(objects):
+            for k in range(ptr[chunk * objects + u], ptr[chunk * objects + u + 1]):
+                i = entries[k]
+                p = state[i, 0]
+                if last >= 0:
+                    v = lasts[i]
+                    c[0] = 1.0
+                    for t in range(1, m):
+                        total = state[i, 1 + t]
+                        for q in range(1, t + 1):
+                            total -= change[v, m + q - 1] * c[t - q]
+                        c[t] = total
+                    total = 0.0
+                    for t in range(m):
+                        total += change[v, t] * c[m - 1 - t]
+                    p += sign * total
+                    state[i, 0] = p
+                    for t in range(1, m):
+                        total = state[i, 1 + t]
+                        for q in range(1, t + 1):
+                            total += change[v, q - 1] * c[t - q]
+                        state[i, 1 + t] = total
+                if fresh:
+                    _beside(-1, of, lower, i, c)
+                    for t in range(1, m):
+                        state[i, 1 + t] = c[t]
+                c[0] = 1.0
+                for t in range(1, m):
+                    total = state[i, 1 + t]
+                    for q in range(1, t + 1):
+                        total -= own[u, q - 1] * c[t - q]
+                    c[t] = total
+                e = loss_slope(loss, p, state[i, 1])
+                for t in range(m):
+                    sums[chunk, u, t] += e * c[m - 1 - t]
+                    for q in range(t + 1):
+                        sums[chunk, u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
+            for t in range(m):
+                for q in range(t):
+                    sums[chunk, u, m + q * m + t] = sums[chunk, u, m + t * m + q]
 
 
 @jit

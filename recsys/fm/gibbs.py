@@ -170,7 +170,7 @@ class Sampler:
         threads = threads_for(2.0 * rows * (m + m * m), self.threads)
         # the slope of the squared loss of an error against 0 is the error
         loss = LOSSES.get("squared").code
-        state, pending = objects.state(np.zeros(rows), self.error), NOTHING
+        state, pending = objects.state(m, np.zeros(rows), self.error), NOTHING
         for s in range(P.shape[1]):
             component = objects.component(m, P[:, s])
             for b, block in enumerate(self.blocks):

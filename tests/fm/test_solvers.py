@@ -207,7 +207,7 @@ def test_sums_over_rows_of_blocks_are_those_of_the_definition(m, scale):
     blocks = given_blocks(sp.csr_matrix(X), [12, 9, 5, 9, 4])
     objects, rng = BlockTables(blocks), np.random.default_rng(1)
     pred = rng.normal(size=90)
-    state, pending = objects.state(y, pred), NOTHING
+    state, pending = objects.state(m, y, pred), NOTHING
     p = scale * rng.normal(size=X.shape[1])
     tables = [objects.component(m, p), objects.component(m, p[::-1].copy())]
     for k, (n, b) in enumerate([(0, 1), (0, 4), (0, 1), (1, 2), (1, 0)]):

@@ -140,7 +140,7 @@ class BlockPasses:
         moved, m, n = 0.0, order, len(target.y)
         objects = self.objects
         threads = threads_for(2.0 * n * (m + m * m), self.threads)
-        state, pending = objects.state(target.y, target.pred), NOTHING
+        state, pending = objects.state(m, target.y, target.pred), NOTHING
         for s in range(P.shape[1]):
             p = P[self.features, s]
             component = objects.component(m, P[:, s])
