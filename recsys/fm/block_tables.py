@@ -302,7 +302,7 @@ def _gather_three(
 def _gather_many(
     part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
 ):  # fmt: skip
-    """Do what `_gather` does, of any order, with the rows' A^1…A^(m−1) in the last places of the state."""
+    """Do what `_gather` does, with the rows' A^1…A^(m−1) in the last places of the state."""
     objects, m = sums.shape[1], lower.shape[1] + 1
     c = np.empty(m)
     for chunk in range(part, sums.shape[0], stride):

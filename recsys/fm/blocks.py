@@ -108,7 +108,6 @@ def find_blocks(X: sp.csr_matrix) -> list[Block]:
     Parameters
     ----------
     X : (rows, features) float64 CSR
-        Canonical.
 
     Examples
     --------
@@ -117,6 +116,7 @@ def find_blocks(X: sp.csr_matrix) -> list[Block]:
     >>> [block.features.tolist() for block in find_blocks(X)]
     [[0, 1, 4], [2, 3]]
     """
+    X = X if X.has_canonical_format else _canonical(X)
     counts = column_counts(X.indices, X.shape[1])
     left = np.flatnonzero(counts)
     if len(left) == 0:
@@ -157,7 +157,6 @@ def joined_blocks(X: sp.csr_matrix) -> list[Block]:
     Parameters
     ----------
     X : (rows, features) float64 CSR
-        Canonical.
 
     Examples
     --------
@@ -166,6 +165,7 @@ def joined_blocks(X: sp.csr_matrix) -> list[Block]:
     >>> [block.features.tolist() for block in joined_blocks(X.astype(float))]
     [[0, 1, 4], [2, 3]]
     """
+    X = X if X.has_canonical_format else _canonical(X)
     n = X.shape[0]
     blocks = find_blocks(X)
     if len(blocks) < 2 or sum(block.rows.shape[0] for block in blocks) > n:
@@ -180,6 +180,13 @@ def joined_blocks(X: sp.csr_matrix) -> list[Block]:
         joint = _join(X, blocks[a], blocks[b])
         blocks = [block for k, block in enumerate(blocks) if k not in (a, b)] + [joint]
     return sorted(blocks, key=lambda block: -block.rows.shape[0])
+
+
+def _canonical(X: sp.csr_matrix) -> sp.csr_matrix:
+    """Return a copy whose rows are sorted: the passes over them rely on it."""
+    copy = X.copy()
+    copy.sum_duplicates()
+    return copy
 
 
 def _grown(a: Block, b: Block) -> float:
