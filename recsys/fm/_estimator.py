@@ -24,6 +24,7 @@ from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES, penalties
 from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
 from recsys.fm.stopping import StoppingRule
+from recsys.multilinear.arrays import column_counts
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import LOSSES, Loss, loss_names
 from recsys.utils.progress import report
@@ -331,7 +332,7 @@ class FactorMachine(BaseEstimator):
 
     def _wake(self, model: Model, X: sp.csr_matrix, rng: np.random.RandomState, again: bool) -> None:
         """Leave zeros in the rows of columns that no row has had, and draw those that come up now."""
-        here = np.bincount(X.indices, minlength=X.shape[1]) > 0
+        here = column_counts(X.indices, X.shape[1]) > 0
         if not again:
             for P in model.tables():
                 P[:, ~here] = 0.0

@@ -2,7 +2,8 @@
 
 A row x = x_1 ⊕ … ⊕ x_B has A^m(x) = Σ A^t1(x_1) ⋯ A^tB(x_B). With all blocks but one held fixed a row
 is linear in that block's A^1…A^m, whose coefficients C are the convolution of the other blocks' tables:
-what a step on a block's features needs are sums of these over each object's rows.
+what a step on a block's features needs are sums of these over each object's rows. What the steps on one
+block have changed is brought into the rows by the pass that gathers for the next.
 
 Source: as `recsys.fm.blocks`.
 """
@@ -10,22 +11,67 @@ Source: as `recsys.fm.blocks`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.fm.blocks import Block
+from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.pairs import fill_table
 
-__all__ = ["BlockTables", "in_threads"]
+__all__ = ["NOTHING", "BlockTables", "Change", "Component"]
 
 Vector = NDArray[np.float64]
+
+MOST_CHUNKS = 16
+CANCELS = 1e4  # size of an object's A^(m−1) that would cancel too much of its rows' totals
+ROWS_OF_CHUNK = 16  # for each object, from which another chunk costs little
+
+
+class Component(NamedTuple):
+    """One component's tables.
+
+    Attributes
+    ----------
+    table : (objects, m + 1) float64
+        A^0…A^m of each object.
+    lower : (objects, m − 1) float64
+        A^1…A^(m−1), close together, for they are read in the order of the rows.
+    by_totals : bool
+        Whether what the other blocks have is taken from the rows' totals, by (3.20), which cancels where
+        an object's own part is large.
+    """
+
+    table: Vector
+    lower: Vector
+    by_totals: bool
+
+
+class Change(NamedTuple):
+    """What steps on a block have changed in its tables, and the rows do not have yet.
+
+    Attributes
+    ----------
+    block : int
+        −1 for nothing.
+    tables : (objects of the block, m + m − 1) float64
+        The change of A^1…A^m, then A^1…A^(m−1) before.
+    component : Component or None
+        In which.
+    """
+
+    block: int
+    tables: Vector
+    component: Component | None
 
 
 class BlockTables:
     """The blocks' objects in one table, block after block.
+
+    Rows are taken in chunks, each chunk object by object, so that threads do not share what they write.
+    The chunks depend on the rows alone, and so does every sum.
 
     Parameters
     ----------
@@ -34,149 +80,335 @@ class BlockTables:
 
     Attributes
     ----------
-    of : (blocks, rows) int64
+    of : (rows, blocks) uint32
         The place of each row's objects in the table.
     slices : list of slice
         The places of each block's objects.
+    chunks : int
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
         ends = np.cumsum([0] + [block.rows.shape[0] for block in blocks]).tolist()
         self.slices = [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
-        self.of = np.array(
-            [block.of.astype(np.int64) + a for block, a in zip(blocks, ends, strict=False)]
-        )
+        # numba asks a signed index whether it counts from the end
+        self._own = [block.of.astype(np.uint32) for block in blocks]
+        self.of = np.stack([own + np.uint32(a) for own, a in zip(self._own, ends, strict=False)], axis=1)
+        n = len(self.of)
+        self.chunks = int(np.clip(n // (ROWS_OF_CHUNK * max(ends[-1], 1)), 2, MOST_CHUNKS))
+        cuts = np.arange(self.chunks + 1) * n // self.chunks
+        self._entries, self._ptr = [], []
+        for block in blocks:
+            objects = block.rows.shape[0]
+            key = np.repeat(np.arange(self.chunks), np.diff(cuts)) * objects + block.of
+            self._entries.append(np.argsort(key, kind="stable").astype(np.uint32))
+            ends_of = np.cumsum(np.bincount(key, minlength=self.chunks * objects))
+            self._ptr.append(np.concatenate([[0], ends_of]).astype(np.uint64))
 
-    def tables(self, m: int, p: Vector) -> Vector:
-        """Return A^0…A^m of every object for one component, (objects, m + 1)."""
+    def component(self, m: int, p: Vector) -> Component:
+        """Return the tables of one component's parameters, (features,)."""
         out = np.empty((self.slices[-1].stop, m + 1))
         for block, place in zip(self.blocks, self.slices, strict=True):
             rows = block.rows
             fill_table(rows.indptr, rows.indices, rows.data, p[block.features], out[place])
+        sizes = np.abs(out[:, 1:m]).max(axis=0, initial=0.0) ** (1.0 / np.arange(1, m))
+        by_totals = m < 3 or float(sizes.max()) ** (m - 1) < CANCELS
+        return Component(out, out[:, 1:m].copy(), by_totals)
+
+    def add(self, component: Component, out: Vector) -> None:
+        """Add A^m of each row to `out`."""
+        _add(self.of, component.table, out)
+
+    def changed(self, b: int, component: Component, before: Vector) -> Change:
+        """Return what block b's tables are more than before, and take note of it."""
+        place = self.slices[b]
+        component.lower[place] = component.table[place, 1:-1]
+        parts = [component.table[place, 1:] - before[:, 1:], before[:, 1:-1]]
+        return Change(b, np.concatenate(parts, axis=1), component)
+
+    def state(self, m: int, y: Vector, pred: Vector) -> Vector:
+        """Return what the passes of order m have of each row: prediction, target, A^1…A^(m−1)."""
+        out = np.zeros((len(y), max(m + 1, 4)))
+        out[:, 0], out[:, 1] = pred, y
         return out
 
-    def add(self, table: Vector, out: Vector) -> None:
-        """Add A^m of each row to `out`."""
-        _add(self.of, table, out)
+    def gather(
+        self, b: int, component: Component, pending: Change, sign: float, state: Vector, loss: int,
+        threads: int | None,
+    ) -> Vector:  # fmt: skip
+        """Return Σ r·C and Σ C·Cᵀ over each object's rows, of block b, (objects, m + m·m).
 
-    def gather(self, b: int, table: Vector, r: Vector, sums: Vector, threads: int | None) -> None:
-        """Fill sums, (objects, m + m·m), with Σ r·C and Σ C·Cᵀ over each object's rows, of block b."""
-        block = self.blocks[b]
-        in_threads(threads, _gather, b, self.of, table, block.ptr, block.entries, r, sums)
+        r is the slope of the loss after the pending change, which the predictions get, with a sign, on
+        the way.
+        """
+        m, other = component.table.shape[1] - 1, pending.component
+        if other is not None and other is not component and other.by_totals != component.by_totals:
+            self.apply(pending, sign, state, threads)
+            pending, other = NOTHING, None
+        sums = np.empty((self.chunks, self.blocks[b].rows.shape[0], m + m * m))
+        shared = (
+            self._own[pending.block], pending.block, pending.tables, sign, self._ptr[b],
+            self._entries[b], state, loss, sums,
+        )  # fmt: skip
+        if component.by_totals:
+            kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
+            fresh, own = other is not component, component.lower[self.slices[b]]
+            _in_threads(threads, kernel, (fresh, own, self.of, component.lower, *shared))
+        else:
+            held = component.lower if other is None else other.lower
+            _in_threads(threads, _gather, (b, held, self.of, component.lower, *shared))
+        return sums.sum(axis=0)
 
-    def apply(
-        self, b: int, table: Vector, change: Vector, sign: float, out: Vector, threads: int | None
-    ) -> None:
-        """Add a change of block b's tables, with a sign, to what each row is predicted or lacks."""
-        in_threads(threads, _apply, b, self.of, table, change, self.slices[b].start, sign, out)
+    def apply(self, pending: Change, sign: float, state: Vector, threads: int | None) -> None:
+        """Add a pending change, with a sign, to what each row is predicted or lacks."""
+        if pending.component is not None:
+            arguments = (
+                pending.block, self._own[pending.block], pending.tables, pending.component.lower,
+                self.of, sign, state,
+            )  # fmt: skip
+            _in_threads(threads, _apply, arguments)
 
 
-def in_threads(threads: int | None, function: Any, *args: Any) -> None:
+NOTHING = Change(-1, np.empty((0, 0)), None)
+
+
+def _in_threads(threads: int | None, function: Any, arguments: tuple[Any, ...]) -> None:
     """Call a function of `in_parts`, here for one thread."""
     if threads == 1:
-        function(0, 1, *args)
+        function(0, 1, *arguments)
         return
     with parallel(threads) as granted:
-        in_parts(granted, function, *args)
+        in_parts(granted, function, *arguments)
 
 
-# ---- kernels
-
-
-@jit
-def _others(b, of, table, i, top, c, room):
-    """Fill c with A^0…A^top of all blocks of row i but block b."""
-    first = True
-    for a in range(of.shape[0]):
-        if a == b:
-            continue
-        own = table[of[a, i]]
-        if first:
-            for t in range(top + 1):
-                c[t] = own[t]
-            first = False
-        else:
-            for t in range(top + 1):
-                total = 0.0
-                for q in range(t + 1):
-                    total += c[q] * own[t - q]
-                room[t] = total
-            for t in range(top + 1):
-                c[t] = room[t]
-    if first:
-        c[: top + 1] = 0.0
-        c[0] = 1.0
+# ---- kernels: `last` is the block of the pending change, `lasts` its object in each row
 
 
 @jit
-def _gather(first, stride, b, of, table, ptr, entries, r, sums):
-    """Sum r·C and C·Cᵀ over each object's rows, C_t the others' A^(m−1−t)."""
-    m = table.shape[1] - 1
-    c, room = np.empty(m), np.empty(m)
-    for u in range(first, len(ptr) - 1, stride):
-        if m == 1:
+def _beside(b, of, lower, i, c):
+    """Fill c with A^0… of all blocks of row i but block b."""
+    c[:] = 0.0
+    c[0] = 1.0
+    for a in range(of.shape[1]):
+        if a != b:
+            u = of[i, a]
+            for t in range(len(c) - 1, 0, -1):
+                total = c[t]
+                for q in range(t):
+                    total += c[q] * lower[u, t - q - 1]
+                c[t] = total
+
+
+@jit
+def _gather_one(
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+):  # fmt: skip
+    """Do what `_gather` does, of order 1."""
+    objects = sums.shape[1]
+    for chunk in range(part, sums.shape[0], stride):
+        for u in range(objects):
+            first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
             g = 0.0
-            for k in range(ptr[u], ptr[u + 1]):
-                g += r[entries[k]]
-            sums[u, 0], sums[u, 1] = g, ptr[u + 1] - ptr[u]
-            continue
-        if m == 2:
-            g0 = g1 = h1 = h2 = 0.0
-            for k in range(ptr[u], ptr[u + 1]):
+            for k in range(first, end):
                 i = entries[k]
-                x = 0.0
-                for a in range(of.shape[0]):
-                    if a != b:
-                        x += table[of[a, i], 1]
-                e = r[i]
+                p = state[i, 0]
+                if last >= 0:
+                    p += sign * change[lasts[i], 0]
+                    state[i, 0] = p
+                g += loss_slope(loss, p, state[i, 1])
+            sums[chunk, u, 0], sums[chunk, u, 1] = g, end - first
+
+
+@jit
+def _gather_two(
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+):  # fmt: skip
+    """Do what `_gather` does, of order 2, with the rows' A^1 in the third place of the state."""
+    objects = sums.shape[1]
+    for chunk in range(part, sums.shape[0], stride):
+        for u in range(objects):
+            first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
+            mine = own[u, 0]
+            g0 = g1 = h1 = h2 = 0.0
+            for k in range(first, end):
+                i = entries[k]
+                p, t = state[i, 0], state[i, 2]
+                if last >= 0:
+                    v = lasts[i]
+                    p += sign * (change[v, 0] * (t - change[v, 2]) + change[v, 1])
+                    t += change[v, 0]
+                    state[i, 0], state[i, 2] = p, t
+                if fresh:
+                    t = 0.0
+                    for a in range(of.shape[1]):
+                        t += lower[of[i, a], 0]
+                    state[i, 2] = t
+                e, x = loss_slope(loss, p, state[i, 1]), t - mine
                 g0 += e * x
                 g1 += e
                 h1 += x
                 h2 += x * x
-            sums[u, 0], sums[u, 1] = g0, g1
-            sums[u, 2], sums[u, 3], sums[u, 4], sums[u, 5] = h2, h1, h1, ptr[u + 1] - ptr[u]
-            continue
-        sums[u] = 0.0
-        for k in range(ptr[u], ptr[u + 1]):
-            i = entries[k]
-            _others(b, of, table, i, m - 1, c, room)
-            e = r[i]
-            for t in range(m):
-                sums[u, t] += e * c[m - 1 - t]
-                for q in range(t + 1):
-                    sums[u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
-        for t in range(m):
-            for q in range(t):
-                sums[u, m + q * m + t] = sums[u, m + t * m + q]
+            sums[chunk, u, 0], sums[chunk, u, 1] = g0, g1
+            sums[chunk, u, 2], sums[chunk, u, 3] = h2, h1
+            sums[chunk, u, 4], sums[chunk, u, 5] = h1, end - first
 
 
 @jit
-def _apply(first, stride, b, of, table, change, start, sign, out):
-    """Add what a sweep changed, with a sign, to each row."""
-    m, n = table.shape[1] - 1, len(out)
-    c, room = np.empty(m), np.empty(m)
-    for i in range(first * n // stride, (first + 1) * n // stride):
-        mine = change[of[b, i] - start]
-        if m == 2:
-            x = 0.0
-            for a in range(of.shape[0]):
-                if a != b:
-                    x += table[of[a, i], 1]
-            out[i] += sign * (mine[1] * x + mine[2])
-            continue
-        _others(b, of, table, i, m - 1, c, room)
+def _gather_three(
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+):  # fmt: skip
+    """Do what `_gather` does, of order 3, with the rows' A^1 and A^2 in the last places of the state."""
+    objects = sums.shape[1]
+    for chunk in range(part, sums.shape[0], stride):
+        for u in range(objects):
+            first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
+            mine, more = own[u, 0], own[u, 1]
+            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = 0.0
+            for k in range(first, end):
+                i = entries[k]
+                p, t, r = state[i, 0], state[i, 2], state[i, 3]
+                if last >= 0:
+                    v = lasts[i]
+                    x = t - change[v, 3]
+                    z = r - change[v, 4] - change[v, 3] * x
+                    p += sign * (change[v, 0] * z + change[v, 1] * x + change[v, 2])
+                    t += change[v, 0]
+                    r += change[v, 1] + change[v, 0] * x
+                    state[i, 0], state[i, 2], state[i, 3] = p, t, r
+                if fresh:
+                    t = r = 0.0
+                    for a in range(of.shape[1]):
+                        v = of[i, a]
+                        r += lower[v, 1] + t * lower[v, 0]
+                        t += lower[v, 0]
+                    state[i, 2], state[i, 3] = t, r
+                e, x = loss_slope(loss, p, state[i, 1]), t - mine
+                z = r - more - mine * x
+                g0 += e * z
+                g1 += e * x
+                g2 += e
+                h00 += z * z
+                h01 += z * x
+                h11 += x * x
+                h0 += z
+                h1 += x
+            sums[chunk, u, 0], sums[chunk, u, 1], sums[chunk, u, 2] = g0, g1, g2
+            sums[chunk, u, 3], sums[chunk, u, 4], sums[chunk, u, 5] = h00, h01, h0
+            sums[chunk, u, 6], sums[chunk, u, 7], sums[chunk, u, 8] = h01, h11, h1
+            sums[chunk, u, 9], sums[chunk, u, 10], sums[chunk, u, 11] = h0, h1, end - first
+
+
+@jit
+def _gather_many(
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+):  # fmt: skip
+    """Do what `_gather` does, with the rows' A^1…A^(m−1) in the last places of the state."""
+    objects, m = sums.shape[1], lower.shape[1] + 1
+    c = np.empty(m)
+    for chunk in range(part, sums.shape[0], stride):
+        sums[chunk] = 0.0
+        for u in range(objects):
+            for k in range(ptr[chunk * objects + u], ptr[chunk * objects + u + 1]):
+                i = entries[k]
+                p = state[i, 0]
+                if last >= 0:
+                    v = lasts[i]
+                    c[0] = 1.0
+                    for t in range(1, m):
+                        total = state[i, 1 + t]
+                        for q in range(1, t + 1):
+                            total -= change[v, m + q - 1] * c[t - q]
+                        c[t] = total
+                    total = 0.0
+                    for t in range(m):
+                        total += change[v, t] * c[m - 1 - t]
+                    p += sign * total
+                    state[i, 0] = p
+                    for t in range(1, m):
+                        total = state[i, 1 + t]
+                        for q in range(1, t + 1):
+                            total += change[v, q - 1] * c[t - q]
+                        state[i, 1 + t] = total
+                if fresh:
+                    _beside(-1, of, lower, i, c)
+                    for t in range(1, m):
+                        state[i, 1 + t] = c[t]
+                c[0] = 1.0
+                for t in range(1, m):
+                    total = state[i, 1 + t]
+                    for q in range(1, t + 1):
+                        total -= own[u, q - 1] * c[t - q]
+                    c[t] = total
+                e = loss_slope(loss, p, state[i, 1])
+                for t in range(m):
+                    sums[chunk, u, t] += e * c[m - 1 - t]
+                    for q in range(t + 1):
+                        sums[chunk, u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
+            for t in range(m):
+                for q in range(t):
+                    sums[chunk, u, m + q * m + t] = sums[chunk, u, m + t * m + q]
+
+
+@jit
+def _gather(
+    part, stride, b, held, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+):  # fmt: skip
+    """Bring the last change into the rows, and sum r·C and C·Cᵀ over each object's.
+
+    C_t is A^(m−1−t) of the other blocks.
+    """
+    objects, m = sums.shape[1], lower.shape[1] + 1
+    c = np.empty(m)
+    for chunk in range(part, sums.shape[0], stride):
+        sums[chunk] = 0.0
+        for u in range(objects):
+            for k in range(ptr[chunk * objects + u], ptr[chunk * objects + u + 1]):
+                i = entries[k]
+                if last >= 0:
+                    v = lasts[i]
+                    _beside(last, of, held, i, c)
+                    total = 0.0
+                    for t in range(m):
+                        total += change[v, t] * c[m - 1 - t]
+                    state[i, 0] += sign * total
+                e = loss_slope(loss, state[i, 0], state[i, 1])
+                _beside(b, of, lower, i, c)
+                for t in range(m):
+                    sums[chunk, u, t] += e * c[m - 1 - t]
+                    for q in range(t + 1):
+                        sums[chunk, u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
+            for t in range(m):
+                for q in range(t):
+                    sums[chunk, u, m + q * m + t] = sums[chunk, u, m + t * m + q]
+
+
+@jit
+def _apply(part, stride, last, lasts, change, held, of, sign, state):
+    """Add the last change, with a sign, to each row."""
+    m, n = held.shape[1] + 1, len(state)
+    c = np.empty(m)
+    for i in range(part * n // stride, (part + 1) * n // stride):
+        v = lasts[i]
+        _beside(last, of, held, i, c)
         total = 0.0
-        for t in range(1, m + 1):
-            total += mine[t] * c[m - t]
-        out[i] += sign * total
+        for t in range(m):
+            total += change[v, t] * c[m - 1 - t]
+        state[i, 0] += sign * total
 
 
 @jit
 def _add(of, table, out):
     """Add A^m of each row to `out`."""
     m = table.shape[1] - 1
-    c, room = np.empty(m + 1), np.empty(m + 1)
+    c = np.empty(m + 1)
     for i in range(len(out)):
-        _others(-1, of, table, i, m, c, room)
+        c[:] = 0.0
+        c[0] = 1.0
+        for a in range(of.shape[1]):
+            u = of[i, a]
+            for t in range(m, 0, -1):
+                total = c[t]
+                for q in range(t):
+                    total += c[q] * table[u, t - q]
+                c[t] = total
         out[i] += c[m]

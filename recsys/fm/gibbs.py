@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from recsys._jit import jit
-from recsys.fm.block_tables import BlockTables, in_threads
+from recsys.fm.block_tables import NOTHING, BlockTables
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import GUARD
-from recsys.multilinear.pairs import add_products, careful_slopes
+from recsys.multilinear.losses import LOSSES
+from recsys.multilinear.pairs import careful_slopes
 from recsys.utils.threads import threads_for
 
 __all__ = ["Draw", "Sampler"]
@@ -99,10 +100,6 @@ class Sampler:
         shape = (self.features, self.components)
         self.tables = [self.init_scale * self.rng.standard_normal(shape) for _ in self.orders]
         self._objects = BlockTables(self.blocks)
-        self._partners = [
-            self.blocks[1 - b].of[block.entries] if len(self.blocks) == 2 else np.empty(0, np.int32)
-            for b, block in enumerate(self.blocks)
-        ]
         self._draws = 0
         self.error = self.y - self.predictions()
 
@@ -117,7 +114,7 @@ class Sampler:
         out = np.full(len(self.y), self.bias)
         for m, P in self.terms():
             for s in range(P.shape[1]):
-                self._objects.add(self._objects.tables(m, P[:, s]), out)
+                self._objects.add(self._objects.component(m, P[:, s]), out)
         return out
 
     def draw(self) -> Draw:
@@ -169,56 +166,29 @@ class Sampler:
         self._latent = predicted + self.error
 
     def _draw_term(self, m: int, P: NDArray[np.float64]) -> None:
-        rows, pair = len(self.y), len(self.blocks) == 2
+        rows, objects = len(self.y), self._objects
         threads = threads_for(2.0 * rows * (m + m * m), self.threads)
-        sums = [np.zeros((block.rows.shape[0], m + m * m)) for block in self.blocks]
-        pending: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        # the slope of the squared loss of an error against 0 is the error
+        loss = LOSSES.get("squared").code
+        state, pending = objects.state(m, np.zeros(rows), self.error), NOTHING
         for s in range(P.shape[1]):
-            table = self._objects.tables(m, P[:, s])
+            component = objects.component(m, P[:, s])
             for b, block in enumerate(self.blocks):
                 p = P[block.features, s]
-                mine = table[self._objects.slices[b]]
-                if pair:
-                    self._gather_pair(m, b, table, pending, sums[b], threads)
-                else:
-                    self._objects.gather(b, table, self.error, sums[b], threads)
+                mine = component.table[objects.slices[b]]
+                sums = objects.gather(b, component, pending, -1.0, state, loss, threads)
                 before = mine.copy()
                 # From w = 0 the precision would follow w, and w it, over dozens of draws.
                 settled = m > 1 or self._draws > 0
                 mean, precision = self._draw_prior(p) if settled else (0.0, 1.0)
                 _sweep(
-                    Compressed.of(block.columns), Compressed.of(block.rows), p, mine, sums[b],
+                    Compressed.of(block.columns), Compressed.of(block.rows), p, mine, sums,
                     self.precision, mean, precision, self.rng.standard_normal(len(p)),
                 )  # fmt: skip
                 P[block.features, s] = p
-                change = mine - before
-                if pair:
-                    pending = (change, table[self._objects.slices[1 - b]])
-                else:
-                    self._objects.apply(b, table, change, -1.0, self.error, threads)
-        if pending is not None:
-            left, right = (self.blocks[b].of.astype(np.int64) for b in (1, 0))
-            moved = np.zeros(rows)
-            add_products(left, right, pending[0], pending[1], np.ones(m + 1), False, moved, threads)
-            self.error -= moved
-
-    def _gather_pair(
-        self, m: int, b: int, table: NDArray[np.float64],
-        pending: tuple[NDArray[np.float64], NDArray[np.float64]] | None, sums: NDArray[np.float64],
-        threads: int | None,
-    ) -> None:  # fmt: skip
-        """Of two blocks: apply what the other's sweep has changed on the way."""
-        block, other = self.blocks[b], table[self._objects.slices[1 - b]]
-        packed = np.zeros((len(other), 2 * m))
-        packed[:, m:] = other[:, :m]
-        held = other[:0]
-        if pending is not None:
-            packed[:, :m], held = pending[0][:, 1:], pending[1]
-        kernel = _gather_two if m == 2 else _gather_pair
-        in_threads(
-            threads, kernel, pending is not None, packed, held, block.ptr, block.entries,
-            self._partners[b], self.error, sums,
-        )  # fmt: skip
+                pending = objects.changed(b, component, before)
+        objects.apply(pending, -1.0, state, threads)
+        self.error = state[:, 0].copy()
 
     def _draw_prior(self, p: NDArray[np.float64]) -> tuple[float, float]:
         """Return a mean and a precision of what these parameters come from, drawn given them."""
@@ -234,55 +204,6 @@ class Sampler:
 
 
 # ---- kernels
-
-
-@jit
-def _gather_two(first, stride, apply, packed, held, ptr, entries, partners, error, sums):
-    """Do what `_gather_pair` does, of order 2."""
-    for u in range(first, len(ptr) - 1, stride):
-        g0 = g1 = h1 = h2 = own = 0.0
-        if apply:
-            own = held[u, 1]
-        for k in range(ptr[u], ptr[u + 1]):
-            v, i = partners[k], entries[k]
-            e = error[i]
-            if apply:
-                e -= packed[v, 0] * own + packed[v, 1]
-                error[i] = e
-            x = packed[v, 3]
-            g0 += e * x
-            g1 += e
-            h1 += x
-            h2 += x * x
-        sums[u, 0], sums[u, 1] = g0, g1
-        sums[u, 2], sums[u, 3], sums[u, 4], sums[u, 5] = h2, h1, h1, ptr[u + 1] - ptr[u]
-
-
-@jit
-def _gather_pair(first, stride, apply, packed, held, ptr, entries, partners, error, sums):
-    """Take the last change from each row's error, and sum error·C and C·Cᵀ over each object's rows.
-
-    `packed` are, for each object of the other block, its last change of A^1…A^m and its A^0…A^(m−1);
-    `held` the tables of this block which that change meets.
-    """
-    m = packed.shape[1] // 2
-    for u in range(first, len(ptr) - 1, stride):
-        sums[u] = 0.0
-        for k in range(ptr[u], ptr[u + 1]):
-            v, i = partners[k], entries[k]
-            e = error[i]
-            if apply:
-                for t in range(m):
-                    e -= packed[v, t] * held[u, m - 1 - t]
-                error[i] = e
-            for t in range(m):
-                c = packed[v, 2 * m - 1 - t]
-                sums[u, t] += e * c
-                for q in range(t + 1):
-                    sums[u, m + t * m + q] += c * packed[v, 2 * m - 1 - q]
-        for t in range(m):
-            for q in range(t):
-                sums[u, m + q * m + t] = sums[u, m + t * m + q]
 
 
 @jit

@@ -137,19 +137,37 @@ class Objective:
     rng: np.random.RandomState
     threads: int | None = None
     learns_theta: bool = False
-    pred: Vector = field(init=False)
+    _pred: Vector | None = field(init=False, default=None, repr=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """Predict, and draw the pairs by which a pairwise objective is measured."""
+        """Draw the pairs by which a pairwise objective is measured."""
         if self.loss.pairwise:
             self.pairs = self.draw(self.X.shape[0])
-        self.refresh()
+
+    @property
+    def pred(self) -> Vector:
+        """The predictions at the model's vector, computed when they are first asked for.
+
+        A solver that has a quicker way to them sets them before.
+        """
+        if self._pred is None:
+            self.refresh()
+        assert self._pred is not None
+        return self._pred
+
+    @pred.setter
+    def pred(self, values: Vector) -> None:
+        self._pred = values
 
     @property
     def target(self) -> Target:
         """What compiled passes fit to; they change the predictions in place."""
-        return Target(self.y, self.pred, self.loss.code, self.loss.curvature)
+        return self.target_of(self.y, self.pred)
+
+    def target_of(self, y: Vector, pred: Vector) -> Target:
+        """Return these targets and predictions under this objective's loss."""
+        return Target(y, pred, self.loss.code, self.loss.curvature)
 
     def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""

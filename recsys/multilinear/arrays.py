@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Compressed", "Layout", "Target"]
+from recsys._jit import jit
+
+__all__ = ["Compressed", "Layout", "Target", "column_counts"]
 
 Vector = NDArray[np.float64]
 
@@ -48,3 +50,15 @@ class Layout(NamedTuple):
     components: int
     width: int
     linear: bool
+
+
+# ---- kernels
+
+
+@jit
+def column_counts(indices, columns):
+    """Return how many entries each column has, (columns,) int64, from the indices of rows."""
+    out = np.zeros(columns, dtype=np.int64)
+    for j in indices:
+        out[j] += 1
+    return out

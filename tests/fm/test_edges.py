@@ -18,17 +18,17 @@ from recsys.fm import (
     PairEncoder,
     PolynomialNetworkRegressor,
     SparseLowRankQuadratic,
+    block_tables,
     planted_interactions,
     recovery,
 )
 from recsys.fm import objective as fm_objective
+from recsys.fm.blocks import joined_blocks
 from recsys.fm.penalties import l1, ti
 from recsys.fm.solvers import block, solver_names
 from recsys.fm.solvers.descent import visiting_order
-from recsys.fm.solvers.relational import runs_of
+from recsys.fm.solvers.relational import BlockPasses
 from recsys.fm.solvers.stochastic import Stochastic
-from recsys.multilinear import pair_gradients
-from recsys.multilinear import pairs as pair_tables
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.utils import threads
 from tests.fm.test_fm import task
@@ -152,8 +152,9 @@ def many_pairs(seed=0, n=3000):
 def test_relational_steps_are_those_of_coordinate_descent_with_rare_columns(degree, penalty):
     X, y = many_pairs()
     order = visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0])
-    runs = runs_of(order, 303)
-    assert [side for side, _ in runs] == [1, 0, 1]
+    passes = BlockPasses(joined_blocks(X), order, 1)
+    assert [block.rows.shape[0] for block in passes.objects.blocks] == [300, 250]
+    assert [b for b, _ in passes.runs] == [1, 0, 1]
     kw = {"degree": degree, "penalty": penalty, "gamma": 1e-4, "n_components": 3, "init_scale": 0.3}
     slow, fast, two = (
         FactorizationMachineRegressor(solver=solver, max_iter=3, tol=0.0, num_threads=n, **kw).fit(X, y)
@@ -500,7 +501,7 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")
 
-    for module in (fm_objective, pair_gradients, pair_tables):
+    for module in (fm_objective, block_tables):
         monkeypatch.setattr(module, "parallel", refuse)
     X, y = paired(0, n=60)
     model = FactorizationMachineRegressor(solver=solver, max_iter=2, learning_rate=0.01, batch_size=8)

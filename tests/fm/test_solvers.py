@@ -11,12 +11,11 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PolynomialNetworkRegressor,
 )
+from recsys.fm.block_tables import NOTHING, BlockTables
+from recsys.fm.blocks import find_blocks, given_blocks, joined_blocks
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
-from recsys.fm.solvers.base import Options
-from recsys.fm.solvers.relational import RelationalDescent
-from recsys.fm.solvers.row_pairs import split_rows
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES, loss_names
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
@@ -154,13 +153,89 @@ def test_the_relational_objective_never_rises(loss):
     assert (np.diff(objective) <= 1e-10).all() and objective[-1] < 0.8 * objective[0]
 
 
-def test_rows_are_split_where_their_parts_repeat():
-    X, _ = paired()
-    pairs, cut, order = split_rows(sp.csr_matrix(X))
-    assert cut == 15
-    again = np.hstack([pairs.sides[0].rows.toarray()[pairs.left], pairs.sides[1].rows.toarray()[pairs.right]])  # fmt: skip
-    np.testing.assert_array_equal(again, X[order])
-    assert split_rows(sp.csr_matrix(np.random.default_rng(0).normal(size=(50, 6)))) is None
+def rebuilt(blocks, shape):
+    out = np.zeros(shape)
+    for block in blocks:
+        out[:, block.features] = block.rows.toarray()[block.of]
+    return out
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 60), parts=st.lists(st.integers(1, 5), min_size=1, max_size=5))  # fmt: skip
+def test_blocks_make_up_the_rows(seed, n, parts):
+    rng = np.random.default_rng(seed)
+    tables = [
+        np.hstack([np.eye(k) if rng.random() < 0.7 else np.ones((k, 1)), rng.integers(0, 3, (k, 2))])
+        for k in parts
+    ]
+    dense = np.hstack([table[rng.integers(0, len(table), n)] for table in tables])
+    dense = dense[:, rng.permutation(dense.shape[1])].astype(float)
+    X = sp.csr_matrix(dense)
+    for i in range(n):  # rows need not be sorted
+        mine = slice(X.indptr[i], X.indptr[i + 1])
+        X.indices[mine], X.data[mine] = X.indices[mine][::-1].copy(), X.data[mine][::-1].copy()
+    X = sp.csr_matrix((X.data, X.indices, X.indptr), X.shape)
+    for blocks in (find_blocks(X), joined_blocks(X)):
+        if blocks:
+            np.testing.assert_array_equal(np.sort(np.concatenate([b.features for b in blocks])), range(dense.shape[1]))  # fmt: skip
+            np.testing.assert_array_equal(rebuilt(blocks, dense.shape), dense)
+            for block in blocks:
+                assert len(np.unique(block.rows.toarray(), axis=0)) == block.rows.shape[0]
+
+
+def test_rows_without_identities_are_cut_where_their_parts_repeat(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, B = rng.integers(0, 2, (6, 14)), rng.integers(0, 2, (5, 13))
+    X = sp.csr_matrix(np.hstack([A[rng.integers(0, 6, 300)], B[rng.integers(0, 5, 300)]]).astype(float))
+    monkeypatch.setattr("recsys.fm.blocks.find_blocks", lambda X: [])
+    blocks = joined_blocks(X)
+    assert [block.rows.shape[0] for block in blocks] == [6, 5]
+    np.testing.assert_array_equal(rebuilt(blocks, X.shape), X.toarray())
+    assert joined_blocks(sp.csr_matrix(np.random.default_rng(0).normal(size=(50, 6)))) == []
+
+
+def test_small_blocks_are_joined():
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, k, 2000) for k in (40, 30, 4, 3)]
+    X = sp.csr_matrix(
+        np.hstack([np.eye(k)[part] for k, part in zip((40, 30, 4, 3), parts, strict=True)])
+    )
+    assert [block.rows.shape[0] for block in find_blocks(X)] == [40, 30, 4, 3]
+    assert [block.rows.shape[0] for block in joined_blocks(X)] == [40, 30, 12]
+
+
+@pytest.mark.parametrize("scale", [0.5, 300.0])  # the second leaves the rows' totals
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
+def test_sums_over_rows_of_blocks_are_those_of_the_definition(m, scale):
+    X, y = of_four(3, 90)
+    blocks = given_blocks(sp.csr_matrix(X), [12, 9, 5, 9, 4])
+    objects, rng = BlockTables(blocks), np.random.default_rng(1)
+    pred = rng.normal(size=90)
+    state, pending = objects.state(m, y, pred), NOTHING
+    p = scale * rng.normal(size=X.shape[1])
+    tables = [objects.component(m, p), objects.component(m, p[::-1].copy())]
+    for k, (n, b) in enumerate([(0, 1), (0, 4), (0, 1), (1, 2), (1, 0)]):
+        component = tables[n]
+        sums = objects.gather(b, component, pending, -1.0, state, LOSSES.get("squared").code, 1 + k % 2)
+        np.testing.assert_allclose(state[:, 0], pred, rtol=1e-9, atol=1e-9 * scale**m)
+        C = np.zeros((90, m))
+        for i in range(90):
+            polynomial = np.eye(1, m)[0]
+            for a in set(range(5)) - {b}:
+                own = component.table[objects.of[i, a], :m]
+                polynomial = np.convolve(polynomial, own)[:m]
+            C[i] = polynomial[::-1]
+        for u in range(blocks[b].rows.shape[0]):
+            mine = C[blocks[b].of == u]
+            wanted = [*((pred - y)[blocks[b].of == u] @ mine), *(mine.T @ mine).ravel()]
+            np.testing.assert_allclose(sums[u], wanted, rtol=1e-8, atol=1e-9 * scale ** (2 * m))
+        place = objects.slices[b]
+        before = component.table[place].copy()
+        component.table[place, 1:] += rng.normal(size=before[:, 1:].shape)
+        pending = objects.changed(b, component, before)
+        pred = pred - np.einsum("it,it->i", C, (component.table[place] - before)[blocks[b].of, 1:])
+    objects.apply(pending, -1.0, state, 1)
+    np.testing.assert_allclose(state[:, 0], pred, rtol=1e-9, atol=1e-9 * scale**m)
 
 
 SERVED = [
@@ -374,19 +449,3 @@ def test_columns_that_a_warm_start_no_longer_has_shrink_as_by_coordinate_descent
     np.testing.assert_allclose(fits[0].P_[0], fits[1].P_[0], atol=1e-8)
     np.testing.assert_allclose(fits[0].w_, fits[1].w_, atol=1e-8)
     assert not fits[1].w_[:2].any()
-
-
-def test_rows_of_two_sides_go_by_blocks_where_one_side_hardly_repeats():
-    rng = np.random.default_rng(0)
-    u, v = rng.integers(0, 30, 3000), rng.integers(0, 90, 3000)
-    u, v = np.concatenate([u, u[:400]]), np.concatenate([v, v[:400]])
-    history = rng.integers(0, 2, (30, 80))
-    wide = sp.csr_matrix(np.hstack([np.eye(30)[u], np.eye(90)[v], history[u]]))
-    narrow = sp.csr_matrix(np.hstack([np.eye(30)[u], history[u], np.eye(90)[v]]))
-    ways = []
-    for X in (wide, narrow):
-        model = Model.zeros([Form(ANOVA, 2, 1)], X.shape[1], 2, True)
-        by = Regularization(PENALTIES.get("l2"), 0.0, 1e-3, 0.0)
-        objective = Objective(model, X, rng.normal(size=len(u)), LOSSES.get("squared"), by, True, rng)
-        ways.append(type(RelationalDescent(objective, Options(0.1, 1, 1)).way).__name__)
-    assert ways == ["BlockPasses", "PairPasses"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
 from recsys.fm.solvers.base import Options, Solver
-from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
 
 __all__ = ["Descent", "Shrinkage", "visiting_order"]
@@ -59,7 +59,7 @@ class Descent(Solver):
     def epoch(self) -> float:
         """Visit the bias, the linear weights and every term once."""
         objective, model = self.objective, self.objective.model
-        moved = self._bias()
+        moved = self._bias(objective.target)
         if model.linear:
             moved += linear_epoch(
                 self.order, self.columns, objective.target, model.w, objective.regularization.alpha
@@ -68,12 +68,12 @@ class Descent(Solver):
             moved += self._term(n)
         return self._finished(moved)
 
-    def _bias(self) -> float:
+    def _bias(self, target: Target) -> float:
         z = self.objective.model.z
         if not self.objective.intercept:
             return 0.0
         before = float(z[0])
-        z[0] = bias_step(self.objective.target, before)
+        z[0] = bias_step(target, before)
         return abs(float(z[0]) - before)
 
     def _finished(self, moved: float) -> float:

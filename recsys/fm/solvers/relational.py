@@ -1,11 +1,11 @@
-"""Coordinate descent on pairs of objects, without ever walking the rows of the pairs.
+"""Coordinate descent on rows that join objects, without ever walking the rows.
 
-A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b). With
-one side held fixed, the loss' quadratic bound is a small quadratic for each object of the other side,
-in its own A^1…A^m: `gather` brings the predictions up to date and sums it over the object's pairs,
-`sweep` descends on it feature by feature. An epoch costs O(m²k(nz(A) + nz(B)) + mkN) for N pairs, where
-the rows of the pairs have far more non-zeros; for the squared loss the steps are those of plain
-coordinate descent.
+A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ_t A^t(a)·A^(m−t)(b), and so
+on for more. With all kinds of objects but one held fixed, the loss' quadratic bound is a small quadratic
+for each object of that kind, in its own A^1…A^m: `gather` brings the predictions up to date and sums it
+over the object's rows, `sweep` descends on it feature by feature. An epoch of pairs costs
+O(m²k(nz(A) + nz(B)) + mkN) for N rows, which have far more non-zeros; for the squared loss the steps are
+those of plain coordinate descent.
 
 Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object's pairs taken out.
 """
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
-from recsys.fm.block_tables import BlockTables
-from recsys.fm.blocks import Block, find_blocks
+from recsys.fm.block_tables import NOTHING, BlockTables
+from recsys.fm.blocks import Block, joined_blocks
 from recsys.fm.penalties.chain import (
     L2,
     factor_without,
@@ -32,8 +32,7 @@ from recsys.fm.penalties.chain import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
-from recsys.fm.solvers.row_pairs import split_rows
-from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.arrays import Compressed, Target, column_counts
 from recsys.multilinear.forms import ANOVA, GUARD
 from recsys.multilinear.losses import slopes_of
 from recsys.multilinear.pair_gradients import gather
@@ -44,22 +43,17 @@ from recsys.multilinear.pairs import (
     add_products,
     careful_slopes,
     object_tables,
-    predict_pairs,
 )
 from recsys.utils.threads import threads_for
 
-__all__ = ["RelationalDescent", "pair_epoch", "runs_of"]
+__all__ = ["RelationalDescent", "pair_epoch"]
 
-Runs = Sequence[tuple[int, NDArray[np.int64]]]  # of a side, 0 or 1, and its columns, in order
 LEFT, RIGHT = range(2)
 
 
 @SOLVERS.add("relational")
 class RelationalDescent(Descent):
-    """Coordinate descent on rows that are made of objects which repeat, such as (user, item, month).
-
-    Rows of two parts go by the quicker passes over pairs, rows of more by `recsys.fm.block_tables`.
-    """
+    """Coordinate descent on rows that are made of objects which repeat, such as (user, item, month)."""
 
     required = ("prox_scalar",)
     kinds = (ANOVA,)
@@ -69,45 +63,38 @@ class RelationalDescent(Descent):
         """Find the objects, and put the rows in the order of the first ones."""
         objective = self.objective
         X = objective.X
-        counts = np.bincount(X.indices, minlength=X.shape[1])
+        blocks = joined_blocks(X)
+        if not blocks:
+            raise InputError(
+                "solver 'relational' needs rows made of parts that repeat, such as users and items: "
+                "no columns part these rows so; use solver='cd'"
+            )
+        self.order = np.argsort(blocks[0].of, kind="stable")
+        counts = column_counts(X.indices, X.shape[1])
         visited = visiting_order(counts, X.shape[0])
-        found = split_rows(X)
-        blocks: list[Block] = []
-        if found is None or _entries(found[0]) > X.shape[0]:
-            blocks = find_blocks(X)
-            if found is not None and _costs_less(found[0], blocks, X.shape[0]):
-                blocks = []
-            elif sum(block.rows.shape[0] for block in blocks) <= X.shape[0] and len(blocks) > 1:
-                found = None
-        if found is not None:
-            pairs, cut, order = found
-        else:
-            if len(blocks) < 2 or sum(block.rows.shape[0] for block in blocks) > X.shape[0]:
-                raise InputError(
-                    "solver 'relational' needs rows made of parts that repeat, such as users and items: "
-                    "no columns part these rows so; use solver='cd'"
-                )
-            order = np.argsort(blocks[0].of, kind="stable")
-        objective.X, objective.y, objective.pred = X[order], objective.y[order], objective.pred[order]
-        threads = self.options.threads
-        self.way: PairPasses | BlockPasses
-        if found is not None:
-            self.way = PairPasses(pairs, cut, runs_of(visited, cut), threads)
-        else:
-            blocks = [block.reordered(order) for block in blocks]
-            # Those that no row has go first, together: each change of block is a pass over all rows.
-            used = counts[visited] > 0
-            self.way = BlockPasses(blocks, np.concatenate([visited[~used], visited[used]]), threads)
+        # Those that no row has go first, together: each change of block is a pass over all rows.
+        used = counts[visited] > 0
+        self.passes = BlockPasses(
+            [block.reordered(self.order) for block in blocks],
+            np.concatenate([visited[~used], visited[used]]),
+            self.options.threads,
+        )
+        self.target = objective.target_of(
+            objective.y[self.order], objective.model.z[0] + self.passes.predict(self._terms())
+        )
+        self._tell()
 
     def epoch(self) -> float:
         """Visit the bias and every term once, the linear one first."""
         objective = self.objective
         linear = Shrinkage(objective.regularization.alpha, L2, self.shrinkage.gamma)
-        moved = self._bias()
+        moved = self._bias(self.target)
         for order, P in self._terms():
             shrinkage = linear if order == 1 else self.shrinkage
-            moved += self.way.epoch(order, P, objective.target, shrinkage)
-        return self._finished(moved)
+            moved += self.passes.epoch(order, P, self.target, shrinkage)
+        moved = self._finished(moved)
+        self._tell()
+        return moved
 
     def _terms(self) -> list[tuple[int, NDArray[np.float64]]]:
         model = self.objective.model
@@ -116,43 +103,14 @@ class RelationalDescent(Descent):
             terms.insert(0, (1, model.w[:, None]))
         return terms
 
+    def _tell(self) -> None:
+        """Bring the predictions to the objective, in its own order of the rows."""
+        pred = np.empty(len(self.order))
+        pred[self.order] = self.target.pred
+        self.objective.pred = pred
+
     def _refresh(self) -> None:
-        self.objective.pred = self.objective.model.z[0] + self.way.predict(self._terms())
-
-
-def _entries(pairs: Pairs) -> int:
-    return int(sum(side.rows.nnz for side in pairs.sides))
-
-
-def _costs_less(pairs: Pairs, blocks: list[Block], rows: int) -> bool:
-    """Return whether passes over pairs cost less: by blocks a row costs more, an entry the same."""
-    by_blocks = sum(block.rows.nnz for block in blocks) + 3 * len(blocks) * rows
-    return _entries(pairs) + 2 * rows <= by_blocks
-
-
-class PairPasses(NamedTuple):
-    """Passes over rows of two parts, the first `cut` columns and the rest."""
-
-    pairs: Pairs
-    cut: int
-    runs: Runs
-    threads: int | None
-
-    def epoch(self, order: int, P: NDArray[np.float64], target: Target, shrinkage: Shrinkage) -> float:
-        """Update a term's parameters once, in place; returns the sum of absolute changes."""
-        term = self._term(order, P)
-        return pair_epoch(self.pairs, term, target, shrinkage, threads=self.threads, runs=self.runs)
-
-    def predict(self, terms: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
-        """Return the sum of the terms, (rows,)."""
-        sides = self.pairs.sides
-        return predict_pairs(
-            [self._term(*term) for term in terms], sides[LEFT].rows, sides[RIGHT].rows, self.pairs.left,
-            self.pairs.right, threads=self.threads,
-        )  # fmt: skip
-
-    def _term(self, order: int, P: NDArray[np.float64]) -> PairTerm:
-        return PairTerm(np.ones(order + 1), P[: self.cut], P[self.cut :], np.ones(P.shape[1]))
+        self.target.pred[:] = self.objective.model.z[0] + self.passes.predict(self._terms())
 
 
 class BlockPasses:
@@ -182,64 +140,48 @@ class BlockPasses:
         moved, m, n = 0.0, order, len(target.y)
         objects = self.objects
         threads = threads_for(2.0 * n * (m + m * m), self.threads)
-        sums = [np.zeros((block.rows.shape[0], m + m * m)) for block in objects.blocks]
+        state, pending = objects.state(m, target.y, target.pred), NOTHING
         for s in range(P.shape[1]):
             p = P[self.features, s]
-            table = objects.tables(m, P[:, s])
+            component = objects.component(m, P[:, s])
             sizes = np.abs(p)
             totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
             for b, features in self.runs:
-                block, place = objects.blocks[b], objects.slices[b]
-                slopes = slopes_of(target.loss, target.pred, target.y)
-                objects.gather(b, table, slopes, sums[b], threads)
-                mine = table[place]
+                block = objects.blocks[b]
+                sums = objects.gather(b, component, pending, 1.0, state, target.loss, threads)
+                mine = component.table[objects.slices[b]]
                 before = mine.copy()
                 moved += sweep(
                     features, Compressed.of(block.columns), Compressed.of(block.rows),
-                    p[self.starts[b] : self.starts[b + 1]], mine, sums[b], n, target.curvature,
+                    p[self.starts[b] : self.starts[b + 1]], mine, sums, n, target.curvature,
                     shrinkage, totals, sizes, int(self.starts[b]),
                 )  # fmt: skip
-                objects.apply(b, table, mine - before, 1.0, target.pred, threads)
+                pending = objects.changed(b, component, before)
             P[self.features, s] = p
+        objects.apply(pending, 1.0, state, threads)
+        target.pred[:] = state[:, 0]
         return moved
 
     def predict(self, terms: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
         """Return the sum of the terms, (rows,)."""
-        out = np.zeros(self.objects.of.shape[1])
+        out = np.zeros(len(self.objects.of))
         for order, P in terms:
             for s in range(P.shape[1]):
-                self.objects.add(self.objects.tables(order, P[:, s]), out)
+                self.objects.add(self.objects.component(order, P[:, s]), out)
         return out
-
-
-def both_sides(left: int, right: int) -> Runs:
-    """Return the runs that visit all the left columns, then all the right ones."""
-    return [(LEFT, np.arange(left)), (RIGHT, np.arange(right))]
-
-
-def runs_of(order: NDArray[np.int64], cut: int) -> Runs:
-    """Return an order of all columns, the first `cut` of them the left side's, as runs of a side."""
-    right = order >= cut
-    starts = np.flatnonzero(np.diff(right)) + 1
-    return [
-        (int(part[0] >= cut), part - cut * int(part[0] >= cut))
-        for part in np.split(order, starts)
-        if len(part)
-    ]
 
 
 def pair_epoch(
     pairs: Pairs, term: PairTerm, target: Target, shrinkage: Shrinkage, fit_weights: bool = False,
-    threads: int | None = None, runs: Runs | None = None,
+    threads: int | None = None,
 ) -> float:  # fmt: skip
     """Update a term's parameters once, in place; returns the sum of absolute changes.
 
-    Every component's features are visited run by run: by default all of the left side, then all of the
-    right one. With `fit_weights` the components' weights are learned, too, and shrink what they weigh.
+    Of every component all features of the left side are visited, then all of the right one. With
+    `fit_weights` the components' weights are learned, too, and shrink what they weigh.
     """
     moved, m, n = 0.0, term.degree, len(target.y)
     widths = (term.left.shape[0], term.right.shape[0])
-    runs = both_sides(*widths) if runs is None else runs
     directions = 2.0 if pairs.symmetric else 1.0
     # a symmetric pair moves at both ends: (x + y)² ≤ 2x² + 2y² keeps the bound
     curvature = directions * target.curvature
@@ -255,7 +197,7 @@ def pair_epoch(
         shrunk = shrinkage
         if fit_weights:
             shrunk = shrinkage._replace(beta=shrinkage.beta * abs(float(term.weights[s])))
-        for at, features in runs:
+        for at in (LEFT, RIGHT):
             if pairs.symmetric:  # a change at both ends has no place in the tables of one
                 _apply(pairs, target.pred, pending, threads)
                 pending = None
@@ -264,16 +206,14 @@ def pair_epoch(
             packed = np.zeros((len(other), 2 * m))
             packed[:, m:] = other[:, :m]
             held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
-            if pending is not None and pending.side != at:  # its change is applied on the way
+            if pending is not None:  # of the other side: its change is applied on the way
                 packed[:, :m], held, old = pending.change[:, 1:], pending.held, pending.coefficients
-            elif pending is not None:  # of this side: own and partner's factors change places
-                packed[:, :m], held[:, :m] = pending.held[:, :m], pending.change[:, 1:]
-                old[1:] = pending.coefficients[:0:-1]
             gather(side, target, pending is not None, packed, held, old, c, sums[at], threads)
             before = table.copy()
             moved += sweep(
-                features, Compressed.of(side.columns), Compressed.of(side.rows), columns[at], table,
-                sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes, at * widths[LEFT],
+                np.arange(widths[at]), Compressed.of(side.columns), Compressed.of(side.rows),
+                columns[at], table, sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes,
+                at * widths[LEFT],
             )  # fmt: skip
             before[:, 0] = 1.0
             pending = _Change(at, table - before, other, c)
