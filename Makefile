@@ -16,8 +16,9 @@ $(VENV)/installed: pyproject.toml
 evaluate: $(VENV)/installed
 	$(BIN)/recsys evaluate
 
+# A file goes to one process: what its tests compile is compiled once.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
