@@ -90,6 +90,7 @@ def model_of(name: str) -> Bundle:
         ids = np.arange(TIMES * len(bundle.user_ids)).astype(object)
         rows = sp.vstack([bundle.user_items] * TIMES, format="csr")
         bundle = replace(bundle, user_ids=ids, user_items=rows)
+        bundle.ranker.n_users_ = len(ids)  # the same likes again: nothing else of the model is of users
     return bundle
 
 
