@@ -89,8 +89,8 @@ def model_of(name: str) -> Bundle:
     if name == "long":
         ids = np.arange(TIMES * len(bundle.user_ids)).astype(object)
         rows = sp.vstack([bundle.user_items] * TIMES, format="csr")
-        bundle = replace(bundle, user_ids=ids, user_items=rows)
-        bundle.ranker.n_users_ = len(ids)  # the same likes again: nothing else of the model is of users
+        ranker = make_ranker(kind, **params).fit(rows, show_progress=False)
+        bundle = replace(bundle, ranker=ranker, user_ids=ids, user_items=rows)
     return bundle
 
 
