@@ -3,11 +3,15 @@
 `rule_discoveries.csv`: planted catalogues, where a half of the users, drawn at random, gets a profile of the
 same length that follows the items' odds and nothing else. A rule shown for one of them is false. Means
 over the catalogues, of the p-values themselves and of Benjamini–Hochberg's and Benjamini–Yekutieli's control.
+A rule of somebody who has a taste counts as true, also where it is not that taste.
+
+`rule_discoveries_null.csv`: worlds where nobody has a taste, by a Rasch model whose activities are
+log-normal, with attributes of which one is popular with everybody: how often p-values are small.
 
 `rule_discoveries_rankers.csv`: each user's top set against the rest of the catalogue, on the half of the items
 that the rule was not learned from. "shuffled" is the ranker's list in a random order: nothing to find.
 
-    python -m benchmarks.lab.rule_discoveries [likes] [rankers]
+    python -m benchmarks.lab.rule_discoveries [likes] [null] [rankers]
 """
 
 from __future__ import annotations
@@ -20,7 +24,15 @@ import scipy.sparse as sp
 from benchmarks.lab.common import each, write_csv
 from recsys import make_ranker
 from recsys.datasets import load_dataset, planted_catalogue
-from recsys.explain import RuleTest, discover, item_attributes, likes_rule, ranker_rule
+from recsys.explain import (
+    Attributes,
+    RuleTest,
+    discover,
+    item_attributes,
+    item_odds,
+    likes_rule,
+    ranker_rule,
+)
 
 CATALOGUES, LEVELS, TOP, USERS = 5, (0.05, 0.1), 50, 150
 CONTROLS = ("none", "positive", "any")
@@ -45,8 +57,7 @@ def catalogue(seed: int) -> tuple[list[bool], list[RuleTest | None]]:
     data = planted_catalogue(300, 300, seed=9100 + seed).interactions
     rng = np.random.default_rng(seed)
     rows = [data.matrix[u].indices for u in range(data.n_users)]
-    counts = np.asarray(data.matrix.sum(axis=0), dtype=np.float64).ravel()
-    odds = (counts + 0.5) / (data.n_users - counts + 0.5)
+    odds = np.maximum(item_odds(data.matrix), 1e-6)
     taste = (rng.random(data.n_users) < 0.5).tolist()
     rows = [row if has else tasteless(odds, len(row), rng) for row, has in zip(rows, taste, strict=True)]
     likes = sp.csr_matrix(
@@ -54,11 +65,11 @@ def catalogue(seed: int) -> tuple[list[bool], list[RuleTest | None]]:
         data.matrix.shape,
     )
     counts, attributes = np.asarray(likes.sum(axis=0)).ravel(), item_attributes(data)
-    found = []
+    odds, found = item_odds(likes), []
     for u, row in enumerate(rows):
         others = counts.copy()
         others[row] -= 1
-        found.append(likes_rule(row, attributes, others, data.n_users - 1, seed=u))
+        found.append(likes_rule(row, attributes, others, odds, seed=u))
     return taste, found
 
 
@@ -85,6 +96,43 @@ def likes() -> None:
             print(rows[-1], flush=True)
     heads = ("tested", "shown", "false", "false_share", "shown_of_no_taste", "shown_of_taste")
     write_csv("rule_discoveries", ("level", "control", *heads), rows)
+
+
+# users, items, spread of the logarithms of activity, share of items with a hundredth of their odds
+WORLDS = (
+    (300, 300, 0.5, 0.0),
+    (300, 300, 1.0, 0.0),
+    (300, 300, 2.0, 0.0),
+    (60, 1500, 0.5, 0.8),
+    (20, 400, 0.5, 0.0),
+)
+PEOPLE, REPEATED = 10, 20
+
+
+def world(users: int, items: int, spread: float, rare: float, seed: int) -> list[float]:
+    """Return the p-values of rules of some people who have no taste."""
+    rng = np.random.default_rng([users, items, seed])
+    X = (rng.random((items, 8)) < 0.2).astype(np.uint8)
+    odds = np.exp(-3.0 + 2.5 * X[:, 0] + rng.normal(0, 0.3, items))
+    odds[rng.random(items) < rare] *= 0.01
+    chance = np.exp(rng.normal(0, spread, users))[:, None] * odds
+    liked = rng.random((users, items)) < chance / (1 + chance)
+    known, counts = item_odds(liked.astype(np.float32)), liked.sum(axis=0)
+    attributes, out = Attributes(X, tuple("abcdefgh")), []
+    for u in np.flatnonzero(liked.sum(axis=1) >= 10)[:PEOPLE]:
+        found = likes_rule(np.flatnonzero(liked[u]), attributes, counts - liked[u], known, seed=int(u))
+        out += [found.p_value] if found is not None else []
+    return out
+
+
+def null() -> None:
+    rows = []
+    for about in WORLDS:
+        p = np.array(sum(each(world, [(*about, seed) for seed in range(REPEATED)]), []))
+        rows.append((*about, len(p), *(float(np.mean(p <= level)) for level in (0.05, 0.01, 0.001))))
+        print(rows[-1], flush=True)
+    heads = ("users", "items", "activity_spread", "rare", "tested", "p_0.05", "p_0.01", "p_0.001")
+    write_csv("rule_discoveries_null", heads, rows)
 
 
 def of_ranker(dataset: str, spec: str) -> tuple:
@@ -124,5 +172,5 @@ def rankers() -> None:
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ["likes", "rankers"]:
-        {"likes": likes, "rankers": rankers}[what]()
+    for what in sys.argv[1:] or ["likes", "null", "rankers"]:
+        {"likes": likes, "null": null, "rankers": rankers}[what]()

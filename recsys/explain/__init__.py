@@ -16,6 +16,7 @@ from recsys.explain.rules.discovery import (
 )
 from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
+from recsys.explain.rules.item_odds import item_odds
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
 from recsys.explain.rules.rule import Rule, agreement, rule_weight, signed_weights
 from recsys.explain.rules.search import search_rule
@@ -54,6 +55,7 @@ __all__ = [
     "in_time",
     "into_list",
     "item_attributes",
+    "item_odds",
     "item_rule",
     "learn_rule",
     "likes_rule",

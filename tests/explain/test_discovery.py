@@ -7,8 +7,16 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, fisher_exact, hypergeom
 
 from recsys import InputError
-from recsys.explain import Attributes, discover, likes_rule, q_values, ranker_rule, taste_rule
-from recsys.explain.rules.discovery import tail
+from recsys.explain import (
+    Attributes,
+    discover,
+    item_odds,
+    likes_rule,
+    q_values,
+    ranker_rule,
+    taste_rule,
+)
+from recsys.explain.rules.discovery import _mixed, tail
 from tests.reference import rules as reference
 
 NAMES = tuple("abcdefghijkl")
@@ -82,10 +90,16 @@ def test_q_values_are_those_of_the_step_up_procedure(p):
         (lambda: q_values([[0.5]]), "numbers in 0…1"),
         (lambda: q_values([0.5], "none"), "dependence"),
         (lambda: discover([], 1.5), "level"),
-        (lambda: likes_rule([0], catalogue(9), np.ones(8), 5), "shape"),
-        (lambda: likes_rule([0], catalogue(9), np.full(9, 6.0), 5), "0…5"),
-        (lambda: likes_rule([9], catalogue(9), np.ones(9), 5), "not within 0…8"),
-        (lambda: likes_rule([0], catalogue(9), np.ones(9), 5, held_out=0.0), "held_out"),
+        (lambda: q_values(["a"]), "numbers in 0…1"),
+        (lambda: discover([1]), "pairs"),
+        (lambda: discover([("u", 0.5)]), "pairs"),
+        (lambda: likes_rule([0], catalogue(9), np.ones(8), np.ones(9)), "popularity has shape"),
+        (lambda: likes_rule([0], catalogue(9), np.ones(9), np.ones(8)), "odds has shape"),
+        (lambda: likes_rule([0], catalogue(9), ["a"] * 9, np.ones(9)), "popularity must be"),
+        (lambda: likes_rule([0], catalogue(9), np.ones(9), -np.ones(9)), "0 or more"),
+        (lambda: likes_rule([0], catalogue(9), np.ones(9), np.zeros(9)), "odds are 0 of an item"),
+        (lambda: likes_rule([9], catalogue(9), np.ones(9), np.ones(9)), "not within 0…8"),
+        (lambda: likes_rule([0], catalogue(9), np.ones(9), np.ones(9), held_out=0.0), "held_out"),
         (lambda: ranker_rule([1, 1], catalogue(9)), "twice"),
         (lambda: ranker_rule([1, 2], catalogue(9), top=0), "top"),
     ],
@@ -104,7 +118,7 @@ def test_a_rankers_rule_is_tested_on_the_half_it_has_not_seen():
     score = 2.0 * (attributes.X[:, 0] & attributes.X[:, 3]) + rng.normal(size=300)
     order = np.argsort(-score)[:290]
     found = ranker_rule(order, attributes, top=40, seed=7)
-    mixed = np.random.default_rng(7).permutation(np.sort(order))
+    mixed = _mixed(np.sort(order), 7)
     testing = mixed[145:]
     covers, first = found.rule.covers(attributes.X)[testing], np.isin(testing, order[:40])
     table = [[(covers == a) & (first == b) for b in (True, False)] for a in (True, False)]
@@ -122,7 +136,7 @@ def test_nothing_in_the_testing_half_moves_the_rule():
     attributes = catalogue(240, 6)
     order = np.random.default_rng(1).permutation(240)
     one = ranker_rule(order, attributes, top=60, seed=3)
-    mixed = np.random.default_rng(3).permutation(240)
+    mixed = _mixed(np.arange(240), 3)
     place = np.argsort(order)
     first = np.flatnonzero((place < 60) & np.isin(np.arange(240), mixed[:120]))
     some = np.random.default_rng(2).permutation(np.setdiff1d(mixed[120:], order[:60]))
@@ -130,10 +144,10 @@ def test_nothing_in_the_testing_half_moves_the_rule():
     two = ranker_rule(np.r_[top, np.setdiff1d(order, top)], attributes, top=60, seed=3)
     assert one.rule == two.rule and one.learned == two.learned
     liked = order[:40]
-    mixed = np.random.default_rng(5).permutation(np.sort(liked))
+    mixed = _mixed(np.sort(liked), 5)
     popularity = np.full(240, 5.0)
     alone = taste_rule(np.sort(mixed[20:]), attributes, popularity, held_out=0.0, seed=5)
-    found = likes_rule(liked, attributes, popularity, 50, seed=5)
+    found = likes_rule(liked, attributes, popularity, np.ones(240), seed=5)
     assert found.rule == alone.rule and found.learned == found.tested == 20
 
 
@@ -145,8 +159,9 @@ def test_a_taste_for_what_is_popular_is_no_taste():
     X[::2, 2] = 1
     attributes = Attributes(X, ("drama", "noir", "even"))
     popularity = np.where(X[:, 0] == 1, 90.0, 5.0)
-    usual = likes_rule(np.arange(20), attributes, popularity, 100)
-    rare = likes_rule(np.arange(150, 170), attributes, popularity, 100)
+    odds = popularity / (100 - popularity)
+    usual = likes_rule(np.arange(20), attributes, popularity, odds)
+    rare = likes_rule(np.arange(150, 170), attributes, popularity, odds)
     assert str(usual.rule) == "drama" and usual.hits == usual.tested == 10 and usual.p_value > 0.1
     assert str(rare.rule) == "noir" and rare.p_value < 1e-6
     shown = discover([("a", usual), ("b", rare), ("c", None)])
@@ -155,9 +170,9 @@ def test_a_taste_for_what_is_popular_is_no_taste():
 
 def test_what_cannot_be_tested_is_none():
     attributes = catalogue(100)
-    assert likes_rule(np.arange(8), attributes, np.ones(100), 10) is None
-    assert likes_rule(np.arange(100), attributes, np.ones(100), 10) is None
-    assert likes_rule([], attributes, np.ones(100), 10) is None
+    assert likes_rule(np.arange(8), attributes, np.ones(100), np.ones(100)) is None
+    assert likes_rule(np.arange(100), attributes, np.ones(100), np.ones(100)) is None
+    assert likes_rule([], attributes, np.ones(100), np.ones(100)) is None
     assert ranker_rule(np.arange(100), attributes, top=6) is None
     assert ranker_rule(np.arange(30), attributes, top=30) is None
     assert ranker_rule(np.arange(30), Attributes(np.zeros((30, 0), np.uint8), ()), top=15) is None
@@ -165,12 +180,65 @@ def test_what_cannot_be_tested_is_none():
     assert ranker_rule(np.arange(60), same, top=30) is None, "a rule that covers all says nothing"
 
 
+# ---- the odds of people without a taste
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_with_these_odds_everybody_and_every_item_has_as_many_likes_as_there_are(seed):
+    rng = np.random.default_rng(seed)
+    likes = rng.random((rng.integers(8, 30), rng.integers(8, 30))) < rng.uniform(0.2, 0.7)
+    odds = item_odds(likes.astype(rng.choice([np.float32, np.int8])))
+    assert odds.max() == 1 and ((odds > 0) == likes.any(axis=0)).all()
+    inside = likes[np.ix_(likes.any(axis=1), likes.any(axis=0))]
+    assert inside.all(axis=0).sum() == inside.all(axis=1).sum() == 0
+    b, activity = odds[odds > 0], []
+    for length in inside.sum(axis=1):  # the activity with which so many likes are expected
+        low, high = -30.0, 30.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            c = np.exp(middle) * b
+            low, high = (middle, high) if (c / (1 + c)).sum() < length else (low, middle)
+        activity.append(np.exp(low))
+    chance = np.outer(activity, b)
+    np.testing.assert_allclose((chance / (1 + chance)).sum(axis=0), inside.sum(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("likes", [np.zeros((3, 4)), np.ones((3, 4)), np.ones((1, 1)), np.tri(5)])
+def test_odds_are_finite_whatever_the_likes(likes):
+    odds = item_odds(likes)
+    assert np.isfinite(odds).all() and ((odds > 0) == likes.any(axis=0)).all()
+
+
+def test_active_people_make_nothing_a_taste():
+    """Where activities differ much the share of people who like an item would not do for its odds."""
+    rng, good, naive = np.random.default_rng(0), [], []
+    covers = np.arange(200) < 20
+    for _ in range(25):
+        odds = np.exp(-3.0 + 2.5 * covers + rng.normal(0, 0.3, 200))
+        likes = rasch(rng, odds, 200, spread=2.0)
+        worth, counts = item_odds(likes.astype(np.float32)), likes.sum(axis=0)
+        for u in np.flatnonzero(likes.sum(axis=1) >= 10)[:8]:
+            mixed = rng.permutation(np.flatnonzero(likes[u]))
+            half = len(mixed) // 2
+            left = worth > 0
+            left[mixed[half:]] = False
+            hits = int(covers[mixed[:half]].sum())
+            good.append(tail(worth[left], covers[left], half, hits))
+            share = (counts + 0.5) / (200 - counts + 0.5)
+            naive.append(tail(share[left], covers[left], half, hits))
+    assert len(good) >= 150
+    for level in (0.01, 0.05, 0.2):
+        rejects_no_more_than(good, level)
+    assert np.mean(np.array(naive) <= 0.05) > 0.15, "or this would test nothing"
+
+
 # ---- where there is nothing to find
 
 
-def rasch(rng, odds, users):
+def rasch(rng, odds, users, spread=0.4):
     """Return for each user items liked at random, by activity times the items' odds."""
-    activity = np.exp(rng.normal(-0.5, 0.4, users))
+    activity = np.exp(rng.normal(-0.5, spread, users))
     chance = activity[:, None] * odds
     return rng.random((users, len(odds))) < chance / (1.0 + chance)
 
@@ -203,8 +271,9 @@ def test_people_of_no_taste_make_few_discoveries_and_those_with_one_are_found():
     for _ in range(8):
         likes = rasch(rng, odds, 30)
         counts = likes.sum(axis=0)
+        worth = item_odds(likes.astype(np.float32))
         tests = [
-            (u, likes_rule(np.flatnonzero(likes[u]), attributes, counts - likes[u], 29, seed=u))
+            (u, likes_rule(np.flatnonzero(likes[u]), attributes, counts - likes[u], worth, seed=u))
             for u in range(30)
         ]
         p += [t.p_value for _, t in tests if t is not None]
@@ -218,8 +287,9 @@ def test_people_of_no_taste_make_few_discoveries_and_those_with_one_are_found():
         likes[u] = False
         likes[u, rng.choice(wanted, min(24, len(wanted)), replace=False)] = True
     counts = likes.sum(axis=0)
+    worth = item_odds(likes.astype(np.float32))
     tests = [
-        (u, likes_rule(np.flatnonzero(likes[u]), attributes, counts - likes[u], 29, seed=u))
+        (u, likes_rule(np.flatnonzero(likes[u]), attributes, counts - likes[u], worth, seed=u))
         for u in range(30)
     ]
     shown = [d.user for d in discover(tests, 0.1) if d.shown]

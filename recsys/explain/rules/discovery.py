@@ -139,14 +139,18 @@ def q_values(p_values: ArrayLike, dependence: str = "any") -> NDArray[np.float64
     [0.04, 0.5, 0.04, 0.0533]
     """
     check_choice("dependence", dependence, DEPENDENCE)
-    p = np.asarray(p_values, dtype=np.float64)
+    try:
+        p = np.asarray(p_values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("p_values must be a list of numbers in 0…1") from None
     if p.ndim != 1 or not ((p >= 0.0) & (p <= 1.0)).all():
         raise InputError("p_values must be a list of numbers in 0…1")
     tests = len(p)
     ranks = np.arange(1, tests + 1)
     factor = float((1.0 / ranks).sum()) if dependence == "any" else 1.0
     order = np.argsort(p, kind="stable")
-    raised = np.minimum(factor * tests * p[order] / ranks, 1.0)
+    # In this order: what is at the level itself stays there, whatever the number of tests.
+    raised = np.minimum(p[order] * (factor * tests / ranks), 1.0)
     out = np.empty(tests)
     out[order] = np.minimum.accumulate(raised[::-1])[::-1]
     return out
@@ -178,7 +182,12 @@ def discover(
     []
     """
     check_real("level", level, 0.0, 1.0)
-    made = [(user, found) for user, found in rules if found is not None]
+    try:
+        made = [(user, found) for user, found in rules if found is not None]
+        if not all(isinstance(found, RuleTest) for _, found in made):
+            raise TypeError
+    except (TypeError, ValueError):
+        raise InputError("rules must be pairs of a user and a rule that was tested, or None") from None
     p_values = np.array([found.p_value for _, found in made])
     q = q_values(p_values, dependence)
     out = []
@@ -192,7 +201,7 @@ def likes_rule(
     items: ArrayLike,
     attributes: Attributes,
     popularity: ArrayLike,
-    n_users: int,
+    odds: ArrayLike,
     *,
     held_out: float = 0.5,
     seed: int = 0,
@@ -200,9 +209,9 @@ def likes_rule(
     """Learn a rule from a part of a profile, and test it on the rest.
 
     The p-value is that of people of no taste: each likes an item with odds that are a person's
-    activity times the item's odds over everybody. Given the number of held-out likes, the activity
-    cancels, and the number that a rule covers has an exact distribution: a rule that only follows what
-    is popular passes no test.
+    activity times the item's odds (`item_odds`, Rasch's model of all likes). Given the number of
+    held-out likes, the activity cancels, and the number that a rule covers has an exact distribution:
+    so a rule that only follows what is popular passes as rarely as chance has it.
 
     Parameters
     ----------
@@ -211,9 +220,9 @@ def likes_rule(
     attributes : Attributes
         Of the catalogue.
     popularity : (items,) float
-        How many users like each item, the user left out.
-    n_users : int
-        Of how many, the user left out.
+        How many users like each item, the user left out; the search weighs by it.
+    odds : (items,) float ≥ 0
+        Of likes that include the profile: `item_odds`.
     held_out : float in 0…1, neither
         Share of the profile that the rule is tested on.
     seed : int
@@ -231,32 +240,30 @@ def likes_rule(
 
     Notes
     -----
-    Source: the odds are Rasch's model; half a like and half a dislike are added to each item's.
+    The user's own likes are among those that the odds are of: with few users that makes p-values
+    larger than they need be, never smaller.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = (np.random.default_rng(3).random((300, 12)) < 0.3).astype(np.uint8)
     >>> liked = np.flatnonzero(X[:, 2] & X[:, 7])
-    >>> found = likes_rule(liked, Attributes(X, tuple("abcdefghijkl")), np.full(300, 20.0), 200)
+    >>> found = likes_rule(liked, Attributes(X, tuple("abcdefghijkl")), np.full(300, 20.0), np.ones(300))
     >>> print(found.rule, found.hits, found.tested, found.p_value < 1e-9)
     c ∧ h 15 15 True
     """
     m = len(attributes.X)
-    check_integer("n_users", n_users, 1)
     check_integer("seed", seed, 0)
     if not 0.0 < check_real("held_out", held_out, 0.0, 1.0) < 1.0:
         raise InputError("held_out must be above 0 and below 1: both parts need likes")
-    counts = np.asarray(popularity, dtype=np.float64)
-    if counts.shape != (m,):
-        raise InputError(f"popularity has shape {counts.shape} for {m} items")
-    if not ((counts >= 0) & (counts <= n_users)).all():
-        raise InputError(f"popularity must be in 0…{n_users}, the number of users")
+    counts, worth = _of_items("popularity", popularity, m), _of_items("odds", odds, m)
     liked = np.unique(check_ids("items", items, m))
+    if not worth[liked].all():
+        raise InputError("odds are 0 of an item of the profile: they are of likes that include it")
     count = round(held_out * len(liked))
     if min(count, len(liked) - count) < LEAST or len(liked) >= m:
         return None
-    mixed = np.random.default_rng(seed).permutation(liked)
+    mixed = _mixed(liked, seed)
     held, learned = mixed[:count], np.sort(mixed[count:])
     # The search is told of the learning part only: to it the held-out likes are items like others.
     found = taste_rule(learned, attributes, counts, held_out=0.0, seed=seed)
@@ -265,9 +272,9 @@ def likes_rule(
     outside = np.ones(m, dtype=bool)
     outside[learned] = False
     covers = found.rule.covers(attributes.X)
-    odds = (counts + 0.5) / (n_users - counts + 0.5)
     hits = int(covers[held].sum())
-    p = tail(odds[outside], covers[outside], count, hits)
+    likely = outside & (worth > 0.0)
+    p = tail(worth[likely], covers[likely], count, hits)
     return _tested(found.rule, "likes", len(learned), outside, covers, held, p)
 
 
@@ -283,7 +290,7 @@ def ranker_rule(
     """Read a rule off a ranker's decisions: its top set against the rest of what it could recommend.
 
     The candidates are halved at random. In one half the rule is searched for that tells the top set from
-    the rest (`search_rule`, with as many clauses and literals as pay for themselves in bits); the
+    the rest (`search_rule`, with as many clauses and literals as save most bits, or cost fewest); the
     other half says how far it holds, also on items that were ranked low. The p-value is Fisher's
     exact one: of so many hits where the top set has nothing to do with the attributes.
 
@@ -328,7 +335,7 @@ def ranker_rule(
         raise InputError("ranked holds an item twice")
     first = np.zeros(len(X), dtype=bool)
     first[order[:top]] = True
-    mixed = np.random.default_rng(seed).permutation(np.sort(order))
+    mixed = _mixed(np.sort(order), seed)
     halves = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 :]
     counts = [n for half in halves for n in (int(first[half].sum()), int((~first[half]).sum()))]
     if min(counts) < LEAST or X.shape[1] == 0:
@@ -342,6 +349,24 @@ def ranker_rule(
     covered = int(covers[testing].sum())
     p = float(hypergeom.sf(int(covers[held].sum()) - 1, int(testing.sum()), covered, len(held)))
     return _tested(rule, "ranker", counts[0], testing, covers, held, min(p, 1.0))
+
+
+def _of_items(name: str, given: ArrayLike, items: int) -> NDArray[np.float64]:
+    """Return a number ≥ 0 of each item."""
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number of each item") from None
+    if values.shape != (items,):
+        raise InputError(f"{name} has shape {values.shape} for {items} items")
+    if not ((values >= 0.0) & np.isfinite(values)).all():
+        raise InputError(f"{name} must be numbers of 0 or more")
+    return values
+
+
+def _mixed(items: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Return them mixed, not as a caller's own generator of that seed would: `ranked` may be of one."""
+    return np.random.default_rng([0x52554C45, seed]).permutation(items)
 
 
 def _best(
