@@ -81,12 +81,20 @@ class Kernel:
         >>> make_kernel("mdnf", d=2, c=3).dimension(20)  # pairs of the 1,140 conjunctions
         649230
         """
-        check_integer("n", n, 1)
-        self.plan(n)
+        n = check_integer("n", n, 1)
+        self._check_fits(n)
         return self._dimension(n)
 
     def _dimension(self, n: int) -> int | float:
         return inf
+
+    def _check_fits(self, n: int) -> None:
+        """Refuse parameters that do not fit n: without the plan's tables, where a kernel says how."""
+        self.plan(n)
+
+    def _keep_integer(self, name: str) -> None:
+        """Make a parameter of at least 1 an int: one of NumPy's would wrap in counts beyond 2⁶³."""
+        object.__setattr__(self, name, check_integer(name, getattr(self, name), 1))
 
     def counting(self) -> Counting | None:
         """Return the form of a kernel that counts disjunctions of conjunctions, or None."""

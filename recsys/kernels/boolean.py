@@ -32,7 +32,10 @@ class OneDegree(Kernel):
 
     def __post_init__(self) -> None:
         """Refuse a degree that is no whole number of at least 1."""
-        check_integer("degree", self.degree, 1)
+        self._keep_integer("degree")
+
+    def _check_fits(self, n: int) -> None:
+        check_integer("degree", self.degree, 1, n)
 
 
 @KERNELS.add("mc", "anova")

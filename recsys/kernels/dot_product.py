@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.kernels.base import KERNELS, Kernel
 from recsys.kernels.plans import AT_EMPTY, CONJUNCTION, LINEAR, POWER, RBF, TANIMOTO, Plan
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_real
 
 NO_TABLE = np.zeros(1)
 
@@ -70,9 +70,12 @@ class PolynomialKernel(Kernel):
 
     def __post_init__(self) -> None:
         """Refuse parameters out of range."""
-        check_integer("degree", self.degree, 1)
+        self._keep_integer("degree")
         check_real("coef", self.coef, 0.0)
         check_real("alpha", self.alpha, 0.0, open_low=True)
+
+    def _check_fits(self, n: int) -> None:
+        pass  # any n fits
 
     def plan(self, n: int) -> Plan:
         """Return the power, as a logarithm where the degree is high."""
@@ -107,7 +110,10 @@ class HomogeneousPolynomialKernel(Kernel):
 
     def __post_init__(self) -> None:
         """Refuse a degree that is no whole number of at least 1."""
-        check_integer("degree", self.degree, 1)
+        self._keep_integer("degree")
+
+    def _check_fits(self, n: int) -> None:
+        pass  # any n fits
 
     def plan(self, n: int) -> Plan:
         """Return the power with coefficient 0."""

@@ -39,8 +39,8 @@ class _NormalForm(Kernel):
 
     def __post_init__(self) -> None:
         """Refuse sizes that are no whole numbers of at least 1."""
-        check_integer("d", self.d, 1)
-        check_integer("c", self.c, 1)
+        self._keep_integer("d")
+        self._keep_integer("c")
 
     def _check_width(self, name: str, n: int) -> None:
         check_integer(name, getattr(self, name), 1, n)

@@ -78,6 +78,9 @@ class AllSubsetsKernel(Kernel):
     def _dimension(self, n: int) -> int:
         return 2**n
 
+    def _check_fits(self, n: int) -> None:
+        pass  # any n fits
+
     def exact(self, n: int, s: int, a: int, b: int) -> int:
         """Return the power of 2."""
         return 2**s
@@ -91,8 +94,12 @@ class _Sadohara(Kernel):
     def __post_init__(self) -> None:
         """Refuse parameters out of range."""
         if self.arity is not None:
-            check_integer("arity", self.arity, 1)
+            self._keep_integer("arity")
         check_real("sigma", self.sigma, 0.0, open_low=True)
+
+    def _check_fits(self, n: int) -> None:
+        if self.arity is not None:
+            check_integer("arity", self.arity, 1, n)
 
     def _table(self, n: int) -> np.ndarray:
         if self.arity is None:  # (1 + σ)^k − 1

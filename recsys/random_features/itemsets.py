@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import InputError
 from recsys.random_features._bases import DISTRIBUTIONS, draw
 from recsys.random_features.kernel_maps import _Map
+from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer
 
 Family = Callable[[int], tuple[Sequence[Sequence[int]], ArrayLike | None]]
@@ -74,18 +76,16 @@ class ItemsetMap(_Map):
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
-        if len(self.itemsets) == 0:
+        size = len(_itemsets(self.itemsets, "itemsets"))
+        if size == 0:
             raise InputError("itemsets must list at least one")
-        for name, given in (("weights", self.weights), ("groups", self.groups)):
-            if given is not None and np.shape(given) != (len(self.itemsets),):
-                raise InputError(f"{name} must be one for each of {len(self.itemsets)} itemsets")
         if self.weights is not None:
-            w = np.asarray(self.weights, dtype=np.float64)
-            if not np.isfinite(w).all() or (w < 0).any():
-                raise InputError("weights must be finite numbers, none below 0")
+            _weights(self.weights, size, "ItemsetMap")
+        if self.groups is not None and np.shape(self.groups) != (size,):
+            raise InputError(f"groups must be one for each of {size} itemsets")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        counts, start = _augmented(self.itemsets, features)
+        counts, start = _augmented(_itemsets(self.itemsets, "itemsets"), features)
         groups = np.zeros(len(counts)) if self.groups is None else np.asarray(self.groups)
         for group in np.unique(groups):
             _all_differ([counts[v] for v in np.flatnonzero(groups == group)])
@@ -130,7 +130,8 @@ class CountableItemsetMap(_Map):
     Raises
     ------
     InputError
-        In `fit`, if a part names a feature that does not exist, or its weights do not fit.
+        In `fit`, if a part is no (itemsets, weights), names a feature that does not exist, its weights
+        do not fit, or the bases do not fit in memory.
 
     Notes
     -----
@@ -163,21 +164,22 @@ class CountableItemsetMap(_Map):
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         family = powers_of_each(features) if self.family is None else self.family
-        self.parts_ = rng.geometric(0.5, self.n_components) - 1
+        D = self.n_components
+        check_fits(2.0 * D, f"the parts of n_components={D}", "lower n_components")
+        self.parts_ = rng.geometric(0.5, D) - 1
         self.itemsets_: dict[int, Sequence[Sequence[int]]] = {}
         self.bases_ = {}
-        for n in np.unique(self.parts_).tolist():
-            itemsets, weights = family(n)
+        for n, components in sorted(Counter(self.parts_.tolist()).items()):
+            part = family(n)
+            if not isinstance(part, tuple | list) or len(part) != 2:
+                raise InputError(f"part {n} of the family must be (itemsets, weights), not {part!r:.60}")
+            itemsets = _itemsets(part[0], f"the itemsets of part {n}")
             counts, start = _augmented(itemsets, features)
             _all_differ(counts)
-            components = int((self.parts_ == n).sum())
-            self._check_bases(int(start[-1]) + len(counts))
+            self._check_bases(int(start[-1]) + len(counts), components / D)
             bases = _bases(counts, start, components, self.distribution, rng)
-            if weights is not None:
-                w = np.asarray(weights, dtype=np.float64)
-                if w.shape != (len(counts),) or not np.isfinite(w).all() or (w < 0).any():
-                    raise InputError(f"part {n} needs {len(counts)} weights, finite and none below 0")
-                bases *= np.sqrt(w)[:, None]
+            if part[1] is not None:
+                bases *= np.sqrt(_weights(part[1], len(counts), f"part {n}"))[:, None]
             self.itemsets_[n] = itemsets
             self.bases_[n] = bases * np.sqrt(2.0 ** (n + 1) / self.n_components)
 
@@ -199,6 +201,31 @@ def powers_of_each(features: int) -> Family:
     ([(0, 0, 0), (1, 1, 1)], None)
     """
     return lambda n: ([(j,) * n for j in range(features if n else 1)], None)
+
+
+def _itemsets(given: Any, name: str) -> list[tuple[int, ...]]:
+    """Return itemsets as tuples of int, or refuse what is not."""
+    try:
+        if isinstance(given, Iterator):
+            raise TypeError  # one pass would leave nothing for the next
+        itemsets = [tuple(itemset) for itemset in given]
+        if any(isinstance(j, bool) for itemset in itemsets for j in itemset):
+            raise TypeError  # True is no feature, though Python takes it for 1
+        return [tuple(map(index, itemset)) for itemset in itemsets]
+    except TypeError:
+        raise InputError(
+            f"{name} must be sequences of whole numbers, as in [(0,), (0, 1)], not {given!r:.60}"
+        ) from None
+
+
+def _weights(given: Any, size: int, name: str) -> NDArray[np.float64]:
+    try:
+        w = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        w = np.full(size, np.nan)
+    if w.shape != (size,) or not np.isfinite(w).all() or (w < 0).any():
+        raise InputError(f"{name} needs {size} weights, finite and none below 0")
+    return w
 
 
 def _augmented(

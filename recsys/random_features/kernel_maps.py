@@ -57,10 +57,17 @@ class _Map(TransformerMixin, BaseEstimator):
         rows.sum_duplicates()
         return self._map(rows)
 
-    def _check_bases(self, features: int, tables: int = 1) -> None:
+    def _check_bases(self, features: int, tables: float = 1) -> None:
         D = self.n_components
         what = f"the bases of {features} features and n_components={D}"
         check_fits(float(tables) * features * D, what, DENSE)
+
+    def _check_sparse_bases(self, features: int, entries: float, tables: int) -> None:
+        """Refuse `tables` sparse bases of so many entries a component where they are not free."""
+        D = self.n_components
+        what = f"the bases of {features} features and n_components={D}"
+        # An entry is a value and an index; while one is drawn a component has an array of its own.
+        check_fits(D * (2.0 * tables * entries + 16.0), what, "lower n_components")
 
     def _check_output(self, rows: int) -> None:
         D = self.n_components
@@ -407,3 +414,12 @@ def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
 
 def _log_choose(n: int, k: int) -> float:
     return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def __getattr__(name: str) -> Any:
+    """Return what was defined here in 0.1.0, whose pickles name this module."""
+    if name == "RandomMaclaurin":
+        from recsys.random_features.maclaurin import RandomMaclaurin  # it imports this module
+
+        return RandomMaclaurin
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -151,6 +151,7 @@ class SparseRandomMaclaurin(_SparseMaclaurin):
             raise InputError("sparsity must be below 1: bases of zeros carry nothing")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
+        self._check_sparse_bases(features, features * (1.0 - self.sparsity), self.degree)
         self.bases_ = [
             draw_sparse(rng, features, self.n_components, self.sparsity) for _ in range(self.degree)
         ]
@@ -208,6 +209,7 @@ class SubsampledRandomMaclaurin(_SparseMaclaurin):
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         k, D = min(self.subset, features), self.n_components
+        self._check_sparse_bases(features, k, self.degree)
         self.bases_ = []
         for _ in range(self.degree):
             where = np.concatenate([rng.choice(features, k, replace=False) for _ in range(D)])
@@ -220,9 +222,10 @@ class SubsampledRandomMaclaurin(_SparseMaclaurin):
 class DotProductMap(_Map):
     """Random Maclaurin features of any dot-product kernel Σₙ aₙ⟨x, y⟩ⁿ with aₙ ≥ 0.
 
-    Component s has an order n of its own, drawn with probability pₙ = (1 − 1/r)·r⁻ⁿ, and is a product of
-    n projections on Rademacher vectors, times √(aₙ/pₙ). The orders of an infinite series have no limit,
-    so that nothing is cut off: the features are those of the kernel itself, not of a polynomial near it.
+    Component s has an order n of its own, drawn with probability pₙ = (1 − 1/r)·r⁻ⁿ (of a sequence, in
+    proportion to r⁻ⁿ among the orders whose aₙ is not 0), and is a product of n projections on
+    Rademacher vectors, times √(aₙ/pₙ). The orders of an infinite series have no limit, so that nothing
+    is cut off: the features are those of the kernel itself, not of a polynomial near it.
 
     Parameters
     ----------
@@ -246,7 +249,9 @@ class DotProductMap(_Map):
     Raises
     ------
     InputError
-        In `fit`, if a coefficient is negative or not finite, or all are 0.
+        In `fit`, if a coefficient is no number, negative or not finite, all are 0 (of a function: all
+        of the orders that are drawn), an order is too rare for float64 to hold its probability, or the
+        bases do not fit in memory.
 
     Notes
     -----
@@ -285,29 +290,45 @@ class DotProductMap(_Map):
                     f"coefficients must be {' or '.join(SERIES)}, numbers or a function, not {given!r}"
                 )
         elif not callable(given):
-            a = np.asarray(given, dtype=np.float64)
+            try:
+                a = np.asarray(given, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError("coefficients must be a name, numbers or a function") from None
             if a.ndim != 1 or not np.isfinite(a).all() or (a < 0).any() or not (a > 0).any():
                 raise InputError("coefficients must be finite, none below 0 and one above it")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        given, D = self.coefficients, self.n_components
+        given, D, r = self.coefficients, self.n_components, float(self.ratio)
+        kept = 3.0 / features  # orders and scales, in units of a table of bases
         if isinstance(given, str) or callable(given):
             of = SERIES[given] if isinstance(given, str) else given
-            self.orders_ = rng.geometric(1.0 - 1.0 / self.ratio, D) - 1
+            self._check_bases(features, 1.0 / (r - 1.0) + kept)  # the mean order, before any is drawn
+            self.orders_ = rng.geometric(1.0 - 1.0 / r, D) - 1
             seen = np.unique(self.orders_)
-            a = np.array([float(of(int(n))) for n in seen])
-            p = (1.0 - 1.0 / self.ratio) * float(self.ratio) ** -seen
-            if not np.isfinite(a).all() or (a < 0).any():
-                raise InputError("coefficients must give finite numbers, none below 0")
+            a = np.array([_number(of(int(n)), int(n)) for n in seen])
+            p = (1.0 - 1.0 / r) * r ** -seen.astype(np.float64)
         else:
             a = np.asarray(given, dtype=np.float64)
             seen = np.flatnonzero(a)  # orders of no weight would be components of zeros
             a = a[seen]
-            p = float(self.ratio) ** -seen
+            p = r ** -(seen - seen[0]).astype(np.float64)  # from the first on: r⁻ⁿ itself may be 0
             p /= p.sum()
+            self._check_bases(features, float(p @ seen) + kept)
+        if not np.isfinite(a).all() or (a < 0).any():
+            raise InputError("coefficients must give finite numbers, none below 0")
+        if not (a > 0).any():
+            raise InputError(
+                f"coefficients are 0 at all orders that were drawn, {seen[0]} to {seen[-1]}: raise "
+                "n_components, bring ratio closer to 1, or give the coefficients as a sequence"
+            )
+        if p.min() < np.finfo(np.float64).tiny:
+            rare = seen[np.argmin(p)]
+            raise InputError(f"ratio={r:g} leaves order {rare} no probability: bring it closer to 1")
+        if not (isinstance(given, str) or callable(given)):
             self.orders_ = rng.choice(seen, D, p=p)
-        self.scales_ = np.sqrt(a / p)[np.searchsorted(seen, self.orders_)]
-        self._check_bases(features, 1 + int(self.orders_.sum()) // D)
+        scales = np.sqrt(a) / np.sqrt(p)  # below 1e308, where a/p may leave float64
+        self.scales_ = scales[np.searchsorted(seen, self.orders_)]
+        self._check_bases(features, float(self.orders_.sum(dtype=np.float64)) / D)
         self.bases_ = [
             draw(rng, "rademacher", (features, int((self.orders_ > t).sum())))
             for t in range(int(self.orders_.max()))
@@ -319,3 +340,10 @@ class DotProductMap(_Map):
         for t, bases in enumerate(self.bases_):
             out[:, self.orders_ > t] *= rows @ bases
         return out
+
+
+def _number(given: Any, n: int) -> float:
+    try:
+        return float(given)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"coefficients must give a number at {n}, not {given!r:.60}") from None

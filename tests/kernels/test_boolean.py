@@ -314,6 +314,32 @@ def test_polynomials_have_their_monomials(n, degree):
     assert make_kernel("hp", degree=degree).dimension(n) == len(exactly)
 
 
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        *((name, {"degree": 70}) for name in ("c", "d", "mc", "md", "mc-sum", "hp", "polynomial")),
+        *((name, {"d": 70, "c": 2}) for name in ("mdnf", "dnf", "mcnf", "cnf")),
+        *((name, {"d": 2, "c": 70}) for name in ("mdnf", "dnf", "mcnf", "cnf")),
+        ("sadohara-mdnf", {"arity": 70}), ("sadohara-dnf", {"arity": 70}),
+        ("all-subsets", {}), ("sadohara-mdnf", {}), ("sadohara-dnf", {}),
+    ],
+)  # fmt: skip
+def test_numpys_integers_do_not_wrap(name, params):
+    plain = make_kernel(name, **params)
+    numpys = make_kernel(name, **{key: np.int64(value) for key, value in params.items()})
+    assert numpys.dimension(np.int64(200)) == plain.dimension(200) > 2**63
+    assert numpys.exact(200, 190, 192, 193) == plain.exact(200, 190, 192, 193)
+
+
+def test_a_dimension_takes_no_table():
+    n = 10**12
+    assert make_kernel("mc").dimension(n) == n * (n - 1) // 2
+    assert make_kernel("sadohara-mdnf", arity=2).dimension(n) == n * (n + 1) // 2
+    assert make_kernel("hp", degree=5).dimension(n) == comb(n + 4, 5)
+    with pytest.raises(InputError, match="arity"):
+        make_kernel("sadohara-dnf", arity=4).dimension(3)
+
+
 def test_dimensions_of_large_catalogues_are_whole_and_others_have_no_number():
     assert make_kernel("c", degree=3).dimension(10**6) == 8 * comb(10**6, 3)
     assert make_kernel("rbf").dimension(5) == make_kernel("tanimoto").dimension(5) == float("inf")
