@@ -7,7 +7,7 @@ part of, many times.
 from __future__ import annotations
 
 import json
-import mmap
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 from recsys.utils.files import replacing, shown
+from recsys.utils.mapping import mapped
 from recsys.utils.model_file import Pieces
 
 MAGIC = b"RECSYSW1"
@@ -65,15 +66,19 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             if first[:8] != MAGIC or len(first) < 16:
                 raise InputError(f"{shown(path)} is no file of a work folder: remove the folder")
             (length,) = struct.unpack("<Q", first[8:])
+            if length > os.fstat(file.fileno()).st_size:
+                raise ValueError("a header longer than the file")
             table = json.loads(file.read(length))
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-            return {
-                name: np.frombuffer(
-                    content, np.dtype(kind), int(np.prod(shape, dtype=np.int64)), 16 + length + at
-                ).reshape(shape)
-                for name, (kind, shape, at) in table.items()
-            }
+            content = mapped(file.fileno())
+            found = {}
+            for name, (kind, shape, at) in table.items():
+                if min(shape, default=0) < 0:
+                    raise ValueError("a count below 0")
+                count = int(np.prod(shape, dtype=np.int64))
+                array = np.frombuffer(content, np.dtype(kind), count, 16 + length + at)
+                found[name] = array.reshape(shape)
+            return found
     except OSError as error:
         raise InputError(f"{shown(path)} cannot be read: {error.strerror or error}") from None
-    except ValueError:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError):
         raise InputError(f"{shown(path)} is damaged: remove the work folder") from None

@@ -98,6 +98,9 @@ def unpacked(name: str, arrays: dict[str, NDArray[Any]]) -> Ids:
     if name in arrays:
         return arrays[name]
     offsets, content = arrays[f"{name}.offsets"], arrays[f"{name}.bytes"]
+    inside = len(offsets) and offsets[0] >= 0 and offsets[-1] <= len(content)
+    if not inside or (offsets[1:] < offsets[:-1]).any():
+        raise InputError("the ids of a work folder are damaged: remove the folder")
     return pa.LargeStringArray.from_buffers(
         len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(content)
     )

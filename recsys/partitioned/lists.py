@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
-from recsys.partitioned.ids import unpacked
+from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.rows import CATALOGUE, read_catalogue, read_rows, read_times
 from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
+from recsys.rankers.catalogue_file import read_texts
 from recsys.rankers.serialization import read_ranker
 from recsys.recommender.everybody import Written
 from recsys.recommender.parts import FORMAT, Parts
@@ -118,7 +119,7 @@ def write_lists(
     catalogue = read_catalogue(found)
     everybody = int(catalogue["users"].sum())
     count = everybody if users is None else min(everybody, check_integer("users", users, 1))
-    digest = checksum(model)
+    digest = _checked(model, found, catalogue)
     job = {
         "format": FORMAT, "model": digest, "rows": catalogue["digest"].tobytes().hex(), "users": count,
         "block": block, "lists": {"n": n},
@@ -154,15 +155,11 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
     path = parts.path(start)
     if path.exists():
         return
-    work, (ranker, fitted) = Work.opened(folder), _ranker(model, digest)
+    work, ranker = Work.opened(folder), _ranker(model, digest)
     stop = min(start + parts.job["block"], parts.job["users"])
     names, rows, times = _rows(work, start, stop)
     digests = getattr(ranker, "row_digests_", None)
-    if (
-        ranker.n_items_ != rows.shape[1]
-        or (fitted is not None and fitted != read_catalogue(work)["digest"].tobytes())
-        or (digests is not None and not np.array_equal(digests[start:stop], row_digests(rows)))
-    ):
+    if digests is not None and not np.array_equal(digests[start:stop], row_digests(rows)):
         raise InputError(f"{shown(model)} was not fitted on the rows of {shown(folder)}")
     how: dict[str, Any] = {}
     if ranker.reads_times():
@@ -184,11 +181,31 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def _ranker(path: str, digest: str) -> tuple[Ranker, bytes | None]:
-    """Return a mapped ranker, and of which rows it is; a worker keeps both from part to part."""
-    ranker, arrays = read_ranker(path, mapped=True, checked=digest)
-    rows = arrays.get("catalogue.rows")
-    return ranker, None if rows is None else rows.tobytes()
+def _ranker(path: str, digest: str) -> Ranker:
+    """Return a mapped ranker; a worker keeps it from part to part."""
+    return read_ranker(path, mapped=True, checked=digest)[0]
+
+
+def _checked(model: str | os.PathLike[str], work: Work, catalogue: dict[str, NDArray[Any]]) -> str:
+    """Return a model's checksum, its content compared with it, and its items with those of the rows.
+
+    Raises
+    ------
+    InputError
+        If the ranker is of other rows, or of items that nothing tells of.
+    """
+    digest = checksum(model)
+    ranker, arrays = read_ranker(model, mapped=True)
+    fitted, ids = arrays.get("catalogue.rows"), arrays.get("catalogue.item_ids")
+    same = ranker.n_items_ == len(catalogue["popularity"])
+    if fitted is not None:
+        same &= fitted.tobytes() == catalogue["digest"].tobytes()
+    elif same and getattr(ranker, "row_digests_", None) is None:
+        known = plain(unpacked("ids", catalogue))
+        same = ids is not None and read_texts(str(model), "item_ids", ids, len(known)).tolist() == known
+    if not same:
+        raise InputError(f"{shown(model)} was not fitted on the rows of {shown(work.folder)}")
+    return digest
 
 
 def _rows(work: Work, start: int, stop: int) -> tuple[Any, sp.csr_matrix, sp.csr_matrix | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,6 +28,12 @@ def has_times(work: Work) -> bool:
     return bool(read_catalogue(work).get("times", np.zeros(2))[1])
 
 
+def stage_name(seed: int) -> str:
+    """Return a seed as it may stand in the name of a folder: of any size."""
+    plain = str(int(seed))
+    return plain if len(plain) <= 20 else hashlib.sha256(plain.encode()).hexdigest()[:32]
+
+
 def make_sequences(work: Work, seed: int, engine: Engine) -> str:
     """Write all histories in their order to one file, which workers map; return its stage.
 
@@ -39,7 +46,7 @@ def make_sequences(work: Work, seed: int, engine: Engine) -> str:
     engine : Engine
     """
     make_layout(work, ORDER, engine)
-    stage = f"ordered-{seed}"
+    stage = f"ordered-{stage_name(seed)}"
     likes = read_catalogue(work)["likes"]
     units = [
         (bucket, str(work.folder), stage, seed, int(likes[:bucket].sum()))

@@ -48,13 +48,17 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
     """
     popularity = read_catalogue(work)["popularity"]
     items, order = len(popularity), order_of(popularity, "rare")
-    top_k = min(ranker.top_k or TOP_K, items)
+    top_k = min(int(ranker.top_k or TOP_K), items)
     votes = float(ranker.votes)
     counted = count(work, "rare", engine, memory, votes=votes, diagonal=True)
     others = counted.lengths() - 1
     most = items - 1 if top_k >= items - 1 else int(others.max(initial=0))
     k = min(top_k, most)
-    if BLOCK_BYTES * k * k > memory:
+    ridges = (ranker.regularization, ranker.ridge_power, ranker.dropout)
+    told = [votes, top_k, *map(float, ridges)]
+    name = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+    stage, turned = f"regressions-{name}", f"weights-{name}"
+    if BLOCK_BYTES * k * k > memory and not work.done(turned):
         raise InputError(
             f"ease with top_k={top_k} needs {3 * BLOCK_BYTES * k * k / 1e6:.2g} MB a worker and has "
             f"{3 * memory / 1e6:.2g} MB: lower top_k, or raise the memory of a worker"
@@ -64,10 +68,6 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
     ridge = ranker._ridge(own)
     check_ridge(own, ridge, k)
     above = _above(work, counted)
-    ridges = (ranker.regularization, ranker.ridge_power, ranker.dropout)
-    told = [votes, top_k, *map(float, ridges)]
-    name = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
-    stage, turned = f"regressions-{name}", f"weights-{name}"
     if not work.done(turned):
         plan = work.part(stage, "plan")
         if not plan.exists():

@@ -16,6 +16,7 @@ from recsys.data.columns import ITEM_NAMES, RATING_NAMES, TIME_NAMES, USER_NAMES
 from recsys.errors import InputError, counted
 from recsys.utils.files import check_file, shown
 from recsys.utils.remote import url_of
+from recsys.utils.validation import check_real
 
 BATCH = 1 << 20  # rows that are held at once
 UNIT = 1 << 22  # rows of a unit of work, where groups of rows are smaller
@@ -155,6 +156,8 @@ def look(
             raise InputError(
                 f"users and items are both column {user!r}: name two with --user-col and --item-col"
             )
+        if min_rating is not None:
+            check_real("min_rating", min_rating, -np.inf)
         if min_rating is not None or timed:
             found_time = usual(schema.names, TIME_NAMES)
             if time is None and found_time is not None and files:

@@ -67,9 +67,12 @@ class Work:
                 if json.dumps(value) != json.dumps(found.source.plain()[name])
             ]
             if differing:
+                hint = ""
+                if set(differing) <= {"time", "time_kind"} and found.source.time is not None:
+                    hint = f"; or name its times, --time-col {found.source.time}"
                 raise InputError(
                     f"{shown(folder)} holds the work on other data ({', '.join(differing)} differ): "
-                    "name another folder, or remove it"
+                    f"name another folder, or remove it{hint}"
                 )
             other = [name for name in SAME if found.versions.get(name) != versions[name]]
             if other:

@@ -27,6 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
+from recsys.utils import mapping
 from recsys.utils.files import STRETCH, replacing, shown
 from recsys.utils.remote import fetched
 
@@ -128,7 +129,9 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> Non
     for stretch in _stretches(payload):
         digest.update(stretch)
     manifest["sha256"] = digest.hexdigest()
-    header = json.dumps({"__metadata__": {"recsys": json.dumps(manifest)}} | table).encode()
+    header = json.dumps(
+        {"__metadata__": {"recsys": json.dumps(manifest, default=_plain)}} | table
+    ).encode()
     header += b" " * (-len(header) % 8)
     if len(header) > MAX_HEADER:
         raise InputError(
@@ -214,7 +217,7 @@ def read(
                 raise ModelFileError(f"{name_of(path)} is another file than the one that was checked")
             arrays = {}
             digest = _digest({k: v for k, v in manifest.items() if k != "sha256"}, table)
-            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
+            content = mapping.mapped(file.fileno()) if mapped else None
             for name, entry in table.items():
                 if content is not None:
                     place = start + 8 + length + entry["data_offsets"][0]
@@ -466,6 +469,13 @@ def _product(shape: Any) -> int:
     return math.prod(shape)
 
 
+def _plain(value: Any) -> Any:
+    """Return a parameter that NumPy made as JSON has it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
+
+
 def _digest(manifest: dict[str, Any], table: dict[str, Any]) -> Any:
-    text = json.dumps([manifest, table], sort_keys=True)
+    text = json.dumps([manifest, table], sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode())

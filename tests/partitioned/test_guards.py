@@ -136,8 +136,10 @@ def test_parts_of_other_rows_are_another_job(tmp_path, data):
     renamed = write(tmp_path / "renamed", users + 10_000, items)  # the same rows of other users
     fit(tmp_path, renamed, work=tmp_path / "w2", out=tmp_path / "m2")
     recommend_partitions(tmp_path / "m", tmp_path / "w", tmp_path / "top", users=5)
-    with pytest.raises(InputError, match="parts of another job: rows is"):
+    with pytest.raises(InputError, match="was not fitted on the rows"):
         recommend_partitions(tmp_path / "m", tmp_path / "w2", tmp_path / "top", users=5)
+    with pytest.raises(InputError, match="parts of another job: model"):
+        recommend_partitions(tmp_path / "m2", tmp_path / "w2", tmp_path / "top", users=5)
 
 
 @pytest.mark.parametrize(
