@@ -40,13 +40,14 @@ def item_odds(likes: Any) -> NDArray[np.float64]:
     -----
     Source: Rasch 1960; activity depends on the number of a person's likes only, and odds on the
     number of an item's, so the model has as many unknowns as there are distinct numbers. Somebody
-    who likes everything, and what everybody likes, is counted as half a like less. Where no finite odds
-    have such expectations, as of very few people, they are those of the last round.
+    who likes everything, and what everybody likes, is counted as a quarter of a like less, for their
+    odds would be infinite. Where no finite odds have such expectations, as of very few people, they
+    are those of the last round.
 
     Examples
     --------
     >>> item_odds(np.array([[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]])).round(3).tolist()
-    [1.0, 0.486, 0.0]
+    [1.0, 0.299, 0.0]
     """
     R = clean_matrix(likes)
     lengths, counts = np.diff(R.indptr), np.bincount(R.indices, minlength=R.shape[1])
@@ -54,8 +55,12 @@ def item_odds(likes: Any) -> NDArray[np.float64]:
     sizes, place, items = np.unique(counts[counts > 0], return_inverse=True, return_counts=True)
     if not len(rows):
         return np.zeros(R.shape[1])
-    r = np.minimum(rows, items.sum() - 0.5)
-    c = np.minimum(sizes, persons.sum() - 0.5)
+    r, c = rows.astype(np.float64), sizes.astype(np.float64)
+    everything, everybody = rows == items.sum(), sizes == persons.sum()
+    # A quarter of a like less for each of these, taken evenly from all items, or people: the
+    # sums stay equal.
+    r -= 0.25 * everything + 0.25 * (items @ everybody) / persons.sum()
+    c -= 0.25 * everybody + 0.25 * (persons @ everything) / items.sum()
     activity, odds = r / np.sqrt(r @ persons), c / np.sqrt(c @ items)
     for _ in range(ROUNDS):
         before = odds
