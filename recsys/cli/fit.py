@@ -17,7 +17,6 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.explain import text
-from recsys.partitioned import fit_partitions
 from recsys.rankers import Ranker, fit_bundle, load_bundle, make_ranker
 from recsys.utils.files import is_stdout
 from recsys.utils.progress import listening
@@ -150,6 +149,8 @@ def _fit_partitions(
             "--partitions go with --user-col, --item-col, --rating-col, --time-col and --min-rating: "
             "leave out other options of data"
         )
+    from recsys.partitioned import fit_partitions
+
     start = time.perf_counter()
     with terminal.progress(say is not None) as progress, listening(progress):
         found = fit_partitions(

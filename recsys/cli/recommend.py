@@ -27,7 +27,6 @@ from recsys.cli.options import (
     warn_as_of,
 )
 from recsys.errors import InputError, counted
-from recsys.partitioned.lists import write_lists as write_partitions
 from recsys.rankers import load_bundle
 from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out
@@ -81,6 +80,8 @@ def recommend(
             "--raw": raw or None, "--threads": threads,
         }  # fmt: skip
         _check_work(out, everyone, [name for name, given in others.items() if given is not None])
+        from recsys.partitioned.lists import write_lists as write_partitions
+
         with terminal.progress(True) as show, listening(show):
             done = write_partitions(
                 ranker, work, str(out), number, None, engine, workers, USERS if block is None else block

@@ -315,7 +315,7 @@ MUTANTS = [
     Mutant(
         "a file's checksum is not looked at",
         "utils/model_file.py",
-        'if digest.hexdigest() != manifest.get("sha256"):',
+        'if checked is None and digest.hexdigest() != manifest.get("sha256"):',
         "if False:",
         FILES,
     ),
@@ -420,8 +420,8 @@ MUTANTS = [
     Mutant(
         "MSDw's exponents are exchanged",
         "rankers/msdw.py",
-        "1.0 - self.alpha, self.alpha",
-        "self.alpha, 1.0 - self.alpha",
+        "asymmetric_cosine(counts, users, 1.0 - self.alpha, self.alpha,",
+        "asymmetric_cosine(counts, users, self.alpha, 1.0 - self.alpha,",
         ranker("msdw"),
     ),
     Mutant(

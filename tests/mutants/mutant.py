@@ -45,13 +45,17 @@ def copy_package(folder):
             shutil.copy(ROOT / name, folder / name)
 
 
-def apply(mutant, folder):
-    """Put the fault into a copy."""
-    path = folder / "recsys" / mutant.module
-    text = path.read_text(encoding="utf-8")
+def changed(mutant, folder):
+    """Return the text of a copy's file with the fault in it."""
+    text = (folder / "recsys" / mutant.module).read_text(encoding="utf-8")
     count = text.count(mutant.old)
     assert count == 1, f"{mutant.name}: {mutant.old!r} occurs {count} times in {mutant.module}"
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    return text.replace(mutant.old, mutant.new)
+
+
+def apply(mutant, folder):
+    """Put the fault into a copy."""
+    (folder / "recsys" / mutant.module).write_text(changed(mutant, folder), encoding="utf-8")
 
 
 def run(tests, folder, compiled):

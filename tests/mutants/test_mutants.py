@@ -38,8 +38,3 @@ def test_is_noticed(mutant, passes, tmp_path):
     apply(mutant, tmp_path)
     code, told = run(mutant.tests, tmp_path, mutant.compiled)
     assert code == FAILED, f"{mutant.name} was not noticed:\n{told}"
-
-
-def test_names_are_told_apart():
-    names = [mutant.name for mutant in MUTANTS]
-    assert len(set(names)) == len(names)
