@@ -17,12 +17,39 @@ def sound(tmp_path_factory):
     return folder
 
 
+def together():
+    """Return every selection without an expression as one, and those with one as one for each path."""
+    plain, expressions = {}, {}
+    for mutant in MUTANTS:
+        if mutant.compiled:
+            continue
+        if "-k" in mutant.tests:
+            at = mutant.tests.index("-k")
+            where = mutant.tests[:at] + mutant.tests[at + 2 :]
+            expressions.setdefault(where, {})[f"({mutant.tests[at + 1]})"] = mutant.tests
+        else:
+            plain |= dict.fromkeys(mutant.tests)
+    yield tuple(plain), {mutant.tests for mutant in MUTANTS if set(mutant.tests) <= set(plain)}
+    for where, found in expressions.items():
+        yield (*where, "-k", " or ".join(found)), set(found.values())
+
+
 @pytest.fixture(scope="module")
 def passes(sound):
-    """Whether some tests pass without a fault; each selection is run once."""
+    """Whether some tests pass without a fault.
+
+    Those of all faults are run together first, in a few processes; where some of them fail, each selection
+    is run by itself, and once.
+    """
+    pass_together = set()
+    for tests, selections in together():
+        if run(tests, sound, compiled=False)[0] == PASSED:
+            pass_together |= selections
     found = {}
 
     def ask(tests, compiled):
+        if tests in pass_together and not compiled:
+            return PASSED, ""
         if (tests, compiled) not in found:
             found[tests, compiled] = run(tests, sound, compiled)
         return found[tests, compiled]

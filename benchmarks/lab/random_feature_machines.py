@@ -1,0 +1,373 @@
+"""Linear machines on random feature maps beside kernel machines and FMs: figures of Atarashi's chapter 4.
+
+`dense`, Figures 4.2 to 4.7: errors and seconds by D of linear SVMs on maps of the ANOVA kernels of orders 2
+and 3, of the all-subsets kernel and of the polynomial kernels (RM, TS), with kernel SVMs, FMs and the
+all-subsets model beside. MovieLens 100K (ratings of 5 against as many others) and phishing have the thesis'
+numbers of rows; IJCNN is not at hand, a9a stands for it. `sparse`, Figure 4.9: one-hot MovieLens 1M, users'
+and movies' ids, occupation, gender, age, zip code and genres. `density`, Figure 4.10: error by the density of
+the bases; protein is not at hand, dna stands for it. RCV1 (Figure 4.8) is not at hand.
+
+C of the linear machines is the kernel SVM's as in the thesis, by the error on validation rows; both are trained
+on at most `CHOOSING` rows to find it. The linear machines are solved in their primal form, whose optimum is
+that of the thesis' dual one. FMs have β from validation and at most `EPOCHS` epochs. Rows are of unit ℓ1 length.
+Seconds are of the processor, of fitting (the map among it) and predicting.
+
+Goes on where it was stopped: rows are appended, and those there are not run again.
+
+python -m benchmarks.lab.random_feature_machines [dense] [sparse] [density] [figures]
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import normalize
+from sklearn.svm import SVC, LinearSVC
+from threadpoolctl import threadpool_limits
+
+from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, write_png
+from benchmarks.lab.random_features import phishing_rows, rows_of
+from recsys.data.encoding import encode_table
+from recsys.datasets import load_dataset
+from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
+from recsys.random_features import (
+    RandomKernelMap,
+    RandomMaclaurin,
+    SignedCirculantMap,
+    SparseRandomKernelMap,
+    SparseRandomMaclaurin,
+    SubsampledRandomKernelMap,
+    SubsampledRandomMaclaurin,
+    TensorSketch,
+)
+
+TRIALS = 5  # of each map, and of each FM, in `dense` and `density`
+SPARSE_TRIALS = 3  # of each map of MovieLens 1M
+TIMES = (2, 4, 8, 16)  # D over d
+POWERS = range(-1, 5)  # C is 10 to one of them over the mean of K(x, x)
+BETAS = (1e-6, 1e-5, 1e-4)
+RANK, EPOCHS = 30, 50
+CHOOSING = 5_000  # training rows where C is chosen
+KERNEL_ROWS = 20_000  # of MovieLens 1M, in its kernel SVMs; the thesis has 160,000
+HEADS = ("data", "kernel", "method", "D", "C or beta", "error", "std", "trials", "seconds")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows in three parts: what is fitted, what chooses and what judges."""
+
+    name: str
+    X: sp.csr_matrix
+    y: np.ndarray
+    train: np.ndarray
+    valid: np.ndarray
+    test: np.ndarray
+
+
+def divided(name: str, X: Any, y: np.ndarray, train: int, valid: int, test: int) -> Task:
+    order = np.random.default_rng(0).permutation(X.shape[0])[: train + valid + test]
+    parts = np.split(order, [train, train + valid])
+    return Task(name, sp.csr_matrix(X), y, *parts)
+
+
+def movielens() -> Task:
+    """Ratings of 5, and as many others: the thesis' 42,402 rows."""
+    X, _ = rows_of("l1")
+    fives = np.asarray(load_dataset("movielens").rating) >= 5
+    others = np.random.default_rng(0).permutation(np.flatnonzero(~fives))[: fives.sum()]
+    rows = np.concatenate([np.flatnonzero(fives), others])
+    return divided("movielens 100K", X[rows], np.where(fives[rows], 1, -1), 21_200, 1_000, 20_202)
+
+
+def phishing() -> Task:
+    return divided("phishing", *phishing_rows(), 9_000, 555, 1_500)
+
+
+def a9a() -> Task:
+    X, y = load_svmlight_file(str(Path(os.environ["RECSYS_DATA"]) / "libsvm" / "a9a.gz"), n_features=123)
+    return divided("a9a", normalize(X, norm="l1"), y.astype(int), 10_000, 2_000, 16_000)
+
+
+def one_hot_movielens() -> Task:
+    """Each rating of MovieLens 1M as ids and all that is known of user and movie, 4 or more against less."""
+    data = load_dataset("movielens-1m")
+    blocks = []
+    for table, ids, n in (
+        (data.user_features, data.users, data.n_users), (data.item_features, data.items, data.n_items),
+    ):  # fmt: skip
+        assert table is not None
+        known = encode_table(table, buckets=8, skip=("title",)).X
+        blocks.append(sp.hstack([sp.identity(n, format="csr"), known], format="csr")[np.asarray(ids)])
+    X = normalize(sp.csr_matrix(sp.hstack(blocks, format="csr")), norm="l1")
+    y = np.where(np.asarray(data.rating) >= 4, 1, -1)
+    return divided("movielens 1M", X, y, 800_167, 100_021, 100_021)
+
+
+# ---- kernels
+
+
+def gram(kernel: str, A: sp.csr_matrix, B: sp.csr_matrix) -> np.ndarray:
+    """Return a kernel of all pairs of rows; float64."""
+    one = (A @ B.T).toarray()
+    name, _, order = kernel.partition(" ")
+    if name == "polynomial":
+        return one ** int(order)
+    if name == "all-subsets":
+        # log(1 + t) of each common feature; a row's values have one size, so that t has two values.
+        a, b = (np.abs(M).max(axis=1).toarray().ravel() for M in (A, B))
+        same = (sp.csr_matrix(abs(A.sign())) @ abs(B.sign()).T).toarray()
+        signed = (A.sign() @ B.sign().T).toarray()
+        t = np.outer(a, b)
+        return np.exp(0.5 * ((same + signed) * np.log1p(t) + (same - signed) * np.log1p(-t)))
+    two = (A.power(2) @ B.power(2).T).toarray()
+    if order == "2":
+        return 0.5 * (one**2 - two)
+    return (one**3 - 3.0 * one * two + 2.0 * (A.power(3) @ B.power(3).T).toarray()) / 6.0
+
+
+def maps_of(kernel: str) -> dict[str, Callable[..., Any]]:
+    """Return the maps of a kernel by the thesis' names: functions of D and a seed."""
+    name, _, order = kernel.partition(" ")
+    if name == "all-subsets":
+        return {"RK": lambda D, s: RandomKernelMap(name, n_components=D, random_state=s)}
+    m = int(order)
+    if name == "anova":
+        return {
+            "RK": lambda D, s: RandomKernelMap(name, m, n_components=D, random_state=s),
+            "SCRK": lambda D, s: SignedCirculantMap(m, n_components=D, random_state=s),
+        }
+    return {
+        "RM": lambda D, s: RandomMaclaurin(m, n_components=D, random_state=s),
+        "TS": lambda D, s: TensorSketch(m, n_components=D, random_state=s),
+    }
+
+
+def machine(kernel: str, D: int, seed: int, cost: float) -> Any:
+    """Return the model that a kernel's functions are learnt by without it."""
+    name, _, order = kernel.partition(" ")
+    given: dict[str, Any] = {
+        "n_components": RANK, "loss": "squared_hinge", "alpha": cost, "beta": cost, "fit_linear": False,
+        "max_iter": EPOCHS, "random_state": seed, "num_threads": 1,
+    }  # fmt: skip
+    if name == "all-subsets":
+        return AllSubsetsClassifier(**given)
+    return FactorizationMachineClassifier(degree=int(order), fit_lower=None, **given)
+
+
+# ---- one figure of a machine
+
+
+@contextmanager
+def clocked(out: list[float]) -> Iterator[None]:
+    started = time.process_time()
+    yield
+    out.append(time.process_time() - started)
+
+
+def kernel_error(task: Task, kernel: str, train: np.ndarray, test: np.ndarray, cost: float) -> float:
+    X, y = task.X, task.y
+    model = SVC(C=cost, kernel="precomputed", cache_size=1_000)
+    model.fit(gram(kernel, X[train], X[train]), y[train])
+    wrong = 0
+    for part in np.array_split(test, max(1, len(test) // 4_000)):
+        wrong += int((model.predict(gram(kernel, X[part], X[train])) != y[part]).sum())
+    return wrong / len(test)
+
+
+def map_error(task: Task, maker: Any, cost: float, train: np.ndarray, test: np.ndarray) -> float:
+    X, y = task.X, task.y
+    maker.fit(X[:1])
+    model = LinearSVC(C=cost, dual=False, random_state=0).fit(maker.transform(X[train]), y[train])
+    return float((model.predict(maker.transform(X[test])) != y[test]).mean())
+
+
+def machine_error(task: Task, model: Any, train: np.ndarray, test: np.ndarray) -> float:
+    model.fit(task.X[train], task.y[train])
+    return float((model.predict(task.X[test]) != task.y[test]).mean())
+
+
+class Table:
+    """Rows of a file, appended as they come."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        there = read_csv(file) if (RESULTS / f"{file}.csv").exists() else []
+        self.rows = {(r["data"], r["kernel"], r["method"], r["D"]): r for r in there}
+
+    def add(
+        self, key: tuple[str, str, str, Any], cost: float, trials: int, error: Callable[[int], float]
+    ) -> None:
+        """Run a cell's trials and append its row, unless it is there."""
+        name = (*key[:3], str(key[3]))
+        if name in self.rows:
+            return
+        seconds: list[float] = []
+        errors = []
+        for seed in range(trials):
+            with clocked(seconds):
+                errors.append(error(seed))
+        row = (
+            *key, f"{cost:g}", float(np.mean(errors)), float(np.std(errors)), trials,
+            float(np.mean(seconds)),
+        )  # fmt: skip
+        self.rows[name] = dict(zip(HEADS, map(str, row), strict=True))
+        append_csv(self.file, HEADS, [row])
+        print(*row, flush=True)
+
+    def cost(self, data: str, kernel: str, method: str) -> float | None:
+        """Return the C or β of a row without D, None where there is none."""
+        row = self.rows.get((data, kernel, method, ""))
+        return None if row is None else float(row["C or beta"])
+
+
+def compare_exact(table: Table, task: Task, kernel: str, rows: int | None = None) -> float:
+    """Add a kernel's SVM, and return the C of the least error on the validation rows."""
+    train = task.train if rows is None else task.train[:rows]
+    cost = table.cost(task.name, kernel, "kernel SVM")
+    if cost is None:
+        few = train[:CHOOSING]
+        valid = task.valid[:CHOOSING]
+        scale = float(np.diag(gram(kernel, task.X[few[:500]], task.X[few[:500]])).mean())
+        costs = [float(f"{10.0**k / scale:.2g}") for k in POWERS]
+        cost = min(costs, key=lambda c: kernel_error(task, kernel, few, valid, c))
+        method = (task.name, kernel, "kernel SVM", "")
+        table.add(method, cost, 1, lambda seed: kernel_error(task, kernel, train, task.test, cost))
+    return cost
+
+
+def compare_machine(table: Table, task: Task, kernel: str, trials: int) -> None:
+    """Add the FM, or the all-subsets model, of the β of the least error on the validation rows."""
+    method = "all-subsets model" if kernel == "all-subsets" else "FM"
+    if table.cost(task.name, kernel, method) is not None:
+        return
+
+    def error(beta: float, seed: int, rows: np.ndarray) -> float:
+        return machine_error(task, machine(kernel, RANK, seed, beta), task.train, rows)
+
+    best = min(BETAS, key=lambda beta: error(beta, 0, task.valid))
+    table.add((task.name, kernel, method, ""), best, trials, lambda seed: error(best, seed, task.test))
+
+
+# ---- the figures
+
+
+def dense() -> None:
+    """Figures 4.2 to 4.7."""
+    table = Table("random_features_machines")
+    for make in (phishing, movielens, a9a):
+        task = make()
+        d = task.X.shape[1]
+        for kernel in ("anova 2", "anova 3", "all-subsets", "polynomial 2", "polynomial 3"):
+            cost = compare_exact(table, task, kernel)
+            if not kernel.startswith("polynomial"):
+                compare_machine(table, task, kernel, TRIALS)
+            for name, maker in maps_of(kernel).items():
+                for times in TIMES:
+                    D = times * d
+                    table.add(
+                        (task.name, kernel, name, D), cost, TRIALS,
+                        lambda s: map_error(task, maker(D, s), cost, task.train, task.test),  # noqa: B023
+                    )  # fmt: skip
+
+
+def sparse() -> None:
+    """Figure 4.9: MovieLens 1M."""
+    table, task = Table("random_features_machines_1m"), one_hot_movielens()
+    d, p = task.X.shape[1], 0.996
+    k = round(d * (1 - p))
+    print(f"{d} features, {task.X.nnz / task.X.shape[0]:.2f} a row", flush=True)
+    wide: dict[str, dict[str, Callable[..., Any]]] = {
+        "anova 2": {
+            "SparseRK": lambda D, s: SparseRandomKernelMap(2, D, sparsity=p, random_state=s),
+            "SubRK": lambda D, s: SubsampledRandomKernelMap(2, D, subset=k, random_state=s),
+        },
+        "polynomial 2": {
+            "SparseRM": lambda D, s: SparseRandomMaclaurin(2, D, sparsity=p, random_state=s),
+            "SubRM": lambda D, s: SubsampledRandomMaclaurin(2, D, subset=k, random_state=s),
+        },
+    }
+    for kernel, makers in wide.items():
+        cost = compare_exact(table, task, kernel, KERNEL_ROWS)
+        if kernel == "anova 2":
+            compare_machine(table, task, kernel, 1)
+        for name, maker in maps_of(kernel).items():
+            if name != "SCRK":
+                table.add(
+                    (task.name, kernel, name, 1_048), cost, 1,
+                    lambda s: map_error(task, maker(1_048, s), cost, task.train, task.test),  # noqa: B023
+                )  # fmt: skip
+        for times in (2, 4, 6, 8):
+            for name, maker in makers.items():
+                table.add(
+                    (task.name, kernel, name, times * d), cost, SPARSE_TRIALS,
+                    lambda s: map_error(task, maker(times * d, s), cost, task.train, task.test),  # noqa: B023
+                )  # fmt: skip
+
+
+def density() -> None:
+    """Figure 4.10: dna in place of protein."""
+    table = Table("random_features_density")
+    parts = [
+        load_svmlight_file(str(Path(os.environ["RECSYS_DATA"]) / "libsvm" / name), n_features=180)
+        for name in ("dna.scale.gz", "dna.scale.t.gz")
+    ]
+    X = normalize(sp.vstack([part[0] for part in parts]), norm="l1")
+    task = divided("dna", X, np.concatenate([part[1] for part in parts]).astype(int), 1_800, 386, 1_000)
+    D = 16 * task.X.shape[1]
+    cost = compare_exact(table, task, "anova 2")
+    table.add(
+        ("dna", "anova 2", "RK", D), cost, TRIALS,
+        lambda s: map_error(task, RandomKernelMap("anova", 2, D, random_state=s), cost, task.train, task.test),
+    )  # fmt: skip
+    for p in (0.99, 0.98, 0.96):
+        k = max(2, round(task.X.shape[1] * (1 - p)))
+        for name, maker in (
+            (f"SparseRK, p = {p}", lambda s: SparseRandomKernelMap(2, D, sparsity=p, random_state=s)),  # noqa: B023
+            (f"SubRK, k = {k}", lambda s: SubsampledRandomKernelMap(2, D, subset=k, random_state=s)),  # noqa: B023
+        ):
+            table.add(
+                ("dna", "anova 2", name, D), cost, TRIALS,
+                lambda s: map_error(task, maker(s), cost, task.train, task.test),  # noqa: B023
+            )  # fmt: skip
+
+
+def figures() -> None:
+    """Draw the errors of `dense` and `sparse` by D."""
+    for file in ("random_features_machines", "random_features_machines_1m"):
+        rows = read_csv(file)
+        panels = list(dict.fromkeys((row["data"], row["kernel"]) for row in rows))
+        columns = min(5, len(panels))
+        drawn, axes = figure(columns, -(-len(panels) // columns))
+        for panel, axis in zip(panels, axes, strict=False):
+            shown = [row for row in rows if (row["data"], row["kernel"]) == panel]
+            for method in dict.fromkeys(row["method"] for row in shown):
+                own = [row for row in shown if row["method"] == method]
+                errors = [float(row["error"]) for row in own]
+                if own[0]["D"] == "":
+                    axis.axhline(
+                        errors[0], linestyle=":" if "SVM" in method else "--", label=method, color="grey"
+                    )
+                else:
+                    spread = [float(row["std"]) for row in own]
+                    axis.errorbar(
+                        [float(row["D"]) for row in own], errors, spread, marker="o", label=method
+                    )
+            axis.set(title=f"{panel[0]}, {panel[1]}", xlabel="D", ylabel="error", xscale="log")
+            axis.legend(fontsize=7)
+        write_png(file, drawn)
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        for what in sys.argv[1:] or ["dense", "sparse", "density", "figures"]:
+            {"dense": dense, "sparse": sparse, "density": density, "figures": figures}[what]()
