@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from recsys.errors import InputError
 from recsys.fm._estimator import Classifier, Regressor
 from recsys.fm.interpretation import Interpretation
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.symmetric import symmetric_polynomials
 from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer
@@ -24,6 +24,13 @@ __all__ = [
 ]  # fmt: skip
 
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
+
+
+def with_ones(X: sp.csr_matrix, count: int) -> sp.csr_matrix:
+    """Return the rows with so many columns of ones behind them."""
+    if count == 0:
+        return X
+    return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], count))], format="csr"))
 
 
 class _FactorizationMachine(Interpretation):
@@ -52,9 +59,7 @@ class _FactorizationMachine(Interpretation):
         return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        if self._dummies() == 0:
-            return X
-        return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self._dummies()))], format="csr"))
+        return with_ones(X, self._dummies())
 
     def _forms(self) -> list[Form]:
         if self._shares():
@@ -218,24 +223,46 @@ class AllSubsetsClassifier(_Subsets, Classifier):
 
 class _Network:
     degree: int
+    lifted: bool
+    fit_lower: str | None
 
     def _check_parameters(self) -> None:
         check_integer("degree", self.degree, 2, 20)
+        if self.fit_lower is not None:
+            check_choice("fit_lower", self.fit_lower, ("augment",))
         super()._check_parameters()  # type: ignore[misc]
 
+    def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        return with_ones(X, 0 if self.fit_lower is None else 1)
+
     def _forms(self) -> list[Form]:
-        return [Form(PRODUCT, self.degree, self.degree)]
+        if self.lifted:
+            return [Form(PRODUCT, self.degree, self.degree)]
+        return [Form(POWER, self.degree, 1)]
 
 
 @documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkRegressor(_Network, Regressor):
-    """A polynomial network for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, in its lifted form.
+    """A polynomial network for regression.
+
+    ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, t = 1…m, in its lifted form, or b + ⟨w, x⟩ + Σ_s ⟨p_s, x⟩^m.
 
     Parameters
     ----------
     degree : int ≥ 2
-        Number of factors.
+        The power m.
+    lifted : bool
+        Whether each of the m factors has a table of its own; else all have one, `P_[0][0]`. The lifted
+        form is linear in each entry, and holds the other.
+    fit_lower : "augment" or None
+        Lower orders through a column of ones: of powers (γ_s + ⟨p_s, x⟩)^m, where γ is the last row of
+        `P_[0][0]`, shrunk by β like the rest of P. Without, only products of m features are there.
+
+    Notes
+    -----
+    Source: Blondel et al. 2016, 6.1, has (γ_s + ⟨p_s, x⟩)^m (`lifted=False`, `fit_lower="augment"`); B.2
+    has x̃ᵀUVᵀx̃ (`degree=2`, `fit_lower="augment"`).
 
     Examples
     --------
@@ -246,10 +273,18 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     >>> model = PolynomialNetworkRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
+    >>> y = (1.0 + X[:, 0] - X[:, 1]) ** 3
+    >>> model = PolynomialNetworkRegressor(
+    ...     degree=3, n_components=1, lifted=False, fit_lower="augment", beta=1e-5
+    ... ).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
     """
 
     degree: int = 2
     init_scale: float = 0.1
+    lifted: bool = True
+    fit_lower: str | None = None
 
 
 @documented
@@ -260,7 +295,10 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     Parameters
     ----------
     degree : int ≥ 2
-        Number of factors.
+        The power m.
+    lifted : bool
+    fit_lower : "augment" or None
+        As for regression.
 
     Examples
     --------
@@ -276,3 +314,5 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     degree: int = 2
     loss: str = "logistic"
     init_scale: float = 0.1
+    lifted: bool = True
+    fit_lower: str | None = None

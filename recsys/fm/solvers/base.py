@@ -9,7 +9,7 @@ from recsys.errors import FitError
 from recsys.fm.objective import Objective
 from recsys.fm.penalties import Penalty
 from recsys.fm.solvers.theta import theta_step
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, PRODUCT, Form
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import Loss
 from recsys.registry import Registry
 
@@ -68,7 +68,7 @@ class Solver:
     """
 
     required: ClassVar[tuple[str, ...]]
-    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
+    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
     pairwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = True
     resumes: ClassVar[bool] = False
