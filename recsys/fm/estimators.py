@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.fm._estimator import Classifier, Regressor
 from recsys.fm.interpretation import Interpretation
+from recsys.fm.objective import Model
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.symmetric import symmetric_polynomials
 from recsys.utils.docstrings import documented
@@ -38,6 +39,7 @@ class _FactorizationMachine(Interpretation):
     fit_lower: str | None
     fit_linear: bool
     n_components: int
+    theta: ArrayLike | None
     P_: Any
 
     def _orders(self) -> list[int]:
@@ -52,7 +54,33 @@ class _FactorizationMachine(Interpretation):
         check_integer("degree", self.degree, 2, 20)
         if self.fit_lower is not None:
             check_choice("fit_lower", self.fit_lower, LOWER)
+        if self.theta is not None:
+            self._given_theta()
         super()._check_parameters()  # type: ignore[misc]
+
+    def _given_theta(self) -> NDArray[np.float64]:
+        """Return the weights of the orders that are given, (degree,)."""
+        if self.fit_lower != "inhomogeneous":
+            raise InputError(
+                f"theta is given under fit_lower='inhomogeneous', not {self.fit_lower!r}: others learn "
+                "it, or have none"
+            )
+        try:
+            given = np.array(self.theta, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.shape != (self.degree,) or not np.isfinite(given).all():
+            raise InputError(
+                f"theta must be {self.degree} numbers, one for each order from 1 to degree, not "
+                f"{str(self.theta)[:60]}"
+            )
+        return given
+
+    def _zeros(self, features: int) -> Model:
+        model: Model = super()._zeros(features)  # type: ignore[misc]
+        if self.theta is not None:
+            model.theta[0] = self._given_theta()
+        return model
 
     def _dummies(self) -> int:
         """Columns of ones that let degree − 1 … 2 (and 1) share P with the highest order."""
@@ -69,20 +97,26 @@ class _FactorizationMachine(Interpretation):
     def _learns_theta(self) -> bool:
         return self.fit_lower == "simplex"
 
-    def _table_of(self, order: int) -> tuple[Any, float]:
-        """Return the P that holds an order's interactions, (features, k), and the order's weight."""
+    def _table_of(self, order: int) -> tuple[Any, Any]:
+        """Return the P that holds an order's interactions, (features, k), and its columns' weights."""
         check_is_fitted(self)
         if order not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
         if self._shares():
-            return self.P_[0][0], float(self.theta_[0, order - 1])  # type: ignore[attr-defined]
-        return self.P_[self._orders().index(order)][0], 1.0
+            return self.P_[0][0], self.theta_[0, order - 1] * self._signs(0)  # type: ignore[attr-defined]
+        place = self._orders().index(order)
+        return self.P_[place][0], self._signs(place)
+
+    def _signs(self, term: int) -> NDArray[np.float64]:
+        """Return the signs of a term's components, (k,): 1 where an older version fitted."""
+        known = getattr(self, "signs_", None)
+        return np.ones(self.n_components) if known is None else np.asarray(known[term])
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
 
         Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
-        what the columns of ones come to, e_(degree − t) of their entries in p_s.
+        what the columns of ones come to, e_(degree − t) of their entries in p_s; times the sign.
 
         Raises
         ------
@@ -96,7 +130,7 @@ class _FactorizationMachine(Interpretation):
         check_is_fitted(self)
         m, ones = self.degree, self._dummies()
         if self._shares():
-            return np.repeat(self.theta_[0, :m, None], self.n_components, axis=1)  # type: ignore[attr-defined]
+            return self.theta_[0, :m, None] * self._signs(0)  # type: ignore[attr-defined,no-any-return]
         if ones == 0:
             raise InputError(
                 "order_weights needs orders that share a P: fit_lower='augment' or 'simplex'"
@@ -106,7 +140,7 @@ class _FactorizationMachine(Interpretation):
         for s in range(self.n_components):
             e = symmetric_polynomials(self.P_[0][0][-ones:, s], ones)
             out[m - 1 - ones : m - 1, s] = e[::-1]
-        return out
+        return out * self._signs(0)
 
 
 @documented
@@ -122,13 +156,15 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
         Highest order.
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         Lower orders with matrices of their own; shared through columns of ones; all orders from one
-        matrix, weighted by a θ learned on the simplex, or by 1 each; or left out. The weights of the
+        matrix, weighted by a θ learned on the simplex, or given; or left out. The weights of the
         columns of ones are shrunk by β like the rest of P: left free they would grow without end while
         what they multiply shrinks to nothing, and the objective would have no minimum.
+    theta : sequence of `degree` floats, optional
+        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
 
     Notes
     -----
-    Source: Blondel et al. 2016, (4) and 5.1; Atarashi et al. 2021 for the penalties.
+    Source: Blondel et al. 2016, (4) and 5.1, θ of (17); Atarashi et al. 2021 for the penalties.
 
     Examples
     --------
@@ -145,6 +181,7 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
 
     degree: int = 2
     fit_lower: str | None = "explicit"
+    theta: ArrayLike | None = None
 
 
 @documented
@@ -158,6 +195,8 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
         Highest order.
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         As for regression.
+    theta : sequence of `degree` floats, optional
+        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
 
     Examples
     --------
@@ -174,6 +213,7 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
 
     degree: int = 2
     fit_lower: str | None = "explicit"
+    theta: ArrayLike | None = None
     loss: str = "logistic"
 
 

@@ -55,6 +55,8 @@ class Solver:
         Whether it can compare rows, as losses over pairs do.
     monotone : bool
         Whether no epoch raises the objective.
+    signed : bool
+        Whether it heeds the signs of the components.
     resumes : bool
         Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
     place : int
@@ -71,6 +73,7 @@ class Solver:
     kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
     pairwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = True
+    signed: ClassVar[bool] = True
     resumes: ClassVar[bool] = False
     place: ClassVar[int]
 
@@ -118,9 +121,13 @@ def solver_names() -> tuple[str, ...]:
     return tuple(sorted(SOLVERS.names(), key=lambda name: SOLVERS.get(name).place))
 
 
-def refusal(solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form]) -> str:
+def refusal(
+    solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form], fit_signs: bool = False
+) -> str:
     """Return what a solver cannot serve, or nothing: it follows from what it needs."""
     able = SOLVERS.get(solver)
+    if fit_signs and not able.signed:
+        return "fit_signs=True"
     if loss.pairwise and not able.pairwise:
         return f"loss {loss.name!r}, which compares rows"
     if not penalty.offers(able.required):

@@ -187,40 +187,30 @@ def coordinate_epoch(
 
 
 @jit
-def _add_powers(m, c, x, r, first, second, powers):
-    """Add a row's share to Σ r·c^(m−t)·x^t, t = 1…m, and to Σ c^(2m−t)·x^t, t = 2…2m."""
-    powers[0] = 1.0
-    for t in range(1, 2 * m):
-        powers[t] = powers[t - 1] * c
-    of_x = 1.0
-    for t in range(1, 2 * m + 1):
-        of_x *= x
-        if t <= m:
-            first[t] += r * powers[m - t] * of_x
-        if t >= 2:
-            second[t] += powers[2 * m - t] * of_x
-
-
-@jit
 def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
     """Update every entry of P, (features, components), in predictions Σ_s λ_s ⟨p_s, x⟩^m.
 
     An entry changed by δ changes a row's prediction by λ((c + xδ)^m − c^m), c = ⟨p, x⟩, and the loss'
-    quadratic bound by a polynomial of degree 2m in δ. The step is Newton's on it, or Gauss and Newton's
-    where that is shorter, halved until the polynomial lies below the parabola that the step minimises:
-    so the objective never rises, by any loss and any penalty of single entries.
+    quadratic bound by a polynomial in δ. The step is Newton's on it, or Gauss and Newton's where that is
+    shorter, halved until the polynomial is below the parabola that the step minimises: so the objective
+    never rises, by any loss and any penalty of single entries.
     """
     y, pred, loss, curvature = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
     n, moved = len(y), 0.0
-    forms = np.empty(n)
-    first, second, q = np.empty(m + 1), np.empty(2 * m + 1), np.empty(2 * m + 1)
-    small, large, powers = binomials(m), binomials(2 * m), np.empty(2 * m)
+    longest = 1
+    for j in range(len(col_ptr) - 1):
+        longest = max(longest, col_ptr[j + 1] - col_ptr[j])
+    forms, slopes, tangents = np.empty(n), np.empty(longest), np.empty(longest)
+    rests = np.empty(longest)
+    choose = binomials(m)
     sizes = np.empty(P.shape[0])
     totals, others = np.zeros(1), np.empty(max(degree, 2))
     coupled = has_totals(penalty)
     for s in range(P.shape[1]):
+        if not P[:, s].any():  # every slope is 0 there, and nothing would move
+            continue
         weight = weights[s]
         for i in range(n):
             forms[i] = 0.0
@@ -232,21 +222,20 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
         for j in order:
             begin, end = col_ptr[j], col_ptr[j + 1]
             old = P[j, s]
-            first[:] = 0.0
-            second[:] = 0.0
+            g = h = bend = 0.0
             for p in range(begin, end):
-                i = ids[p]
-                r = loss_slope(loss, pred[i], y[i])
-                _add_powers(m, forms[i], data[p], r, first, second, powers)
-            for t in range(1, 2 * m + 1):
-                q[t] = 0.5 * curvature * weight * weight * large[t] * second[t] / n
-                if t <= m:
-                    half = curvature * weight * weight * second[t]
-                    q[t] += small[t] * (weight * first[t] - half) / n
-            q[1] = weight * m * first[1] / n + beta * old
-            bound = curvature * weight * weight * m * m * second[2] / n + beta
-            q[2] += 0.5 * beta
-            bound = max(bound, 2.0 * q[2])
+                i, x = ids[p], data[p]
+                lower = weight * m * x
+                for _ in range(m - 2):
+                    lower *= forms[i]
+                d, r = lower * forms[i], loss_slope(loss, pred[i], y[i])
+                slopes[p - begin], tangents[p - begin] = r, d
+                g += r * d
+                h += d * d
+                bend += r * lower * x
+            g = g / n + beta * old
+            h *= curvature / n
+            bound = h + max((m - 1) * bend / n, 0.0) + beta
             if bound <= 1e-300:
                 continue
             factor = 1.0
@@ -254,12 +243,22 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
                 factor = factor_without(penalty, POWER, totals, sizes, j, others)
             new = old
             for _ in range(HALVINGS):
-                new = prox_scalar(penalty, old - q[1] / bound, gamma * factor / bound)
+                new = prox_scalar(penalty, old - g / bound, gamma * factor / bound)
                 change = new - old
-                above = 0.0  # Σ q_t δ^(t − 2), t ≥ 2
-                for t in range(2 * m, 1, -1):
-                    above = above * change + q[t]
-                if above <= 0.5 * bound * (1.0 + 1e-12):
+                if change == 0.0:
+                    break
+                above = 0.0
+                for p in range(begin, end):
+                    c, step = forms[ids[p]], change * data[p]
+                    rest, power = 1.0, 1.0  # Σ binom(m, t) c^(m − t) step^(t − 2), t ≥ 2
+                    for t in range(m - 1, 1, -1):
+                        power *= c
+                        rest = rest * step + choose[t] * power
+                    rest *= weight * step * step
+                    rests[p - begin] = rest
+                    whole = change * tangents[p - begin] + rest
+                    above += slopes[p - begin] * rest + 0.5 * curvature * whole * whole
+                if above / n <= 0.5 * (bound - beta) * (1.0 + 1e-12) * change * change:
                     break
                 bound *= 2.0
                 new = old
@@ -268,9 +267,8 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
                 continue
             for p in range(begin, end):
                 i = ids[p]
-                before = forms[i]
                 forms[i] += change * data[p]
-                pred[i] += weight * (forms[i] ** m - before**m)
+                pred[i] += change * tangents[p - begin] + rests[p - begin]
             if coupled:
                 replace_size(penalty, POWER, totals, sizes, j, others, abs(new))
             P[j, s] = new
