@@ -115,7 +115,11 @@ class Rows:
             np.concatenate([np.ones((1, X.shape[0], P.shape[1])), _orders(ANOVA, X, table, m)])
             for X, table in ((A, first), (B, second))
         )
-        theta = np.concatenate([[0.0], model.theta_[0]])
+        theta = np.zeros(m + 1)
+        if model.fit_lower == "simplex":
+            theta[1:] = model.theta_[0]
+        else:  # the one order that has a table
+            theta[m] = 1.0
         shares = [
             sum((theta[t + r] * right[r] for r in range(m + 1 - t)), np.zeros_like(right[0]))
             for t in range(m + 1)
