@@ -6,23 +6,81 @@ the paper leaves nothing of P: β is 1e-4, the best in Table 3 there. Fits end a
 iterations, of about the same cost), not after seconds, so that the objectives can be made again; the column
 of seconds is of the machine that wrote it.
 
-Left out: (d), scalability in m; the paper's β and its dummy columns; several rates for AdaGrad.
+(d), the cost of an epoch against m, is a run of its own: processor seconds of one thread, the least of
+EPOCHS_OF_COST epochs, on every fourth row, with β = 0, for products of many features are so small in rows
+of unit length that any β soon leaves nothing to do; an epoch of L-BFGS is an iteration with its line search.
+
+    python -m benchmarks.lab.hofm_figure_1       # (a) to (c)
+    python -m benchmarks.lab.hofm_figure_1 d
+
+Left out: the paper's β and its dummy columns; several rates for AdaGrad.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+import time
+import warnings
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import RESULTS, write_csv
+from benchmarks.lab import common
+from benchmarks.lab.common import RESULTS, write_csv, write_png
 from recsys.datasets.graphs import load_graph
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import split_pairs
 
 EPOCHS = {"cd": 20, "lbfgs": 60, "adagrad": 20}
+DEGREES, EPOCHS_OF_COST, SHARE = (2, 3, 4, 5, 6, 8, 10), 5, 4  # of (d): every SHARE-th row
+
+
+def task() -> tuple[sp.csr_matrix, np.ndarray]:
+    graph = load_graph("nips", os.environ["RECSYS_DATA"])
+    A = sp.csr_matrix(normalize(graph.A))
+    split = split_pairs(graph.links, A.shape[0])
+    X = sp.hstack([A[split.train[:, 0]], A[split.train[:, 1]]], format="csr")
+    return X, split.train_labels.astype(float)
+
+
+def estimator(solver: str, degree: int, max_iter: int, beta: float = 1e-4, **params: Any) -> Any:
+    return FactorizationMachineRegressor(
+        n_components=30, beta=beta, init_scale=0.1, tol=0.0, num_threads=1, degree=degree,
+        fit_lower=None, fit_linear=False, solver=solver, learning_rate=0.1, batch_size=32,
+        max_iter=max_iter, **params,
+    )  # fmt: skip
+
+
+def cost() -> None:
+    """Measure and draw (d)."""
+    X, y = task()
+    X, y = X[::SHARE], y[::SHARE]
+    rows: list[Any] = []
+    for solver in EPOCHS:
+        for degree in DEGREES:
+            estimator(solver, degree, 1).fit(X[:20], y[:20])
+            at: list[float] = []
+
+            def note(epoch: int, value: float, at: list[float] = at) -> None:
+                at.append(time.process_time())
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                estimator(solver, degree, 1 + EPOCHS_OF_COST, beta=0.0, callback=note).fit(X, y)
+            rows.append((degree, solver, len(at) - 1, float(np.min(np.diff(at)))))
+            print(rows[-1], flush=True)
+    write_csv("hofm_figure_1_d", ("degree", "solver", "epochs", "seconds"), rows)
+    fig, (axis,) = common.figure(1)
+    for solver in EPOCHS:
+        found = [(row[0], row[3]) for row in rows if row[1] == solver]
+        axis.plot(*zip(*found, strict=True), marker="o", label=solver)
+    axis.set(xlabel="m", ylabel="processor seconds an epoch", ylim=(0, None))
+    axis.legend()
+    write_png("hofm_figure_1_d", fig)
 
 
 def main() -> None:
@@ -31,20 +89,13 @@ def main() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    graph = load_graph("nips", os.environ["RECSYS_DATA"])
-    A = sp.csr_matrix(normalize(graph.A))
-    split = split_pairs(graph.links, A.shape[0])
-    X = sp.hstack([A[split.train[:, 0]], A[split.train[:, 1]]], format="csr")
-    y = split.train_labels.astype(float)
+    X, y = task()
     rows: list[Any] = []
     figure, axes = plt.subplots(1, 3, figsize=(13, 4))
     for axis, degree in zip(axes, (2, 3, 4), strict=True):
-        common = {"n_components": 30, "beta": 1e-4, "init_scale": 0.1, "tol": 0.0, "num_threads": 1}
-        for solver in ("cd", "lbfgs", "adagrad"):
-            shape = {"degree": degree, "fit_lower": None, "fit_linear": False, "solver": solver}
-            shape |= {"learning_rate": 0.1, "batch_size": 32}
-            FactorizationMachineRegressor(max_iter=1, **shape, **common).fit(X[:20], y[:20])
-            model = FactorizationMachineRegressor(max_iter=EPOCHS[solver], **shape, **common).fit(X, y)
+        for solver in EPOCHS:
+            estimator(solver, degree, 1).fit(X[:20], y[:20])
+            model = estimator(solver, degree, EPOCHS[solver]).fit(X, y)
             points = [(e, h["seconds"], h["objective"]) for e, h in enumerate(model.history_)]
             axis.plot([p[1] for p in points], [p[2] for p in points], label=solver)
             rows += [(degree, solver, *point) for point in points]
@@ -57,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cost() if sys.argv[1:] == ["d"] else main()

@@ -22,6 +22,7 @@ from recsys.errors import InputError
 from recsys.fm.history import History
 from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.signs import choose_signs
 from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
 from recsys.fm.stopping import StoppingRule
 from recsys.multilinear.arrays import column_counts
@@ -86,6 +87,9 @@ class FactorMachine(BaseEstimator):
     callback : callable, optional
         Called as callback(epoch, objective); what is true ends the fit, and what it raises. The
         estimator has the epoch's parameters then, and may predict.
+    fit_signs : bool
+        Choose each component's sign by trial at the start; all are 1 without. Under an even order no
+        p_s makes a component negative, and what one of the other sign does takes several.
 
     Attributes
     ----------
@@ -95,6 +99,8 @@ class FactorMachine(BaseEstimator):
         One an order; one factor but for polynomial networks, with the rows of columns of ones, if any.
     theta_ : (terms, orders) float64
         Weights of the orders of a shared P; 1 elsewhere.
+    signs_ : (terms, n_components) float64
+        −1 or 1 for each term's components.
     history_ : list of dict
         "objective", "violation" (sum of absolute changes), "seconds", and "validation" (loss) if there
         is any, first at the start.
@@ -130,6 +136,7 @@ class FactorMachine(BaseEstimator):
     num_threads: int = 0
     random_state: Any = 0
     callback: Callable[[int, float], Any] | None = None
+    fit_signs: bool = False
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn that there are parameters."""
@@ -155,7 +162,7 @@ class FactorMachine(BaseEstimator):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9)
         for name in ("init_scale", "learning_rate"):
             check_real(name, getattr(self, name), 0.0, open_low=True)
-        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms())
+        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms(), bool(self.fit_signs))
         refused = refusal(self.solver, *rest)
         if refused:
             able = [name for name in solver_names() if not refusal(name, *rest)]
@@ -196,12 +203,14 @@ class FactorMachine(BaseEstimator):
         for P, known in zip(model.tables(), self.P_, strict=True):
             P[:] = known
         model.theta[:] = self.theta_
+        if hasattr(self, "signs_"):  # absent where an older version fitted: all are 1
+            model.weights[:] = self.signs_
         return model
 
     def _keep(self, model: Model) -> None:
         self.w_, self.intercept_ = model.w.copy(), float(model.z[0])
         self.P_ = [P.copy() for P in model.tables()]
-        self.theta_ = model.theta
+        self.theta_, self.signs_ = model.theta, model.weights
 
     # ---- fitting
 
@@ -233,12 +242,14 @@ class FactorMachine(BaseEstimator):
             X, y = X[rest], y[rest]
         self._wake(model, X, rng, again)
         objective = self._objective(model, X, y, rng)
+        if self.fit_signs and not again:
+            choose_signs(objective)
         solver = self._solver(objective)
         history = History(objective, held_out, self.history_ if again else [])
         rule = StoppingRule(objective.value(), objective.trivial(), self.tol, solver.monotone)
         stopped = self._run(solver, history, rule)
         if held_out is not None:
-            model.z[:] = history.best_parameters()
+            history.restore()
         self.history_: list[dict[str, float]] = history.entries
         self.n_iter_, self.stopped_ = history.epochs, stopped
         self._keep(model)
@@ -366,6 +377,8 @@ class FactorMachine(BaseEstimator):
         model = self._fitted(X.shape[1]) if again else self._start(X.shape[1], rng)
         self._wake(model, X, rng, again)
         objective = self._objective(model, X, y, rng)
+        if self.fit_signs and not again:
+            choose_signs(objective)
         solver = self._solver(objective)
         passes: int = self.n_iter_ if again else 0
         if again and self._state is not None:

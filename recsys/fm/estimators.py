@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.fm._estimator import Classifier, Regressor
 from recsys.fm.interpretation import Interpretation
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
+from recsys.fm.objective import Model
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.symmetric import symmetric_polynomials
 from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer
@@ -26,11 +27,19 @@ __all__ = [
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 
 
+def with_ones(X: sp.csr_matrix, count: int) -> sp.csr_matrix:
+    """Return the rows with so many columns of ones behind them."""
+    if count == 0:
+        return X
+    return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], count))], format="csr"))
+
+
 class _FactorizationMachine(Interpretation):
     degree: int
     fit_lower: str | None
     fit_linear: bool
     n_components: int
+    theta: ArrayLike | None
     P_: Any
 
     def _orders(self) -> list[int]:
@@ -45,16 +54,40 @@ class _FactorizationMachine(Interpretation):
         check_integer("degree", self.degree, 2, 20)
         if self.fit_lower is not None:
             check_choice("fit_lower", self.fit_lower, LOWER)
+        if self.theta is not None:
+            self._given_theta()
         super()._check_parameters()  # type: ignore[misc]
+
+    def _given_theta(self) -> NDArray[np.float64]:
+        """Return the weights of the orders that are given, (degree,)."""
+        if self.fit_lower != "inhomogeneous":
+            raise InputError(
+                f"theta is given under fit_lower='inhomogeneous', not {self.fit_lower!r}: others learn "
+                "it, or have none"
+            )
+        try:
+            given = np.array(self.theta, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.shape != (self.degree,) or not np.isfinite(given).all():
+            raise InputError(
+                f"theta must be {self.degree} numbers, one for each order from 1 to degree, not "
+                f"{str(self.theta)[:60]}"
+            )
+        return given
+
+    def _zeros(self, features: int) -> Model:
+        model: Model = super()._zeros(features)  # type: ignore[misc]
+        if self.theta is not None:
+            model.theta[0] = self._given_theta()
+        return model
 
     def _dummies(self) -> int:
         """Columns of ones that let degree − 1 … 2 (and 1) share P with the highest order."""
         return 0 if self.fit_lower != "augment" else self.degree - (2 if self.fit_linear else 1)
 
     def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        if self._dummies() == 0:
-            return X
-        return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], self._dummies()))], format="csr"))
+        return with_ones(X, self._dummies())
 
     def _forms(self) -> list[Form]:
         if self._shares():
@@ -64,20 +97,26 @@ class _FactorizationMachine(Interpretation):
     def _learns_theta(self) -> bool:
         return self.fit_lower == "simplex"
 
-    def _table_of(self, order: int) -> tuple[Any, float]:
-        """Return the P that holds an order's interactions, (features, k), and the order's weight."""
+    def _table_of(self, order: int) -> tuple[Any, Any]:
+        """Return the P that holds an order's interactions, (features, k), and its columns' weights."""
         check_is_fitted(self)
         if order not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
         if self._shares():
-            return self.P_[0][0], float(self.theta_[0, order - 1])  # type: ignore[attr-defined]
-        return self.P_[self._orders().index(order)][0], 1.0
+            return self.P_[0][0], self.theta_[0, order - 1] * self._signs(0)  # type: ignore[attr-defined]
+        place = self._orders().index(order)
+        return self.P_[place][0], self._signs(place)
+
+    def _signs(self, term: int) -> NDArray[np.float64]:
+        """Return the signs of a term's components, (k,): 1 where an older version fitted."""
+        known = getattr(self, "signs_", None)
+        return np.ones(self.n_components) if known is None else np.asarray(known[term])
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
 
         Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
-        what the columns of ones come to, e_(degree − t) of their entries in p_s.
+        what the columns of ones come to, e_(degree − t) of their entries in p_s; times the sign.
 
         Raises
         ------
@@ -91,7 +130,7 @@ class _FactorizationMachine(Interpretation):
         check_is_fitted(self)
         m, ones = self.degree, self._dummies()
         if self._shares():
-            return np.repeat(self.theta_[0, :m, None], self.n_components, axis=1)  # type: ignore[attr-defined]
+            return self.theta_[0, :m, None] * self._signs(0)  # type: ignore[attr-defined,no-any-return]
         if ones == 0:
             raise InputError(
                 "order_weights needs orders that share a P: fit_lower='augment' or 'simplex'"
@@ -101,7 +140,7 @@ class _FactorizationMachine(Interpretation):
         for s in range(self.n_components):
             e = symmetric_polynomials(self.P_[0][0][-ones:, s], ones)
             out[m - 1 - ones : m - 1, s] = e[::-1]
-        return out
+        return out * self._signs(0)
 
 
 @documented
@@ -117,13 +156,15 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
         Highest order.
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         Lower orders with matrices of their own; shared through columns of ones; all orders from one
-        matrix, weighted by a θ learned on the simplex, or by 1 each; or left out. The weights of the
+        matrix, weighted by a θ learned on the simplex, or given; or left out. The weights of the
         columns of ones are shrunk by β like the rest of P: left free they would grow without end while
         what they multiply shrinks to nothing, and the objective would have no minimum.
+    theta : sequence of `degree` floats, optional
+        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
 
     Notes
     -----
-    Source: Blondel et al. 2016, (4) and 5.1; Atarashi et al. 2021 for the penalties.
+    Source: Blondel et al. 2016, (4) and 5.1, θ of (17); Atarashi et al. 2021 for the penalties.
 
     Examples
     --------
@@ -140,6 +181,7 @@ class FactorizationMachineRegressor(_FactorizationMachine, Regressor):
 
     degree: int = 2
     fit_lower: str | None = "explicit"
+    theta: ArrayLike | None = None
 
 
 @documented
@@ -153,6 +195,8 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
         Highest order.
     fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         As for regression.
+    theta : sequence of `degree` floats, optional
+        θ_t of A^t(p, x), t = 1…degree, under "inhomogeneous"; 1 each by default.
 
     Examples
     --------
@@ -169,6 +213,7 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
 
     degree: int = 2
     fit_lower: str | None = "explicit"
+    theta: ArrayLike | None = None
     loss: str = "logistic"
 
 
@@ -218,24 +263,46 @@ class AllSubsetsClassifier(_Subsets, Classifier):
 
 class _Network:
     degree: int
+    lifted: bool
+    fit_lower: str | None
 
     def _check_parameters(self) -> None:
         check_integer("degree", self.degree, 2, 20)
+        if self.fit_lower is not None:
+            check_choice("fit_lower", self.fit_lower, ("augment",))
         super()._check_parameters()  # type: ignore[misc]
 
+    def _augmented(self, X: sp.csr_matrix) -> sp.csr_matrix:
+        return with_ones(X, 0 if self.fit_lower is None else 1)
+
     def _forms(self) -> list[Form]:
-        return [Form(PRODUCT, self.degree, self.degree)]
+        if self.lifted:
+            return [Form(PRODUCT, self.degree, self.degree)]
+        return [Form(POWER, self.degree, 1)]
 
 
 @documented
 @dataclass(eq=False, repr=False)
 class PolynomialNetworkRegressor(_Network, Regressor):
-    """A polynomial network for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, in its lifted form.
+    """A polynomial network for regression.
+
+    ŷ = b + ⟨w, x⟩ + Σ_s Π_t ⟨u_ts, x⟩, t = 1…m, in its lifted form, or b + ⟨w, x⟩ + Σ_s ⟨p_s, x⟩^m.
 
     Parameters
     ----------
     degree : int ≥ 2
-        Number of factors.
+        The power m.
+    lifted : bool
+        Whether each of the m factors has a table of its own; else all have one, `P_[0][0]`. The lifted
+        form is linear in each entry, and holds the other.
+    fit_lower : "augment" or None
+        Lower orders through a column of ones: of powers (γ_s + ⟨p_s, x⟩)^m, where γ is the last row of
+        `P_[0][0]`, shrunk by β like the rest of P. Without, only products of m features are there.
+
+    Notes
+    -----
+    Source: Blondel et al. 2016, 6.1, has (γ_s + ⟨p_s, x⟩)^m (`lifted=False`, `fit_lower="augment"`); B.2
+    has x̃ᵀUVᵀx̃ (`degree=2`, `fit_lower="augment"`).
 
     Examples
     --------
@@ -246,10 +313,18 @@ class PolynomialNetworkRegressor(_Network, Regressor):
     >>> model = PolynomialNetworkRegressor(n_components=2, beta=1e-5, tol=1e-3).fit(X, y)
     >>> round(model.score(X, y), 2)
     1.0
+    >>> y = (1.0 + X[:, 0] - X[:, 1]) ** 3
+    >>> model = PolynomialNetworkRegressor(
+    ...     degree=3, n_components=1, lifted=False, fit_lower="augment", beta=1e-5
+    ... ).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    1.0
     """
 
     degree: int = 2
     init_scale: float = 0.1
+    lifted: bool = True
+    fit_lower: str | None = None
 
 
 @documented
@@ -260,7 +335,10 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     Parameters
     ----------
     degree : int ≥ 2
-        Number of factors.
+        The power m.
+    lifted : bool
+    fit_lower : "augment" or None
+        As for regression.
 
     Examples
     --------
@@ -276,3 +354,5 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     degree: int = 2
     loss: str = "logistic"
     init_scale: float = 0.1
+    lifted: bool = True
+    fit_lower: str | None = None

@@ -30,7 +30,7 @@ class History:
     epochs : int
         Epochs recorded, without the start.
     best_epoch : int
-        That of the least validation loss.
+        That of the least validation loss, which `restore` returns to.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class History:
     ) -> None:
         self.objective, self.held_out, self.entries = objective, held_out, entries
         self.epochs, self.best_epoch = -1, 0
-        self._least, self._best = np.inf, objective.model.z
+        self._least, self._best = np.inf, self._parameters()
         self._started = time.perf_counter()
 
     def record(self, objective: float, moved: float) -> None:
@@ -52,9 +52,14 @@ class History:
             entry["validation"] = self.held_out.data_loss(self.held_out.pred)
             if entry["validation"] < self._least:
                 self._least, self.best_epoch = entry["validation"], self.epochs
-                self._best = self.objective.model.z.copy()
+                self._best = [part.copy() for part in self._parameters()]
         self.entries.append(entry)
 
-    def best_parameters(self) -> np.ndarray:
-        """Return the parameters of the best epoch."""
-        return self._best
+    def restore(self) -> None:
+        """Put the parameters of the best epoch back, the weights of orders and components among them."""
+        for part, best in zip(self._parameters(), self._best, strict=True):
+            part[:] = best
+
+    def _parameters(self) -> list[np.ndarray]:
+        model = self.objective.model
+        return [model.z, model.theta, model.weights]

@@ -35,11 +35,11 @@ class Interpretation:
     gamma: float
     penalty: str
 
-    def _table_of(self, order: int) -> tuple[Any, float]:
+    def _table_of(self, order: int) -> tuple[Any, Any]:
         raise NotImplementedError
 
     def interaction_weight(self, features: Sequence[int]) -> float:
-        """Return the weight of the product of these distinct features: Σ_s Π_j p_js.
+        """Return the weight of the product of these distinct features: Σ_s ±Π_j p_js.
 
         Raises
         ------
@@ -49,8 +49,8 @@ class Interpretation:
         chosen = [int(j) for j in features]
         if len(set(chosen)) != len(chosen):
             raise InputError(f"an interaction has distinct features, not {chosen}")
-        P, weight = self._table_of(len(chosen))
-        return weight * float(np.prod(P[chosen], axis=0).sum())
+        P, weights = self._table_of(len(chosen))
+        return float((weights * np.prod(P[chosen], axis=0)).sum())
 
     def top_interactions(
         self, n: int = 10, names: Sequence[str] | None = None
@@ -69,12 +69,12 @@ class Interpretation:
             If the model has no term of second order.
         """
         check_integer("n", n, 1)
-        P, weight = self._table_of(2)
+        P, weights = self._table_of(2)
         used = np.flatnonzero((P != 0).any(axis=1))
         best: list[tuple[float, int, int]] = []
         for start in range(0, len(used), BLOCK):  # rows in blocks: never the whole matrix
             block = used[start : start + BLOCK]
-            W = weight * (P[block] @ P[used].T)
+            W = (P[block] * weights) @ P[used].T
             W[used[None, :] <= block[:, None]] = 0.0
             flat = np.argsort(-np.abs(W).ravel(), kind="stable")[:n]
             a, b = np.unravel_index(flat, W.shape)
@@ -93,11 +93,11 @@ class Interpretation:
     @property
     def n_used_interactions_(self) -> int:
         """Pairs of features with a weight other than 0 in the term of second order."""
-        P, _ = self._table_of(2)
+        P, weights = self._table_of(2)
         P = P[(P != 0).any(axis=1)]
         count = 0
         for start in range(0, len(P), BLOCK):
-            W = P[start : start + BLOCK] @ P.T
+            W = (P[start : start + BLOCK] * weights) @ P.T
             count += int(np.count_nonzero(np.triu(W, start + 1)))
         return count
 

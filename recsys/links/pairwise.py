@@ -384,8 +384,8 @@ class PairFactorizationMachine(_Factorized):
     degree : int ≥ 2
     fit_linear : bool
     fit_lower : "explicit", "augment" or None
-        Lower orders with tables of their own; shared with the highest through columns of ones (the
-        linear one too); or left out.
+        Lower orders with tables of their own; shared with the highest through degree − 1 columns of ones
+        at the left end (the linear one too); or left out. Under `symmetric` both ends have the columns.
     symmetric : bool, optional
         Predict the mean of both directions; by default ends are told apart, as in the source.
 
@@ -428,29 +428,35 @@ class PairFactorizationMachine(_Factorized):
             orders = [1, *orders] if self.fit_linear else orders
         return [[1.0] * (t + 1) for t in orders]
 
-    def _widened(self, A: sp.csr_matrix, B: sp.csr_matrix) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-        """Append the columns of ones to A: to both ends where they are of one kind."""
+    def _widened(
+        self, A: sp.csr_matrix, B: sp.csr_matrix, both: bool
+    ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+        """Append the columns of ones to A, or, where each is either end of a pair, to both."""
         if self.fit_lower != "augment":
             return A, B
         wide = sp.csr_matrix(sp.hstack([A, np.ones((A.shape[0], self.degree - 1))]))
-        return wide, wide if A is B else B
+        return wide, wide if both else B
+
+    def _both(self, B: sp.csr_matrix) -> bool:
+        """Return whether the fit gave the right end columns of ones: older versions always did."""
+        return len(self.terms_[0].right) > B.shape[1]
 
     def _fit(self, task: Task) -> None:
         self.one_kind_ = task.A is task.B
-        A, B = self._widened(task.A, task.B)
+        A, B = self._widened(task.A, task.B, self._symmetric(self.one_kind_))
         super()._fit(task._replace(A=A, B=B))
 
     def _score(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Array:
-        A, B = self._widened(A, B)
+        A, B = self._widened(A, B, self._both(B))
         return super()._score(A, B, left, right)
 
     def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
         if self.fit_lower != "augment":
             return super()._parts(a, b)
-        wide, width = self._widened(a, a)[0], a.shape[1]
-        other = self._widened(b, b)[0] if self.one_kind_ else b
+        wide, width = self._widened(a, a, False)[0], a.shape[1]
+        other = self._widened(b, b, False)[0] if self._both(b) else b
         found = super()._parts(wide, other)
         # a pair with a column of ones is the other feature's alone, a pair of two such is a constant
         ones = found.rows >= width, found.columns >= b.shape[1]

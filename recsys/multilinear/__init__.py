@@ -6,7 +6,7 @@ slope of the prediction does not depend on it. Here are the forms and the tables
 polynomials they are made of (`symmetric`). Penalties and solvers are in `recsys.fm`.
 """
 
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES, Loss
 from recsys.multilinear.pairs import PairTerm, object_tables, predict_pairs
 from recsys.multilinear.symmetric import newton_identities, symmetric_polynomials
@@ -16,6 +16,7 @@ __all__ = [
     "ANOVA",
     "LOSSES",
     "MIXED",
+    "POWER",
     "PRODUCT",
     "Form",
     "Loss",

@@ -1,12 +1,13 @@
-"""The multilinear forms of a row's features, and the tables of one component they are computed by.
+"""The forms of a row's features, and the tables of one component they are computed by.
 
 A form is a sum over components s of one function of p_s and the row x that is linear in each entry of
 p_s: A^m (`ANOVA`), Π_j (1 + p_j x_j) (`ALL_SUBSETS`), Π_t ⟨u_t, x⟩ (`PRODUCT`), Σ_t θ_t A^t (`MIXED`).
 For each row a short table (A^1…A^m, the product, or the linear forms) gives the slope in any entry in
 O(order), and is brought up to date in as much when the entry has changed: `fill_component`, `slope` and
-`move` here; `rows` has all components of a row at once.
+`move` here; `rows` has all components of a row at once. One form is not linear in each entry: ⟨p, x⟩^m
+(`POWER`), whose steps `recsys.fm.solvers.coordinate` has.
 
-Source: Blondel et al. 2016, Algorithm 1; Atarashi's thesis (3.20).
+Source: Blondel et al. 2016, Algorithm 1 and 6.1; Atarashi's thesis (3.20).
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import NamedTuple
 
 from recsys._jit import jit
 
-__all__ = ["ALL_SUBSETS", "ANOVA", "FORM_NAMES", "MIXED", "PRODUCT", "Form"]
+__all__ = ["ALL_SUBSETS", "ANOVA", "FORM_NAMES", "MIXED", "POWER", "PRODUCT", "Form"]
 
-ANOVA, ALL_SUBSETS, PRODUCT, MIXED = range(4)
+ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER = range(5)
 
 FORM_NAMES = {
     ANOVA: "factorization machines", MIXED: "shared orders", ALL_SUBSETS: "the all-subsets model",
-    PRODUCT: "polynomial networks",
+    PRODUCT: "polynomial networks", POWER: "polynomial networks of powers",
 }  # fmt: skip
 
 GUARD = 4.0  # |p x| from which the recursion (3.20), whose error grows with its powers, is left
@@ -34,7 +35,7 @@ class Form(NamedTuple):
     Attributes
     ----------
     kind : int
-        ANOVA, ALL_SUBSETS, PRODUCT or MIXED.
+        ANOVA, ALL_SUBSETS, PRODUCT, MIXED or POWER.
     order : int ≥ 1
         Most features in one product.
     factors : int ≥ 1
@@ -65,7 +66,7 @@ class Form(NamedTuple):
     @property
     def deep(self) -> bool:
         """Whether one product of the form may have more than two features of one table."""
-        return self.kind == ALL_SUBSETS or (self.kind in (ANOVA, MIXED) and self.order > 2)
+        return self.kind == ALL_SUBSETS or (self.kind in (ANOVA, MIXED, POWER) and self.order > 2)
 
 
 # ---- kernels
@@ -96,7 +97,7 @@ def product_without(rows, P, s, i, j):
 
 @jit
 def fill_component(kind, rows, P, s, table):
-    """Fill the table of one component: A^1…A^width, Π(1 + p x), or one linear form a factor."""
+    """Fill the table of one component: A^1…A^width, Π(1 + p x), or the linear form of each factor."""
     n, width = table.shape
     for i in range(n):
         for t in range(width):

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from recsys._jit import jit
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, GUARD, MIXED, NEAR_ZERO
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, GUARD, MIXED, NEAR_ZERO, POWER
 from recsys.multilinear.losses import loss_slope
 
 __all__ = [
@@ -67,10 +67,11 @@ def row_forward(z, layout, rows, i, tables):
                     at, x = offset + (f * features + indices[q]) * k, data[q]
                     for s in range(k):
                         table[f, s] += z[at + s] * x
+            times = order if kind == POWER else factors  # a power is a product with one table
             for s in range(k):
                 product = weights[n, s]
-                for f in range(factors):
-                    product *= table[f, s]
+                for f in range(times):
+                    product *= table[0 if kind == POWER else f, s]
                 total += product
     return total
 
@@ -124,6 +125,11 @@ def row_backward(z, layout, rows, i, tables, r, slopes, out):
             for f in range(factors):
                 for s in range(k):
                     slopes[s] = r * weights[n, s]
+                if kind == POWER:
+                    for s in range(k):
+                        slopes[s] *= order
+                        for _ in range(order - 1):
+                            slopes[s] *= table[0, s]
                 for g in range(factors):
                     if g != f:
                         for s in range(k):

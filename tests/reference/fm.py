@@ -47,3 +47,17 @@ def area(y, scores):
     """Return the share of pairs of a positive and a negative that are in order, ties a half."""
     pairs = [(a, b) for a in scores[y > 0] for b in scores[y <= 0]]
     return sum((a > b) + 0.5 * (a == b) for a, b in pairs) / len(pairs)
+
+
+def predict_powers(X, b, w, P, gamma, degree, weights):
+    """(γ_s + ⟨p_s, x⟩)^m, each power multiplied out and each component weighed."""
+    out = []
+    for x in X:
+        total = b + w @ x
+        for s in range(P.shape[1]):
+            one = 1.0
+            for _ in range(degree):
+                one *= gamma[s] + sum(P[j, s] * x[j] for j in range(len(x)))
+            total += weights[s] * one
+        out.append(total)
+    return np.array(out)

@@ -9,7 +9,7 @@ from recsys.errors import FitError
 from recsys.fm.objective import Objective
 from recsys.fm.penalties import Penalty
 from recsys.fm.solvers.theta import theta_step
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, PRODUCT, Form
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import Loss
 from recsys.registry import Registry
 
@@ -55,6 +55,8 @@ class Solver:
         Whether it can compare rows, as losses over pairs do.
     monotone : bool
         Whether no epoch raises the objective.
+    signed : bool
+        Whether it heeds the signs of the components.
     resumes : bool
         Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
     place : int
@@ -68,9 +70,10 @@ class Solver:
     """
 
     required: ClassVar[tuple[str, ...]]
-    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED)
+    kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
     pairwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = True
+    signed: ClassVar[bool] = True
     resumes: ClassVar[bool] = False
     place: ClassVar[int]
 
@@ -118,9 +121,13 @@ def solver_names() -> tuple[str, ...]:
     return tuple(sorted(SOLVERS.names(), key=lambda name: SOLVERS.get(name).place))
 
 
-def refusal(solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form]) -> str:
+def refusal(
+    solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form], fit_signs: bool = False
+) -> str:
     """Return what a solver cannot serve, or nothing: it follows from what it needs."""
     able = SOLVERS.get(solver)
+    if fit_signs and not able.signed:
+        return "fit_signs=True"
     if loss.pairwise and not able.pairwise:
         return f"loss {loss.name!r}, which compares rows"
     if not penalty.offers(able.required):

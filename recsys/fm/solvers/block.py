@@ -41,6 +41,7 @@ class BlockDescent(Descent):
 
     required = ("prox_row",)
     kinds = (ANOVA, ALL_SUBSETS)
+    signed = False
     place = 2
 
     def _term(self, n: int) -> float:

@@ -57,6 +57,7 @@ class RelationalDescent(Descent):
 
     required = ("prox_scalar",)
     kinds = (ANOVA,)
+    signed = False
     place = 3
 
     def _prepare(self) -> None:

@@ -21,7 +21,7 @@ def theta_step(objective: Objective) -> float:
     """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change."""
     model = objective.model
     P, theta = model.tables()[0][0], model.theta[0]
-    parts = order_parts(objective.X, P, len(theta))
+    parts = order_parts(objective.X, P, len(theta), model.weights[0])
     n = len(objective.y)
     bound = objective.loss.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
     if bound <= 0.0:
@@ -35,8 +35,10 @@ def theta_step(objective: Objective) -> float:
     return float(np.abs(theta - before).sum())
 
 
-def order_parts(X: sp.csr_matrix, P: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
-    """Return Σ_s A^t(p_s, x) for each row and t = 1…degree, (rows, degree)."""
+def order_parts(
+    X: sp.csr_matrix, P: NDArray[np.float64], degree: int, weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Σ_s λ_s A^t(p_s, x) for each row and t = 1…degree, (rows, degree)."""
     tables = np.empty((X.shape[0], P.shape[1], degree))
     fill_components(ANOVA, Compressed.of(X), P, tables)
-    return np.ascontiguousarray(tables.sum(axis=1))
+    return np.ascontiguousarray(np.einsum("ist,s->it", tables, weights))
