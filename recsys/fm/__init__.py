@@ -23,6 +23,7 @@ from recsys.fm.path import (
 )
 from recsys.fm.problem import Problem, pairs_problem, table_problem
 from recsys.fm.quadratic import SparseLowRankQuadratic
+from recsys.fm.selection import Selection, select
 from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
 from recsys.fm.stability import Stability, Starts, several_starts, stability_selection
 from recsys.fm.study import study
@@ -43,6 +44,7 @@ __all__ = [
     "Problem",
     "Recovery",
     "RegularizationPath",
+    "Selection",
     "SparseLowRankQuadratic",
     "Stability",
     "Starts",
@@ -53,6 +55,7 @@ __all__ = [
     "planted_interactions",
     "recovery",
     "regularization_path",
+    "select",
     "several_starts",
     "stability_selection",
     "strength_bracket",

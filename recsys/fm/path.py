@@ -20,14 +20,16 @@ from scipy.special import gammaln
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_X_y
+from sklearn.utils.validation import check_array, check_X_y
 
 from recsys.errors import InputError, counted
 from recsys.fm._estimator import clean_rows, two_classes
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.estimators import FactorizationMachineClassifier, FactorizationMachineRegressor
 from recsys.fm.interaction_gradients import Slopes, interaction_slopes
+from recsys.fm.objective import Model
 from recsys.fm.refit import ProductModel, fit_products
+from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.losses import LOSSES, Loss, mean_loss, slopes_of
 from recsys.utils.progress import within
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -182,6 +184,29 @@ class RegularizationPath:
                 )
             )
         return figures.index(min(known))
+
+    def predict(self, place: int, X: ArrayLike, refitted: bool = False) -> NDArray[np.float64]:
+        """Return what a point's model, penalised or refitted, predicts; for classes, scores.
+
+        Raises
+        ------
+        InputError
+            If the point was not fitted again, or the columns are not those of the fit.
+        """
+        point = self.points[place]
+        rows = clean_rows(check_array(X, accept_sparse="csr", dtype=np.float64))
+        if rows.shape[1] != len(point.linear):
+            raise InputError(f"X has {counted(rows.shape[1], 'column')}, the fit {len(point.linear):,}")
+        if refitted:
+            if point.refitted is None:
+                raise InputError(f"point {place} was not fitted again: raise max_refit, set refit=True")
+            return point.refitted.predict(rows)
+        forms = [Form(ANOVA, order, 1) for order in self.orders]
+        model = Model.zeros(forms, rows.shape[1], point.tables[0].shape[1], True)
+        model.z[0], model.w[:] = point.intercept, point.linear
+        for P, table in zip(model.tables(), point.tables, strict=True):
+            P[0][point.used] = table
+        return model.predict(rows)
 
     def frame(self) -> Any:
         """Return a DataFrame with a row for each strength."""
@@ -382,7 +407,7 @@ def regularization_path(
         With more interactions, or more than half as many as rows, a point is not fitted again.
     ebic_weight : float in [0, 1]
         ξ of the extended BIC.
-    most : int ≥ 1, optional
+    most : int ≥ 0, optional
         The path ends with the first point that has more interactions.
     restarts : int ≥ 0
         Random starts at each strength; the lowest objective is taken, of equals what the path has.
@@ -420,7 +445,7 @@ def regularization_path(
         check_real("refit_alpha", refit_alpha, 0.0)
     check_integer("restarts", restarts, 0)
     if most is not None:
-        check_integer("most", most, 1)
+        check_integer("most", most, 0)
     rows = PathRows(estimator, X, y)
     bracket = rows.bracket()
     if gammas is None:
@@ -650,7 +675,8 @@ class _Seed(NamedTuple):
     gain: float
     order: int
     features: Combination
-    sign: float
+    slope: float
+    curvature: float
     size: float
 
 
@@ -727,7 +753,7 @@ class _Course:
             P = tables[self.rows.orders.index(seed.order)][0]
             s = int(np.flatnonzero(~P.any(axis=0))[0])
             P[list(seed.features), s] = seed.size
-            P[seed.features[0], s] *= seed.sign
+            P[seed.features[0], s] *= -np.sign(seed.slope)
         return tables
 
     def _seeds(self, gamma: float) -> list[_Seed]:
@@ -751,31 +777,37 @@ class _Course:
             for part in interaction_slopes(rows.X, slopes, order, rows.loss.curvature, worth):
                 keep = np.flatnonzero(np.abs(part.slope) > least)
                 keep = keep[np.argsort(-np.abs(part.slope[keep]), kind="stable")[:SEEDS]]
-                found += self._sized(
-                    Slopes(part.features[keep], part.slope[keep], part.curvature[keep]),
-                    order,
-                    gamma,
-                    room,
-                )
+                some = Slopes(part.features[keep], part.slope[keep], part.curvature[keep])
+                found += self._sized(some, order, gamma, 1)
                 found = sorted(found, key=lambda one: (-one.gain, one.features))[:SEEDS]
-            taken: set[int] = set()
-            for seed in found:
-                if room and not taken & set(seed.features):
-                    out.append(seed)
-                    taken |= set(seed.features)
-                    room -= 1
+            out += self._disjoint(found, order, gamma, room)
         return out
 
-    def _sized(self, among: Slopes, order: int, gamma: float, room: int) -> Iterator[_Seed]:
+    def _disjoint(self, found: list[_Seed], order: int, gamma: float, room: int) -> list[_Seed]:
+        """Return the first ones that share no feature, of sizes that all of them may have at once."""
+        picked: list[_Seed] = []
+        taken: set[int] = set()
+        for seed in found:
+            if len(picked) < room and not taken & set(seed.features):
+                picked.append(seed)
+                taken |= set(seed.features)
+        if len(picked) < 2:
+            return picked
+        among = Slopes(
+            np.array([one.features for one in picked]), np.array([one.slope for one in picked]),
+            np.array([one.curvature for one in picked]),
+        )  # fmt: skip
+        return list(self._sized(among, order, gamma, len(picked))) or picked[:1]
+
+    def _sized(self, among: Slopes, order: int, gamma: float, together: int) -> Iterator[_Seed]:
         """Give combinations the size with which the bound is least; those that lower it are kept.
 
-        As many as `room` of them may come up together: the square of a sum of r terms is at most r times
-        the sum of their squares.
+        So many come up together: the square of a sum of r terms is at most r times that of squares.
         """
         if len(among.slope) == 0:
             return
         beta = float(self.rows.estimator.beta)
-        g, h = np.abs(among.slope), np.maximum(room * among.curvature, 1e-300)
+        g, h = np.abs(among.slope), np.maximum(together * among.curvature, 1e-300)
         t = (g / h)[:, None] ** (1.0 / order) * SIZES
         value = gamma * self._paid(among.features, t, order) + order / 2 * beta * t**2
         value += 0.5 * h[:, None] * t ** (2 * order) - g[:, None] * t**order
@@ -784,7 +816,7 @@ class _Course:
             if value[k, place] < 0.0:
                 yield _Seed(
                     -float(value[k, place]), order, tuple(int(j) for j in among.features[k]),
-                    -float(np.sign(among.slope[k])), float(t[k, place]),
+                    float(among.slope[k]), float(among.curvature[k]), float(t[k, place]),
                 )  # fmt: skip
 
     def _paid(

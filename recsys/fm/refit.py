@@ -12,13 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
+from scipy.special import expit
 
-from recsys.multilinear.losses import Loss, mean_loss, slopes_of
+from recsys.multilinear.losses import HUBER, LOGISTIC, SQUARED_HINGE, Loss, mean_loss, slopes_of
 
 __all__ = ["ProductModel", "fit_products", "product_columns"]
 
-MOST_STEPS = 1000
+DENSE = 4000  # columns up to which their second derivatives are one dense matrix
+MOST_NEWTON, MOST_STEPS = 50, 1000
+ENOUGH = 1e-7  # of the first slope
 Combination = tuple[int, ...]
 
 
@@ -115,30 +119,94 @@ def fit_products(
     parts = [X] if linear else []
     parts += [product_columns(X, given)] if given else []
     Z = sp.csr_matrix(sp.hstack(parts, format="csr")) if parts else sp.csr_matrix((len(y), 0))
-    across = sp.csr_matrix(Z.T)
     n, squares = len(y), np.asarray(Z.multiply(Z).sum(axis=0)).ravel()
     # every direction gets about the same curvature: rare and frequent features move at one pace
     bound = loss.curvature * squares / n + alpha
     scale = np.where(bound > 0.0, 1.0 / np.sqrt(np.where(bound > 0.0, bound, 1.0)), 0.0)
 
-    def value(v: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        w = scale * v[1:]
-        pred = Z @ w + v[0]
-        slopes = slopes_of(loss.code, pred, y) / n
-        out = np.empty_like(v)
-        out[0] = slopes.sum() if intercept else 0.0
-        out[1:] = scale * (across @ slopes + alpha * w)
-        return float(mean_loss(loss.code, pred, y)) + 0.5 * alpha * float(w @ w), out
-
     start = np.zeros(Z.shape[1] + 1)
     if intercept and loss.for_numbers:
         start[0] = float(np.median(y) if loss.name == "huber" else np.mean(y))
-    spread = float(np.linalg.norm(value(start)[1]))
-    found = minimize(
-        value, start, jac=True, method="L-BFGS-B",
-        options={"maxiter": MOST_STEPS, "gtol": 1e-7 * max(spread, 1e-300), "ftol": 1e-14, "maxcor": 20},
-    )  # fmt: skip
-    weights = scale * found.x[1:]
+    fitting = _Fitting(Z, y, loss, alpha, intercept, scale)
+    found = fitting.newton(start) if Z.shape[1] <= DENSE else fitting.lbfgs(start)
+    weights = scale * found[1:]
     size = X.shape[1] if linear else 0
     own = weights[:size] if linear else np.zeros(X.shape[1])
-    return ProductModel(float(found.x[0]), own, given, weights[size:])
+    return ProductModel(float(found[0]), own, given, weights[size:])
+
+
+class _Fitting:
+    """The convex problem in variables of about equal curvature; the first is the bias."""
+
+    def __init__(
+        self, Z: sp.csr_matrix, y: NDArray[np.float64], loss: Loss, alpha: float, intercept: bool,
+        scale: NDArray[np.float64],
+    ) -> None:  # fmt: skip
+        self.Z = sp.csr_matrix(Z.multiply(scale[None, :])) if Z.shape[1] else Z
+        self.across = sp.csr_matrix(self.Z.T)
+        self.y, self.loss, self.intercept = y, loss, intercept
+        self.ridge = alpha * scale**2
+
+    def value(self, v: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the objective and its gradient."""
+        pred = self.Z @ v[1:] + v[0]
+        slopes = slopes_of(self.loss.code, pred, self.y) / len(self.y)
+        out = np.empty_like(v)
+        out[0] = slopes.sum() if self.intercept else 0.0
+        out[1:] = self.across @ slopes + self.ridge * v[1:]
+        loss = float(mean_loss(self.loss.code, pred, self.y))
+        return loss + 0.5 * float(self.ridge @ v[1:] ** 2), out
+
+    def newton(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take Newton's steps, each as long as the objective falls enough."""
+        value, slope = self.value(v)
+        first = float(np.linalg.norm(slope))
+        for _ in range(MOST_NEWTON):
+            if float(np.linalg.norm(slope)) <= ENOUGH * first:
+                break
+            step = self._direction(v, slope)
+            along, length = float(slope @ step), 1.0
+            while True:
+                other, its_slope = self.value(v + length * step)
+                if other <= value + 1e-4 * length * along or length < 1e-8:
+                    break
+                length *= 0.5
+            if other >= value:
+                break
+            v, value, slope = v + length * step, other, its_slope
+        return v
+
+    def _direction(self, v: NDArray[np.float64], slope: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return −H⁻¹g, with a little on the diagonal of H, where sums of products are products."""
+        bends = self._bends(self.Z @ v[1:] + v[0]) / len(self.y)
+        weighted = self.Z.copy()
+        weighted.data = self.Z.data * np.repeat(bends, np.diff(self.Z.indptr))
+        H = np.zeros((len(v), len(v)))
+        H[1:, 1:] = (self.across @ weighted).toarray()
+        H[0, 0], H[0, 1:] = (
+            (bends.sum(), np.asarray(weighted.sum(axis=0))) if self.intercept else (1.0, 0.0)
+        )
+        H[1:, 0] = H[0, 1:]
+        H[np.diag_indices(len(v))] += np.r_[0.0, self.ridge] + 1e-10
+        return -np.asarray(cho_solve(cho_factor(H), slope))
+
+    def _bends(self, pred: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ∂²ℓ/∂p² of each row, where it is none one of the two sides."""
+        if self.loss.code == LOGISTIC:
+            return np.asarray(expit(pred) * expit(-pred))
+        if self.loss.code == SQUARED_HINGE:
+            return np.where(self.y * pred < 1.0, 2.0, 0.0)
+        if self.loss.code == HUBER:
+            return np.where(np.abs(pred - self.y) <= 1.0, 1.0, 0.0)
+        return np.ones(len(pred))
+
+    def lbfgs(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take quasi-Newton steps, for columns whose Hessian is too large to be solved."""
+        first = float(np.linalg.norm(self.value(v)[1]))
+        found = minimize(
+            self.value, v, jac=True, method="L-BFGS-B",
+            options={
+                "maxiter": MOST_STEPS, "gtol": ENOUGH * max(first, 1e-300), "ftol": 1e-14, "maxcor": 20
+            },
+        )  # fmt: skip
+        return np.asarray(found.x)

@@ -47,3 +47,13 @@ def area(y, scores):
     """Return the share of pairs of a positive and a negative that are in order, ties a half."""
     pairs = [(a, b) for a in scores[y > 0] for b in scores[y <= 0]]
     return sum((a > b) + 0.5 * (a == b) for a, b in pairs) / len(pairs)
+
+
+def interaction_slopes(X, slopes, order, curvature):
+    """Return {features: (g, h)} of the combinations that some row of X, dense, has all of."""
+    found = {}
+    for some in combinations(range(X.shape[1]), order):
+        product = np.prod(X[:, some], axis=1)
+        if np.any(product != 0):
+            found[some] = (float(np.mean(slopes * product)), curvature * float(np.mean(product**2)))
+    return found
