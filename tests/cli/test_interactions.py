@@ -126,7 +126,7 @@ def test_what_a_path_selects_is_printed_written_and_drawn(recsys):
     assert code == 0, err
     found = select(
         table_problem(table_of("things.csv"), "price", name="things.csv"),
-        StudySettings(model="sparse-fm", epochs=8), pairs=2, starts=2,
+        StudySettings(model="sparse-fm", epochs=8, number=3), pairs=2, starts=2,
     )  # fmt: skip
     assert json.loads(Path("found.json").read_text()) == json.loads(json.dumps(found.as_dict()))
     for sentence in found.sentences():
