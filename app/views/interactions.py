@@ -11,6 +11,7 @@ import streamlit as st
 from app import state
 from app.charts import interactions as charts
 from app.parts.runs import source_of
+from app.parts.selection import selection
 from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
 from app.uploads import UploadedFile
@@ -74,6 +75,7 @@ def page() -> None:
     job = state.run(key, lambda progress: study(make(), settings), "Fitting")
     if state.settled(job, key, "Fitting"):
         _show(job.result, [*command, *options] if command else [])
+        selection(make, settings, key[1])
 
 
 # ---- what to fit to

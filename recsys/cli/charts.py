@@ -19,9 +19,10 @@ def require(option: str) -> None:
 
 
 def draw_lines(
-    path: Path, lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, title: str
-) -> None:
-    """Draw one line a name and write the chart.
+    path: Path, lines: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, title: str,
+    log: bool = False,
+) -> None:  # fmt: skip
+    """Draw one line a name and write the chart; with `log` the horizontal axis is logarithmic.
 
     Raises
     ------
@@ -37,6 +38,8 @@ def draw_lines(
     for k, (name, points) in enumerate(lines.items()):
         colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
         axes.plot([p[0] for p in points], [p[1] for p in points], label=name, color=colour, marker=mark)
+    if log:
+        axes.set_xscale("log")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.set_title(title)

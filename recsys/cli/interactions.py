@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
-from recsys.cli import terminal
+from recsys import fm
+from recsys.cli import charts, terminal
 from recsys.cli.data_options import DataOptions, takes_data
 from recsys.cli.options import Json, Quiet, Threads, ids_of, use_threads
 from recsys.data.columns import some
 from recsys.errors import InputError
 from recsys.fm.findings import Epoch, Study
-from recsys.fm.problem import pairs_problem, table_of, table_problem
+from recsys.fm.problem import Problem, pairs_problem, table_of, table_problem
+from recsys.fm.selection import TOLD, Selection
 from recsys.fm.study import study
 from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils.rows import write_rows
@@ -71,6 +73,19 @@ def interactions(
     refits: Annotated[
         int, typer.Option("--refits", help="Fits on rows drawn again, for intervals; 0 for none.")
     ] = 0,
+    select: Annotated[
+        bool,
+        typer.Option("--select", help="Follow the path from nothing on, with refits; sparse-fm."),
+    ] = False,
+    halves: Annotated[
+        int, typer.Option("--halves", help="With --select: pairs of random halves, for stability.")
+    ] = 0,
+    starts: Annotated[
+        int, typer.Option("--starts", help="With --select: random starts at the chosen strength.")
+    ] = 0,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="With --select: draw the path (PNG).")
+    ] = None,
     number: Annotated[int, typer.Option("-n", "--number", help="Interactions of each order.")] = 20,
     min_rows: Annotated[
         int, typer.Option("--min-rows", help="Rows that have all features of an interaction.")
@@ -85,6 +100,10 @@ def interactions(
 ) -> None:
     """Fit a factorization machine to features, and print the products that matter in it."""
     use_threads(threads)
+    if not select and (halves or starts or picture):
+        raise InputError("--halves, --starts and --picture are for --select")
+    if picture is not None:
+        charts.require("--picture")
     settings = StudySettings(
         model=model, degree=degree, penalty=penalty, strength=strength,
         strengths=None if strengths is None else _numbers(strengths), path=path, factors=factors,
@@ -107,6 +126,9 @@ def interactions(
             data.load(quiet), target or "liked", ids=ids, ratio=ratio, buckets=buckets,
             categories=codes, rows=rows, seed=seed,
         )  # fmt: skip
+    if select:
+        _select(problem, settings, (halves, starts), (out, json, picture), quiet)
+        return
     with terminal.progress(not quiet) as progress:
         found = study(problem, settings, progress)
     if not quiet:
@@ -119,6 +141,79 @@ def interactions(
         terminal.write_json(json, found.as_dict())
     if json != "-":
         _print(found)
+
+
+def _select(
+    problem: Problem, settings: StudySettings, repeats: tuple[int, int],
+    files: tuple[Path | None, str | None, Path | None], quiet: bool,
+) -> None:  # fmt: skip
+    """Follow the path, and print or write what it selects."""
+    out, json, picture = files
+    with terminal.progress(not quiet) as progress:
+        found = fm.select(problem, settings, pairs=repeats[0], starts=repeats[1], progress=progress)
+    if not quiet:
+        for note in found.notes:
+            terminal.say(f"note: {note}")
+    if out is not None:
+        columns, lines = found.table(found.taken)
+        write_rows(out, columns, [lines])
+    if picture is not None:
+        charts.draw_lines(
+            picture, _lines(found), "strength of the penalty (log)", f"{found.metric} to choose by",
+            f"Path over {found.settings.penalty}: {found.wanted}", log=True,
+        )  # fmt: skip
+    if json is not None:
+        terminal.write_json(json, found.as_dict())
+    if json != "-":
+        _print_selection(found, settings.number)
+
+
+def _lines(found: Selection) -> dict[str, list[tuple[float, float]]]:
+    """Return the path's figures before and after the refit, and the two models beside."""
+    ends = [point.strength for point in (found.points[0], found.points[-1])]
+    after = [(point.strength, point.refitted) for point in found.points]
+    return {
+        "before the refit": [(point.strength, point.figure) for point in found.points],
+        "after the refit": [(x, y) for x, y in after if y is not None],
+        found.linear.model: [(x, found.linear.choose) for x in ends],
+        found.full.model: [(x, found.full.choose) for x in ends],
+    }
+
+
+def _print_selection(found: Selection, number: int) -> None:
+    for sentence in found.sentences():
+        print(terminal.literal(sentence))
+    places = {place: by for by, place in found.best.items()}
+    terminal.table(
+        f"Path over the strength of {found.settings.penalty}",
+        ("strength", "features", "interactions", f"{found.metric} to choose by", "refitted", "EBIC", ""),
+        [
+            (f"{point.strength:.3g}", f"{point.features:,}", f"{point.interactions:,}",
+             f"{point.figure:.4f}", "" if point.refitted is None else f"{point.refitted:.4f}",
+             "" if point.ebic is None else f"{point.ebic:,.1f}",
+             TOLD[places[k]] if k in places else "")
+            for k, point in enumerate(found.points)
+        ],
+    )  # fmt: skip
+    terminal.table(
+        f"On {found.rows[2]:,} rows kept for the end",
+        ("model", "interactions", f"{found.metric} to choose by", f"{found.metric} at the end"),
+        [
+            (one.model, f"{one.interactions:,}", f"{one.choose:.4f}", f"{one.measure:.4f}")
+            for one in found.measured
+        ],
+    )
+    chosen = found.points[found.taken].chosen
+    shares = [name for name in ("halves", "starts") if chosen and getattr(chosen[0], name) is not None]
+    terminal.table(
+        f"Selected, for {found.wanted}",
+        ("interaction", "weight", "refitted", *shares, "rows"),
+        [
+            (one.text, f"{one.weight:+.4f}", "" if one.refitted is None else f"{one.refitted:+.4f}",
+             *(f"{getattr(one, name):.2f}" for name in shares), f"{one.rows:,}")
+            for one in chosen[:number]
+        ],
+    )  # fmt: skip
 
 
 def _numbers(given: str) -> tuple[float, ...]:

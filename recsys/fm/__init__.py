@@ -14,9 +14,18 @@ from recsys.fm.estimators import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.findings import Study
+from recsys.fm.path import (
+    PathPoint,
+    RegularizationPath,
+    StrengthBracket,
+    regularization_path,
+    strength_bracket,
+)
 from recsys.fm.problem import Problem, pairs_problem, table_problem
 from recsys.fm.quadratic import SparseLowRankQuadratic
+from recsys.fm.selection import Selection, select
 from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
+from recsys.fm.stability import Stability, Starts, several_starts, stability_selection
 from recsys.fm.study import study
 from recsys.fm.study_settings import StudySettings
 
@@ -28,17 +37,28 @@ __all__ = [
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
     "PairEncoder",
+    "PathPoint",
     "PlantedInteractions",
     "PolynomialNetworkClassifier",
     "PolynomialNetworkRegressor",
     "Problem",
     "Recovery",
+    "RegularizationPath",
+    "Selection",
     "SparseLowRankQuadratic",
+    "Stability",
+    "Starts",
+    "StrengthBracket",
     "Study",
     "StudySettings",
     "pairs_problem",
     "planted_interactions",
     "recovery",
+    "regularization_path",
+    "select",
+    "several_starts",
+    "stability_selection",
+    "strength_bracket",
     "study",
     "table_problem",
 ]

@@ -24,7 +24,7 @@ from recsys.fm.problem import LEAST_OF_CLASS, Problem
 from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, machine
 from recsys.utils.progress import listening, report, within
 
-__all__ = ["figure_of", "study"]
+__all__ = ["Course", "figure_of", "study"]
 
 TINY = 1e-6  # weights up to it, of log-odds or standard deviations, count as none
 REFIT_EPOCHS = 10
@@ -64,11 +64,20 @@ def study(problem: Problem, settings: StudySettings, progress: Progress | None =
     4
     """
     with listening(progress):
-        return _Course(problem, settings.resolved()).run()
+        return Course(problem, settings.resolved()).run()
 
 
-class _Course:
-    """One study: its parts of the rows, and how far it is."""
+class Course:
+    """One study: its parts of the rows, and how far it is.
+
+    Attributes
+    ----------
+    fit, choose, measure : (rows,) int64
+    X : (fit rows, features) CSR
+    z : (fit rows,) float64
+        0 and 1, or numbers in standard deviations `unit` from `centre`.
+    metric : "AUC" or "RMSE"
+    """
 
     def __init__(self, problem: Problem, settings: StudySettings) -> None:
         self.problem, self.settings = problem, settings
@@ -95,6 +104,7 @@ class _Course:
         self.done = 0
 
     def run(self) -> Study:
+        """Fit, choose, measure, and read off."""
         settings = self.settings
         path, model, curve = self._fits()
         chosen = settings.strength is None
@@ -207,10 +217,14 @@ class _Course:
 
     # ---- figures
 
+    def in_units(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores in the target's units; of classes as they are."""
+        return scores if self.classes else scores * self.unit + self.centre
+
     def _scores(self, model: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         if self.classes:
             return np.asarray(model.decision_function(self.problem.X[rows]))
-        return np.asarray(model.predict(self.problem.X[rows])) * self.unit + self.centre
+        return self.in_units(np.asarray(model.predict(self.problem.X[rows])))
 
     def _figure(self, model: Any, rows: NDArray[np.int64]) -> float:
         return figure_of(self.metric, self.problem.y[rows], self._scores(model, rows))

@@ -8,6 +8,7 @@ import pytest
 
 from recsys import cli, load_dataset
 from recsys.fm.problem import pairs_problem, table_of, table_problem
+from recsys.fm.selection import select
 from recsys.fm.study import study
 from recsys.fm.study_settings import StudySettings
 from tests.fm.test_study import table
@@ -95,7 +96,64 @@ def test_the_curve_that_is_printed_has_both_ends(recsys):
     assert len(numbers) == 10 and numbers[0] == 1 and numbers[-1] == 23
 
 
+def test_what_a_path_selects_is_printed_written_and_drawn(recsys):
+    arguments = (
+        "--table",
+        "things.csv",
+        "--target",
+        "price",
+        "--model",
+        "sparse-fm",
+        "--epochs",
+        8,
+        "--select",
+    )
+    code, out, err = recsys(
+        *arguments,
+        "--halves",
+        2,
+        "--starts",
+        2,
+        "--json",
+        "found.json",
+        "--out",
+        "top.csv",
+        "-n",
+        3,
+        "--picture",
+        "path.png",
+    )
+    assert code == 0, err
+    found = select(
+        table_problem(table_of("things.csv"), "price", name="things.csv"),
+        StudySettings(model="sparse-fm", epochs=8, number=3), pairs=2, starts=2,
+    )  # fmt: skip
+    assert json.loads(Path("found.json").read_text()) == json.loads(json.dumps(found.as_dict()))
+    for sentence in found.sentences():
+        assert sentence in out
+    for point in found.points:
+        assert any(
+            line.split()[:3]
+            == [f"{point.strength:.3g}", f"{point.features:,}", f"{point.interactions:,}"]
+            for line in out.splitlines()
+        )
+    for one in found.measured:
+        assert any(
+            line.strip().startswith(f"{one.model} ") and line.split()[-1] == f"{one.measure:.4f}"
+            for line in out.splitlines()
+        )
+    rows = list(csv.DictReader(Path("top.csv").read_text().splitlines()))
+    chosen = found.points[found.taken].chosen
+    assert [row["interaction"] for row in rows] == [one.text for one in chosen]
+    assert [float(row["refitted"]) for row in rows] == pytest.approx([one.refitted for one in chosen])
+    assert [float(row["halves"]) for row in rows] == [one.halves for one in chosen]
+    assert Path("path.png").read_bytes().startswith(b"\x89PNG")
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
+    (("--halves", "2"), "are for --select"), (("--select",), "not for fm with l2"),
+    (("--select", "--model", "sparse-fm", "--penalty", "omega"), "not for sparse-fm with omega"),
+    (("--select", "--model", "sparse-fm", "--halves", "-1"), "pairs must be"),
     (("--table", "things.csv", "--target", "prise"), "did you mean 'price'"),
     (("--table", "things.csv", "--target", "sold", "--categories", "size,kolour"), "did you mean 'colour'"),
     (("--categories", "jahr"), "no column 'jahr'"),

@@ -61,3 +61,13 @@ def predict_powers(X, b, w, P, gamma, degree, weights):
             total += weights[s] * one
         out.append(total)
     return np.array(out)
+
+
+def interaction_slopes(X, slopes, order, curvature):
+    """Return {features: (g, h)} of the combinations that some row of X, dense, has all of."""
+    found = {}
+    for some in combinations(range(X.shape[1]), order):
+        product = np.prod(X[:, some], axis=1)
+        if np.any(product != 0):
+            found[some] = (float(np.mean(slopes * product)), curvature * float(np.mean(product**2)))
+    return found

@@ -1,0 +1,101 @@
+"""Charts of what a path selects: figures before and after the refit, how many, and each weight's way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from recsys.fm.selection import Selection
+from recsys.utils.palette import COLOURS
+
+HEIGHT, LINES = 320, 10
+BEFORE, AFTER = "before the refit", "after the refit"
+
+
+def path_figures(found: Selection, place: int) -> Any:
+    """Return the figure on the rows that choose, before and after the refit, the two models beside."""
+    rows = [
+        {"strength": point.strength, "figure": value, "model": model, "interactions": point.interactions}
+        for point in found.points
+        for model, value in ((BEFORE, point.figure), (AFTER, point.refitted))
+        if value is not None
+    ]
+    beside = [
+        {"strength": point.strength, "figure": one.choose, "model": one.model,
+         "interactions": one.interactions}
+        for one in (found.linear, found.full)
+        for point in (found.points[0], found.points[-1])
+    ]  # fmt: skip
+    names = [BEFORE, AFTER, found.linear.model, found.full.model]
+    colour = alt.Color(
+        "model:N", scale=alt.Scale(domain=names, range=list(COLOURS[:4])),
+        legend=alt.Legend(title=None, orient="bottom", columns=2),
+    )  # fmt: skip
+    fields = {
+        "x": _strength(),
+        "y": alt.Y("figure:Q", title=found.metric, scale=alt.Scale(zero=False),
+                   axis=alt.Axis(format=".3f")),
+        "color": colour,
+        "tooltip": [
+            "model:N", alt.Tooltip("strength:Q", format=".3g"),
+            alt.Tooltip("interactions:Q", format=","), alt.Tooltip("figure:Q", format=".4f"),
+        ],
+    }  # fmt: skip
+    line = alt.Chart(pd.DataFrame(rows)).mark_line(point=True).encode(**fields)
+    rules = alt.Chart(pd.DataFrame(beside)).mark_line(strokeDash=[6, 4]).encode(**fields)
+    return (line + rules + _here(found, place)).properties(
+        height=HEIGHT, title=f"{found.metric} on the rows that choose"
+    )
+
+
+def path_numbers(found: Selection, place: int) -> Any:
+    """Return how many interactions have a weight at each strength."""
+    frame = pd.DataFrame(
+        [(one.strength, one.features, one.interactions) for one in found.points],
+        columns=["strength", "features", "interactions"],
+    )
+    line = alt.Chart(frame).mark_line(point=True, color=COLOURS[0]).encode(
+        x=_strength(),
+        y=alt.Y("interactions:Q", title="Interactions", scale=alt.Scale(type="symlog")),
+        tooltip=[alt.Tooltip("strength:Q", format=".3g"), alt.Tooltip("features:Q", format=","),
+                 alt.Tooltip("interactions:Q", format=",")],
+    )  # fmt: skip
+    return (line + _here(found, place)).properties(height=HEIGHT, title="Interactions selected")
+
+
+def weight_paths(found: Selection, place: int) -> Any:
+    """Return the weights along the path of the interactions that are largest at a point."""
+    names = [one.text for one in found.points[place].chosen[:LINES]]
+    rows = [
+        {"strength": point.strength, "weight": weights.get(name, 0.0), "interaction": name}
+        for point in found.points
+        for weights in [{one.text: one.weight for one in point.chosen}]
+        for name in names
+    ]
+    frame = pd.DataFrame(rows, columns=["strength", "weight", "interaction"])
+    line = alt.Chart(frame).mark_line(point=True).encode(
+        x=_strength(), y=alt.Y("weight:Q", title="Weight, penalised"),
+        color=alt.Color(
+            "interaction:N", sort=names, scale=alt.Scale(domain=names, scheme="tableau10"),
+            legend=alt.Legend(title=None, orient="bottom", columns=1, labelLimit=320),
+        ),
+        tooltip=["interaction:N", alt.Tooltip("strength:Q", format=".3g"),
+                 alt.Tooltip("weight:Q", format="+.4f")],
+    )  # fmt: skip
+    return (line + _here(found, place)).properties(
+        height=HEIGHT + 20 * len(names), title="Weights along the path"
+    )
+
+
+def _strength() -> Any:
+    return alt.X(
+        "strength:Q", scale=alt.Scale(type="log"), title="Strength of the penalty (log)",
+        axis=alt.Axis(format=".0e", tickCount=5),
+    )  # fmt: skip
+
+
+def _here(found: Selection, place: int) -> Any:
+    frame = pd.DataFrame([{"strength": found.points[place].strength}])
+    return alt.Chart(frame).mark_rule(strokeWidth=2, color="#888888").encode(x="strength:Q")

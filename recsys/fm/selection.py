@@ -1,0 +1,395 @@
+"""What is selected in a problem: the path with warm starts, its refits, and how sure the choice is.
+
+The rows are divided as a study divides them: on the first part everything is fitted, on the second
+points of the path are compared, on the third the points that are chosen are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.errors import InputError, counted
+from recsys.fm.path import (
+    ABSOLUTE,
+    CHOICES,
+    COUPLED,
+    Combination,
+    RegularizationPath,
+    quiet,
+    regularization_path,
+)
+from recsys.fm.problem import Problem
+from recsys.fm.refit import product_columns
+from recsys.fm.stability import several_starts, stability_selection
+from recsys.fm.study import AUC, Course, figure_of
+from recsys.fm.study_settings import StudySettings, machine
+from recsys.utils.progress import listening, within
+from recsys.utils.validation import check_integer
+
+__all__ = ["SELECTABLE", "Chosen", "Measured", "Selection", "SelectionPoint", "select"]
+
+Progress = Callable[[str, float, int], None]
+SELECTABLE = (*COUPLED, *ABSOLUTE)  # penalties that leave interactions out exactly
+FULL_STRENGTHS = (1e-4, 1e-3, 1e-2)  # β of the machine that leaves nothing out
+LISTED = 200  # interactions of a point, the largest
+SHARES = {"path": 6.0, "full": 1.0, "halves": 8.0, "starts": 2.0}  # of the time, roughly
+TOLD = {
+    "held_out": "best before the refit",
+    "refit": "best after the refit",
+    "ebic": "least EBIC",
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An interaction of a point.
+
+    Attributes
+    ----------
+    features : tuple of int
+    names : tuple of str
+    weight : float
+        In the penalised model.
+    refitted : float or None
+        In the refitted one.
+    rows : int
+        Of the fit that have all its features.
+    halves, starts : float or None
+        Share of the random halves, and of the random starts, that select it; None where none were made.
+    """
+
+    features: Combination
+    names: tuple[str, ...]
+    weight: float
+    refitted: float | None
+    rows: int
+    halves: float | None
+    starts: float | None
+
+    @property
+    def text(self) -> str:
+        """The names, as a product."""
+        return " × ".join(self.names)
+
+
+@dataclass(frozen=True)
+class SelectionPoint:
+    """A strength: what is chosen, and figures before and after the refit on the rows that choose.
+
+    Attributes
+    ----------
+    strength : float
+    features, interactions : int
+    figure : float
+    refitted : float or None
+        None where there are too many interactions to fit again.
+    ebic : float or None
+    chosen : tuple of Chosen
+        The largest weights first; no more than 200.
+    """
+
+    strength: float
+    features: int
+    interactions: int
+    figure: float
+    refitted: float | None
+    ebic: float | None
+    chosen: tuple[Chosen, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model on the rows that choose, and on those kept for the end."""
+
+    model: str
+    interactions: int
+    choose: float
+    measure: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a path selects.
+
+    Attributes
+    ----------
+    name, wanted : str
+    settings : StudySettings
+    metric : "AUC" or "RMSE"
+    rows : (int, int, int)
+        To fit, to choose, to measure.
+    candidates : float
+        Interactions that there are.
+    low, high : float
+        Between which strengths the first one appears.
+    points : tuple of SelectionPoint
+        By falling strength.
+    linear, full : Measured
+        The model without interactions; the machine that leaves none out.
+    best : dict of str to int
+        Places of the points that are best by "held_out" (before the refit), "refit" and "ebic".
+    measured : tuple of Measured
+        The linear model, the full machine, and these points before and after the refit.
+    halves, starts : str or None
+        Sentences on stability selection and on several starts, where they were asked for.
+    stable : tuple of tuple of str
+        The interactions that enough halves select.
+    notes : tuple of str
+        Of the problem.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from recsys.fm import StudySettings, table_problem
+    >>> rows = [(a, b, a == b) for a in "xy" for b in "xy"] * 20
+    >>> problem = table_problem(pd.DataFrame(rows, columns=["a", "b", "same"]), "same")
+    >>> found = select(problem, StudySettings(model="sparse-fm", epochs=20))
+    >>> found.linear.measure < 0.6 < found.measured[-1].measure
+    True
+    """
+
+    name: str
+    wanted: str
+    settings: StudySettings
+    metric: str
+    rows: tuple[int, int, int]
+    candidates: float
+    low: float
+    high: float
+    points: tuple[SelectionPoint, ...]
+    linear: Measured
+    full: Measured
+    best: dict[str, int]
+    measured: tuple[Measured, ...]
+    halves: str | None
+    starts: str | None
+    stable: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of it as lists and numbers."""
+        return asdict(self)
+
+    @property
+    def taken(self) -> int:
+        """The place of the point that is shown first: best after the refit, else before it."""
+        return self.best.get("refit", self.best["held_out"])
+
+    def table(self, place: int) -> tuple[dict[str, type], list[tuple[Any, ...]]]:
+        """Return a point's interactions as the columns and rows of a file."""
+        columns: dict[str, type] = {
+            "interaction": str, "weight": float, "refitted": float, "rows": int, "halves": float,
+            "starts": float,
+        }  # fmt: skip
+        return columns, [
+            (one.text, one.weight, _number(one.refitted), one.rows, _number(one.halves),
+             _number(one.starts))
+            for one in self.points[place].chosen
+        ]  # fmt: skip
+
+    def sentences(self) -> list[str]:
+        """Return what was selected and how sure it is, in words."""
+        point = self.points[self.taken]
+        said = [
+            f"Nothing is selected from strength {self.high:.3g} on, whatever the start; below "
+            f"{self.low:.3g} a model with an interaction is better than any without.",
+            f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} on rows "
+            f"that choose, {counted(point.interactions, 'interaction')} of {self.candidates:,.0f} are "
+            f"selected: {self.metric} {point.figure:.4g}"
+            + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
+            + f"; without interactions {self.linear.choose:.4g}, leaving none out "
+            f"{self.full.choose:.4g}.",
+        ]
+        if "ebic" in self.best:
+            own = self.points[self.best["ebic"]]
+            said.append(
+                f"The extended BIC selects {counted(own.interactions, 'interaction')}, at "
+                f"{own.strength:.3g}. It counts each as one degree of freedom, a heuristic here."
+            )
+        said += [one for one in (self.halves, self.starts) if one is not None]
+        if self.halves is not None:
+            told = "; ".join(" × ".join(names) for names in self.stable)
+            said.append(f"Stable: {told}." if told else "No interaction is stable.")
+        return said
+
+
+def _number(value: float | None) -> Any:
+    return "" if value is None else value
+
+
+def select(
+    problem: Problem, settings: StudySettings, *, pairs: int = 0, starts: int = 0, strengths: int = 15,
+    progress: Progress | None = None,
+) -> Selection:  # fmt: skip
+    """Follow the path of a sparse penalty, fit its points again, and say how sure the selection is.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : StudySettings
+        With penalty "ti", "cs", "l1" or "l21"; its strengths do not matter.
+    pairs : int ≥ 0
+        Pairs of random halves for stability selection; 0 for none.
+    starts : int ≥ 0
+        Random starts at the chosen strength; 0 for none.
+    strengths : int ≥ 2
+        Points of the path.
+    progress : callable, optional
+        As of `study`.
+
+    Raises
+    ------
+    InputError
+        If the penalty leaves nothing out exactly, a number is out of range, or there are too few rows.
+    """
+    check_integer("pairs", pairs, 0, 1000)
+    check_integer("starts", starts, 0, 1000)
+    check_integer("strengths", strengths, 2, 100)
+    settings = settings.resolved()
+    if settings.penalty not in SELECTABLE or settings.degree is None:
+        raise InputError(
+            "what is selected is followed for model sparse-fm (or fm, hofm) with penalty "
+            f"{', '.join(SELECTABLE)}, not for {settings.model} with {settings.penalty}"
+        )
+    with listening(progress):
+        return _Selecting(problem, settings, pairs, starts).run(strengths)
+
+
+class _Selecting:
+    def __init__(self, problem: Problem, settings: StudySettings, pairs: int, starts: int) -> None:
+        self.problem, self.settings, self.pairs, self.starts = problem, settings, pairs, starts
+        self.course = Course(problem, settings)
+        self.model = machine(settings, self.course.classes, 1.0).set_params(
+            solver=settings.solver(), max_iter=settings.epochs
+        )
+        asked = {"path": True, "full": True, "halves": pairs > 0, "starts": starts > 0}
+        self.shares = {name: SHARES[name] for name, wanted in asked.items() if wanted}
+        self.done = 0.0
+
+    def part(self, name: str, text: str) -> Any:
+        """Report a part of the work, of its share of all."""
+        before, share = self.done, self.shares[name]
+        self.done += share
+        return within(text, before, int(sum(self.shares.values())), share)
+
+    def run(self, strengths: int) -> Selection:
+        course, problem = self.course, self.problem
+        X, z = course.X, course.z
+        with self.part("path", "path"):
+            path = regularization_path(
+                self.model, X, z, n_gammas=strengths, held_out=self._held(), ratio=0.01
+            )
+        with self.part("full", "leaving none out"):
+            full = self._full()
+        linear = self._measured("without interactions", 0, path.points[0].refitted.predict)  # type: ignore[union-attr]
+        best = {by: place for by in CHOICES if (place := self._best(path, by)) is not None}
+        measured = [linear, full]
+        for by, place in best.items():
+            point = path.points[place]
+            for again in (False, True)[: 1 + (point.refitted is not None)]:
+                predict = partial(path.predict, place, refitted=again)
+                measured.append(self._measured(
+                    f"{TOLD[by]}{', refitted' if again else ''}", point.n_interactions, predict
+                ))  # fmt: skip
+        stable: tuple[tuple[str, ...], ...] = ()
+        halves, shares = None, None
+        if self.pairs:
+            with self.part("halves", "stability"):
+                found = stability_selection(
+                    self.model, X, z, n_pairs=self.pairs, seed=self.settings.seed
+                )
+            halves, shares = found.sentence, found.frequencies
+            stable = tuple(tuple(problem.names[j] for j in one) for one in found.selected)
+        begun = None
+        if self.starts:
+            at = path.points[best.get("refit", best["held_out"])].gamma
+            with self.part("starts", "several starts"):
+                many = several_starts(
+                    self.model.set_params(gamma=at), X, z, n_starts=self.starts, seed=self.settings.seed
+                )
+            begun = many
+        points = tuple(
+            self._point(path, k, shares, None if begun is None else begun.frequencies)
+            for k in range(len(path.points))
+        )
+        return Selection(
+            problem.name, problem.wanted, replace(self.settings, strength=None), course.metric,
+            (len(course.fit), len(course.choose), len(course.measure)), sum(path.candidates.values()),
+            path.bracket.low, path.bracket.high, points, linear, full, best, tuple(measured), halves,
+            None if begun is None else begun.sentence, stable, problem.notes,
+        )  # fmt: skip
+
+    def _held(self) -> tuple[Any, NDArray[np.float64]]:
+        course = self.course
+        y = self.problem.y[course.choose]
+        return self.problem.X[course.choose], y if course.classes else (y - course.centre) / course.unit
+
+    def _figure(self, predict: Callable[[Any], NDArray[np.float64]], rows: NDArray[np.int64]) -> float:
+        scores = self.course.in_units(predict(self.problem.X[rows]))
+        return figure_of(self.course.metric, self.problem.y[rows], scores)
+
+    def _measured(
+        self, model: str, interactions: int, predict: Callable[[Any], NDArray[np.float64]]
+    ) -> Measured:
+        choose, measure = (
+            self._figure(predict, rows) for rows in (self.course.choose, self.course.measure)
+        )
+        return Measured(model, interactions, choose, measure)
+
+    def _full(self) -> Measured:
+        """Return the machine without a sparse penalty, its β chosen as the path's points are."""
+        found = []
+        plain = replace(self.settings, penalty="l2", model="hofm" if self.settings.degree != 2 else "fm")
+        for k, beta in enumerate(FULL_STRENGTHS):
+            with within(f"strength {beta:g}", k, len(FULL_STRENGTHS)), quiet():
+                model = machine(plain, self.course.classes, beta).set_params(
+                    solver=self.settings.solver(), max_iter=self.settings.epochs
+                )
+                try:
+                    model.fit(self.course.X, self.course.z)
+                except InputError:  # a solver that serves the sparse penalty alone
+                    model.set_params(solver="cd").fit(self.course.X, self.course.z)
+            predict = model.decision_function if self.course.classes else model.predict
+            found.append(self._measured("leaving none out", len(self.course.i), predict))
+        return max(found, key=lambda one: one.choose if self.course.metric == AUC else -one.choose)
+
+    def _best(self, path: RegularizationPath, by: str) -> int | None:
+        try:
+            return path.best(by)
+        except InputError:
+            return None
+
+    def _point(
+        self, path: RegularizationPath, place: int, halves: dict[Combination, float] | None,
+        starts: dict[Combination, float] | None,
+    ) -> SelectionPoint:  # fmt: skip
+        point, course = path.points[place], self.course
+        listed = point.support[:LISTED]
+        rows = np.asarray((product_columns(course.X, listed) != 0).sum(axis=0)).ravel()
+        again: dict[Combination, float] = {}
+        if point.refitted is not None:
+            again = dict(zip(point.refitted.interactions, point.refitted.weights, strict=True))
+        chosen = tuple(
+            Chosen(
+                one, tuple(self.problem.names[j] for j in one), course.unit * point.weights[one],
+                course.unit * float(again[one]) if one in again else None, int(count),
+                None if halves is None else halves.get(one, 0.0),
+                None if starts is None else starts.get(one, 0.0),
+            )
+            for one, count in zip(listed, rows, strict=True)
+        )  # fmt: skip
+        refitted = (
+            None
+            if point.refitted is None
+            else self._figure(lambda X: path.predict(place, X, True), course.choose)
+        )
+        return SelectionPoint(
+            point.gamma, point.n_features, point.n_interactions,
+            self._figure(lambda X: path.predict(place, X), course.choose), refitted, point.ebic, chosen,
+        )  # fmt: skip
