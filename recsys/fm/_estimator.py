@@ -46,14 +46,16 @@ class FactorMachine(BaseEstimator):
         Rank k.
     loss : str
         "squared" or "huber"; for classes "logistic", "squared_hinge", "squared", or, over pairs of a
-        row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd" and "adagrad".
-    penalty : "l2", "l1", "ti", "l21", "cs" or "omega"
-        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|. The
-        all-subsets model has Π(1 + ·) in place of K_A^m.
+        row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd", "adagrad", "psgd".
+    penalty : "l2", "l1", "ti", "l21", "cs", "omega", "l1-power" or "l21-power"
+        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|; and
+        Σ_s ‖p_s‖₁^m / m! and (Σ_j ‖p_j‖)^m / m!, which bound TI and CS. The all-subsets model has
+        Π(1 + ·) in place of K_A^m, and m = 2 in the powers.
     solver : str
         "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
         are made of objects which repeat (users, items, contexts; any number of kinds), many times
-        faster; "sgd" and "adagrad", mini-batches; "fista", "nmapgd", "katyusha", "lbfgs",
+        faster; "sgd" and "adagrad", mini-batches, with the penalty's operator once in many of them;
+        "psgd", mini-batches with the operator after each; "fista", "nmapgd", "katyusha", "lbfgs",
         "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
         The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
@@ -67,9 +69,9 @@ class FactorMachine(BaseEstimator):
         halve their step, down to a hundredth. With 0 just `max_iter` epochs are made, as far as they
         help, and nothing is warned of.
     learning_rate : float > 0
-        Of "sgd" (over √epoch) and "adagrad".
+        Of "sgd" (over √epoch), "adagrad" and "psgd" (falling with β and the batches).
     batch_size : int ≥ 1
-        Of "sgd", "adagrad" and "katyusha".
+        Of "sgd", "adagrad", "psgd" and "katyusha".
     validation_fraction : float in [0, 1)
         Share of the rows kept out to stop early, the same of each class: the best epoch's parameters are
         kept.
