@@ -72,6 +72,9 @@ class FactorMachine(BaseEstimator):
         Of "sgd" (over √epoch), "adagrad" and "psgd" (falling with β and the batches).
     batch_size : int ≥ 1
         Of "sgd", "adagrad", "psgd" and "katyusha".
+    line_search : bool
+        Of "block": look for longer steps than the bound of the curvature allows, an evaluation each.
+        "fista", "nmapgd", "katyusha" and "subgradient" always search.
     validation_fraction : float in [0, 1)
         Share of the rows kept out to stop early, the same of each class: the best epoch's parameters are
         kept.
@@ -125,6 +128,7 @@ class FactorMachine(BaseEstimator):
     tol: float = 1e-5
     learning_rate: float = 0.1
     batch_size: int = 1
+    line_search: bool = False
     validation_fraction: float = 0.0
     patience: int = 5
     warm_start: bool = False
@@ -157,6 +161,8 @@ class FactorMachine(BaseEstimator):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9)
         for name in ("init_scale", "learning_rate"):
             check_real(name, getattr(self, name), 0.0, open_low=True)
+        if self.line_search and not SOLVERS.get(self.solver).searches:
+            raise InputError(f"line_search is of solver='block', not {self.solver!r}: leave it False")
         rest = (self._loss(), PENALTIES.get(self.penalty), self._forms())
         refused = refusal(self.solver, *rest)
         if refused:
@@ -220,7 +226,9 @@ class FactorMachine(BaseEstimator):
         )  # fmt: skip
 
     def _solver(self, objective: Objective) -> Solver:
-        options = Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
+        options = Options(
+            float(self.learning_rate), self.batch_size, self.num_threads or None, bool(self.line_search)
+        )
         return SOLVERS.get(self.solver)(objective, options)
 
     def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:

@@ -59,7 +59,7 @@ class Stochastic(Solver):
     pairwise = True
     monotone = False
     resumes = True
-    place = 4
+    place = 11
     adaptive: ClassVar[bool] = False
 
     def __init__(self, objective: Objective, options: Options) -> None:
@@ -147,7 +147,7 @@ class Stochastic(Solver):
 class AdaGrad(Stochastic):
     """Stochastic steps over the root of each parameter's summed squared gradients."""
 
-    place = 5
+    place = 12
     adaptive = True
 
 
