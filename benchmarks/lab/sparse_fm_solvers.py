@@ -14,8 +14,8 @@ has as many rows as have one non-zero a feature between them. The stochastic sol
 and the best is shown; one that diverges at a rate is not. The strengths are those of about 1,000 interactions
 in Table 3a. A run ends after `--seconds` (of the processor, at the end of the epoch) or EPOCHS.
 
-Left out: Katyusha a row at a time (a step of ours costs Python's time), PSGD a row at a time on MovieLens
-beyond its first epoch or two, and the paper's ten first P's (here SEEDS).
+Left out: Katyusha a row at a time (a step of ours costs Python's time), PSGD a row at a time on MovieLens (an
+epoch writes all of P 100,000 times), and nine of the paper's ten first P's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from recsys import FitError
 from recsys.fm import FactorizationMachineRegressor, planted_interactions
 
 EPOCHS = 1000
-SEEDS = 2
+SEEDS = 1  # first P's on planted data
 RATES = (1.0, 0.1, 0.01)
 SMALL, LARGE = 500, 20_000
 STRENGTHS = {"planted": (1e-3, 0.03), "movielens": (5e-4, 1.5e-4), "a9a": (5e-4, 3e-4)}  # β, γ
@@ -167,6 +167,8 @@ def solvers(names: Sequence[str], seconds: float) -> None:
                 batch = rows or few
                 if name == "MB-PSGD" and few == 1:  # dense rows: it is PSGD
                     batch = 10
+                if (data, name) == ("movielens", "PSGD"):
+                    continue
                 for seed in range(SEEDS if planted else 1):
                     for rate in RATES if solver in RATED else (0.0,):
                         key = (data, penalty, name, batch, f"{rate:g}", seed)

@@ -6,8 +6,8 @@ step is that of a diagonal above it, by Gershgorin: never none at all. Tables ho
 and component.
 
 With a line search a feature's step is tried at STRETCH times the last one taken, and halved until it
-lowers the objective by a share of what its slope promises, at the latest at the bound's own, where it does.
-The bound adds up the curvature of all directions, so that steps many times as long often serve.
+lowers the objective by a share of what its slope promises, as at the bound's own it does. The bound
+adds up the curvature of all directions, so that steps many times as long often serve.
 
 Source: Atarashi et al. 2021, 5.2 and Algorithm 6, after Tseng and Yun 2009 (there the direction is kept
 and made shorter; here the operator is taken anew at each length, so that rows of zeros stay zeros);
