@@ -5,7 +5,9 @@ The sparse ones act by the proximal step of the whole table, delayed: once in a 
 with the window's steps summed, and at the end of an epoch. A window is as long as the curvature of
 the loss allows, for the noise of the gradients, which would lift every zero, cancels within it.
 
-Sources: Atarashi et al. 2021, 4.1 and 5.1 (PSGD, MB-PSGD); Mishchenko, Khaled and Richtárik 2022,
+The paper's own PSGD, which takes the operator after every batch, is `psgd`.
+
+Sources: Atarashi et al. 2021, 4.1 and 5.1; Mishchenko, Khaled and Richtárik 2022,
 "Proximal and federated random reshuffling", for the delay; Duchi, Hazan and Singer 2011 (AdaGrad).
 """
 
