@@ -9,7 +9,8 @@ of the interactions, as TI, CS, L1, L21 and two solvers of that norm itself lowe
 seconds of the processor, one thread; what is measured for the figure is not in them, nor is compiling.
 
 The data: planted interactions, 8 groups of 10 features with 20 of noise, and 1 of 20 with 80, of 500 and of
-20,000 rows; all of MovieLens 100K with side features (2,703 columns), and the training file of a9a. A batch
+20,000 rows (for the stochastic solvers X/√d and y/d with β/d² and γ/d², as the source has it: the same objective
+over d²); all of MovieLens 100K with side features (2,703 columns), and the training file of a9a. A batch
 has as many rows as have one non-zero a feature between them. The stochastic solvers with a rate have RATES,
 and the best is shown; one that diverges at a rate is not. The strengths are those of about 1,000 interactions
 in Table 3a. A run ends after `--seconds` (of the processor, at the end of the epoch) or EPOCHS.
@@ -51,6 +52,7 @@ SOLVERS = {  # name: (solver, rows of a batch: one, or the data's), by penalty
     },
 }  # fmt: skip
 RATED = ("psgd", "adagrad")
+STOCHASTIC = (*RATED, "katyusha")
 METHODS = {
     "TI": ("ti", "cd"), "CS": ("cs", "block"), "L1": ("l1", "cd"), "L21": ("l21", "block"),
     "nmAPGD": ("omega", "nmapgd"), "SubGD": ("omega", "subgradient"),
@@ -161,11 +163,11 @@ def solvers(names: Sequence[str], seconds: float) -> None:
         beta, gamma = STRENGTHS[whose]
         few = max(1, round(X.shape[0] * X.shape[1] / X.nnz))
         planted = whose == "planted"
-        shared = {"beta": beta, "gamma": gamma, "alpha": 1e-4, "fit_linear": not planted, "fit_intercept": not planted}  # fmt: skip
+        shared = {"alpha": 1e-4, "fit_linear": not planted, "fit_intercept": not planted}  # fmt: skip
         for penalty, known in SOLVERS.items():
             for name, (solver, rows) in known.items():
                 batch = rows or few
-                if name == "MB-PSGD" and few == 1:  # dense rows: it is PSGD
+                if rows == 0 and few == 1:  # dense rows: batches that are worth the name
                     batch = 10
                 if (data, name) == ("movielens", "PSGD"):
                     continue
@@ -174,9 +176,16 @@ def solvers(names: Sequence[str], seconds: float) -> None:
                         key = (data, penalty, name, batch, f"{rate:g}", seed)
                         if runs.done(*key):
                             continue
-                        settings = settings_of(name, solver, penalty, rate or 1.0, batch, seed)
+                        settings = shared | settings_of(name, solver, penalty, rate or 1.0, batch, seed)
+                        over = X.shape[1] if planted and solver in STOCHASTIC else 1
+                        settings["beta"], settings["gamma"] = beta / over**2, gamma / over**2
                         try:
-                            points = course(X, y, seconds, **shared, **settings)
+                            points = [
+                                (epoch, spent, value * over**2)
+                                for epoch, spent, value in course(
+                                    X / np.sqrt(over), y / over, seconds, **settings
+                                )
+                            ]
                         except FitError:
                             points = [(0, 0.0, float("nan"))]  # it diverged
                         print(*key, points[-1], flush=True)
