@@ -41,6 +41,8 @@ PENALTY_LABELS = {
     "l21": "ℓ2,1: leaves out features",
     "cs": "CS: leaves out features by their products",
     "omega": "Ω: leaves out pairs",
+    "l1-power": "ℓ1 to the power of the order: leaves out products",
+    "l21-power": "ℓ2,1 to the power of the order: leaves out features",
 }
 KIND_LABELS = {
     "auto": "as its values look",

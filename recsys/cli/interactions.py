@@ -58,7 +58,10 @@ def interactions(
     ] = None,
     penalty: Annotated[
         str | None,
-        typer.Option("--penalty", help="l2, l1, ti, l21, cs or omega; ti for sparse-fm, else l2."),
+        typer.Option(
+            "--penalty",
+            help="l2, l1, ti, l21, cs, omega, l1-power or l21-power; ti for sparse-fm, else l2.",
+        ),
     ] = None,
     strength: Annotated[
         float | None,

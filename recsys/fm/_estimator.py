@@ -47,14 +47,16 @@ class FactorMachine(BaseEstimator):
         Rank k.
     loss : str
         "squared" or "huber"; for classes "logistic", "squared_hinge", "squared", or, over pairs of a
-        row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd" and "adagrad".
-    penalty : "l2", "l1", "ti", "l21", "cs" or "omega"
-        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|. The
-        all-subsets model has Π(1 + ·) in place of K_A^m.
+        row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd", "adagrad", "psgd".
+    penalty : "l2", "l1", "ti", "l21", "cs", "omega", "l1-power" or "l21-power"
+        Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|; and
+        Σ_s ‖p_s‖₁^m / m! and (Σ_j ‖p_j‖)^m / m!, which bound TI and CS. The all-subsets model has
+        Π(1 + ·) in place of K_A^m, and m = 2 in the powers.
     solver : str
         "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
         are made of objects which repeat (users, items, contexts; any number of kinds), many times
-        faster; "sgd" and "adagrad", mini-batches; "fista", "nmapgd", "katyusha", "lbfgs",
+        faster; "sgd" and "adagrad", mini-batches, with the penalty's operator once in many of them;
+        "psgd", mini-batches with the operator after each; "fista", "nmapgd", "katyusha", "lbfgs",
         "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
         The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
@@ -68,9 +70,12 @@ class FactorMachine(BaseEstimator):
         halve their step, down to a hundredth. With 0 just `max_iter` epochs are made, as far as they
         help, and nothing is warned of.
     learning_rate : float > 0
-        Of "sgd" (over √epoch) and "adagrad".
+        Of "sgd" (over √epoch), "adagrad" and "psgd" (falling with β and the batches).
     batch_size : int ≥ 1
-        Of "sgd", "adagrad" and "katyusha".
+        Of "sgd", "adagrad", "psgd" and "katyusha".
+    line_search : bool
+        Of "block": look for longer steps than the bound of the curvature allows, an evaluation each.
+        "fista", "nmapgd", "katyusha" and "subgradient" always search.
     validation_fraction : float in [0, 1)
         Share of the rows kept out to stop early, the same of each class: the best epoch's parameters are
         kept.
@@ -129,6 +134,7 @@ class FactorMachine(BaseEstimator):
     tol: float = 1e-5
     learning_rate: float = 0.1
     batch_size: int = 1
+    line_search: bool = False
     validation_fraction: float = 0.0
     patience: int = 5
     warm_start: bool = False
@@ -162,6 +168,8 @@ class FactorMachine(BaseEstimator):
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9)
         for name in ("init_scale", "learning_rate"):
             check_real(name, getattr(self, name), 0.0, open_low=True)
+        if self.line_search and not SOLVERS.get(self.solver).searches:
+            raise InputError(f"line_search is of solver='block', not {self.solver!r}: leave it False")
         rest = (self._loss(), PENALTIES.get(self.penalty), self._forms(), bool(self.fit_signs))
         refused = refusal(self.solver, *rest)
         if refused:
@@ -227,7 +235,9 @@ class FactorMachine(BaseEstimator):
         )  # fmt: skip
 
     def _solver(self, objective: Objective) -> Solver:
-        options = Options(float(self.learning_rate), self.batch_size, self.num_threads or None)
+        options = Options(
+            float(self.learning_rate), self.batch_size, self.num_threads or None, bool(self.line_search)
+        )
         return SOLVERS.get(self.solver)(objective, options)
 
     def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:

@@ -100,7 +100,7 @@ def test_codes_are_unique_and_one_without_a_branch_is_noticed():
     assert len({penalty.code for penalty in penalties()}) == len(NAMES)
     assert np.isnan(chain.prox_scalar(UNKNOWN, 1.0, 0.1)) and np.isnan(chain.prox_row(UNKNOWN, 1.0, 0.1))
     sizes = np.ones(3)
-    chain.prox_sizes(UNKNOWN, sizes, np.ones(3))
+    chain.prox_sizes(UNKNOWN, ANOVA, 2, sizes, np.ones(3))
     assert np.isnan(sizes).all()
 
 
@@ -115,7 +115,7 @@ def test_a_penalty_without_compiled_parts_is_one_class(monkeypatch):
             return 0.5 * float((P * P).sum())
 
         @staticmethod
-        def prox(P, strength):
+        def prox(P, strength, form):
             return P / (1.0 + strength)
 
     monkeypatch.setitem(PENALTIES._entries, "ridge", Ridge)
@@ -132,10 +132,11 @@ def test_a_penalty_without_compiled_parts_is_one_class(monkeypatch):
 def test_refusals_say_what_is_the_matter():
     squared = LOSSES.get("squared")
     said = {
-        ("fista", "ti", Form(ANOVA, 3, 1)): "penalty 'ti' above order 2",
+        ("fista", "ti", Form(ANOVA, 3, 1)): "",
         ("nmapgd", "omega", Form(ANOVA, 3, 1)): "penalty 'omega' beyond pairs of features",
         ("nmapgd", "omega", Form(PRODUCT, 2, 2)): "penalty 'omega' beyond pairs of features",
-        ("adagrad", "cs", Form(ALL_SUBSETS, 1, 1)): "penalty 'cs' above order 2",
+        ("adagrad", "cs", Form(ALL_SUBSETS, 1, 1)): "",
+        ("cd", "l1-power", Form(ANOVA, 3, 1)): "penalty 'l1-power'",
         ("block", "l2", Form(PRODUCT, 2, 2)): "polynomial networks",
         ("cd", "cs", PAIRS): "penalty 'cs'",
         ("cd", "ti", Form(ANOVA, 5, 1)): "",

@@ -253,15 +253,18 @@ def test_who_serves_what_follows_from_what_solvers_require():
         "cd": entries, "relational": entries, "block": rows, "lbfgs": {"l2"},
         "subgradient": {"l2", "l1", "l21", "omega"}, "nmapgd": entries | rows | {"omega"},
     }  # fmt: skip
-    expected |= dict.fromkeys(("sgd", "adagrad", "fista", "katyusha"), entries | rows)
-    known = entries | rows | {"omega"}
+    powers = {"l1-power", "l21-power"}
+    expected["nmapgd"] |= powers
+    expected |= dict.fromkeys(("sgd", "adagrad", "psgd", "fista", "katyusha"), entries | rows | powers)
+    known = entries | rows | powers | {"omega"}
     found = {name: {p for n, p in SERVED if n == name} & known for name in expected}
     assert found == expected
     deep = [Form(ANOVA, 3, 1)]
     for penalty in ("ti", "cs"):
         able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), PENALTIES.get(penalty), deep)]  # fmt: skip
-        assert able == (["cd", "relational"] if penalty == "ti" else ["block"])
-    assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["sgd", "adagrad"]
+        own = ["cd", "relational"] if penalty == "ti" else ["block"]
+        assert set(able) == {*own, "sgd", "adagrad", "psgd", "fista", "nmapgd", "katyusha"}
+    assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["sgd", "adagrad", "psgd"]
 
 
 @pytest.mark.parametrize(("solver", "penalty"), SERVED)
@@ -272,7 +275,7 @@ def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     ).fit(X, y)  # fmt: skip
     history = [entry["objective"] for entry in model.history_]
     best = FactorizationMachineRegressor(
-        solver="nmapgd" if penalty == "omega" else "block" if penalty in ("l21", "cs") else "cd",
+        solver="nmapgd" if penalty == "omega" else "fista" if "power" in penalty else "block" if penalty in ("l21", "cs") else "cd",
         penalty=penalty, gamma=1e-3, n_components=3, max_iter=300, tol=1e-9, init_scale=0.2,
     ).fit(X, y)  # fmt: skip
     goal = best.history_[-1]["objective"]

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.multilinear.forms import PRODUCT, Form
+from recsys.multilinear.forms import ANOVA, PRODUCT, Form
 from recsys.registry import Registry
 
-__all__ = ["PENALTIES", "Penalty", "penalties"]
+__all__ = ["PAIRS", "PENALTIES", "Penalty", "penalties"]
 
 Table = NDArray[np.float64]  # (features, components)
+PAIRS = Form(ANOVA, 2, 1)
 
 
 class Penalty:
@@ -24,7 +25,8 @@ class Penalty:
     Attributes
     ----------
     prox : callable
-        prox(P, strength): argmin ½‖Q − P‖² + strength·(Ω(Q) + ½‖Q‖² if `half_squares`).
+        prox(P, strength, form): argmin ½‖Q − P‖² + strength·(Ω(Q) + ½‖Q‖² if `half_squares`), Ω being
+        that of a term of this form (of pairs of features where none is given).
     prox_approximate : callable
         The same, perhaps inexact; it is `prox` where that is there.
     prox_scalar : callable, compiled
@@ -33,7 +35,7 @@ class Penalty:
         prox_row(norm, strength): what a row of that length is multiplied by, the others held fixed.
     prox_sizes : callable, compiled
         prox_sizes(sizes, cuts), in place: of all entries of a column, or all lengths of rows, at once,
-        with a strength for each.
+        with a strength for each; in another than order 2 what `chain.prox_sizes` has for its form.
     subgradient : callable
         subgradient(P), (features, components).
 
@@ -51,7 +53,6 @@ class Penalty:
     code: ClassVar[int]
     vanishes: ClassVar[bool] = False  # Ω = 0: nothing beyond the squared norms of every model
     half_squares: ClassVar[bool] = False  # `prox` is of Ω + ½‖P‖², whose half joins the smooth part
-    order_two_only: ClassVar[tuple[str, ...]] = ()  # abilities that fail for products of three features
     pairs_only: ClassVar[bool] = False  # defined for pairs of features of one table alone
 
     prox: ClassVar[Any] = None
@@ -79,8 +80,6 @@ class Penalty:
     @classmethod
     def limit(cls, required: tuple[str, ...], form: Form) -> str:
         """Return why these abilities do not hold for a term of this form, or nothing."""
-        if form.deep and any(ability in cls.order_two_only for ability in required):
-            return f"penalty {cls.name!r} above order 2"
         if cls.pairs_only and (form.deep or form.kind == PRODUCT):
             return f"penalty {cls.name!r} beyond pairs of features"
         return ""

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties import cs, l1, l2, l21, ti
+from recsys.fm.penalties import cs, l1, l1_power, l2, l21, l21_power, ti
+from recsys.multilinear.forms import ALL_SUBSETS
 
 __all__ = [
     "L2", "acts_on_rows", "factor_without", "has_totals", "prox_row", "prox_scalar", "prox_sizes",
@@ -20,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 L2, L1, TI, L21, CS = l2.CODE, l1.CODE, ti.CODE, l21.CODE, cs.CODE
+L1_POWER, L21_POWER = l1_power.CODE, l21_power.CODE
 
 # ---- kernels
 
@@ -27,7 +29,7 @@ L2, L1, TI, L21, CS = l2.CODE, l1.CODE, ti.CODE, l21.CODE, cs.CODE
 @jit
 def acts_on_rows(penalty):
     """Return whether it sees a feature's row by its length alone, and not entry by entry."""
-    return penalty == L21 or penalty == CS
+    return penalty == L21 or penalty == CS or penalty == L21_POWER
 
 
 @jit
@@ -59,12 +61,17 @@ def prox_row(penalty, norm, strength):
 
 
 @jit
-def prox_sizes(penalty, sizes, cuts):
+def prox_sizes(penalty, kind, order, sizes, cuts):
     """Put the sizes after the operator of all of them, with a strength for each, in their place."""
     if penalty == L1 or penalty == L21:
         l1.prox_sizes(sizes, cuts)
+    elif penalty == L1_POWER or penalty == L21_POWER:
+        l1_power.prox_sizes(order, sizes, cuts)
     elif penalty == TI or penalty == CS:
-        ti.prox_sizes(sizes, cuts)
+        if kind == ALL_SUBSETS or order > 2:
+            ti.deep_prox_sizes(kind, order, sizes, cuts)
+        else:
+            ti.prox_sizes(sizes, cuts)
     elif penalty != L2:
         sizes[:] = np.nan
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.fm.penalties.base import PENALTIES, Penalty, Table
+from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.fm.penalties.l21 import prox_row
-from recsys.fm.penalties.ti import of_sizes, prox_sizes
+from recsys.fm.penalties.ti import descend_sizes, of_sizes, prox_sizes
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_squared_l21
 
@@ -32,7 +32,6 @@ class CS(Penalty):
 
     name, code = "cs", CODE
     half_squares = True
-    order_two_only = ("prox", "prox_approximate", "prox_sizes")
     prox_row, prox_sizes = map(staticmethod, (prox_row, prox_sizes))
 
     @staticmethod
@@ -41,6 +40,11 @@ class CS(Penalty):
         return float(of_sizes(form, np.sqrt((P * P).sum(axis=1))))
 
     @staticmethod
-    def prox(P: Table, strength: float) -> Table:
-        """Return the operator of ½(Σ_j ‖p_j‖)², which is Ω + ½‖P‖² for order 2."""
-        return prox_squared_l21(P, 0.5 * strength)
+    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
+        """Return the operator of Ω + ½‖P‖²; in order 2 that is ½(Σ_j ‖p_j‖)²."""
+        if not form.deep:
+            return prox_squared_l21(P, 0.5 * strength)
+        norms = np.linalg.norm(P, axis=1)
+        sizes = norms.copy()
+        descend_sizes(form.kind, form.penalty_order, sizes, np.full(len(P), strength))
+        return P * np.divide(sizes, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.base import PENALTIES, Penalty, Table
+from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_l1
 
@@ -50,7 +50,7 @@ class L1(Penalty):
         return float(np.abs(P).sum())
 
     @staticmethod
-    def prox(P: Table, strength: float) -> Table:
+    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
         """Return the soft threshold of each entry."""
         return prox_l1(P, strength)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.base import PENALTIES, Penalty, Table
+from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.multilinear.forms import Form
 
 CODE = 0
@@ -55,7 +55,7 @@ class L2(Penalty):
         return 0.0
 
     @staticmethod
-    def prox(P: Table, strength: float) -> Table:
+    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
         """Return P."""
         return P
 

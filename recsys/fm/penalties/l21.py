@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.base import PENALTIES, Penalty, Table
+from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.fm.penalties.l1 import prox_sizes
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_l21
@@ -45,7 +45,7 @@ class L21(Penalty):
         return float(np.sqrt((P * P).sum(axis=1)).sum())
 
     @staticmethod
-    def prox(P: Table, strength: float) -> Table:
+    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
         """Return the rows, shorter by the strength."""
         return prox_l21(P, strength)
 

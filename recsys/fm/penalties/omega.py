@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from recsys.fm.penalties.base import PENALTIES, Penalty, Table
-from recsys.multilinear.forms import ANOVA, Form
+from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
+from recsys.multilinear.forms import Form
 
 CODE = 5
 
@@ -42,11 +42,10 @@ class Omega(Penalty):
         return signs @ P
 
     @staticmethod
-    def prox_approximate(P: Table, strength: float, steps: int = 10) -> Table:
+    def prox_approximate(P: Table, strength: float, form: Form = PAIRS, steps: int = 10) -> Table:
         """Return an approximate proximal operator: sub-gradient steps of 1/(t + 1) from P (14)."""
         Q = P
         P, best = Q.copy(), Q
-        form = Form(ANOVA, 2, 1)
 
         def value(R: Table) -> float:
             return 0.5 * float(((R - Q) ** 2).sum()) + strength * Omega.value(form, R)

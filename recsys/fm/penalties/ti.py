@@ -12,13 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.base import PENALTIES, Penalty, Table
+from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.fm.penalties.l1 import prox_scalar
 from recsys.multilinear.forms import ALL_SUBSETS, Form
 from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
 from recsys.optim.prox import prox_squared_l1
 
 CODE = 2
+SWEEPS, EXACT = 200, 1e-13  # of the operator above order 2: at most so many, or till so little moves
 
 
 def of_sizes(form: Form, sizes: np.ndarray) -> float:
@@ -59,6 +60,39 @@ def replace_size(kind, totals, sizes, j, rest, size):
 
 
 @jit
+def descend_sizes(kind, order, sizes, cuts):
+    """Take the operator of Ω + ½‖p‖² of any order, in place, entry by entry till none moves.
+
+    The others held fixed, the best size is (a_j − c_j·factor)/(1 + c_j), down to 0. Cuts that are
+    small beside what the penalty curves by leave a convex problem, whose one minimum is found in a few
+    sweeps; under large ones there may be several, and this is one that no single size improves.
+    """
+    given = sizes.copy()
+    rest = np.empty(max(order, 2))
+    whole = given.sum()
+    for _ in range(SWEEPS):
+        totals = totals_of(kind, sizes, order)
+        moved = 0.0
+        for j in range(len(sizes)):
+            if given[j] > 0.0:
+                factor = factor_without(kind, totals, sizes, j, rest)
+                size = max(given[j] - cuts[j] * factor, 0.0) / (1.0 + cuts[j])
+                moved += abs(size - sizes[j])
+                if size != sizes[j]:
+                    replace_size(kind, totals, sizes, j, rest, size)
+        if moved <= EXACT * whole:
+            break
+
+
+@jit
+def deep_prox_sizes(kind, order, sizes, cuts):
+    """Do as `prox_sizes` in another than order 2: −½‖p‖² joins the gradient, the rest is an operator."""
+    for j in range(len(sizes)):
+        sizes[j] *= 1.0 + cuts[j]
+    descend_sizes(kind, order, sizes, cuts)
+
+
+@jit
 def prox_sizes(sizes, cuts):
     """Take the operator of ½(Σ|p|)² − ½Σp² in the metric of the cuts, which have a step for each size.
 
@@ -96,7 +130,6 @@ class TI(Penalty):
 
     name, code = "ti", CODE
     half_squares = True
-    order_two_only = ("prox", "prox_approximate", "prox_sizes")
     prox_scalar, prox_sizes = map(staticmethod, (prox_scalar, prox_sizes))
 
     @staticmethod
@@ -105,9 +138,14 @@ class TI(Penalty):
         return float(sum(of_sizes(form, np.abs(P[:, s])) for s in range(P.shape[1])))
 
     @staticmethod
-    def prox(P: Table, strength: float) -> Table:
-        """Return the operator of ½Σ_s ‖p_s‖₁², which is Ω + ½‖P‖² for order 2."""
+    def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
+        """Return the operator of Ω + ½‖P‖²; in order 2 that is ½Σ_s ‖p_s‖₁²."""
         out = np.empty_like(P)
         for s in range(P.shape[1]):
-            out[:, s] = prox_squared_l1(P[:, s], 0.5 * strength)
+            if form.deep:
+                sizes, cuts = np.abs(P[:, s]), np.full(len(P), strength)
+                descend_sizes(form.kind, form.penalty_order, sizes, cuts)
+                out[:, s] = np.copysign(sizes, P[:, s])
+            else:
+                out[:, s] = prox_squared_l1(P[:, s], 0.5 * strength)
         return out

@@ -24,6 +24,8 @@ class Options(NamedTuple):
     learning_rate : float > 0
     batch_size : int ≥ 1
     threads : int ≥ 1, or None for all
+    line_search : bool
+        Whether "block" looks for longer steps than its bound allows.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class Options(NamedTuple):
     learning_rate: float
     batch_size: int
     threads: int | None
+    line_search: bool = False
 
 
 class Solver:
@@ -59,6 +62,8 @@ class Solver:
         Whether it heeds the signs of the components.
     resumes : bool
         Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
+    searches : bool
+        Whether a line search may be asked for, beside those that a solver always has.
     place : int
         Among the solvers, where messages list them: what serves most comes first.
 
@@ -75,6 +80,7 @@ class Solver:
     monotone: ClassVar[bool] = True
     signed: ClassVar[bool] = True
     resumes: ClassVar[bool] = False
+    searches: ClassVar[bool] = False
     place: ClassVar[int]
 
     def __init__(self, objective: Objective, options: Options) -> None:

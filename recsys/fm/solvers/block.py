@@ -5,7 +5,13 @@ rows (ℓ2,1, CS), a proximal one. Where rounding leaves the bound's matrix with
 step is that of a diagonal above it, by Gershgorin: never none at all. Tables hold A^1…A^t of each row
 and component.
 
-Source: Atarashi et al. 2021, 4.2; Blondel et al. 2016, Algorithm 1.
+With a line search a feature's step is tried at STRETCH times the last one taken, and halved until it
+lowers the objective by a share of what its slope promises, as at the bound's own it does. The bound
+adds up the curvature of all directions, so that steps many times as long often serve.
+
+Source: Atarashi et al. 2021, 5.2 and Algorithm 6, after Tseng and Yun 2009 (there the direction is kept
+and made shorter; here the operator is taken anew at each length, so that rows of zeros stay zeros);
+Blondel et al. 2016, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -30,9 +36,12 @@ from recsys.multilinear.forms import (
     fill_components,
     product_without,
 )
-from recsys.multilinear.losses import loss_slope
+from recsys.multilinear.losses import SQUARED, loss_slope, loss_value
 
 __all__ = ["BlockDescent"]
+
+STRETCH, LONGEST = 2.0, 1e6  # of a searched step: beside the last one, and beside the bound's
+SHARE = 0.25  # of the promised decrease that is enough; the bound's own step has a half or more
 
 
 @SOLVERS.add("block")
@@ -42,7 +51,14 @@ class BlockDescent(Descent):
     required = ("prox_row",)
     kinds = (ANOVA, ALL_SUBSETS)
     signed = False
+    searches = True
     place = 2
+
+    def _prepare(self) -> None:
+        """Lay out the columns, and the last searched steps of each term's features."""
+        super()._prepare()
+        terms = len(self.objective.model.forms) if self.options.line_search else 0
+        self.stretches = np.ones((terms, self.objective.model.features))
 
     def _term(self, n: int) -> float:
         objective, model = self.objective, self.objective.model
@@ -50,10 +66,11 @@ class BlockDescent(Descent):
         width = form.order - 1 if form.kind == ANOVA else 1
         table = np.empty((objective.X.shape[0], model.components, width))
         fill_components(form.kind, self.rows, P, table)
+        stretches = self.stretches[n] if len(self.stretches) else np.empty(0)
         return float(
             block_epoch(
                 form.kind, self.rows, self.order, self.columns, objective.target, P, table,
-                self.shrinkage, form.penalty_order,
+                self.shrinkage, form.penalty_order, stretches,
             )
         )  # fmt: skip
 
@@ -99,11 +116,49 @@ def _gather_squares(rows, H):
 
 
 @jit
-def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree):
+def _row_step(penalty, row, slopes, step, weight, change):
+    """Fill the change of a row by a proximal step; `slopes` is the gradient of the smooth part."""
+    size = 0.0
+    for s in range(len(row)):
+        change[s] = row[s] - step * slopes[s]
+        size += change[s] * change[s]
+    shrink = prox_row(penalty, np.sqrt(size), weight * step)
+    for s in range(len(row)):
+        change[s] = shrink * change[s] - row[s]
+
+
+@jit
+def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, loss):
+    """Return whether a change of a row lowers the objective by enough of what its slope promises.
+
+    The objective is that part of it which the row moves: the loss of the column's rows, whose slopes are
+    `own`, its squares, and its length times weight.
+    """
+    before, after, promised, squares = 0.0, 0.0, 0.0, 0.0
+    for s in range(len(row)):
+        new = row[s] + change[s]
+        before += row[s] * row[s]
+        after += new * new
+        promised += slopes[s] * change[s]
+    squares = 0.5 * beta * (after - before)
+    length = weight * (np.sqrt(after) - np.sqrt(before))
+    total = 0.0
+    for p in range(len(ids)):
+        moved = 0.0
+        for s in range(len(row)):
+            moved += own[p, s] * change[s]
+        i = ids[p]
+        total += loss_value(loss, pred[i] + moved, y[i]) - loss_value(loss, pred[i], y[i])
+    return total / len(y) + squares + length <= SHARE * (promised + length)
+
+
+@jit
+def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree, stretches):
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
     Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
-    it is the proximal step of the bound's largest curvature.
+    it is the proximal step of the bound's largest curvature. `stretches` has for each feature the last
+    searched step over the bound's, or nothing where none is searched for.
     """
     y, pred, loss, curvature = target
     beta, penalty, gamma = shrinkage
@@ -118,6 +173,12 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree)
     totals, rest = totals_of(penalty, kind, norms, degree), np.empty(degree)
     moved = 0.0
     rowwise, coupled = acts_on_rows(penalty), has_totals(penalty)
+    searched = len(stretches) > 0 and (rowwise or loss != SQUARED)  # squares: the step is the minimum
+    longest = 0
+    if searched:
+        for j in order:
+            longest = max(longest, col_ptr[j + 1] - col_ptr[j])
+    own, ahead = np.empty((longest, k)), np.empty(k)  # slopes of the column's rows; where a step leads
     for j in order:
         row = P[j]
         g[:] = 0.0
@@ -142,6 +203,8 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree)
                     for t in range(width):
                         b = table[i, s, t] - z * b
                     slopes[s] = x * b
+            if searched:
+                own[p - col_ptr[j]] = slopes
             square = 0.0
             for s in range(k):
                 g[s] += r * slopes[s]
@@ -163,14 +226,23 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree)
             weight = gamma
             if coupled:
                 weight *= factor_without(penalty, kind, totals, norms, j, rest)
-            size = 0.0
             for s in range(k):
-                slopes[s] = row[s] - (g[s] / n + beta * row[s]) / bound
-                size += slopes[s] * slopes[s]
-            size = np.sqrt(size)
-            shrink = prox_row(penalty, size, weight / bound)
-            for s in range(k):
-                g[s] = shrink * slopes[s] - row[s]
+                slopes[s] = g[s] / n + beta * row[s]
+            if searched:
+                length = min(STRETCH * stretches[j], LONGEST)
+            else:
+                length = 1.0
+            while True:
+                _row_step(penalty, row, slopes, length / bound, weight, g)
+                if length <= 1.0:
+                    break
+                if _lowers(
+                    row, g, slopes, beta, weight, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred, loss
+                ):
+                    break
+                length = max(length / STRETCH, 1.0)
+            if searched:
+                stretches[j] = length
         else:
             above[:] = 0.0
             for a in range(k):
@@ -185,6 +257,22 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree)
                 for a in range(k):
                     bound = above[a] + beta
                     g[a] = slopes[a] / bound if bound > 1e-300 else 0.0
+            if searched:
+                length = min(STRETCH * stretches[j], LONGEST)
+                ahead[:] = g
+                for a in range(k):
+                    slopes[a] = -slopes[a]
+                while True:
+                    for a in range(k):
+                        g[a] = length * ahead[a]
+                    if length <= 1.0:
+                        break
+                    if _lowers(
+                        row, g, slopes, beta, 0.0, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred, loss
+                    ):
+                        break
+                    length = max(length / STRETCH, 1.0)
+                stretches[j] = length
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = ids[p], data[p]
             step = 0.0

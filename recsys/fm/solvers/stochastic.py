@@ -5,7 +5,9 @@ The sparse ones act by the proximal step of the whole table, delayed: once in a 
 with the window's steps summed, and at the end of an epoch. A window is as long as the curvature of
 the loss allows, for the noise of the gradients, which would lift every zero, cancels within it.
 
-Sources: Atarashi et al. 2021, 4.1 and 5.1 (PSGD, MB-PSGD); Mishchenko, Khaled and Richtárik 2022,
+The paper's own PSGD, which takes the operator after every batch, is `psgd`.
+
+Sources: Atarashi et al. 2021, 4.1 and 5.1; Mishchenko, Khaled and Richtárik 2022,
 "Proximal and federated random reshuffling", for the delay; Duchi, Hazan and Singer 2011 (AdaGrad).
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recsys._jit import jit
 from recsys.errors import FitError
@@ -21,10 +24,13 @@ from recsys.fm.objective import Objective
 from recsys.fm.penalties.chain import L2, acts_on_rows, prox_sizes
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
 from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.forms import ANOVA, MIXED
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.rows import row_backward, row_forward
 
 __all__ = ["AdaGrad", "Stochastic"]
+
+Indices = NDArray[np.int64]
 
 SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 WORKS = 1e-12  # the step at which the search for one that works ends
@@ -55,7 +61,7 @@ class Stochastic(Solver):
     pairwise = True
     monotone = False
     resumes = True
-    place = 4
+    place = 11
     adaptive: ClassVar[bool] = False
 
     def __init__(self, objective: Objective, options: Options) -> None:
@@ -91,18 +97,23 @@ class Stochastic(Solver):
 
     def epoch(self) -> float:
         """Walk all rows in a random order, or as many random pairs."""
+        first, second = self._sampled()
+        self.passes += 1
+        rate = self.rate if self.adaptive else self.rate / np.sqrt(self.passes)
+        moved = self._walk(first, second, rate)
+        self.objective.refresh()
+        return moved
+
+    def _sampled(self) -> tuple[Indices, Indices]:
+        """Return all rows in a random order (and ALONE beside each), or as many random pairs."""
         objective, n = self.objective, self.objective.X.shape[0]
         if objective.loss.pairwise:
             first, second = objective.draw(n)
         else:
             first, second = objective.rng.permutation(n), np.full(n, ALONE)
-        self.passes += 1
-        rate = self.rate if self.adaptive else self.rate / np.sqrt(self.passes)
-        moved = self._walk(first, second, rate)
-        objective.refresh()
-        return moved
+        return first.astype(np.int64), second.astype(np.int64)
 
-    def _walk(self, first: np.ndarray, second: np.ndarray, rate: float) -> float:
+    def _walk(self, first: Indices, second: Indices, rate: float) -> float:
         objective, model, by = self.objective, self.objective.model, self.objective.regularization
         steps = Steps(
             by.alpha, by.beta, by.gamma, by.penalty.code, self.options.batch_size, float(rate),
@@ -111,7 +122,7 @@ class Stochastic(Solver):
         return float(
             stochastic_epoch(
                 model.z, self.state, self.clock, model.layout, Compressed.of(objective.X),
-                objective.target, first.astype(np.int64), second.astype(np.int64), steps, self.share,
+                objective.target, first, second, steps, self.share,
             )
         )  # fmt: skip
 
@@ -138,7 +149,7 @@ class Stochastic(Solver):
 class AdaGrad(Stochastic):
     """Stochastic steps over the root of each parameter's summed squared gradients."""
 
-    place = 5
+    place = 12
     adaptive = True
 
 
@@ -156,15 +167,15 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
     `state` sums squared gradients; `clock` counts batches, sums squared slopes of the loss, and has the
     steps since the last proximal step.
     """
-    indptr, indices, data = rows
-    y, loss, batch = target.y, target.loss, steps.batch
+    indptr, indices = rows.indptr, rows.indices
+    batch = steps.batch
     spec, features, k = layout.spec, layout.features, layout.components
     tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
     gradient = np.zeros(len(z))
     touched = np.empty(features, dtype=np.int64)
     times = np.zeros(features, dtype=np.int64)
     batches = (len(first) + batch - 1) // batch
-    entries = max(len(data) / max(len(y), 1) * batch, 1.0)  # of a batch
+    entries = max(len(rows.data) / max(len(target.y), 1) * batch, 1.0)  # of a batch
     shortest = int(np.ceil(PAYS * features / entries))  # a proximal step costs no more than its window
     window = min(batches, shortest)
     moved = 0.0
@@ -172,7 +183,6 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
         stop = min(start + batch, len(first))
         size = stop - start
         count = 0
-        squares = 0.0
         for b in range(start, stop):
             i, other = first[b], second[b]
             for side in range(1 if other == ALONE else 2):
@@ -182,21 +192,9 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
                         touched[count] = indices[q]
                         count += 1
                     times[indices[q]] += 1
-            if other == ALONE:
-                pred = row_forward(z, layout, rows, i, tables)
-                r = loss_slope(loss, pred, y[i])
-                squares += r * r
-                r /= size
-                row_backward(z, layout, rows, i, tables, r, slopes, gradient)
-            else:
-                down = row_forward(z, layout, rows, other, tables)
-                up = row_forward(z, layout, rows, i, tables)
-                r = loss_slope(loss, up - down, 1.0)
-                squares += r * r
-                r /= size
-                row_backward(z, layout, rows, i, tables, r, slopes, gradient)
-                row_forward(z, layout, rows, other, tables)
-                row_backward(z, layout, rows, other, tables, -r, slopes, gradient)
+        squares = batch_gradient(
+            z, layout, rows, target, first[start:stop], second[start:stop], tables, slopes, gradient
+        )
         if steps.intercept:
             moved += _step(z, state, gradient, 0, steps, 0.0)
         gradient[0] = 0.0
@@ -215,11 +213,39 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
         clock[SQUARES] += squares / size
         clock[WAITING] += 1.0
         if steps.penalty != L2 and (clock[WAITING] >= window or stop == len(first)):
-            moved += _proximal_step(z, state, layout, steps, steps.gamma * clock[WAITING])
+            moved += proximal_step(z, state, layout, steps, steps.rate, steps.gamma * clock[WAITING])
             clock[WAITING] = 0.0
             longest = _window(z, state, clock, layout, steps, target.curvature * batch)
             window = max(shortest, min(batches, longest))
     return moved
+
+
+@jit
+def batch_gradient(z, layout, rows, target, first, second, tables, slopes, gradient):
+    """Add the gradient of a batch's mean loss; returns the sum of the loss' squared slopes.
+
+    `tables` and `slopes` are room, (terms, width, components) and (components,).
+    """
+    y, loss, size = target.y, target.loss, len(first)
+    squares = 0.0
+    for b in range(size):
+        i, other = first[b], second[b]
+        if other == ALONE:
+            pred = row_forward(z, layout, rows, i, tables)
+            r = loss_slope(loss, pred, y[i])
+            squares += r * r
+            r /= size
+            row_backward(z, layout, rows, i, tables, r, slopes, gradient)
+        else:
+            down = row_forward(z, layout, rows, other, tables)
+            up = row_forward(z, layout, rows, i, tables)
+            r = loss_slope(loss, up - down, 1.0)
+            squares += r * r
+            r /= size
+            row_backward(z, layout, rows, i, tables, r, slopes, gradient)
+            row_forward(z, layout, rows, other, tables)
+            row_backward(z, layout, rows, other, tables, -r, slopes, gradient)
+    return squares
 
 
 @jit
@@ -273,13 +299,20 @@ def _move_row(z, state, gradient, at, k, steps, shrink):
 
 
 @jit
-def _proximal_step(z, state, layout, steps, strength):
+def _penalty_order(kind, order):
+    """Return the order of the penalties on interactions, as `Form.penalty_order`."""
+    return order if kind == ANOVA or kind == MIXED else 2
+
+
+@jit
+def proximal_step(z, state, layout, steps, rate, strength):
     """Take the proximal step of each whole table in the metric of the steps; returns the change."""
     spec, features, k = layout.spec, layout.features, layout.components
-    rate, adaptive, penalty = steps.rate, steps.adaptive, steps.penalty
+    adaptive, penalty = steps.adaptive, steps.penalty
     moved = 0.0
     sizes, cuts = np.empty(features), np.empty(features)
     for n in range(len(spec)):
+        kind, order = spec[n, 0], _penalty_order(spec[n, 0], spec[n, 1])
         for f in range(spec[n, 2]):
             base = spec[n, 3] + f * features * k
             if not acts_on_rows(penalty):
@@ -288,7 +321,7 @@ def _proximal_step(z, state, layout, steps, strength):
                         at = base + j * k + s
                         sizes[j] = abs(z[at])
                         cuts[j] = _rate_of(state[at], rate, adaptive) * strength
-                    prox_sizes(penalty, sizes, cuts)
+                    prox_sizes(penalty, kind, order, sizes, cuts)
                     for j in range(features):
                         at = base + j * k + s
                         moved += abs(abs(z[at]) - sizes[j])
@@ -301,7 +334,7 @@ def _proximal_step(z, state, layout, steps, strength):
                         square += z[base + j * k + s] ** 2
                     norms[j] = sizes[j] = np.sqrt(square)
                     cuts[j] = _row_rate(state, base + j * k, k, rate, adaptive) * strength
-                prox_sizes(penalty, sizes, cuts)
+                prox_sizes(penalty, kind, order, sizes, cuts)
                 for j in range(features):
                     factor = sizes[j] / norms[j] if norms[j] > 0.0 else 0.0
                     moved += norms[j] - sizes[j]

@@ -1,0 +1,86 @@
+"""The operator after every batch: what it computes, and when it selects."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
+from recsys.fm.objective import Model, Objective, Regularization
+from recsys.fm.penalties import PENALTIES
+from recsys.fm.solvers import SOLVERS, Options
+from recsys.multilinear.forms import ANOVA, Form
+from recsys.multilinear.losses import LOSSES
+from tests.fm.test_fm import task
+from tests.fm.test_solvers import paired
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "ti", "l21", "cs", "l1-power", "l21-power"])
+@pytest.mark.parametrize("order", [2, 3])
+def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
+    X, y = task(3, n=23)
+    X = sp.csr_matrix(X)
+    rng, d, k = np.random.default_rng(0), X.shape[1], 2
+    model = Model.zeros([Form(ANOVA, order, 1)], d, k, True)
+    model.z[:] = 0.5 * rng.normal(size=len(model.z))
+    by = Regularization(PENALTIES.get(penalty), 0.03, 0.2, 0.05)
+    start, rate, size = model.z.copy(), 0.02, 5
+    fit = Objective(model, X, y, LOSSES.get("squared"), by, True, np.random.RandomState(4))
+    SOLVERS.get("psgd")(fit, Options(rate, size, None)).epoch()
+    z = start
+    plain = Regularization(PENALTIES.get("l2"), 0.0, 0.0, 0.0)
+    for t, rows in enumerate(np.array_split(np.random.RandomState(4).permutation(23), range(5, 23, 5))):
+        eta = rate / (1 + rate * 0.2 * t)
+        batch = Objective(Model(model.forms, d, k, z.copy(), model.theta, model.weights, True), X[rows], y[rows], LOSSES.get("squared"), plain, True, None)  # fmt: skip
+        _, gradient = batch.smooth(z)
+        z = z - eta * gradient
+        z[1 : 1 + d] /= 1 + eta * 0.03
+        z[1 + d :] /= 1 + eta * 0.2
+        P = z[1 + d :].reshape(d, k)
+        if by.penalty.half_squares:  # prox is of Ω + ½‖P‖²: a gradient step takes the half off before
+            P = P * (1 + eta * 0.05)
+        z[1 + d :] = by.penalty.prox(P, eta * 0.05, Form(ANOVA, order, 1)).ravel()
+    np.testing.assert_allclose(model.z, z, atol=1e-10)
+
+
+def used(penalty, gamma, solver, **more):
+    X, y = paired(2, n=4000)
+    fits = [
+        FactorizationMachineRegressor(
+            solver=solver, penalty=penalty, gamma=gamma, n_components=3, init_scale=0.2, tol=1e-6,
+            random_state=seed, **more,
+        ).fit(X, y)
+        for seed in range(2)
+    ]  # fmt: skip
+    return np.mean([(m.n_used_interactions_, m.history_[-1]["objective"]) for m in fits], axis=0)
+
+
+@pytest.mark.parametrize(("penalty", "gamma", "sizes"), [("ti", 0.02, (10, 100, 400)), ("cs", 0.01, (10, 100, 2000))])  # fmt: skip
+def test_it_selects_once_a_batch_is_quieter_than_the_penalty(penalty, gamma, sizes):
+    """And not before: 4,000 rows of 28 features, which have 378 pairs."""
+    exact = {"ti": "cd", "cs": "block"}[penalty]
+    _, goal = used(penalty, gamma, exact, max_iter=200)
+    counts, values = np.array(
+        [used(penalty, gamma, "psgd", batch_size=b, learning_rate=0.1, max_iter=100) for b in sizes]
+    ).T
+    assert counts[0] > 0.5 * 378 and (np.diff(counts) < 0).all() and counts[-1] < 0.2 * 378, counts
+    assert values[-1] <= 1.1 * goal, (values, goal)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "bpr"])
+def test_it_serves_classes_and_pairs_of_rows(loss):
+    X, y = task(5, n=300, classes=True)
+    model = FactorizationMachineClassifier(
+        loss=loss, solver="psgd", penalty="ti", gamma=1e-3, batch_size=10, learning_rate=0.5, max_iter=60
+    ).fit(X, y)
+    scores = model.decision_function(X)
+    assert (scores[y > 0][:, None] > scores[y < 0][None]).mean() > 0.9
+
+
+def test_partial_fit_goes_on_with_the_steps_made():
+    X, y = task(6, n=200)
+    one = FactorizationMachineRegressor(solver="psgd", penalty="cs", gamma=1e-3, beta=0.5)
+    one.partial_fit(X, y).partial_fit(X, y)
+    two = FactorizationMachineRegressor(solver="psgd", penalty="cs", gamma=1e-3, beta=0.5, max_iter=2, tol=0.0).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(one.P_[0], two.P_[0])

@@ -1,0 +1,51 @@
+"""Proximal operators by what they are the minimum of."""
+
+from itertools import combinations
+from math import fsum
+
+import numpy as np
+from scipy.optimize import minimize
+
+
+def power_l1(sizes, cuts, order):
+    """Return argmin Σ (p_j − a_j)² / (2c_j) + ‖p‖₁^order / order of sizes a, by halving the cut.
+
+    All p_j = max(a_j − c_j·t, 0) with t = (Σ p)^(order − 1): the left side grows with t, the right falls.
+    """
+    if not any(sizes) or not any(cuts):
+        return np.array(sizes, dtype=float)
+
+    def left(t):
+        return [max(a - c * t, 0.0) for a, c in zip(sizes, cuts, strict=True)]
+
+    low = 0.0
+    high = max(a / c for a, c in zip(sizes, cuts, strict=True) if c > 0)
+    for _ in range(2100):  # as far apart as numbers can be
+        middle = low + (high - low) / 2 if low > 0 or high < 1e-300 else high * 0.5
+        if middle in (low, high):
+            break
+        if middle < fsum(left(middle)) ** (order - 1):
+            low = middle
+        else:
+            high = middle
+    return np.array(left(high))
+
+
+def anova_objective(p, sizes, strength, order, ridge):
+    """Return ½‖p − a‖² + strength·(Σ of the products of `order` of p + ½·ridge·‖p‖²), by enumeration."""
+    products = sum(np.prod(some) for some in combinations(p, order))
+    return 0.5 * ((p - sizes) ** 2).sum() + strength * (products + 0.5 * ridge * (p @ p))
+
+
+def anova_l1(sizes, strength, order, ridge=1.0):
+    """Return the argmin of `anova_objective` over p ≥ 0, the best of a search from several points."""
+    starts = [np.array(sizes), np.zeros(len(sizes)), 0.3 * np.array(sizes)]
+    found = [
+        minimize(
+            anova_objective, start, (np.array(sizes), strength, order, ridge), "L-BFGS-B",
+            bounds=[(0.0, None)] * len(sizes), options={"ftol": 1e-15, "gtol": 1e-11},
+        )
+        for start in starts
+    ]  # fmt: skip
+    best = min(found, key=lambda result: result.fun)
+    return best.x, best.fun
