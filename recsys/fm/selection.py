@@ -208,9 +208,9 @@ class Selection:
         said = [
             f"Nothing is selected from strength {self.high:.3g} on, whatever the start; below "
             f"{self.low:.3g} a model with an interaction is better than any without.",
-            f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the loss "
-            f"of the rows that choose, {counted(point.interactions, 'interaction')} of {self.candidates:,.0f} are "
-            f"selected: {self.metric} {point.figure:.4g}"
+            f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the "
+            f"loss of the rows that choose, {counted(point.interactions, 'interaction')} of "
+            f"{self.candidates:,.0f} are selected: {self.metric} {point.figure:.4g}"
             + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
             + f"; without interactions {self.linear.choose:.4g}, leaving none out "
             f"{self.full.choose:.4g}.",
