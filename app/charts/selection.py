@@ -91,7 +91,7 @@ def weight_paths(found: Selection, place: int) -> Any:
 
 def _strength() -> Any:
     return alt.X(
-        "strength:Q", scale=alt.Scale(type="log"), title="Strength of the penalty (log)",
+        "strength:Q", scale=alt.Scale(type="log", nice=False), title="Strength of the penalty (log)",
         axis=alt.Axis(format=".0e", tickCount=5),
     )  # fmt: skip
 

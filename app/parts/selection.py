@@ -13,7 +13,7 @@ from app.charts import selection as charts
 from app.session import ask, between, session
 from recsys.errors import counted
 from recsys.fm.problem import Problem
-from recsys.fm.selection import SELECTABLE, TOLD, Selection, select
+from recsys.fm.selection import SELECTABLE, Selection, select
 from recsys.fm.study_settings import StudySettings
 from recsys.utils.export import csv_text
 
@@ -63,7 +63,7 @@ def _show(found: Selection) -> None:
     for sentence in found.sentences():
         st.text(sentence)
     places = list(range(len(found.points)))
-    marks = {place: TOLD[by] for by, place in found.best.items()}
+    marks = found.marks
 
     def label(place: int) -> str:
         point = found.points[place]

@@ -16,7 +16,7 @@ from recsys.data.columns import some
 from recsys.errors import InputError
 from recsys.fm.findings import Epoch, Study
 from recsys.fm.problem import Problem, pairs_problem, table_of, table_problem
-from recsys.fm.selection import TOLD, Selection
+from recsys.fm.selection import Selection
 from recsys.fm.study import study
 from recsys.fm.study_settings import MODELS, StudySettings
 from recsys.utils.rows import write_rows
@@ -186,7 +186,6 @@ def _lines(found: Selection) -> dict[str, list[tuple[float, float]]]:
 def _print_selection(found: Selection, number: int) -> None:
     for sentence in found.sentences():
         print(terminal.literal(sentence))
-    places = {place: by for by, place in found.best.items()}
     terminal.table(
         f"Path over the strength of {found.settings.penalty}",
         ("strength", "features", "interactions", f"{found.metric} to choose by", "refitted", "EBIC", ""),
@@ -194,7 +193,7 @@ def _print_selection(found: Selection, number: int) -> None:
             (f"{point.strength:.3g}", f"{point.features:,}", f"{point.interactions:,}",
              f"{point.figure:.4f}", "" if point.refitted is None else f"{point.refitted:.4f}",
              "" if point.ebic is None else f"{point.ebic:,.1f}",
-             TOLD[places[k]] if k in places else "")
+             found.marks.get(k, ""))
             for k, point in enumerate(found.points)
         ],
     )  # fmt: skip
@@ -207,7 +206,10 @@ def _print_selection(found: Selection, number: int) -> None:
         ],
     )
     chosen = found.points[found.taken].chosen
-    shares = [name for name in ("halves", "starts") if chosen and getattr(chosen[0], name) is not None]
+    if not chosen:
+        print("Nothing is selected at this strength.")
+        return
+    shares = [name for name in ("halves", "starts") if getattr(chosen[0], name) is not None]
     terminal.table(
         f"Selected, for {found.wanted}",
         ("interaction", "weight", "refitted", *shares, "rows"),

@@ -460,10 +460,11 @@ def regularization_path(
         grid = np.unique(grid)[::-1]
     held = None if held_out is None else rows.of(*held_out)
     alpha = float(rows.estimator.alpha if refit_alpha is None else refit_alpha)
-    course = _Course(rows, held, alpha if refit else None, max_refit, ebic_weight, restarts)
     beside = None
     points: list[PathPoint] = []
     total = len(grid) + (full is not None)
+    with within("beginning", 0, total, 0.0):
+        course = _Course(rows, held, alpha if refit else None, max_refit, ebic_weight, restarts)
     for k, gamma in enumerate(grid):
         with within(f"strength {gamma:.3g}, {k + 1} of {len(grid)}", k, total):
             points.append(course.step(float(gamma)))
@@ -690,6 +691,7 @@ class _Course:
         self.rows, self.held, self.refit_alpha = rows, held, refit_alpha
         self.max_refit, self.ebic_weight, self.restarts = max_refit, ebic_weight, restarts
         self.rng = check_random_state(rows.estimator.random_state)
+        self.fits = 0  # made at this strength
         self.kept: dict[tuple[Combination, ...], ProductModel] = {}
         model = clone(rows.estimator)
         with quiet():  # one epoch, for what a fit makes besides parameters
@@ -707,6 +709,7 @@ class _Course:
     def step(self, gamma: float) -> PathPoint:
         """Go on to a lower strength."""
         self.model.set_params(gamma=gamma)
+        self.fits = 0
         self._fit()
         grown = 0
         for _ in range(GROWTH_ROUNDS):
@@ -729,7 +732,7 @@ class _Course:
         """Fit from a random start, and return whether it ends lower and was taken."""
         other = clone(self.rows.estimator)
         other.set_params(gamma=gamma, warm_start=False, random_state=self.rng.randint(2**31 - 1))
-        with quiet():
+        with self._fitting(), quiet():
             other.fit(self.rows.X, self.rows.labels)
         if other.history_[-1]["objective"] >= self._objective() * (1.0 - NOT_LOWER):
             return False
@@ -740,8 +743,13 @@ class _Course:
 
     def _fit(self) -> None:
         self.model.history_ = []
-        with quiet():
+        with self._fitting(), quiet():
             self.model.fit(self.rows.X, self.rows.labels)
+
+    def _fitting(self) -> Any:
+        """Report a fit as one of all that a strength may take."""
+        self.fits += 1
+        return within(f"fit {self.fits}", self.fits - 1, 1 + GROWTH_ROUNDS + self.restarts)
 
     def _objective(self) -> float:
         return float(self.model.history_[-1]["objective"])

@@ -135,7 +135,8 @@ class Selection:
     best : dict of str to int
         Places of the points that are best by "held_out" (before the refit), "refit" and "ebic".
     measured : tuple of Measured
-        The linear model, the full machine, and these points before and after the refit.
+        The linear model, the full machine, and these points before and after the refit; a point that is
+        best by several figures is called by the first.
     halves, starts : str or None
         Sentences on stability selection and on several starts, where they were asked for.
     stable : tuple of tuple of str
@@ -177,6 +178,14 @@ class Selection:
         return asdict(self)
 
     @property
+    def marks(self) -> dict[int, str]:
+        """What each of the best points is best by."""
+        out: dict[int, str] = {}
+        for by, place in self.best.items():
+            out[place] = f"{out[place]}, {TOLD[by]}" if place in out else TOLD[by]
+        return out
+
+    @property
     def taken(self) -> int:
         """The place of the point that is shown first: best after the refit, else before it."""
         return self.best.get("refit", self.best["held_out"])
@@ -199,9 +208,9 @@ class Selection:
         said = [
             f"Nothing is selected from strength {self.high:.3g} on, whatever the start; below "
             f"{self.low:.3g} a model with an interaction is better than any without.",
-            f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} on rows "
-            f"that choose, {counted(point.interactions, 'interaction')} of {self.candidates:,.0f} are "
-            f"selected: {self.metric} {point.figure:.4g}"
+            f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the "
+            f"loss of the rows that choose, {counted(point.interactions, 'interaction')} of "
+            f"{self.candidates:,.0f} are selected: {self.metric} {point.figure:.4g}"
             + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
             + f"; without interactions {self.linear.choose:.4g}, leaving none out "
             f"{self.full.choose:.4g}.",
@@ -291,6 +300,8 @@ class _Selecting:
         best = {by: place for by in CHOICES if (place := self._best(path, by)) is not None}
         measured = [linear, full]
         for by, place in best.items():
+            if place in list(best.values())[: list(best).index(by)]:
+                continue  # it is the best by another figure, too, and was measured
             point = path.points[place]
             for again in (False, True)[: 1 + (point.refitted is not None)]:
                 predict = partial(path.predict, place, refitted=again)

@@ -104,11 +104,15 @@ class Starts:
     @property
     def sentence(self) -> str:
         """How much of a selection depends on where the fit began."""
+        few, many = min(self.counts), max(self.counts)
+        counts = counted(many, "interaction") if few == many else f"{few:,} to {many:,} interactions"
+        said = f"{counted(len(self.objectives), 'start')} select {counts}"
+        if self.frequencies:
+            said += (
+                f"; {len(self.always):,} of the {len(self.frequencies):,} that any selects are in all"
+            )
         return (
-            f"{counted(len(self.objectives), 'start')} select {min(self.counts):,} to "
-            f"{max(self.counts):,} interactions; {len(self.always):,} of the "
-            f"{len(self.frequencies):,} that any selects are in all. Objectives lie between "
-            f"{min(self.objectives):.6g} and {max(self.objectives):.6g}."
+            f"{said}. Objectives lie between {min(self.objectives):.6g} and {max(self.objectives):.6g}."
         )
 
 

@@ -46,25 +46,27 @@ def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
 
 def used(penalty, gamma, solver, **more):
     X, y = paired(2, n=4000)
-    fits = [
-        FactorizationMachineRegressor(
-            solver=solver, penalty=penalty, gamma=gamma, n_components=3, init_scale=0.2, tol=1e-6,
-            random_state=seed, **more,
-        ).fit(X, y)
-        for seed in range(2)
-    ]  # fmt: skip
-    return np.mean([(m.n_used_interactions_, m.history_[-1]["objective"]) for m in fits], axis=0)
+    model = FactorizationMachineRegressor(
+        solver=solver, penalty=penalty, gamma=gamma, n_components=3, init_scale=0.2, tol=1e-6, **more
+    ).fit(X, y)
+    return model.n_used_interactions_, model.history_[-1]["objective"]
 
 
-@pytest.mark.parametrize(("penalty", "gamma", "sizes"), [("ti", 0.02, (10, 100, 400)), ("cs", 0.01, (10, 100, 2000))])  # fmt: skip
-def test_it_selects_once_a_batch_is_quieter_than_the_penalty(penalty, gamma, sizes):
+@pytest.mark.parametrize(
+    ("penalty", "gamma", "largest"),
+    [("ti", 0.02, (400, 100)), pytest.param("cs", 0.01, (1000, 500), marks=pytest.mark.slow)],
+)
+def test_it_selects_once_a_batch_is_quieter_than_the_penalty(penalty, gamma, largest):
     """And not before: 4,000 rows of 28 features, which have 378 pairs."""
     exact = {"ti": "cd", "cs": "block"}[penalty]
     _, goal = used(penalty, gamma, exact, max_iter=200)
     counts, values = np.array(
-        [used(penalty, gamma, "psgd", batch_size=b, learning_rate=0.1, max_iter=100) for b in sizes]
+        [
+            used(penalty, gamma, "psgd", batch_size=b, learning_rate=0.1, max_iter=epochs)
+            for b, epochs in ((10, 100), (100, 100), largest)
+        ]
     ).T
-    assert counts[0] > 0.5 * 378 and (np.diff(counts) < 0).all() and counts[-1] < 0.2 * 378, counts
+    assert counts[0] > 0.5 * 378 and (np.diff(counts) < 0).all() and counts[-1] < 0.15 * 378, counts
     assert values[-1] <= 1.1 * goal, (values, goal)
 
 
