@@ -7,8 +7,9 @@ iterations, of about the same cost), not after seconds, so that the objectives c
 of seconds is of the machine that wrote it.
 
 (d), the cost of an epoch against m, is a run of its own: processor seconds of one thread, the least of
-EPOCHS_OF_COST epochs, on every fourth row, with β = 0, for products of many features are so small in rows
-of unit length that any β soon leaves nothing to do; an epoch of L-BFGS is an iteration with its line search.
+EPOCHS_OF_COST epochs, on every tenth row, with β = 0 and a first P from N(0, 1): products of many features
+are so small in rows of unit length that otherwise nothing would be left to do. An epoch of L-BFGS is an
+iteration with its line search.
 
     python -m benchmarks.lab.hofm_figure_1       # (a) to (c)
     python -m benchmarks.lab.hofm_figure_1 d
@@ -36,7 +37,7 @@ from recsys.fm import FactorizationMachineRegressor
 from recsys.links import split_pairs
 
 EPOCHS = {"cd": 20, "lbfgs": 60, "adagrad": 20}
-DEGREES, EPOCHS_OF_COST, SHARE = (2, 3, 4, 5, 6, 8, 10), 5, 4  # of (d): every SHARE-th row
+DEGREES, EPOCHS_OF_COST, SHARE = (2, 3, 4, 5, 6, 8, 10), 3, 10  # of (d): every SHARE-th row
 
 
 def task() -> tuple[sp.csr_matrix, np.ndarray]:
@@ -47,11 +48,12 @@ def task() -> tuple[sp.csr_matrix, np.ndarray]:
     return X, split.train_labels.astype(float)
 
 
-def estimator(solver: str, degree: int, max_iter: int, beta: float = 1e-4, **params: Any) -> Any:
+def estimator(solver: str, degree: int, max_iter: int, **params: Any) -> Any:
+    common = {"n_components": 30, "beta": 1e-4, "init_scale": 0.1, "tol": 0.0} | params
     return FactorizationMachineRegressor(
-        n_components=30, beta=beta, init_scale=0.1, tol=0.0, num_threads=1, degree=degree,
+         num_threads=1, degree=degree,
         fit_lower=None, fit_linear=False, solver=solver, learning_rate=0.1, batch_size=32,
-        max_iter=max_iter, **params,
+        max_iter=max_iter, **common,
     )  # fmt: skip
 
 
@@ -70,7 +72,8 @@ def cost() -> None:
 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                estimator(solver, degree, 1 + EPOCHS_OF_COST, beta=0.0, callback=note).fit(X, y)
+                params = {"beta": 0.0, "init_scale": 1.0, "callback": note}
+                estimator(solver, degree, 1 + EPOCHS_OF_COST, **params).fit(X, y)
             rows.append((degree, solver, len(at) - 1, float(np.min(np.diff(at)))))
             print(rows[-1], flush=True)
     write_csv("hofm_figure_1_d", ("degree", "solver", "epochs", "seconds"), rows)
