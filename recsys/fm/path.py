@@ -59,6 +59,11 @@ class StrengthBracket(NamedTuple):
         Below it a model with one interaction is better than any without.
     high : float
         From it on no model is better than the one without interactions.
+
+    Examples
+    --------
+    >>> StrengthBracket(low=0.5, high=1.0).high
+    1.0
     """
 
     low: float
@@ -101,6 +106,15 @@ class PathPoint:
     weights : dict of tuple of int to float
         Interactions with their weights.
     refitted : ProductModel or None
+
+    Examples
+    --------
+    >>> from recsys.fm import FactorizationMachineRegressor, planted_interactions
+    >>> data = planted_interactions(200, groups=1, per_group=3, noise_features=5)
+    >>> model = FactorizationMachineRegressor(penalty="ti", beta=1e-5, solver="cd")
+    >>> path = regularization_path(model, data.X, data.y, n_gammas=2, ratio=0.1)
+    >>> path.points[1].n_interactions, path.points[0].support
+    (3, ())
     """
 
     gamma: float
@@ -145,6 +159,15 @@ class RegularizationPath:
         Of the model without interactions.
     full : Losses or None
         Of the model that was asked to be put beside.
+
+    Examples
+    --------
+    >>> from recsys.fm import FactorizationMachineRegressor, planted_interactions
+    >>> data = planted_interactions(200, groups=1, per_group=3, noise_features=5)
+    >>> model = FactorizationMachineRegressor(penalty="ti", beta=1e-5, solver="cd")
+    >>> path = regularization_path(model, data.X, data.y, n_gammas=2, ratio=0.1)
+    >>> path.best("ebic")
+    1
     """
 
     penalty: str

@@ -41,6 +41,11 @@ class Stability:
         Interactions taken of a half, on average.
     frequencies : dict of tuple of int to float
         Share of the halves, the most frequent first; those that none took are left out.
+
+    Examples
+    --------
+    >>> Stability(2, 4, 0.75, 10.0, 0.8, 1.5, {(0, 1): 1.0, (0, 2): 0.5}).selected
+    ((0, 1),)
     """
 
     q: int
@@ -90,6 +95,11 @@ class Starts:
         Interactions of each.
     frequencies : dict of tuple of int to float
         Share of the starts that select an interaction, the most frequent first.
+
+    Examples
+    --------
+    >>> Starts((0.5, 0.6), (2, 1), {(0, 1): 1.0, (0, 2): 0.5}).always
+    ((0, 1),)
     """
 
     objectives: tuple[float, ...]
