@@ -241,7 +241,7 @@ def test_probabilities_need_the_logistic_loss():
         ({"degree": 1}, "degree"), ({"degree": 0}, "degree"), ({"n_components": 0}, "n_components"),
         ({"penalty": "cs"}, "use solver='block' or"), ({"penalty": "ti", "solver": "block"}, "use solver='cd' or"),
         ({"loss": "logistic"}, "loss must be one of squared, huber"), ({"solver": "newton"}, "solver must be one of"),
-        ({"penalty": "l1", "solver": "lbfgs"}, "cannot serve penalty 'l1'"), ({"degree": 3, "penalty": "cs", "solver": "fista"}, "above order 2: use solver='block'"),
+        ({"penalty": "l1", "solver": "lbfgs"}, "cannot serve penalty 'l1'"), ({"degree": 3, "penalty": "cs", "solver": "cd"}, "use solver='block'"),
         ({"penalty": "omega", "degree": 3, "solver": "nmapgd"}, "no solver can"), ({"learning_rate": 0.0}, "learning_rate"),
         ({"validation_fraction": 1.5}, "validation_fraction"), ({"solver": "relational"}, "use solver='cd'"), ({"batch_size": 0}, "batch_size"),
         ({"beta": -1.0}, "beta"), ({"fit_lower": "simple"}, "fit_lower"), ({"max_iter": 0}, "max_iter"),

@@ -1,34 +1,36 @@
 """Proximal operators by what they are the minimum of."""
 
+from decimal import Decimal, localcontext
 from itertools import combinations
-from math import fsum
 
 import numpy as np
 from scipy.optimize import minimize
 
 
 def power_l1(sizes, cuts, order):
-    """Return argmin Σ (p_j − a_j)² / (2c_j) + ‖p‖₁^order / order of sizes a, by halving the cut.
+    """Return argmin Σ (p_j − a_j)² / (2c_j) + ‖p‖₁^order / order of sizes a, by halving the cut's exponent.
 
     All p_j = max(a_j − c_j·t, 0) with t = (Σ p)^(order − 1): the left side grows with t, the right falls.
+    Decimals of 50 digits have room for every power of a float.
     """
-    if not any(sizes) or not any(cuts):
-        return np.array(sizes, dtype=float)
+    with localcontext(prec=50, Emin=-999_999, Emax=999_999):
+        sizes, cuts = [Decimal(float(a)) for a in sizes], [Decimal(float(c)) for c in cuts]
+        if not any(sizes) or not any(cuts):
+            return np.array(sizes, dtype=float)
 
-    def left(t):
-        return [max(a - c * t, 0.0) for a, c in zip(sizes, cuts, strict=True)]
+        def left(t):
+            return [max(a - c * t, Decimal(0)) for a, c in zip(sizes, cuts, strict=True)]
 
-    low = 0.0
-    high = max(a / c for a, c in zip(sizes, cuts, strict=True) if c > 0)
-    for _ in range(2100):  # as far apart as numbers can be
-        middle = low + (high - low) / 2 if low > 0 or high < 1e-300 else high * 0.5
-        if middle in (low, high):
-            break
-        if middle < fsum(left(middle)) ** (order - 1):
-            low = middle
-        else:
-            high = middle
-    return np.array(left(high))
+        top = max(a / c for a, c in zip(sizes, cuts, strict=True) if c > 0)
+        low, high = Decimal(0), Decimal(8_000)  # of the powers of ten that t is below the top
+        for _ in range(110):
+            middle = (low + high) / 2
+            t = top * Decimal(10) ** -middle
+            if t < sum(left(t)) ** (order - 1):
+                high = middle
+            else:
+                low = middle
+        return np.array(left(top * Decimal(10) ** -low), dtype=float)
 
 
 def anova_objective(p, sizes, strength, order, ridge):
