@@ -33,6 +33,7 @@ PRINTED_AS = {
     "table_7_2_means.csv": ("Polato 2018", "Table 7.2"),
     "links_table_3_3.csv": ("Atarashi 2021, thesis", "Table 3.3"),
     "random_features_errors.csv": ("Atarashi 2021, thesis", "Table 4.2"),
+    "random_features_errors_phishing.csv": ("Atarashi 2021, thesis", "Table 4.3"),
 }
 NOTES = {
     "sparse_fm_solvers.csv": "Where each solver ended on the penalty's own objective when its seconds of one processor were used "
@@ -136,7 +137,7 @@ def table(name: str) -> str:
     if name in MEANS_OVER:
         rows = averaged(rows, MEANS_OVER[name])
     theirs = printed()[PRINTED_AS[name]] if name in PRINTED_AS else {}
-    if name == "random_features_errors.csv":
+    if name.startswith("random_features_errors"):
         for row in rows:
             found = theirs.get((f"{row['kernel']}, {row['map']}", row["D over d"]))
             row["printed"] = "" if found is None else repr(found)
