@@ -14,13 +14,8 @@ from recsys.fm.estimators import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.findings import Study
-from recsys.fm.path import (
-    PathPoint,
-    RegularizationPath,
-    StrengthBracket,
-    regularization_path,
-    strength_bracket,
-)
+from recsys.fm.path import regularization_path, strength_bracket
+from recsys.fm.path_points import PathPoint, RegularizationPath, StrengthBracket
 from recsys.fm.problem import Problem, pairs_problem, table_problem
 from recsys.fm.quadratic import SparseLowRankQuadratic
 from recsys.fm.selection import Selection, select

@@ -15,15 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError, counted
-from recsys.fm.path import (
-    ABSOLUTE,
-    CHOICES,
-    COUPLED,
-    Combination,
-    RegularizationPath,
-    quiet,
-    regularization_path,
-)
+from recsys.fm.path import ABSOLUTE, COUPLED, quiet, regularization_path
+from recsys.fm.path_points import CHOICES, Combination, RegularizationPath
 from recsys.fm.problem import Problem
 from recsys.fm.refit import product_columns
 from recsys.fm.stability import several_starts, stability_selection

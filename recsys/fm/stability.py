@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from recsys.errors import InputError, counted
-from recsys.fm.path import Combination, PathRows, quiet, regularization_path
+from recsys.fm.path import PathRows, quiet, regularization_path
+from recsys.fm.path_points import Combination
 from recsys.fm.refit import product_columns
 from recsys.utils.progress import within
 from recsys.utils.validation import check_integer, check_real

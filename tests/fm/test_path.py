@@ -22,7 +22,8 @@ from recsys.fm import (
     strength_bracket,
 )
 from recsys.fm.interaction_gradients import interaction_slopes
-from recsys.fm.path import extended_bic, quiet
+from recsys.fm.path import quiet
+from recsys.fm.path_points import extended_bic
 from recsys.fm.refit import fit_products, product_columns
 from recsys.multilinear.losses import LOSSES
 from tests.reference import fm as reference
