@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score, roc_auc_score
 
@@ -66,8 +66,18 @@ SET_FUNCTIONS = {
 }
 
 
+# For the third user items 0, 1 and 4 are tied and two of them are drawn, where 0 and 1 are alike.
+TWO_OF_THREE = (
+    np.zeros((3, 5), np.float32),
+    csr([{0, 1}, {0, 1}, {2, 3}], 5),
+    csr([{2}, {2}, {0}], 5),
+    2,
+)
+
+
 @settings(max_examples=60, deadline=None)
 @given(cases())
+@example(TWO_OF_THREE)
 @pytest.mark.parametrize("name", SET_FUNCTIONS)
 def test_metrics_of_sets_equal_the_mean_over_all_orders(name, case):
     scores, train, test, k = case
