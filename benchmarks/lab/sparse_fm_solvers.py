@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.lab.common import RESULTS, finished, read_csv, write_csv
+from benchmarks.lab.common import RESULTS, append_csv, finished, read_csv, write_csv
 from benchmarks.lab.sparse_fm_synthetic import SETTINGS, common_objective, so_many_epochs
 from benchmarks.lab.sparse_fm_table_3 import a9a, movielens
 from recsys import FitError
@@ -150,9 +150,9 @@ class Runs:
 
     def keep(self, key: tuple[Any, ...], points: list[tuple[int, float, float]]) -> None:
         """Write a course down."""
-        self.rows += [(*key, *point) for point in points]
-        write_csv(self.name, COURSES, self.rows)
-        self.rows = [tuple(row) for row in finished(self.name)]
+        rows = [(*key, *point) for point in points]
+        append_csv(self.name, COURSES, rows)
+        self.rows += rows
 
 
 def solvers(names: Sequence[str], seconds: float) -> None:

@@ -105,6 +105,11 @@ def interactions(
     use_threads(threads)
     if not select and (halves or starts or picture):
         raise InputError("--halves, --starts and --picture are for --select")
+    if select and (strength is not None or strengths is not None or refits or not path):
+        raise InputError(
+            "--select follows a path of its own, with refits: leave out --strength, --strengths, "
+            "--no-path and --refits"
+        )
     if picture is not None:
         charts.require("--picture")
     settings = StudySettings(

@@ -82,13 +82,13 @@ def _descend(
     if left == 2:
         yield from _pairs(X, first, second, chosen, start)
         return
-    sizes = np.abs(first) @ abs(X)
+    sizes, by_row = np.abs(first) @ abs(X), X.tocsr()
     for j in range(start, X.shape[1]):
         rows = X.indices[X.indptr[j] : X.indptr[j + 1]]
         bound = float(sizes[j]) * largest ** (left - 1)
         if len(rows) and (worth is None or worth(bound)):
             values = X.data[X.indptr[j] : X.indptr[j + 1]]
-            mine = sp.csc_matrix(X.tocsr()[rows]) if len(rows) < X.shape[0] else X
+            mine = sp.csc_matrix(by_row[rows]) if len(rows) < X.shape[0] else X
             yield from _descend(
                 mine, first[rows] * values, second[rows] * values**2, (*chosen, j), left - 1, largest,
                 worth,

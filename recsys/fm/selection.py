@@ -292,9 +292,10 @@ class _Selecting:
         linear = self._measured("without interactions", 0, path.points[0].refitted.predict)  # type: ignore[union-attr]
         best = {by: place for by in CHOICES if (place := self._best(path, by)) is not None}
         measured = [linear, full]
+        first: dict[int, str] = {}  # what a point is called by, which may be best by several figures
         for by, place in best.items():
-            if place in list(best.values())[: list(best).index(by)]:
-                continue  # it is the best by another figure, too, and was measured
+            first.setdefault(place, by)
+        for place, by in first.items():
             point = path.points[place]
             for again in (False, True)[: 1 + (point.refitted is not None)]:
                 predict = partial(path.predict, place, refitted=again)
@@ -310,23 +311,22 @@ class _Selecting:
                 )
             halves, shares = found.sentence, found.frequencies
             stable = tuple(tuple(problem.names[j] for j in one) for one in found.selected)
-        begun = None
+        many = None
         if self.starts:
             at = path.points[best.get("refit", best["held_out"])].gamma
             with self.part("starts", "several starts"):
                 many = several_starts(
                     self.model.set_params(gamma=at), X, z, n_starts=self.starts, seed=self.settings.seed
                 )
-            begun = many
         points = tuple(
-            self._point(path, k, shares, None if begun is None else begun.frequencies)
+            self._point(path, k, shares, None if many is None else many.frequencies)
             for k in range(len(path.points))
         )
         return Selection(
             problem.name, problem.wanted, replace(self.settings, strength=None), course.metric,
             (len(course.fit), len(course.choose), len(course.measure)), sum(path.candidates.values()),
             path.bracket.low, path.bracket.high, points, linear, full, best, tuple(measured), halves,
-            None if begun is None else begun.sentence, stable, problem.notes,
+            None if many is None else many.sentence, stable, problem.notes,
         )  # fmt: skip
 
     def _held(self) -> tuple[Any, NDArray[np.float64]]:
@@ -352,13 +352,11 @@ class _Selecting:
         plain = replace(self.settings, penalty="l2", model="hofm" if self.settings.degree != 2 else "fm")
         for k, beta in enumerate(FULL_STRENGTHS):
             with within(f"strength {beta:g}", k, len(FULL_STRENGTHS)), quiet():
-                model = machine(plain, self.course.classes, beta).set_params(
-                    solver=self.settings.solver(), max_iter=self.settings.epochs
+                model = (
+                    machine(plain, self.course.classes, beta)
+                    .set_params(solver=plain.solver(), max_iter=self.settings.epochs)
+                    .fit(self.course.X, self.course.z)
                 )
-                try:
-                    model.fit(self.course.X, self.course.z)
-                except InputError:  # a solver that serves the sparse penalty alone
-                    model.set_params(solver="cd").fit(self.course.X, self.course.z)
             predict = model.decision_function if self.course.classes else model.predict
             found.append(self._measured("leaving none out", len(self.course.i), predict))
         return max(found, key=lambda one: one.choose if self.course.metric == AUC else -one.choose)

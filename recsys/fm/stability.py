@@ -162,7 +162,8 @@ def stability_selection(
     -----
     Source: Meinshausen & Bühlmann 2010; the complementary pairs and the bound: Shah & Samworth 2013,
     Theorem 1 with θ = q/p, which asks nothing of the procedure. Their sharper bounds, for distributions
-    of shares that are unimodal or r-concave, are not used. More than q interactions are hardly found.
+    of shares that are unimodal or r-concave, are not used. Halves of two classes have the same share of
+    each, where the theorem's are drawn plainly. More than q interactions are hardly found.
     Of solver "relational" the columns stay in their order, by which it finds the parts of a row.
 
     Examples

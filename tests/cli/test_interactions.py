@@ -154,6 +154,8 @@ def test_what_a_path_selects_is_printed_written_and_drawn(recsys):
     (("--halves", "2"), "are for --select"), (("--select",), "not for fm with l2"),
     (("--select", "--model", "sparse-fm", "--penalty", "omega"), "not for sparse-fm with omega"),
     (("--select", "--model", "sparse-fm", "--halves", "-1"), "pairs must be"),
+    (("--select", "--strength", "0.1"), "leave out --strength"), (("--select", "--no-path"), "leave out --strength"),
+    (("--select", "--strengths", "0.1,1"), "of its own"), (("--select", "--refits", "2"), "of its own"),
     (("--table", "things.csv", "--target", "prise"), "did you mean 'price'"),
     (("--table", "things.csv", "--target", "sold", "--categories", "size,kolour"), "did you mean 'colour'"),
     (("--categories", "jahr"), "no column 'jahr'"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from recsys import InputError
@@ -126,3 +127,31 @@ def test_pairs_of_one_kind_have_the_columns_of_ones_of_the_source(degree, symmet
     np.testing.assert_allclose(
         model.decision_function(A, None, pairs), model.intercept_ + expected, atol=1e-9
     )
+
+
+@pytest.mark.parametrize("symmetric", [None, False])
+def test_pairs_of_one_kind_are_scored_alike_however_the_objects_are_given(symmetric):
+    rng = np.random.default_rng(3)
+    A, pairs = sp.csr_matrix(rng.random((12, 5))), rng.integers(0, 12, (60, 2))
+    y = np.where(rng.random(60) < 0.5, 1, -1)
+    model = PairFactorizationMachine(degree=3, fit_lower="augment", symmetric=symmetric, max_iter=3).fit(
+        A, None, pairs, y
+    )
+    once = model.decision_function(A, None, pairs)
+    for other in (A, A.copy()):
+        np.testing.assert_array_equal(model.decision_function(A, other, pairs), once)
+
+
+def test_fits_of_older_versions_with_columns_at_both_ends_keep_their_scores():
+    """Those had degree − 1 columns of ones at the right end, too, whichever way pairs went."""
+    rng = np.random.default_rng(4)
+    A, pairs = sp.csr_matrix(rng.random((12, 5))), rng.integers(0, 12, (60, 2))
+    y = np.where(rng.random(60) < 0.5, 1, -1)
+    model = PairFactorizationMachine(degree=2, fit_lower="augment", symmetric=False, max_iter=3)
+    model.fit(A, None, pairs, y)
+    wide = sp.csr_matrix(sp.hstack([A, np.ones((12, 1))]))
+    old = PairFactorizationMachine(degree=2, fit_lower=None, symmetric=False, max_iter=3)
+    old.fit(wide, None, pairs, y)  # what such a fit was
+    model.terms_, model.intercept_ = old.terms_, old.intercept_
+    expected = old.decision_function(wide, None, pairs)
+    np.testing.assert_allclose(model.decision_function(A, None, pairs), expected, rtol=1e-12)
