@@ -68,9 +68,11 @@ class Task:
         return fitted(spec, self.train, self.times)
 
     def scores(self, ranker: Ranker) -> NDArray[np.float32]:
-        """Return its standardised scores of the held-out users."""
+        """Return its standardised scores of the held-out users' rows, as a blend asks for them."""
         block = np.zeros(self.test.shape, dtype=np.float32)
-        add_standardised(block, ranker.scores(self.held, self.train[self.held]), 1.0)
+        timed = {} if self.times is None else {"times": self.times[self.held]}
+        scores = ranker.scores(self.held, self.train[self.held], recalculate_user=True, **timed)
+        add_standardised(block, scores, 1.0)
         return block
 
     def held_out(self, scores: dict[str, NDArray[np.float32]]) -> HeldOut:

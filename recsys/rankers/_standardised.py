@@ -57,13 +57,9 @@ class StandardisedSum(Ranker):
         # Unfitted it has no parts to ask, and passes times on to whichever there will be.
         return not hasattr(self, "parts_") or any(part.reads_times() for part in self.parts_)
 
-    def _scores(
-        self, userids: NDArray[np.int64], rows: sp.csr_matrix, times: Times = None
-    ) -> NDArray[np.float32]:
-        scores = [part._scores(userids, rows, **part._timed(times)) for part in self.parts_]
-        return self._sum(scores, rows.shape)
-
     def _fold_in_scores(self, rows: sp.csr_matrix, times: Times = None) -> NDArray[np.float32]:
+        # Users of the fit are scored by it, too: rows alone count, in each part, so that what
+        # `part_scores` and explanations tell adds up.
         scores = [part._fold_in_scores(rows, **part._timed(times)) for part in self.parts_]
         return self._sum(scores, rows.shape)
 
@@ -107,14 +103,14 @@ class StandardisedSum(Ranker):
     def _explain_items(  # type: ignore[override]
         self, userid: int, row: sp.csr_matrix, items: NDArray[np.int64], times: Times = None
     ) -> list[tuple[float, NDArray[np.float64]]]:
-        users = np.array([userid])
-        scores = self._scores(users, row, times)[0, items].astype(float).tolist()
+        scores = self._fold_in_scores(row, times)[0, items].astype(float).tolist()
         shares = np.zeros((len(items), row.nnz))
         for part, weight in zip(self.parts_, self.part_weights_, strict=True):
-            if "explain" in part.capabilities:
+            explained = part._explain_folded_in()
+            if explained is not None:
                 timed = part._timed(times)
-                _, deviation = moments(part._scores(users, row, **timed)[0])
-                told = part._explain_items(userid, row, items, **timed)
+                _, deviation = moments(part._fold_in_scores(row, **timed)[0])
+                told = explained(userid, row, items, **timed)
                 shares += weight / deviation * np.array([own for _, own in told]).reshape(shares.shape)
         return list(zip(scores, shares, strict=True))
 

@@ -71,13 +71,13 @@ def _solve_rows(first, stride, indptr, indices, data, Y, gram, ridges, out):
                 row, tail = A[i, i:], y[i:]
                 for k in range(d - i):
                     row[k] += w * tail[k]
-        _solve(A, b)
+        solve_in_place(A, b)
         for i in range(d):
             out[u, i] = b[i]
 
 
 @jit
-def _solve(A, b):
+def solve_in_place(A, b):
     """Solve A x = b in place, of the upper triangle of a positive definite A: it becomes its factor."""
     d = len(b)
     for j in range(d):

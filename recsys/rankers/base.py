@@ -699,6 +699,10 @@ class Ranker:
         """Return `_explain` of several items; for rankers that can share work between them."""
         return [self._explain(userid, row, item, **timed) for item in items.tolist()]
 
+    def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]] | None:
+        """Return what explains scores of rows alone as `_explain_items` does, None where nothing can."""
+        return self._explain_items if "explain" in self.capabilities else None
+
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return (ids, items) similarities."""
         raise NotImplementedError

@@ -358,7 +358,7 @@ def test_a_model_that_is_none_is_refused_in_one_line(given, told):
 
 
 @pytest.mark.parametrize("page", ["recommend", "explain", "map"])
-@pytest.mark.parametrize("model", ["bpr", "lmf"])
+@pytest.mark.parametrize("model", ["bpr"])
 def test_models_of_known_people_only_say_so_for_a_built_profile(page, model):
     """They showed the list of the first user."""
     for likes in (["m0041", "m0004"], []):

@@ -33,7 +33,7 @@ from recsys.utils.spec import format_spec, parse_spec
 ABLE = {
     "als": "embeddings fold-in similar-items similar-users",
     "bpr": "embeddings similar-items similar-users",
-    "lmf": "embeddings similar-items similar-users",
+    "lmf": "embeddings fold-in similar-items similar-users",
     "popularity": "fold-in",
     "all-subsets": "cold-items cold-users embeddings fold-in similar-items",
     "random-features": "cold-users embeddings fold-in similar-items",
@@ -169,7 +169,7 @@ def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
         make_ranker(name, **params)
     assert "bilinear" in small and "bilinear" not in large
     assert not any(RANKERS.get(parse_spec(spec)[0]).dense for spec in large)
-    assert "ease:regularization=100" in small and len(small) == 20 and len(large) == 9
+    assert "ease:regularization=100" in small and len(small) == 21 and len(large) == 9
     assert set(small) < set(timed) and set(large) < set(large_timed)
     assert all("recency" in s or "slist" in s for s in {*timed, *large_timed} - {*small, *large})
     assert "cf-omd" not in offered_models() and "lmf" in offered_models()

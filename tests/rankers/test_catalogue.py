@@ -130,11 +130,11 @@ def test_as_of_needs_times_of_its_kind_and_a_ranker_that_folds_in():
     with pytest.raises(InputError, match="are no dates, but numbers from 1 to 7; give a number"):
         order.profile("ada", as_of="2024-01-01")
     assert order.profile("ada", as_of=3).row.nnz == order.profile("ada", as_of="3").row.nnz == 2
-    fixed = replace(order, ranker=make_ranker("lmf"))
-    with pytest.raises(CapabilityError, match="as of '3': lmf ranks users by all that it was fitted on"):
+    fixed = replace(order, ranker=make_ranker("bpr"))
+    with pytest.raises(CapabilityError, match="as of '3': bpr ranks users by all that it was fitted on"):
         fixed.profile("ada", as_of=3)
     with pytest.raises(
-        CapabilityError, match="lmf ranks the users that it was fitted on, and no history"
+        CapabilityError, match="bpr ranks the users that it was fitted on, and no history"
     ):
         fixed.profile(history=["a"])
 

@@ -1,6 +1,7 @@
 """Rankers as dense numpy, straight from their formulas: scores of all items for given rows."""
 
 import numpy as np
+from scipy.special import expit
 
 from recsys.kernels import make_kernel
 from recsys.utils.spec import parse_spec
@@ -328,11 +329,47 @@ def _implicit(ranker, R):
     return theirs.user_factors @ theirs.item_factors.T
 
 
+def loss_of_factors(ranker, row):
+    """Return what lmf's factors of a row of likes make small, given its items, with its gradient."""
+    Y, liked = ranker.item_factors_.astype(float), np.flatnonzero(row)
+    width = Y.shape[1]
+    share = ranker.popularity_ / ranker.popularity_.sum()
+    negatives = min(len(liked) * ranker.neg_prop, width)
+    ridge = max(ranker.regularization, 1e-4)
+
+    def loss(free):
+        s = Y @ np.insert(free, width - 2, 1.0)  # the items' biases count once
+        value = np.logaddexp(0, -s[liked]).sum() + negatives * share @ np.logaddexp(0, s)
+        slope = Y.T @ (negatives * share * expit(s)) - Y[liked].T @ expit(-s[liked])
+        return value + ridge / 2 * free @ free, np.delete(slope, width - 2) + ridge * free
+
+    return loss
+
+
+def folded_in(ranker, row):
+    """Return the most likely user factors of a row of likes, given lmf's items, by scipy."""
+    from scipy.optimize import minimize
+
+    width = ranker.item_factors_.shape[1]
+    free = np.zeros(width - 1)
+    if row.any():
+        loss = loss_of_factors(ranker, row)
+        free = minimize(loss, free, jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    return np.insert(free, width - 2, 1.0)
+
+
+def _as_part(part, R):
+    """Return the scores of a blend's part: of rows alone, whoever's they are."""
+    if part.name == "lmf":
+        return np.array([folded_in(part, row) for row in R]) @ part.item_factors_.T.astype(float)
+    return RANKERS.get(part.name)(part, R)
+
+
 @RANKERS.add("blend", "auto")
 def _blend(ranker, R):
     total = np.zeros(R.shape)
     for part, weight in zip(ranker.parts, ranker.part_weights_, strict=True):
-        scores = RANKERS.get(part.name)(part, R)
+        scores = _as_part(part, R)
         mean, deviation = scores.mean(axis=1, keepdims=True), scores.std(axis=1, keepdims=True)
         total += weight * (scores - mean) / np.where(deviation > 1e-12, deviation, 1.0)
     return total
