@@ -130,7 +130,8 @@ def _digest(what: Any) -> str:
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:8]
 
 
-def _sources() -> str:
+def sources() -> str:
+    """Return a digest of the package's sources."""
     root = Path(recsys.__file__).parent
     texts = [path.read_bytes() for path in sorted(root.rglob("*.py"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
@@ -220,7 +221,7 @@ def _resident(pid: int | None) -> int:
 def _place(setting: str, spec: str, folds: int) -> Path:
     name, params = parse_spec(spec)
     known = [setting, folds, METRICS, name, make_ranker(name, **params).get_params()]
-    return CACHE / f"{_digest([*known, _sources() if name == 'auto' else ''])}.npz"
+    return CACHE / f"{_digest([*known, sources() if name == 'auto' else ''])}.npz"
 
 
 def _kept(path: Path) -> Outcome | None:

@@ -17,6 +17,7 @@ from recsys.utils.topn import top_n
 CUTOFF = 10  # of nDCG
 FIRST = 50  # items of each candidate's list that are taken one by one
 REST = 1_000  # of the others that are drawn
+BINS = 256  # between the lowest and the highest positive
 WHOLE = 3_000  # items up to which all are taken
 
 
@@ -121,10 +122,24 @@ def _above(s, r, t, q):
 
 
 @jit
+def _in_bins(total, added, weight, lowest, scale, values, bins, n):
+    """Fill sums and where they lie between the lowest and the highest positive, −1 below."""
+    for j in range(n):
+        s = total[j] + weight * added[j]
+        values[j] = s
+        place = min((s - lowest) * scale, np.float32(BINS - 1))
+        bins[j] = np.int32(place) if s >= lowest else np.int32(-1)
+
+
+@jit
 def _places(first, stride, starts, positives, worth, prior, total, added, weights, out):
     most = positives.max()
     good, behind = np.empty(most, dtype=np.float32), np.empty(most)
-    above = np.empty(most + 1)
+    above, higher = np.empty(most + 1), np.empty(BINS, dtype=np.int64)
+    longest = 0
+    for u in range(first, len(positives), stride):
+        longest = max(longest, starts[u + 1] - starts[u] - positives[u])
+    values, bins = np.empty(longest, dtype=np.float32), np.empty(longest, dtype=np.int32)
     for u in range(first, len(positives), stride):
         begin, count = starts[u], positives[u]
         others = 0.0
@@ -142,24 +157,36 @@ def _places(first, stride, starts, positives, worth, prior, total, added, weight
                     good[place], behind[place] = good[place - 1], behind[place - 1]
                     place -= 1
                 good[place], behind[place] = s, r
+            lowest = good[count - 1]
+            spread = good[0] - lowest
+            scale = np.float32((BINS - 1) / spread if spread > 1e-30 else 0.0)
+            n = starts[u + 1] - begin - count
+            _in_bins(
+                total[begin + count :], added[begin + count :], weight, lowest, scale, values, bins, n
+            )
+            k = 0
+            for b in range(BINS - 1, -1, -1):  # how many positives are in the bins above
+                higher[b] = k
+                while k < count and np.int32((good[k] - lowest) * scale) >= b:
+                    k += 1
             above[: count + 1] = 0.0
-            for p in range(begin + count, starts[u + 1]):
-                s = total[p] + weight * added[p]
-                if s < good[count - 1]:
+            for j in range(n):
+                if bins[j] < 0:  # below all positives
                     continue
-                r = prior[p]
-                low, high = 0, count
-                while low < high:  # how many positives are above
-                    middle = (low + high) >> 1
-                    if _above(good[middle], behind[middle], s, r):
-                        low = middle + 1
-                    else:
-                        high = middle
+                s, low, stands = values[j], higher[bins[j]], worth[begin + count + j]
+                while low < count and good[low] > s:
+                    low += 1
+                if low == count or good[low] != s:
+                    above[low] += stands
+                    continue
+                r = prior[begin + count + j]
+                while low < count and good[low] == s and behind[low] > r:
+                    low += 1
                 tied = low
                 while tied < count and good[tied] == s and behind[tied] == r:
                     tied += 1
-                above[low] += 0.5 * worth[p]
-                above[tied] += 0.5 * worth[p]
+                above[low] += 0.5 * stands
+                above[tied] += 0.5 * stands
             ahead = wrong = gain = 0.0
             for k in range(count):
                 ahead += above[k]  # others before this positive, those that tie by half

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,27 +15,40 @@ from recsys.rankers._clock import Clock, OutOfTime
 from recsys.rankers._standardised import fitted
 from recsys.rankers._weight_search import criterion, find_weights
 from recsys.rankers.base import Ranker
+from recsys.utils.spec import parse_spec
 
 SHARES = (1 / 64, 1 / 16, 1 / 4)  # of the likes, in each sample; the first tells the time only
 LEAST_LIKES = (1_000, 8_000, 8_000)  # in each sample
-KEPT = 6  # candidates that reach the end of a race, and stay in memory
+KEPT = 6  # candidates that reach the end of a race at least, and parts that a blend may have
 MARGIN = 1.2  # by which a fit may take longer than foreseen
-SCALES = 0.25  # a fit grows with the likes by this share of itself at least
+SCALES = 0.25  # a fit grows with the likes by this share of itself at least, as two samples tell
+AT_ONCE = 0.05  # share of the budget that a fit on everything may take without having been judged
+SETTLING = 0.35  # share of it for all of these
+PROBING = 0.1  # share of it for one fit on everything that a sample foretells to be longer
 SEARCHING = 0.1  # share of the budget that finding the weights may take
 COMPILING = 0.5  # share of it that compiling may take before anything is measured
 QUICK = "popularity"  # fitted where there was no time to measure any
-ROOM = 2_000_000_000  # bytes that models which stay in memory may take, of all pairs of items
+ROOM = 2_000_000_000  # bytes that models which stay in memory may take
+STOPPED = "its fit was stopped"
 TOO_LATE = "there was no time left to try it"
+
+
+def refitting(seconds: Collection[float]) -> float:
+    """Return the seconds that fitting `KEPT` parts again will take, of those which took so long."""
+    return MARGIN * KEPT * float(np.mean(list(seconds))) if seconds else 0.0
 
 
 class Race:
     """Candidates against the clock: halved on samples until the rest can be fitted on everything.
 
-    Each is fitted on samples of 1/64, 1/16 and 1/4 of the likes, as far as need be. What two samples
-    took foretells what everything will take, as a + b × likes. While all that are left would take too
-    long, the better half goes on, `KEPT` at least: first the parts of the best blend of a sample, then
-    the others by the criterion. As soon as there is time for all that are left, they are fitted on
-    everything.
+    Each is fitted on samples of 1/64, 1/16 and 1/4 of the likes, as far as need be. What the first took
+    foretells what everything will take, as if it grew with the likes; what does not, since it is the
+    number of items that costs, shows in a fit on everything, and then others of its kind are expected
+    to grow as little. So after the first sample the quick ones are fitted on everything, the quickest
+    first, which is often all of them. The rest are raced: two samples foretell a + b × likes, and while
+    all that are left would take too long, the better half goes on, `KEPT` at least: first the parts of
+    the best blend of a sample, then the others by the criterion. As soon as there is time for all that
+    are left, they are fitted on everything.
 
     Parameters
     ----------
@@ -46,6 +60,8 @@ class Race:
         self.task, self.clock, self.found = task, clock, Result()
         self.took: dict[str, list[tuple[int, float]]] = {}  # likes and seconds of each fit
         self.scoring: dict[str, float] = {}  # seconds a held-out user
+        self.growth: dict[str, float] = {}  # by ranker: of a fit, as a share of the growth of the likes
+        self.room = ROOM
         self.judged = False
         self.bench: list[str] = []  # behind in the last halving, the best first
 
@@ -65,27 +81,63 @@ class Race:
             sample = self.task.sample(likes)
             scores = self._round(sample, alive, what, number > 0)
             alive = [spec for spec in alive if spec not in self.found.dropped]
-            if number > 0 and scores:
+            if number == 0:
+                self._settle(alive)
+            elif scores:
                 self.judged = True
                 alive = self._in_order(sample, scores, alive)
-                if self._affordable(alive):
-                    break
+            if self._affordable(self._waiting(alive)):
+                break
+            if self.judged:
                 alive = self._halved(alive, what)
+        alive = self._waiting(alive)
         if not self.judged:
             alive.sort(key=self._whole)
-        self._finish(alive or [min(self.took, key=self._whole, default=QUICK)])
+        if alive or not self.found.scores:
+            self._finish(alive or [min(self.took, key=self._whole, default=QUICK)])
+        scores = self.found.scores  # as they were given: the first of equals is chosen
+        self.found.scores = {spec: scores[spec] for spec in [*specs, QUICK] if spec in scores}
         return self.found
+
+    def _waiting(self, alive: list[str]) -> list[str]:
+        """Return those that have not been fitted on everything."""
+        return [spec for spec in alive if spec not in self.found.scores]
+
+    def _settle(self, alive: list[str]) -> None:
+        """Fit the quick ones on everything, and find out whether the others are as slow as they seem."""
+        spent, failed = self.clock.spent(), False
+        waiting = self._waiting(alive)
+        while waiting:
+            waiting.sort(key=self._whole)
+            whole = [MARGIN * self._whole(spec) for spec in waiting]
+            spare = self._spare() - self._again()
+            early = self.clock.spent() - spent + whole[0] <= SETTLING * self.clock.budget
+            quick = early and whole[0] <= AT_ONCE * self.clock.budget
+            if whole[0] <= spare and (quick or sum(whole) <= spare):
+                self._enter(waiting[0], spare)
+            else:
+                unknown = [spec for spec in waiting if parse_spec(spec)[0] not in self.growth]
+                most = min(PROBING * self.clock.budget, spare)
+                if failed or not unknown or MARGIN * self.took[unknown[0]][-1][1] > most:
+                    return
+                self._enter(unknown[0], most)
+                failed = self.found.dropped.get(unknown[0], "").startswith(STOPPED)
+                if failed:  # as slow as it seemed: it is raced
+                    del self.found.dropped[unknown[0]]
+                    self.growth[parse_spec(unknown[0])[0]] = 1.0
+            waiting = self._waiting([spec for spec in waiting if spec not in self.found.dropped])
 
     def expected(self, spec: str, likes: int) -> float:
         """Return the seconds that a fit on so many likes will take."""
         took = self.took[spec]
         n, seconds = took[-1]
+        growth = self.growth.get(parse_spec(spec)[0], 1.0)
         grown = seconds * likes / max(1, n)
         if len(took) == 1:
-            return grown
+            return max(seconds, growth * grown)
         before, shorter = took[-2]
         slope = max(0.0, (seconds - shorter) / max(1, n - before))
-        return max(seconds + slope * (likes - n), SCALES * grown, seconds)
+        return max(seconds + slope * (likes - n), min(SCALES, growth) * grown, seconds)
 
     def _whole(self, spec: str) -> float:
         """Return the seconds that a candidate will take on everything, its scores among them."""
@@ -95,11 +147,15 @@ class Race:
             self.task.held
         )
 
-    def _affordable(self, alive: list[str]) -> bool:
+    def _affordable(self, waiting: list[str]) -> bool:
         """Return whether there is time for all, and to fit the parts again."""
-        whole = [MARGIN * self._whole(spec) for spec in alive]
-        again = 0.0 if len(alive) <= KEPT else sum(sorted(whole)[-KEPT:])
-        return sum(whole) + again <= self.clock.left() - SEARCHING * self.clock.budget
+        whole = [self._whole(spec) for spec in waiting]
+        again = refitting([*whole, *self.found.seconds.values()]) if len(waiting) > KEPT else 0.0
+        return MARGIN * sum(whole) + again <= self._spare()
+
+    def _again(self) -> float:
+        """Return the seconds that fitting the parts again will take, of what has been fitted."""
+        return refitting(list(self.found.seconds.values()))
 
     def _warm_up(self, spec: str) -> None:
         """Compile what a candidate runs, on a corner of the likes, so that it is not timed."""
@@ -122,19 +178,32 @@ class Race:
         for spec in specs:
             # Half of what is left: a fit that takes it on a sample takes too long on everything.
             spare = self.clock.left() / 2
-            if spare <= 0:
+            settled = spec in self.found.scores  # it is in, and here to be compared with
+            if not settled and spare <= 0:
                 self.found.dropped[spec] = TOO_LATE
                 continue
-            if spec in self.took and self.expected(spec, task.train.nnz) > spare:
+            if not settled and spec in self.took and self.expected(spec, task.train.nnz) > spare:
                 self._drop_slow(spec, what, self.expected(spec, task.train.nnz), spare)
                 continue
+            if not judged and (alike := self._slow_kin(spec)):
+                self.took[spec] = [alike]
+                continue
             ranker = self._fit(task, spec, what, spare)
+            if settled:
+                self.found.dropped.pop(spec, None)
             if ranker is None or not judged:
                 continue
             start = time.perf_counter()
             scores[spec] = task.scores(ranker)
             self.scoring[spec] = (time.perf_counter() - start) / len(task.held)
         return scores
+
+    def _slow_kin(self, spec: str) -> tuple[int, float] | None:
+        """Return what the same ranker took with other parameters, if that was long: once is enough."""
+        least = AT_ONCE / 2 * self.clock.budget
+        name = parse_spec(spec)[0]
+        kin = [took[-1] for one, took in self.took.items() if parse_spec(one)[0] == name]
+        return max((took for took in kin if took[1] >= least), key=lambda took: took[1], default=None)
 
     def _fit(self, task: Task, spec: str, what: str, most: float) -> Ranker | None:
         """Return a candidate fitted within so many seconds, or None and keep the reason."""
@@ -146,7 +215,7 @@ class Race:
             self.found.dropped[spec] = f"it could not be fitted: {error}"
             return None
         except OutOfTime:
-            self.found.dropped[spec] = f"its fit was stopped after {time.perf_counter() - start:.1f} s"
+            self.found.dropped[spec] = f"{STOPPED} after {time.perf_counter() - start:.1f} s"
             return None
         seconds = max(1e-4, time.perf_counter() - start - compiled.seconds)
         self.took.setdefault(spec, []).append((task.train.nnz, seconds))
@@ -164,67 +233,68 @@ class Race:
             spec: float(criterion(np.nanmean(held.figures(block, block, zero), axis=0))[0])
             for spec, block in held.scores.items()
         }
-        return parts + sorted((spec for spec in alive if spec not in parts), key=lambda s: -alone[s])
+        others = [spec for spec in alive if spec not in parts]
+        return parts + sorted(others, key=lambda spec: -alone.get(spec, -np.inf))
 
     def _halved(self, alive: list[str], what: str) -> list[str]:
         """Return the better half, without those that could never be fitted in time."""
-        kept: list[str] = []
-        self.bench = []
-        for place, spec in enumerate(alive):
-            whole, spare = self._whole(spec), self.clock.left() - SEARCHING * self.clock.budget
+        waiting = self._waiting(alive)
+        kept = [spec for spec in alive if spec not in waiting]
+        most, self.bench = len(kept) + max(KEPT, len(waiting) // 2), []
+        for spec in waiting:
+            whole, spare = self._whole(spec), self._spare()
             if MARGIN * whole > spare:
                 self._drop_slow(spec, "everything", whole, spare)
-            elif len(kept) >= max(KEPT, len(alive) // 2):
-                self.found.dropped[spec] = f"it was number {place + 1} of {len(alive)} on {what}"
+            elif len(kept) >= most:
+                place = alive.index(spec) + 1
+                self.found.dropped[spec] = f"it was number {place} of {len(alive)} on {what}"
                 self.bench.append(spec)
             else:
                 kept.append(spec)
         return kept
 
     def _finish(self, alive: list[str]) -> None:
-        """Fit on everything, the best first, while there is time; at least the fastest.
+        """Fit on everything, the best first, while there is time; if there is nothing yet, the fastest.
 
-        Where none was judged, the fastest come first, and none is dropped for want of room: data are
-        few. Where time is left then, those that the last halving left behind come, too.
+        Where none was judged, the fastest come first. Where time is left then, those that the last
+        halving left behind come, too.
         """
-        again = self._affordable(alive) and len(alive) > KEPT  # time to fit parts again, no room for all
-        room = max(KEPT, ROOM // (8 * self.task.train.shape[1] ** 2))
-        if all(MARGIN * self._whole(spec) > self._spare() for spec in alive):
+        last = ""
+        if not self.found.scores and all(MARGIN * self._whole(spec) > self._spare() for spec in alive):
             alive = sorted(alive, key=self._whole)
             last = alive[0]
-        else:
-            last = ""
         for spec in alive:
             self.found.dropped.pop(spec, None)
-            whole, spare = self._whole(spec), self._spare()
-            if again:
-                spare -= sum(sorted(self.found.seconds.values())[-KEPT:])
+            kept = self.found.scores.keys() <= self.found.models.keys()
+            whole, spare = self._whole(spec), self._spare() - (0.0 if kept else self._again())
             if MARGIN * whole > spare and spec != last:
                 self._drop_slow(spec, "everything", whole, spare)
                 continue
-            if not again and self.judged and len(self.found.scores) >= room:
-                self.found.dropped[spec] = f"there is room for {room} in a race"
-                continue
-            self._enter(spec, np.inf if spec == last else spare, again)
+            self._enter(spec, np.inf if spec == last else spare)
         for spec in self.bench:
             # What is left of the time fits the parts again, on all likes, before it tries others.
-            spare = self._spare() - MARGIN * sum(sorted(self.found.seconds.values())[-KEPT:])
-            fits = not again and len(self.found.scores) < room
-            if fits and 2 * MARGIN * self._whole(spec) <= spare:
-                self._enter(spec, spare, again)
+            spare = self._spare() - self._again()
+            if 2 * MARGIN * self._whole(spec) <= spare:
+                self._enter(spec, spare)
         for spec in [*alive, QUICK]:
             if not self.found.scores:  # what was to be fitted could not be
-                self._enter(spec, np.inf, again=False)
+                self._enter(spec, np.inf)
 
-    def _enter(self, spec: str, most: float, again: bool) -> None:
+    def _enter(self, spec: str, most: float) -> None:
         """Fit a candidate on everything, and keep what it says of the hidden likes."""
         ranker = self._fit(self.task, spec, "everything", most)
         if ranker is None:
             return
         self.found.dropped.pop(spec, None)
-        self.found.seconds[spec] = self.took[spec][-1][1]
+        (first, sampled), (everything, seconds) = self.took[spec][0], self.took[spec][-1]
+        if everything > first:
+            name, grown = parse_spec(spec)[0], sampled * everything / first
+            self.growth[name] = max(self.growth.get(name, 0.0), seconds / grown)
+        self.found.seconds[spec] = seconds
         self.found.scores[spec] = self.task.scores(ranker)
-        if not again:
+        size = sum(array.nbytes for array in ranker.get_state().arrays.values())
+        if size <= self.room:
+            self.room -= size
             self.found.models[spec] = ranker
 
     def _spare(self) -> float:

@@ -13,7 +13,7 @@ from recsys.errors import FitError
 from recsys.evaluation import metrics as M
 from recsys.rankers._candidates import Result, Task, run_all
 from recsys.rankers._clock import Clock
-from recsys.rankers._race import KEPT, MARGIN, Race
+from recsys.rankers._race import MARGIN, SEARCHING, Race, refitting
 from recsys.rankers._standardised import StandardisedSum, fitted
 from recsys.rankers._ties import break_ties, tie_order
 from recsys.rankers._weight_search import find_weights
@@ -126,11 +126,12 @@ class Auto(StandardisedSum):
         found = run_all(task, specs, clock) if self.budget is None else Race(task, clock).run(specs)
         if not found.scores:
             raise FitError(f"no candidate of auto could be fitted: {found.dropped}")
-        again = 0.0 if found.models else sum(sorted(found.seconds.values())[-KEPT:])
+        again, most = refitting(found.seconds.values()), clock.spent() + SEARCHING * clock.budget
         with clock.step("blending", len(specs)):
             weights = find_weights(
-                task.held_out(found.scores), self.rounds, lambda: clock.left() < again
-            )
+                task.held_out(found.scores), self.rounds,
+                lambda: clock.spent() > most and clock.left() < again,
+            )  # fmt: skip
         self.validation_ = _figures(found.scores, weights, task)
         self.dropped_ = found.dropped | {s: NOT_CHOSEN for s in found.scores if s not in weights}
         parts = self._fitted_again(weights, found, liked, times, clock)

@@ -48,7 +48,7 @@ def test_kept_trials_are_of_todays_spaces_or_will_be_repeated():
     ("peer", "limits", "told"),
     [
         ("ease:regularization=-1", script.Limits(), "no trial of ease could be evaluated .*regularization mu"),
-        ("ease", script.Limits(seconds=0.0), "a trial takes longer than 0 s"),
+        ("ease", script.Limits(seconds=0.0), "a trial takes longer than 0 processor seconds"),
         ("ease", script.Limits(memory=1e6), "takes more than 0.001 GB"),
     ],
 )  # fmt: skip
@@ -123,7 +123,7 @@ def test_standings_name_who_is_ahead_and_who_is_level(bench, capsys):
     for one in script.standings(script.rows_of("auto")):
         assert one["auto"] == "behind" and one["peers"] == "3" and one["level"] == ""
         assert one["ahead"] == "bpr:regularization=1 (-0.0500 [-0.0500, -0.0500])"
-        assert one["left out"] == "slim: a trial takes longer than 10 s"
+        assert one["left out"] == "slim: a trial takes longer than 10 processor seconds"
     script.measure(SETTING, script.Limits(seconds=1000))
     rows = [row for row in script.rows_of("auto") if row["peer"] != "bpr"]
     tied, first = script.standings(rows), script.standings([r for r in rows if r["peer"] != "slim"])
