@@ -10,7 +10,6 @@ python -m benchmarks.auto_budget [--budget 60] [--budget-only] [dataset/protocol
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import time
 from collections import Counter
@@ -72,9 +71,22 @@ def measure(setting: str, budget: float | None) -> dict[str, Any]:
     process.join()
     return {
         "setting": setting, "budget": "" if budget is None else f"{budget:g}", "seconds": seconds,
-        **dict(zip(METRICS, means, strict=True)), "users": users, "parts": json.dumps(parts),
-        "dropped": json.dumps(dropped), "sources": sources(),
+        **dict(zip(METRICS, means, strict=True)), "users": users, "parts": parts_told(parts),
+        "dropped": reasons_told(dropped), "sources": sources(),
     }  # fmt: skip
+
+
+def parts_told(parts: dict[str, float]) -> str:
+    """Return the parts of a blend with their weights, the heaviest first."""
+    return " + ".join(
+        f"{weight} {name}" for name, weight in sorted(parts.items(), key=lambda one: -one[1])
+    )
+
+
+def reasons_told(dropped: dict[str, str]) -> str:
+    """Return why candidates were dropped, and how many for each reason."""
+    reasons = (re.sub(r"\d[\d.e+-]*( of \d+)?%?", "…", why) for why in dropped.values())
+    return "; ".join(f"{count} × {why}" for why, count in Counter(reasons).most_common())
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:
@@ -90,10 +102,7 @@ def print_rows(rows: list[dict[str, Any]]) -> None:
                 less = float(row[metric]) - float(whole[metric])
                 told += f"  {metric} {float(row[metric]):.4f} ({less:+.4f})"
             told += f"  without: {float(whole['seconds']):.0f} s"
-        print(told)
-        reasons = (re.sub(r"\d[\d.]*", "…", why, count=2) for why in json.loads(row["dropped"]).values())
-        for why, count in Counter(reasons).most_common():
-            print(f"{'':30}{count} dropped: {why}")
+        print(told, row["dropped"], sep=f"\n{'':30}")
 
 
 def main() -> None:

@@ -32,15 +32,16 @@ def likes():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still while nothing is fitted; `cost` tells a fit's seconds for each like."""
-    clock = SimpleNamespace(now=0.0, cost={}, fits=[])
+    """A clock that stands still while nothing is fitted; a fit takes `cost` for each like, and `fixed`."""
+    clock = SimpleNamespace(now=0.0, cost={}, fixed={}, fits=[])
     for module in (_clock, _candidates, _race):
         monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
 
     def slow(spec, liked, times=None):
         clock.fits.append((spec, liked.nnz))
         for k in range(10):
-            clock.now += clock.cost.get(spec, 0.0) * liked.nnz / 10
+            fixed = clock.fixed.get(spec, 0.0) if liked.nnz > 900 else 0.0  # beyond a corner
+            clock.now += (fixed + clock.cost.get(spec, 0.0) * liked.nnz) / 10
             report("iteration", k, 10)
         return fitted(spec, liked, times)
 
@@ -87,6 +88,25 @@ def test_the_best_half_of_a_sample_goes_on(likes, clock):
     raced = [why for why in model.dropped_.values() if "it was number" in why]
     assert raced and all("of the likes" in why for why in raced)
     assert "popularity" not in model.part_names_  # which knows no taste
+
+
+def test_a_fit_that_does_not_grow_with_the_likes_is_found_out(likes, clock):
+    """Nine of three seconds on whatever sample: by the first sample each would take two minutes."""
+    clock.fixed = {spec: 3.0 for spec in SPECS if spec.startswith("ease")}
+    model = make_ranker("auto", budget=90.0).fit(likes, show_progress=False)
+    sizes = [size for spec, size in clock.fits if spec.startswith("ease")]
+    whole = max(sizes)
+    assert sum(900 < size < 0.7 * whole for size in sizes) == 1  # siblings are not timed again
+    assert all(spec in model.validation_ for spec in SPECS)
+    assert set(model.dropped_.values()) <= {auto.NOT_CHOSEN} and clock.now <= 90
+
+
+def test_a_fit_that_is_as_slow_as_it_seemed_is_stopped_and_raced(likes, clock):
+    clock.cost = dict.fromkeys(SPECS[4:], 5e-4)  # 18 s each on everything, and quick on the samples
+    model = make_ranker("auto", budget=60.0).fit(likes, show_progress=False)
+    assert clock.now <= 72 and model.parts
+    assert set(model.dropped_) | set(model.part_names_) == set(SPECS)
+    assert not any("stopped" in why for why in model.dropped_.values())
 
 
 def test_a_fit_that_takes_too_long_is_stopped(likes, clock):
