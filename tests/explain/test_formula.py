@@ -46,6 +46,7 @@ def truth(tree, row):
 
 @settings(max_examples=200, deadline=None)
 @given(TREE)
+@example(("and", ("or", 0, ("and", 1, 2)), 3))  # in brackets: what is not is cut at each "or"
 @example(("or", 0, ("and", 1, 2)))
 @example(("or", ("and", 0, 1), 2))
 def test_a_formula_holds_where_its_tree_does(tree):
