@@ -118,9 +118,8 @@ def main() -> None:
             given = "" if budget is None else f"{budget:g}"
             key = (setting, given)
             old = [row for row in rows if (row["setting"], row["budget"]) == key]
-            if budget is None and old and (asked.budget_only or old[0]["sources"] == sources()):
-                continue
-            if budget is None and asked.budget_only:
+            known = bool(old) and old[0]["sources"] == sources()
+            if budget is None and (asked.budget_only or known):
                 continue
             row = measure(setting, budget)
             print(setting, given or "no budget", f"{row['seconds']:.1f} s", row["parts"], flush=True)

@@ -166,7 +166,7 @@ class Race:
         try:
             most = COMPILING * self.clock.budget - self.clock.spent()
             with self.clock.step(f"{spec}, compiling", most=most):
-                fitted(spec, corner).scores(np.arange(1), corner[:1])
+                fitted(spec, corner).scores(np.arange(1), corner[:1], recalculate_user=True)
         except (FitError, InputError, OutOfTime):  # the samples will tell
             pass
 
