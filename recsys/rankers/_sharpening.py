@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.kernels.gram.counts import cooccurrence
+from recsys.optim.simplex_qp import SUMS
 from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.utils.sparse import binary, owners
 
@@ -44,8 +45,8 @@ def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None
     columns = liked.tocsc()
     with parallel() as threads:
         in_parts(
-            threads, _sharpen, weights.indptr, weights.indices, weights.data, liked.indptr,
-            liked.indices, columns.indptr, columns.indices, per_user, scale, amount,
+            threads, _sharpen, weights.indptr, weights.indices, weights.data, columns.indptr,
+            columns.indices, per_user, scale, amount,
         )  # fmt: skip
 
 
@@ -69,30 +70,26 @@ def _sharpen_dense(
 # ---- kernels
 
 
-@jit
+@jit(fastmath=SUMS)
 def _sharpen(
-    first, stride, indptr, indices, data, row_ptr, row_items, col_ptr, col_users, per_user,
-    per_item, amount,
-):  # fmt: skip
-    items, users = len(per_item), len(per_user)
-    of_users = np.zeros(users)
-    of_items = np.zeros(items)
-    for i in range(first, items, stride):
+    first, stride, indptr, indices, data, col_ptr, col_users, per_user, per_item, amount
+):
+    of_users = np.zeros(len(per_user))
+    for i in range(first, len(per_item), stride):
         begin, end = indptr[i], indptr[i + 1]
         if begin == end:
             continue
         of_users[:] = 0.0
-        of_items[:] = 0.0
         for p in range(begin, end):
             j = indices[p]
             w = data[p] * per_item[j]
             for q in range(col_ptr[j], col_ptr[j + 1]):
                 of_users[col_users[q]] += w
-        for u in range(users):
-            v = of_users[u] * per_user[u]
-            if v != 0.0:
-                for q in range(row_ptr[u], row_ptr[u + 1]):
-                    of_items[row_items[q]] += v
+        of_users *= per_user
+        # The neighbours' users only: those users' likes are many more, and most are no neighbours.
         for p in range(begin, end):
             j = indices[p]
-            data[p] -= amount * of_items[j] * per_item[j]
+            v = 0.0
+            for q in range(col_ptr[j], col_ptr[j + 1]):
+                v += of_users[col_users[q]]
+            data[p] -= amount * v * per_item[j]
