@@ -71,9 +71,7 @@ def _sharpen_dense(
 
 
 @jit(fastmath=SUMS)
-def _sharpen(
-    first, stride, indptr, indices, data, col_ptr, col_users, per_user, per_item, amount
-):
+def _sharpen(first, stride, indptr, indices, data, col_ptr, col_users, per_user, per_item, amount):
     of_users = np.zeros(len(per_user))
     for i in range(first, len(per_item), stride):
         begin, end = indptr[i], indptr[i + 1]
