@@ -63,6 +63,10 @@ class Task:
             self.test[judges], self.seed, self.ties,
         )  # fmt: skip
 
+    def hidden_share(self) -> float:
+        """Return the share of the likes that is hidden."""
+        return float(self.test.nnz / max(1, self.train.nnz + self.test.nnz))
+
     def fit(self, spec: str) -> Ranker:
         """Return a candidate, fitted."""
         return fitted(spec, self.train, self.times)

@@ -15,6 +15,7 @@ from recsys.rankers._clock import Clock, OutOfTime
 from recsys.rankers._standardised import fitted
 from recsys.rankers._weight_search import criterion, find_weights
 from recsys.rankers.base import Ranker
+from recsys.utils.memory import free_memory
 from recsys.utils.spec import parse_spec
 
 SHARES = (1 / 64, 1 / 16, 1 / 4)  # of the likes, in each sample; the first tells the time only
@@ -25,17 +26,26 @@ SCALES = 0.25  # a fit grows with the likes by this share of itself at least, as
 AT_ONCE = 0.05  # share of the budget that a fit on everything may take without having been judged
 SETTLING = 0.35  # share of it for all of these
 PROBING = 0.1  # share of it for one fit on everything that a sample foretells to be longer
+SAMPLING = 0.25  # share of what is left that a sample may take once candidates have been judged
 SEARCHING = 0.1  # share of the budget that finding the weights may take
 COMPILING = 0.5  # share of it that compiling may take before anything is measured
+FEW = 0.02  # of the likes hidden: parts that were fitted without them are as good as fitted again
 QUICK = "popularity"  # fitted where there was no time to measure any
-ROOM = 2_000_000_000  # bytes that models which stay in memory may take
+ROOM = 0.25  # of the memory that is free: what models which stay in it may take
 STOPPED = "its fit was stopped"
 TOO_LATE = "there was no time left to try it"
 
 
-def refitting(seconds: Collection[float]) -> float:
-    """Return the seconds that fitting `KEPT` parts again will take, of those which took so long."""
-    return MARGIN * KEPT * float(np.mean(list(seconds))) if seconds else 0.0
+def refitting(task: Task, found: Result, more: Collection[float] = ()) -> float:
+    """Return the seconds that fitting `KEPT` parts again will take, as what was fitted, or `more`, took.
+
+    Where few likes were hidden, parts stay as they were fitted, but for those that were not kept.
+    """
+    if task.hidden_share() <= FEW:
+        gone = found.seconds.keys() - found.models.keys()
+        return MARGIN * sum(found.seconds[spec] for spec in gone)
+    seconds = [*found.seconds.values(), *more]
+    return MARGIN * KEPT * float(np.mean(seconds)) if seconds else 0.0
 
 
 class Race:
@@ -48,7 +58,7 @@ class Race:
     first, which is often all of them. The rest are raced: two samples foretell a + b × likes, and while
     all that are left would take too long, the better half goes on, `KEPT` at least: first the parts of
     the best blend of a sample, then the others by the criterion. As soon as there is time for all that
-    are left, they are fitted on everything.
+    are left, or a larger sample would take too much of it, they are fitted on everything, in this order.
 
     Parameters
     ----------
@@ -61,7 +71,7 @@ class Race:
         self.took: dict[str, list[tuple[int, float]]] = {}  # likes and seconds of each fit
         self.scoring: dict[str, float] = {}  # seconds a held-out user
         self.growth: dict[str, float] = {}  # by ranker: of a fit, as a share of the growth of the likes
-        self.room = ROOM
+        self.room = int(ROOM * free_memory())
         self.judged = False
         self.bench: list[str] = []  # behind in the last halving, the best first
 
@@ -76,6 +86,8 @@ class Race:
         for number, (share, least) in enumerate(zip(SHARES, LEAST_LIKES, strict=True)):
             likes = max(least, round(share * total))
             if 2 * likes > total or len(alive) < 2:
+                break
+            if self.judged and self._sampling(alive, likes) > SAMPLING * self._spare():
                 break
             what = f"{share:.1%} of the likes"
             sample = self.task.sample(likes)
@@ -147,15 +159,19 @@ class Race:
             self.task.held
         )
 
+    def _sampling(self, alive: list[str], likes: int) -> float:
+        """Return the seconds that fits on so many likes will take."""
+        return sum(self.expected(spec, likes) for spec in alive if spec in self.took)
+
     def _affordable(self, waiting: list[str]) -> bool:
         """Return whether there is time for all, and to fit the parts again."""
         whole = [self._whole(spec) for spec in waiting]
-        again = refitting([*whole, *self.found.seconds.values()]) if len(waiting) > KEPT else 0.0
+        again = refitting(self.task, self.found, whole) if len(waiting) > KEPT else 0.0
         return MARGIN * sum(whole) + again <= self._spare()
 
     def _again(self) -> float:
         """Return the seconds that fitting the parts again will take, of what has been fitted."""
-        return refitting(list(self.found.seconds.values()))
+        return refitting(self.task, self.found)
 
     def _warm_up(self, spec: str) -> None:
         """Compile what a candidate runs, on a corner of the likes, so that it is not timed."""

@@ -126,7 +126,7 @@ class Auto(StandardisedSum):
         found = run_all(task, specs, clock) if self.budget is None else Race(task, clock).run(specs)
         if not found.scores:
             raise FitError(f"no candidate of auto could be fitted: {found.dropped}")
-        again, most = refitting(found.seconds.values()), clock.spent() + SEARCHING * clock.budget
+        again, most = refitting(task, found), clock.spent() + SEARCHING * clock.budget
         with clock.step("blending", len(specs)):
             weights = find_weights(
                 task.held_out(found.scores), self.rounds,
@@ -143,9 +143,10 @@ class Auto(StandardisedSum):
         self, weights: dict[str, float], found: Result, liked: sp.csr_matrix,
         times: sp.csr_matrix | None, clock: Clock,
     ) -> dict[str, Ranker]:  # fmt: skip
-        """Return the parts fitted on everything, the heaviest first; as they are where time is up."""
+        """Return the parts fitted on everything, or as they are where time is up; those gone first."""
         parts: dict[str, Ranker] = {}
-        for number, spec in enumerate(sorted(weights, key=lambda spec: -weights[spec])):
+        order = sorted(weights, key=lambda spec: (spec in found.models, -weights[spec]))
+        for number, spec in enumerate(order):
             late = MARGIN * found.seconds[spec] > clock.left()
             if late and spec in found.models:
                 parts[spec] = found.models[spec]

@@ -125,6 +125,10 @@ class EASE(Updatable, ItemWeights):
         Candidate("regularization=400", most_items=DENSE_ITEMS),
         Candidate("regularization=1500", most_items=DENSE_ITEMS),
         Candidate("regularization=300,ridge_power=0.5,dropout=0.4", most_items=DENSE_ITEMS),
+        Candidate(
+            "regularization=25,ridge_power=0.3,dropout=0.5,votes=0.5,top_k=100",
+            least_items=DENSE_ITEMS + 1,
+        ),
         Candidate("regularization=1500,recency=0.5", most_items=DENSE_ITEMS, timed=True),
         Candidate("regularization=3000,recency=1", most_items=DENSE_ITEMS, timed=True),
     )

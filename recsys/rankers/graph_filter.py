@@ -33,6 +33,9 @@ MOST_POWER, MOST_SHARPENING, MOST_STEPS = 4.0, 100.0, 32  # beyond, float32 ends
 SOLVERS = {"euler": 1, "rk4": 4}  # the terms of exp(−z) that a step takes
 OVERSAMPLES, PASSES = 40, 8  # of the randomised decomposition
 LEAST = 1e-6  # of the largest singular value: what is below it is rounding
+# Users and items from which on the decomposition is in float32: half the time, the same directions (on
+# Yelp2018 both find .8876 of the leading 256).
+LARGE, LEAST_SINGLE = 20_000, 1e-5
 ROWS = 64  # directions sharpened at once
 
 
@@ -143,7 +146,6 @@ class GraphFilter(Ranker):
     candidates: ClassVar[tuple[Candidate, ...]] = (
         Candidate("filter=gf-cf"),
         Candidate("filter=ideal,factors=64", most_items=DENSE_ITEMS),
-        Candidate("filter=ideal", least_items=DENSE_ITEMS + 1),
     )
 
     def _check_parameters(self) -> None:
@@ -332,19 +334,30 @@ def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np
     """Return the leading right singular vectors of A as rows, without those that are rounding."""
     from sklearn.utils.extmath import randomized_svd  # late: it takes half a second
 
-    most = min(A.shape)
+    users, items = np.flatnonzero(np.diff(A.indptr)), np.flatnonzero(A.getnnz(axis=0))
+    if not A.nnz:
+        return np.empty((0, A.shape[1]))
+    # The decomposition is of dense blocks, in which what is empty costs as much as what is not.
+    B = A if (len(users), len(items)) == A.shape else A[users][:, items]
+    most = min(B.shape)
     k = min(factors, most)
     more = min(OVERSAMPLES, most - k)
-    # Both sides of the range finder and A times either.
+    # Both sides of the range finder and B times either.
     check_fits(
-        3.0 * sum(A.shape) * (k + more),
+        3.0 * sum(B.shape) * (k + more),
         f"factors={factors} of {A.shape[0]:,} users and {A.shape[1]:,} items", "lower factors",
     )  # fmt: skip
+    least = LEAST
+    if sum(B.shape) >= LARGE:
+        B, least = B.astype(np.float32), LEAST_SINGLE
     with threadpool_limits(1, "blas"):  # the same bits for any number of threads
         _, values, V = randomized_svd(
-            A, k, n_oversamples=more, n_iter=PASSES, random_state=seed, flip_sign=False
+            B, k, n_oversamples=more, n_iter=PASSES, random_state=seed, flip_sign=False
         )
-    return np.asarray(V[values > LEAST * values[0]], dtype=np.float64)
+    found = values > least * values[0]
+    directions = np.zeros((int(found.sum()), A.shape[1]))
+    directions[:, items] = V[found]
+    return directions
 
 
 # ---- kernels

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError, load_ranker, make_ranker
 from recsys.datasets.synthetic import long_tail
+from recsys.rankers import graph_filter
 from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.rankers.graph_filter import FILTERS, PROJECTING
 from tests.reference import rankers as reference
@@ -110,6 +111,38 @@ def test_directions_are_orthonormal_and_those_of_the_whole_decomposition():
     again = make_ranker("graph-filter", filter="ideal", factors=25, random_state=1)
     other = again.fit(R, show_progress=False).directions_
     assert np.abs(np.abs(V @ other.T).diagonal()[:5] - 1).max() < 1e-3
+
+
+def test_many_users_and_items_are_decomposed_in_float32_to_the_same_scores(monkeypatch):
+    R = long_tail(300, 200, 6000, seed=2)
+    exact = make_ranker("graph-filter", filter="ideal", factors=20).fit(R, show_progress=False)
+    monkeypatch.setattr(graph_filter, "LARGE", 500)
+    single = make_ranker("graph-filter", filter="ideal", factors=20).fit(R, show_progress=False)
+    assert single.rank_ == exact.rank_ == 20
+    assert not np.array_equal(single.directions_, exact.directions_)
+    users = np.arange(50)
+    np.testing.assert_allclose(
+        single.scores(users, R[:50]), exact.scores(users, R[:50]), rtol=0, atol=2e-5
+    )
+
+
+def test_directions_that_rounding_makes_are_not_kept_in_float32(monkeypatch):
+    monkeypatch.setattr(graph_filter, "LARGE", 0)
+    R = sp.csr_matrix(np.kron(np.eye(3), np.ones((4, 5))))  # of rank 3
+    model = make_ranker("graph-filter", filter="ideal", factors=9).fit(R, show_progress=False)
+    assert model.rank_ == 3
+
+
+def test_empty_users_and_items_change_nothing():
+    R = long_tail(60, 40, 700, seed=1)
+    wide = sp.coo_matrix((R.data, (R.tocoo().row + 30, R.tocoo().col + 5)), (100, 70)).tocsr()
+    few, more = (
+        make_ranker("graph-filter", filter="ideal", factors=8).fit(x, show_progress=False)
+        for x in (R, wide)
+    )
+    assert more.directions_.shape == (8, 70)
+    np.testing.assert_array_equal(more.directions_[:, 5:45], few.directions_[:, :40])
+    assert not more.directions_[:, :5].any() and not more.directions_[:, 45:].any()
 
 
 def test_more_factors_than_there_are_keep_everything_but_rounding(liked):

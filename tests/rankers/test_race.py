@@ -219,3 +219,48 @@ def test_those_left_behind_come_where_time_is_left(likes, clock):
     whole = max(size for _, size in clock.fits)
     assert len({spec for spec, size in clock.fits if size > 0.7 * whole}) >= len(SPECS) - 1
     assert not any("it was number" in why for why in model.dropped_.values())
+
+
+def test_where_few_likes_are_hidden_kept_parts_need_no_time_to_be_fitted_again(likes):
+    half = likes[:400].copy()
+    many, few = (
+        Task(likes[400:], None, np.arange(400), half, 0),
+        Task(likes, None, np.arange(3), likes[:3], 0),
+    )
+    assert few.hidden_share() == pytest.approx(likes[:3].nnz / (likes.nnz + likes[:3].nnz))
+    assert few.hidden_share() < _race.FEW < many.hidden_share()
+    found = _candidates.Result(seconds={"kept": 4.0, "gone": 2.0}, models={"kept": None})
+    assert _race.refitting(few, found) == pytest.approx(_race.MARGIN * 2.0)
+    assert _race.refitting(few, found, [100.0]) == pytest.approx(_race.MARGIN * 2.0)
+    assert _race.refitting(many, found) == pytest.approx(_race.MARGIN * _race.KEPT * 3.0)
+    assert _race.refitting(many, found, [9.0]) == pytest.approx(_race.MARGIN * _race.KEPT * 5.0)
+    assert _race.refitting(many, _candidates.Result()) == 0.0
+
+
+def test_parts_that_were_not_kept_are_fitted_again_first(likes, clock, monkeypatch):
+    """Where there is no time to fit them again, kept ones stay as they are; others would be lost."""
+    clock.cost = dict.fromkeys(SPECS, 1e-5)
+    monkeypatch.setattr(_race, "ROOM", 0.0)
+    free = make_ranker("auto", budget=1000.0).fit(likes, show_progress=False)
+    assert len(free.parts) > 1
+    found = _candidates.Result(
+        seconds=dict.fromkeys(free.part_names_, 1.0), models={free.part_names_[0]: free.parts[0]}
+    )
+    weights = dict(zip(free.part_names_, free.part_weights_, strict=True))
+    clock.fits.clear()
+    free._fitted_again(weights, found, likes, None, Clock(1000.0))
+    assert [spec for spec, _ in clock.fits][-1] == free.part_names_[0]
+    assert len(clock.fits) == len(weights)
+
+
+def test_a_sample_that_takes_much_of_what_is_left_is_not_taken(likes, clock, monkeypatch):
+    def sizes():
+        clock.fits.clear()
+        assert make_ranker("auto", budget=30.0).fit(likes, show_progress=False).parts
+        return {size for _, size in clock.fits}
+
+    clock.cost = dict.fromkeys(SPECS, 8e-5)
+    fewer = sizes()
+    monkeypatch.setattr(_race, "SAMPLING", np.inf)
+    more = sizes()
+    assert fewer < more and len(more) == len(fewer) + 1
