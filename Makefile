@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RECSYS_DATA ?= $(wildcard $(abspath ../shared/data))
 export RECSYS_DATA
 
-.PHONY: evaluate app docs pages screenshots gallery constraints api test test-all test-browser test-lowest test-pythons attack check format clean
+.PHONY: evaluate app docs pages screenshots gallery constraints api test test-all test-browser test-torch test-lowest test-pythons attack check format clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,18 @@ test-browser: $(VENV)/installed
 		|| (apt-get update -qq && apt-get install -y -qq chromium) >/dev/null 2>&1 \
 		|| echo "no Chromium, and it could not be installed: install the package chromium"
 	$(BIN)/python -m pytest -m browser tests/app
+
+# The link predictors on PyTorch, in an environment of their own. One version, so that a CPU build that pip was told of is
+# taken before a newer one with its gigabytes; where it cannot be installed, a line says so.
+TORCH ?= torch==2.13.0
+TORCH_VENV := .venv-torch
+test-torch:
+	@test -e $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	@if ! $(TORCH_VENV)/bin/python -m pip install --quiet --only-binary :all: '$(TORCH)' >/dev/null 2>&1; then \
+		echo "SKIPPED: $(TORCH) cannot be installed here, so the link predictors on PyTorch are not tested"; exit 0; fi; \
+	set -e; if ! test $(TORCH_VENV)/installed -nt pyproject.toml; then \
+		$(TORCH_VENV)/bin/python -m pip install --quiet --editable '.[dev]'; touch $(TORCH_VENV)/installed; fi; \
+	$(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden
 
 # Campaigns against files, calls, the command line and the service, and their table; MINUTES for all of them.
 MINUTES ?= 10
@@ -83,4 +95,4 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TORCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "recsys").rglob("*.py")) + sorted((ROOT / "app").rglob("*.py"))
 
 FORBIDDEN = {
-    r"\bpickle\b|\bjoblib\b|\bmarshal\b|\bshelve\b|yaml\.load|allow_pickle\s*=\s*True|torch\.load\(": "code in data files",
+    r"\bpickle\b|\bjoblib\b|\bmarshal\b|\bshelve\b|yaml\.load|allow_pickle\s*=\s*True|torch\.(load|save)\(": "code in data files",
     r"(?<![\w.])(eval|exec)\(": "evaluated text",
     r"unsafe_allow_html": "markup from data",
     r"np\.random\.(seed|rand|randn|randint|random|shuffle|choice|permutation)\b": "the global random state",

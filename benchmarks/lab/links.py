@@ -8,6 +8,9 @@ cosine among its features ("PairNet + similarity"), and little about the others.
 
 Left out: DBLP (Tables 3.2 and 3.3), not at hand; Table 3.3 is on NIPS instead, with β not tuned; in Table
 3.2 on NIPS degrees 3 and 4 have one β, not tuned (column `tuned`).
+
+`deep` goes on at the split where it stopped, and takes the name of a model: `python -m benchmarks.lab.links "deep:HOFM 2"`.
+Its networks need PyTorch (`make test-torch` leaves an environment that has it, `.venv-torch`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +28,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import finished, write_csv
+from benchmarks.lab.common import append_csv, finished, write_csv
 from recsys.datasets.graphs import Graph, load_graph
 from recsys.links import (
     HONFM,
@@ -46,6 +50,7 @@ PRINTED = {
     "movielens": {"FBM": 0.5951, "HOPairNet 3": 0.6239, "HOPairNet 4": 0.607, "HOFM 2": 0.6318, "HOFM 3": 0.6362, "HOFM 4": 0.6225, "PairSVM": 0.5972},
 }  # fmt: skip
 SPLITS = 10
+WIDE = ("auc 1:100", "precision 1:100", "recall 1:100")
 
 
 class Hadamard:
@@ -238,50 +243,64 @@ def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
         )  # fmt: skip
 
 
-def deep(seeds: int = 3) -> None:
-    """Table 3.3's order and 1:100 negatives, on NIPS (DBLP is not at hand)."""
+def deep(seeds: int = 3, only: Sequence[str] | None = None) -> None:
+    """Table 3.3's models and 1:100 negatives, on NIPS (DBLP is not at hand); `only` those of these names."""
     graph = load_graph("nips", os.environ["RECSYS_DATA"])
     graph = graph._replace(A=sp.csr_matrix(normalize(graph.A)))
     n = graph.A.shape[0]
     scaled = graph._replace(A=graph.A * np.sqrt(graph.A.shape[1]) / 10.0)
     shape = {"epochs": 20, "hidden": 200, "dropout": 0.2}
     models: list[tuple[str, Graph, Any]] = [
-        *((f"HOPairDNN {m}", scaled, partial(PairDNN, degree=m, **shape)) for m in (2, 3)),
-        *((f"HONFM {m}", scaled, partial(HONFM, degree=m, **shape)) for m in (2, 3)),
+        *((f"HOPairDNN {m}", scaled, partial(PairDNN, degree=m, **shape)) for m in (2, 3, 4)),
+        *((f"HONFM {m}", scaled, partial(HONFM, degree=m, **shape)) for m in (2, 3, 4)),
         ("Concat", scaled, partial(ConcatDNN, n_components=200, **shape)),
         ("FBM", graph, partial(FactorizedBilinear, beta=1e-5, max_iter=8)),
-        ("HOPairNet 3", graph, partial(PairNet, degree=3, beta=1e-6, max_iter=8)),
+        *((f"HOPairNet {m}", graph, partial(PairNet, degree=m, beta=1e-6, max_iter=8)) for m in (3, 4)),
         ("PairSVM", graph, partial(PairSVM, C=10.0)),
+        # of the concatenated features; β as in Table 3.2, where it is tuned for order 2
+        *(
+            (
+                f"HOFM {m}",
+                graph,
+                partial(PairFactorizationMachine, degree=m, symmetric=True, beta=b, max_iter=8),
+            )
+            for m, b in ((2, 1e-5), (3, 1e-6), (4, 1e-6))
+        ),
     ]
-    rows = finished("links_table_3_3")
     for label, data, make in models:
-        if label in {row[0] for row in rows}:
+        if label in {row[0] for row in finished("links_table_3_3")} or label not in (only or [label]):
             continue
-        balanced, wide = [], []
-        started = time.perf_counter()
         for seed in range(seeds):
+            if (label, seed) in {(row[0], int(row[1])) for row in finished("links_table_3_3_splits")}:
+                continue
+            started = time.perf_counter()
             split = split_pairs(graph.links, n, seed=10 * seed)
             fitted = make().fit(data.A, None, split.train, split.train_labels)
-            balanced.append(
-                link_metrics(split.test_labels, fitted.decision_function(data.A, None, split.test))
-            )
+            scores = fitted.decision_function(data.A, None, split.test)
+            accuracy = link_metrics(split.test_labels, scores).accuracy
             up = split.test[split.test_labels == 1]
             down = sample_negatives(graph.links, n, None, 100 * len(up), 10 * seed + 7, split.train)
             labels = np.r_[np.ones(len(up)), np.zeros(len(down))]
-            wide.append(link_metrics(labels, fitted.decision_function(data.A, None, np.r_[up, down])))
-        rows.append(
-            (
-                label, float(np.mean([f.accuracy for f in balanced])), float(np.std([f.accuracy for f in balanced])),
-                *(float(np.mean([getattr(f, key) for f in wide])) for key in ("auc", "precision", "recall")),
-                time.perf_counter() - started,
-            )
-        )  # fmt: skip
-        print(rows[-1], flush=True)
+            wide = link_metrics(labels, fitted.decision_function(data.A, None, np.r_[up, down]))
+            took = time.perf_counter() - started
+            row = (label, seed, accuracy, wide.auc, wide.precision, wide.recall, took)
+            append_csv("links_table_3_3_splits", ("model", "split", "accuracy", *WIDE, "seconds"), [row])
+            print(row, flush=True)
+        mine = np.array(
+            [row[2:] for row in finished("links_table_3_3_splits") if row[0] == label], dtype=float
+        )
+        means = [float(value) for value in mine.mean(axis=0)]
+        row = (label, means[0], float(mine[:, 0].std()), *means[1:4], float(mine[:, 4].sum()))
         write_csv(
-            "links_table_3_3", ("model", "accuracy", "std", "auc 1:100", "precision 1:100", "recall 1:100", "seconds"), rows
+            "links_table_3_3", ("model", "accuracy", "std", *WIDE, "seconds"),
+            [*finished("links_table_3_3"), row],
         )  # fmt: skip
 
 
 if __name__ == "__main__":
     for what in sys.argv[1:] or ["cora", "paired", "deep", "movielens", "nips"]:
-        {"cora": cora, "paired": paired, "deep": deep, "movielens": partial(shallow, "movielens", 40, 10), "nips": partial(shallow, "nips", 8, 30)}[what]()  # fmt: skip
+        name, _, model = what.partition(":")
+        {
+            "cora": cora, "paired": paired, "deep": partial(deep, only=[model] if model else None),
+            "movielens": partial(shallow, "movielens", 40, 10), "nips": partial(shallow, "nips", 8, 30),
+        }[name]()  # fmt: skip

@@ -27,6 +27,7 @@ from recsys.links.sampling import (
     split_objects,
     split_pairs,
 )
+from recsys.links.serialization import load_link_predictor
 from recsys.links.svm import PairSVM
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "fit_on_all_links",
     "link_metrics",
     "link_reasons",
+    "load_link_predictor",
     "make_link_predictor",
     "sample_negatives",
     "split_graph",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +13,11 @@ from sklearn.base import BaseEstimator
 
 from recsys.errors import InputError, NotFittedError
 from recsys.registry import Registry, check_parameters
+from recsys.utils import model_file
 
 __all__ = [
-    "LINKS", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task", "make_link_predictor",
+    "LINKS", "Learned", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
+    "make_link_predictor",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -29,6 +31,21 @@ class Task(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     y: Array
+
+
+class Learned(NamedTuple):
+    """What a fit learned, as a file holds it; names end in _.
+
+    Attributes
+    ----------
+    scalars : dict
+        JSON values by name.
+    arrays : dict
+        Arrays by name; `x_.0`, `x_.1`, … are those of a list.
+    """
+
+    scalars: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
 
 
 class Parts(NamedTuple):
@@ -125,8 +142,7 @@ class LinkPredictor(BaseEstimator):
     def _checked(
         self, A: Any, B: Any, pairs: ArrayLike
     ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int64]]:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
+        self._check_fitted()
         A, B, left, right = check_task(A, B, pairs)
         if (A.shape[1], B.shape[1]) != self.n_features_:
             raise InputError(
@@ -134,6 +150,10 @@ class LinkPredictor(BaseEstimator):
                 f"and {self.n_features_[1]}"
             )
         return A, B, left, right
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")
 
     def predict(self, A: Any, B: Any, pairs: ArrayLike) -> NDArray[Any]:
         """Return the class of each pair."""
@@ -167,6 +187,42 @@ class LinkPredictor(BaseEstimator):
         """Return the accuracy."""
         return float(np.mean(self.predict(A, B, pairs) == np.asarray(y)))
 
+    def save(self, path: model_file.Target) -> None:
+        """Write the fitted predictor to exactly `path`, atomically: all of it but `history_`.
+
+        Parameters
+        ----------
+        path : path, or file open for writing bytes
+            A file there is replaced in one step. To an open file the bytes are written where it stands,
+            and it is left open.
+
+        Raises
+        ------
+        NotFittedError, InputError
+            If the predictor is not fitted, or the file cannot be written.
+        """
+        from recsys.links.serialization import write_link_predictor  # which knows all by name
+
+        self._check_fitted()
+        write_link_predictor(path, self)
+
+    @classmethod
+    def load(cls, path: model_file.Target) -> Self:
+        """Read a predictor that `save` wrote; its scores are the same to the bit.
+
+        Parameters
+        ----------
+        path : path, or file open for reading bytes
+
+        Raises
+        ------
+        ModelFileError
+            If the file is truncated, altered, of another kind or too new, or what it needs is absent.
+        """
+        from recsys.links.serialization import read_link_predictor
+
+        return read_link_predictor(path, cls)  # type: ignore[return-value]
+
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does first.
 
@@ -187,6 +243,18 @@ class LinkPredictor(BaseEstimator):
     def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts | None:
         """Return the parts of the score of two rows; None where it is no such sum."""
         return None
+
+    def _learned(self) -> Learned:
+        """Return what a file is to hold beside `classes_` and `n_features_`."""
+        raise InputError(f"{type(self).__name__} cannot be saved: it does not say what it has learned")
+
+    def _restore(self, learned: Learned) -> None:
+        """Take over what `_learned` gave: each thing is taken out of it, and whatever stays is refused.
+
+        It may be a stranger's: sizes are those of the parameters and of `n_features_`, or it is a
+        ValueError or a KeyError.
+        """
+        raise NotImplementedError
 
 
 LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")

@@ -15,7 +15,8 @@ from recsys.errors import FitError, InputError
 from recsys.fm.penalties.chain import L2
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.relational import pair_epoch
-from recsys.links.base import LINKS, Array, LinkPredictor, Parts, Task, check_symmetric
+from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
+from recsys.links.serialization import taken, taken_flag, taken_number
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
@@ -183,6 +184,41 @@ class _Factorized(LinkPredictor):
                 )  # fmt: skip
         return Parts(float(self.intercept_), float(alone[0]), float(alone[1]), rows, columns, pairs)
 
+    def _widths(self) -> tuple[int, int]:
+        """Return how many features the tables of each end are of."""
+        return self.n_features_
+
+    def _learned(self) -> Learned:
+        arrays = {"shared_": self.shared_}
+        for k, term in enumerate(self.terms_):
+            arrays |= {
+                f"lefts_.{k}": term.left,
+                f"rights_.{k}": term.right,
+                f"weights_.{k}": term.weights,
+            }
+        scalars = {"intercept_": self.intercept_, "symmetric_": bool(self.symmetric_)}
+        return Learned(scalars, arrays)
+
+    def _restore(self, learned: Learned) -> None:
+        self.intercept_ = taken_number(learned, "intercept_")
+        self.symmetric_ = taken_flag(learned, "symmetric_")
+        if self.symmetric_ and len(set(self.n_features_)) > 1:
+            raise ValueError("symmetric_ needs the same features at both ends")
+        self.shared_ = taken(learned, "shared_", (self._n_shared(),))
+        self.terms_ = []
+        for at, c in enumerate(self._coefficients()):
+            k = self.n_components if len(c) > 2 else 1
+            left, right = (
+                taken(learned, f"{end}_.{at}", (width, k))
+                for end, width in zip(("lefts", "rights"), self._widths(), strict=True)
+            )
+            weights = taken(learned, f"weights_.{at}", (k,))
+            self.terms_.append(PairTerm(np.array(c), left, right, weights))
+
+    def _n_shared(self) -> int:
+        """Return how many weights of shared features there are."""
+        return 0
+
 
 def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone: Array) -> None:
     """Add what a multilinear term gives each pair of features, and each end by itself.
@@ -296,6 +332,11 @@ class PairNet(_Factorized):
             )
         both = sp.csr_matrix(task.A[task.left].multiply(task.B[task.right]))
         return sp.hstack([both, sp.csr_matrix(both.sum(axis=1))], format="csr")
+
+    def _n_shared(self) -> int:
+        if self.similarity and len(set(self.n_features_)) > 1:
+            raise ValueError("similarity=True needs the same features at both ends")
+        return self.n_features_[0] + 1 if self.similarity else 0
 
     def _score(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
@@ -440,6 +481,22 @@ class PairFactorizationMachine(_Factorized):
     def _both(self, B: sp.csr_matrix) -> bool:
         """Return whether the fit gave the right end columns of ones: older versions always did."""
         return len(self.terms_[0].right) > B.shape[1]
+
+    def _widths(self) -> tuple[int, int]:
+        more = self.degree - 1 if self.fit_lower == "augment" else 0
+        left, right = self.n_features_
+        return left + more, right + (more if self._symmetric(self.one_kind_) else 0)
+
+    def _learned(self) -> Learned:
+        learned = super()._learned()
+        learned.scalars["one_kind_"] = self.one_kind_
+        return learned
+
+    def _restore(self, learned: Learned) -> None:
+        self.one_kind_ = taken_flag(learned, "one_kind_")
+        super()._restore(learned)
+        if self.symmetric_ != self._symmetric(self.one_kind_):
+            raise ValueError("symmetric_ does not follow from the parameters")
 
     def _fit(self, task: Task) -> None:
         self.one_kind_ = task.A is task.B

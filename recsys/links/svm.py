@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
-from recsys.links.base import LINKS, Array, LinkPredictor, Parts, Task, check_symmetric
+from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
+from recsys.links.serialization import taken, taken_csr, taken_flag, taken_number
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
@@ -142,6 +144,34 @@ class PairSVM(LinkPredictor):
         M = self.A_[:, rows].T @ (self._weights() @ self.B_[:, columns])
         pairs = np.asarray(M.todense()) * np.outer(a.data, b.data)
         return Parts(float(self.intercept_), 0.0, 0.0, rows, columns, pairs)
+
+    def _learned(self) -> Learned:
+        scalars: dict[str, Any] = {
+            "intercept_": self.intercept_, "symmetric_": bool(self.symmetric_),
+        }  # fmt: skip
+        arrays = {
+            "dual_coef_": self.dual_coef_,
+            **{f"pairs_.{k}": ends.astype(np.int64) for k, ends in enumerate(self.pairs_)},
+        }
+        for name, X in (("A_", self.A_), ("B_", self.B_))[: 1 if self.symmetric_ else 2]:
+            scalars[f"{name}.shape"] = list(X.shape)
+            arrays |= {f"{name}.data": X.data, f"{name}.indices": X.indices, f"{name}.indptr": X.indptr}
+        return Learned(scalars, arrays)
+
+    def _restore(self, learned: Learned) -> None:
+        self.intercept_ = taken_number(learned, "intercept_")
+        self.symmetric_ = taken_flag(learned, "symmetric_")
+        self.A_ = taken_csr(learned, "A_", self.n_features_[0])
+        if self.symmetric_ and len(set(self.n_features_)) > 1:
+            raise ValueError("symmetric_ needs the same features at both ends")
+        self.B_ = self.A_ if self.symmetric_ else taken_csr(learned, "B_", self.n_features_[1])
+        pairs = learned.arrays["dual_coef_"].shape[:1]
+        self.dual_coef_ = taken(learned, "dual_coef_", pairs)
+        ends = [taken(learned, f"pairs_.{k}", pairs, np.int64) for k in (0, 1)]
+        for end, X in zip(ends, (self.A_, self.B_), strict=True):
+            if len(end) == 0 or end.min() < 0 or end.max() >= X.shape[0]:
+                raise ValueError("pairs_ point to no rows of A_ and B_")
+        self.pairs_ = (ends[0], ends[1])
 
 
 def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:

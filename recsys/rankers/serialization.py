@@ -36,6 +36,10 @@ def read_ranker(
     """
     manifest, arrays = model_file.read(path, mapped, checked)
     path = model_file.name_of(path)
+    if "link_predictor" in manifest:
+        raise ModelFileError(
+            f"{path} holds a link predictor: read it with recsys.links.load_link_predictor"
+        )
     try:
         ranker = _restored(manifest, arrays)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:

@@ -12,6 +12,10 @@ import numpy as np
 
 import recsys
 from recsys import make_ranker
+from recsys.links import make_link_predictor
+from recsys.utils import model_file
+from tests.links.networks import NETWORKS, layers_of, write_network
+from tests.reference import links as reference
 
 FOLDER = Path(__file__).with_name("formats")
 # One of each kind of file: dense, sparse, counts, parts, features, sequences, factors; the last with a catalogue.
@@ -31,6 +35,15 @@ MODELS = {
     "blend": ("blend", {"models": "ease+popularity"}),
 }
 
+# Link predictors: terms, shared features, columns of ones, sparse objects; networks are written without PyTorch.
+SMALL = {"n_components": 2, "max_iter": 3}
+LINK_MODELS = {
+    "link-pairnet": ("pairnet", {"degree": 4, "similarity": True, **SMALL}),
+    "link-fm": ("fm", {"degree": 3, "fit_lower": "augment", **SMALL}),
+    "link-pair-svm": ("pair-svm", {}),
+}
+LINK_NETWORKS = {f"link-{name}": name for name in NETWORKS}
+
 
 def liked():
     """Return 20 users × 12 items, the same on every version."""
@@ -43,6 +56,44 @@ def scored(ranker):
     rows = liked()[:3]
     scores = np.stack([ranker.scores(u, rows[[u]])[0] for u in range(3)])
     return [[float(f"{value:.6g}") for value in row] for row in scores]
+
+
+def objects():
+    """Return 12 objects of one kind by 5 features, and pairs of them with labels."""
+    X = np.array([[(3 * i + j * j + i * j) % 4 - 1.0 for j in range(5)] for i in range(12)])
+    pairs = np.array([(i, j) for i in range(12) for j in range(i + 1, 12)])
+    return X, pairs, pairs.sum(axis=1) % 3 == 0
+
+
+def link_scored(model):
+    """Return what is compared of a link predictor."""
+    X, pairs, _ = objects()
+    return [float(f"{value:.6g}") for value in model.decision_function(X, None, pairs[:6])]
+
+
+def network_scored(manifest, arrays):
+    """Return the same of a network, by enumeration."""
+    X, pairs, _ = objects()
+    tables, dense = layers_of(arrays)
+    kind, both = manifest["link_predictor"], manifest["state"]["symmetric_"]
+    scores = [reference.network(kind, tables, dense, X[i], X[j], both) for i, j in pairs[:6]]
+    return [float(f"{value:.6g}") for value in scores]
+
+
+def write_links(version):
+    """Write the files of link predictors, and return what they score."""
+    X, pairs, labels = objects()
+    out = {}
+    for name, (kind, params) in LINK_MODELS.items():
+        model = make_link_predictor(kind, **params).fit(X, None, pairs, labels)
+        model.save(FOLDER / f"{version}-{name}.recsys")
+        out[name] = link_scored(model)
+    for name, kind in LINK_NETWORKS.items():
+        both = kind == "pair-dnn"
+        path = FOLDER / f"{version}-{name}.recsys"
+        write_network(path, kind, (5, 5), degree=4, symmetric=both)
+        out[name] = network_scored(*model_file.read(path))
+    return out
 
 
 def table():
@@ -70,6 +121,7 @@ def write(again=False):
         model = make_ranker(ranker, **params).fit(liked(), show_progress=False)
         model.save(FOLDER / f"{version}-{name}.recsys")
         out[name] = scored(model)
+    out |= write_links(version)
     likes, films = table()
     data = recsys.Interactions.from_frame(likes, user="user", item="item", items=films)
     recommender = recsys.Recommender("ease").fit(data)

@@ -1,15 +1,10 @@
-import importlib.util
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import sklearn.exceptions
-from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from recsys import InputError, NotFittedError
-from recsys.datasets.graphs import load_graph
 from recsys.links import (
     HONFM,
     LINKS,
@@ -26,82 +21,30 @@ from recsys.links import (
     split_objects,
     split_pairs,
 )
+from tests.links.contract import BAD, check_contract, check_refusal, name_of, world
 from tests.reference import links as reference
 
-TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 SHALLOW = [
     FactorizedBilinear(n_components=3, max_iter=30), LowRankBilinear(n_components=3, max_iter=30), PairNet(n_components=3, max_iter=30),
     PairNet(degree=3, n_components=3, max_iter=30), PairNet(degree=4, n_components=2, max_iter=30, beta=1e-3), PairFactorizationMachine(n_components=3, max_iter=30), PairSVM(),
 ]  # fmt: skip
-DEEP = [PairDNN(degree=3, epochs=15, hidden=32), HONFM(epochs=15, hidden=32), ConcatDNN(epochs=15, hidden=32)]  # fmt: skip
-ALL = [*SHALLOW, *(pytest.param(model, marks=TORCH) for model in DEEP)]
-
-
-def world(seed=0, one=False, n=700):
-    rng = np.random.default_rng(seed)
-    A, B = rng.normal(size=(30, 6)), rng.normal(size=(25, 5))
-    W = rng.normal(size=(6, 5))
-    if one:
-        B = A
-        W = rng.normal(size=(6, 6))
-        W = W + W.T
-    pairs = np.column_stack([rng.integers(0, 30, n), rng.integers(0, len(B), n)])
-    scores = np.einsum("pi,ij,pj->p", A[pairs[:, 0]], W, B[pairs[:, 1]])
-    return A, None if one else B, pairs, scores > 0
-
-
-def name_of(model):
-    return f"{type(model).__name__}-{getattr(model, 'degree', '')}"
 
 
 @pytest.mark.parametrize("one", [False, True])
-@pytest.mark.parametrize("model", ALL, ids=name_of)
+@pytest.mark.parametrize("model", SHALLOW, ids=name_of)
 def test_the_contract(model, one):
-    A, B, pairs, y = world(one=one)
-    labels = np.where(y, "link", "none")
-    first = model.fit(A, B, pairs[:500], labels[:500]).decision_function(A, B, pairs[500:])
-    assert first.shape == (200,) and np.isfinite(first).all()
-    assert model.classes_.tolist() == ["link", "none"]
-    p = model.predict_proba(A, B, pairs[500:])
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    np.testing.assert_array_equal(model.predict(A, B, pairs[500:]) == "none", first > 0)
-    again = model.fit(sp.coo_matrix(A), None if B is None else sp.csc_matrix(B), pairs[:500], labels[:500])  # fmt: skip
-    np.testing.assert_allclose(again.decision_function(A, B, pairs[500:]), first, atol=1e-5)
-    one_by_one = [model.decision_function(A, B, pairs[k : k + 1])[0] for k in range(500, 505)]
-    np.testing.assert_allclose(one_by_one, first[:5], rtol=1e-4, atol=1e-5)
-    if not (isinstance(model, ConcatDNN | HONFM | LowRankBilinear)) and not (one and isinstance(model, PairFactorizationMachine)):  # fmt: skip
-        assert model.score(A, B, pairs[500:], labels[500:]) > 0.7
-    if one and isinstance(model, PairSVM | PairNet | FactorizedBilinear | PairDNN) and not isinstance(model, LowRankBilinear):  # fmt: skip
-        np.testing.assert_allclose(
-            model.decision_function(A, None, pairs[500:, ::-1]), first, rtol=1e-5, atol=1e-5
-        )
-
-
-BAD = [
-    (lambda A, B, p, y: (A, B, p[:, :1], y), r"pairs must be \(pairs, 2\)"),
-    (lambda A, B, p, y: (A, B, p + 100, y), "points to row"),
-    (lambda A, B, p, y: (A, B, p - 100, y), "points to row"),
-    (lambda A, B, p, y: (A, B, p.astype(float), y), "integers"),
-    (lambda A, B, p, y: (A, B, p, y[:-1]), "y has shape"),
-    (lambda A, B, p, y: (A, B, p, np.ones(len(y))), "two classes"),
-    (lambda A, B, p, y: (A * np.nan, B, p, y), "NaN"),
-    (lambda A, B, p, y: (A[:0], B, p, y), "empty"),
-    (lambda A, B, p, y: ("rows", B, p, y), "A must be a matrix"),
-    (lambda A, B, p, y: (A, B, p[:0], y[:0]), "pairs"),
-]
+    check_contract(model, one)
 
 
 @pytest.mark.parametrize(("change", "message"), BAD)
-@pytest.mark.parametrize("model", ALL, ids=name_of)
+@pytest.mark.parametrize("model", SHALLOW, ids=name_of)
 def test_bad_input(model, change, message):
-    with pytest.raises(InputError, match=message):
-        model.fit(*change(*world()))
+    check_refusal(model, change, message)
 
 
 @pytest.mark.parametrize(("model", "message"), [
     (PairNet(degree=1), "degree"), (PairNet(n_components=0), "n_components"), (PairNet(loss="hinge"), "loss"), (PairNet(symmetric=True), "give B=None"),
     (PairSVM(C=0), "C"), (PairSVM(symmetric=True), "give B=None"), (FactorizedBilinear(beta=-1), "beta"),
-    pytest.param(PairDNN(degree=5), "degree", marks=TORCH), pytest.param(HONFM(dropout=1.0), "dropout", marks=TORCH),
 ])  # fmt: skip
 def test_bad_parameters(model, message):
     with pytest.raises(InputError, match=message):
@@ -289,16 +232,3 @@ def test_without_pytorch_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(InputError, match=r"pip install 'recsys\[deep\]'"):
         PairDNN().fit(*world())
-
-
-@TORCH
-@pytest.mark.slow
-def test_hopairdnn_beats_hopairnet_on_nips(data_dir):
-    graph = load_graph("nips", data_dir)
-    A = sp.csr_matrix(normalize(graph.A))
-    split = split_pairs(graph.links, A.shape[0], seed=0)
-    shallow = PairNet(degree=3, beta=1e-6, max_iter=8).fit(A, None, split.train, split.train_labels)
-    scaled = A * np.sqrt(A.shape[1]) / 10.0
-    deep = PairDNN(epochs=12, hidden=200).fit(scaled, None, split.train, split.train_labels)
-    accuracy = shallow.score(A, None, split.test, split.test_labels)
-    assert deep.score(scaled, None, split.test, split.test_labels) > accuracy > 0.8

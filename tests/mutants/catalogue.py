@@ -663,6 +663,13 @@ MUTANTS = [
         ("tests/links/test_comparison.py", "-k", "a_comparison_is_that_of_its_steps"),
     ),
     Mutant(
+        "tables of any shape read from a file of a link predictor",
+        "links/serialization.py",
+        "array.shape != shape or array.dtype != dtype",
+        "array.dtype != dtype",
+        ("tests/links/test_saving.py", "-k", "forged_files and svm"),
+    ),
+    Mutant(
         "a map of scores whose distances are not those of the scores",
         "embeddings.py",
         "(Vt.T * s).astype",

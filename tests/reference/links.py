@@ -61,3 +61,34 @@ def parts(terms, a, b, symmetric):
                         for f, g in itertools.product(mine, other):
                             pairs[f, g] += value / (len(mine) * len(other))
     return pairs, *alone
+
+
+def interactions(tables, a, b, whole):
+    """The layer of a network: one pair of tables an order, from 2 on."""
+    k = tables[0].shape[1]
+    orders = enumerate(range(2, 2 + len(tables) // 2))
+    return sum(
+        np.array([pair_kernel(tables[2 * t][:, s], tables[2 * t + 1][:, s], a, b, m, whole) for s in range(k)])
+        for t, m in orders
+    )  # fmt: skip
+
+
+def network(name, tables, dense, a, b, symmetric):
+    """The score of a pair by a network: its interaction layer, then each layer a unit at a time."""
+    if name == "concat-dnn":
+        sums = np.concatenate([tables[0], tables[1]]).T @ np.concatenate([a, b])
+        z = np.array([max(0.0, value) for value in sums])
+    else:
+        z = interactions(tables, a, b, name == "honfm")
+        if symmetric:
+            z = (z + interactions(tables, b, a, name == "honfm")) / 2
+    for layer, (weights, biases) in enumerate(dense):
+        z = np.array(
+            [
+                c + sum(w * x for w, x in zip(row, z, strict=True))
+                for row, c in zip(weights, biases, strict=True)
+            ]
+        )
+        if layer < len(dense) - 1:
+            z = np.array([max(0.0, value) for value in z])
+    return float(z[0])

@@ -1,0 +1,418 @@
+"""The link predictors on PyTorch: `make test-torch`."""
+
+import doctest
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.preprocessing import normalize
+
+from recsys import FitError, InputError, ModelFileError
+from recsys.datasets.graphs import load_graph
+from recsys.links import (
+    HONFM,
+    ConcatDNN,
+    PairDNN,
+    PairNet,
+    link_reasons,
+    load_link_predictor,
+    make_link_predictor,
+    split_pairs,
+)
+from recsys.utils import model_file
+from recsys.utils.progress import listening
+from tests.links.contract import BAD, check_contract, check_refusal, name_of, world
+from tests.links.networks import HIDDEN, NETWORKS, WIDTH, layers_of, write_network
+from tests.neural import TORCH
+from tests.reference import links as reference
+from tests.test_doctests import FLAGS
+
+pytestmark = TORCH
+QUICK = {"epochs": 2, "hidden": 8, "layers": 1, "n_components": 4}
+SHAPE = {"epochs": 15, "hidden": 32, "batch_size": 32}
+DEEP = [
+    *(PairDNN(degree=m, **SHAPE) for m in (2, 3, 4)),
+    *(HONFM(degree=m, **SHAPE) for m in (2, 3, 4)), ConcatDNN(**SHAPE),
+]  # fmt: skip
+KINDS = [PairDNN, HONFM, ConcatDNN]
+
+
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("model", DEEP, ids=name_of)
+def test_the_contract(model, one):
+    check_contract(model, one)
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+@pytest.mark.parametrize("model", [DEEP[0], DEEP[3], DEEP[6]], ids=name_of)
+def test_bad_input(model, change, message):
+    check_refusal(model, change, message)
+
+
+@pytest.mark.parametrize(("model", "message"), [
+    (PairDNN(degree=5), "degree must be a whole number from 2 to 4, not 5"), (HONFM(degree=1), "degree must be a whole number from 2 to 4"),
+    (PairDNN(n_components=0), "n_components must be"), (HONFM(hidden=2.5), "hidden must be"), (ConcatDNN(epochs=0), "epochs must be"),
+    (PairDNN(batch_size=0), "batch_size must be"), (PairDNN(layers=-1), "layers must be a whole number from 0 to 100"), (PairDNN(layers=101), "layers must be"),
+    (HONFM(dropout=1.0), "dropout must be"), (ConcatDNN(learning_rate=0), "learning_rate must be"), (PairDNN(random_state=-1), "random_state must be"),
+    (PairDNN(device="abacus"), "device 'abacus' cannot be used: "), (PairDNN(device="meta"), "device 'meta' cannot be used: "),
+    (PairDNN(hidden=10**7), r"the 3\d\d,\d{3},\d{3},\d{3},\d{3} weights of this network need .* GB .*: lower n_components, hidden or layers"),
+])  # fmt: skip
+def test_bad_parameters(model, message):
+    with pytest.raises(InputError, match=message) as found:
+        model.fit(*world())
+    assert "\n" not in str(found.value)
+
+
+def test_features_that_are_too_large_for_single_precision_say_so():
+    A, B, pairs, y = world()
+    with pytest.raises(FitError, match=r"the loss is (nan|inf) in epoch 1: scale the features"):
+        PairDNN(degree=4, **QUICK).fit(A * 1e20, B, pairs, y)
+    model = PairDNN(degree=4, **QUICK).fit(A, B, pairs, y)
+    with pytest.raises(InputError, match="a score is not finite: the features are too large for single"):
+        model.decision_function(A * 1e20, B, pairs)
+
+
+# The layers and the network, by enumeration
+
+
+@st.composite
+def networks(draw):
+    """A network's name, its options and widths, and objects of both ends with many zeros."""
+    name = draw(st.sampled_from(NETWORKS))
+    one = draw(st.booleans())
+    widths = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    widths = (widths[0], widths[0]) if one else widths
+    seed = draw(st.integers(0, 2**32 - 1))
+    options = {
+        "degree": draw(st.integers(2, 4)), "layers": draw(st.integers(0, 2)),
+        "symmetric": one and name == "pair-dnn" and draw(st.booleans()), "seed": seed,
+    }  # fmt: skip
+    rng = np.random.default_rng(seed)
+    density = draw(st.sampled_from([0.0, 0.3, 1.0]))
+    A, B = (rng.normal(size=(n, d)) * (rng.random((n, d)) < density) for n, d in zip((4, 3), widths, strict=True))  # fmt: skip
+    return name, options, A, B
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn=networks())
+def test_scores_are_those_of_enumeration(drawn, tmp_path_factory):
+    name, options, A, B = drawn
+    path = tmp_path_factory.mktemp("networks") / "m"
+    arrays = write_network(path, name, (A.shape[1], B.shape[1]), **options)
+    model = load_link_predictor(path)
+    pairs = np.array([(i, j) for i in range(len(A)) for j in range(len(B))])
+    tables, dense = layers_of(arrays)
+    expected = [
+        reference.network(name, tables, dense, A[i].astype(np.float32), B[j].astype(np.float32), options["symmetric"])
+        for i, j in pairs
+    ]  # fmt: skip
+    np.testing.assert_allclose(model.decision_function(A, B, pairs), expected, rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("kind", [PairDNN, HONFM])
+def test_a_layer_is_that_of_the_definition(kind, degree, tmp_path):
+    """One unit behind the layer, with weight 1 for one of its components: the score is the component."""
+    rng = np.random.default_rng(degree)
+    name = "pair-dnn" if kind is PairDNN else "honfm"
+    A, B = rng.normal(size=(5, 6)), rng.normal(size=(5, 4))
+    pairs = np.array([(i, j) for i in range(5) for j in range(5)])
+    for s in range(WIDTH):
+        arrays = write_network(tmp_path / "m", name, (6, 4), degree=degree, layers=0)
+        manifest, arrays = model_file.read(tmp_path / "m")
+        arrays["weights_.0"] = np.eye(WIDTH, dtype=np.float32)[[s]]
+        arrays["biases_.0"] = np.zeros(1, np.float32)
+        model_file.write(tmp_path / "m", {k: v for k, v in manifest.items() if k not in ("format", "sha256")}, arrays)  # fmt: skip
+        tables, _ = layers_of(arrays)
+        expected = [reference.interactions(tables, A[i], B[j], kind is HONFM)[s] for i, j in pairs]
+        found = load_link_predictor(tmp_path / "m").decision_function(A, B, pairs)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_trained_scores_as_enumeration_has_it(kind, tmp_path):
+    A, B, pairs, y = world(n=80)
+    degree = {} if kind is ConcatDNN else {"degree": 3}
+    model = kind(**QUICK, **degree).fit(A, B, pairs, y)
+    model.save(tmp_path / "m")
+    manifest, arrays = model_file.read(tmp_path / "m")
+    tables, dense = layers_of(arrays)
+    expected = [reference.network(manifest["link_predictor"], tables, dense, A[i], B[j], False) for i, j in pairs]  # fmt: skip
+    np.testing.assert_allclose(model.decision_function(A, B, pairs), expected, rtol=1e-3, atol=1e-4)
+
+
+# One kind of objects
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+def test_a_pair_of_one_kind_is_no_direction(degree):
+    A, _, pairs, y = world(one=True)
+    model = PairDNN(degree=degree, **QUICK).fit(A, None, pairs, y)
+    assert model.symmetric_
+    np.testing.assert_array_equal(model.decision_function(A, None, pairs[:, ::-1]), model.decision_function(A, None, pairs))  # fmt: skip
+    np.testing.assert_array_equal(model.decision_function(A, A, pairs), model.decision_function(A, None, pairs))  # fmt: skip
+    two = PairDNN(degree=degree, **QUICK).fit(A, A.copy(), pairs, y)  # given as two kinds
+    assert not two.symmetric_
+    assert (two.decision_function(A, A, pairs[:, ::-1]) != two.decision_function(A, A, pairs)).any()
+
+
+@pytest.mark.parametrize("kind", [HONFM, ConcatDNN])
+def test_the_others_tell_ends_apart(kind):
+    A, _, pairs, y = world(one=True)
+    model = kind(**QUICK).fit(A, None, pairs, y)
+    assert not model.symmetric_
+    assert (model.decision_function(A, None, pairs[:, ::-1]) != model.decision_function(A, None, pairs)).any()  # fmt: skip
+
+
+# Seeds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_gives_the_same_bits_and_leaves_the_global_state_alone(kind):
+    import torch
+
+    A, B, pairs, y = world()
+    before = torch.random.get_rng_state()
+    first, again, other = (
+        kind(**QUICK, random_state=seed).fit(A, B, pairs, y).decision_function(A, B, pairs) for seed in (3, 3, 4)
+    )  # fmt: skip
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_the_default_dtype_of_pytorch_changes_nothing():
+    import torch
+
+    A, B, pairs, y = world()
+    first = PairDNN(**QUICK).fit(A, B, pairs, y).decision_function(A, B, pairs)
+    torch.set_default_dtype(torch.float64)
+    try:
+        again = PairDNN(**QUICK).fit(A, B, pairs, y).decision_function(A, B, pairs)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    np.testing.assert_array_equal(first, again)
+
+
+# Input
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_form_of_the_input_does_not_matter(kind):
+    rng = np.random.default_rng(0)
+    A, B = rng.integers(-3, 4, (20, 5)), rng.integers(-3, 4, (15, 4))  # exact in every dtype
+    A[3] = 0
+    B[0] = 0
+    pairs = np.column_stack([rng.integers(0, 20, 200), rng.integers(0, 15, 200)])
+    y = rng.random(200) < 0.5
+
+    def scored(A, B, pairs=pairs, y=y):
+        return kind(**QUICK).fit(A, B, pairs, y).decision_function(A, B, pairs)
+
+    expected = scored(A.astype(float), B.astype(float))
+    assert np.isfinite(expected).all()
+    shuffled = sp.csr_matrix(A.astype(float))
+    for row in range(20):  # each row's columns backwards, zeros stored, and one entry in two halves
+        part = slice(shuffled.indptr[row], shuffled.indptr[row + 1])
+        shuffled.indices[part] = shuffled.indices[part][::-1].copy()
+        shuffled.data[part] = shuffled.data[part][::-1].copy()
+    shuffled.has_sorted_indices = False
+    twice = sp.coo_matrix(
+        (np.r_[0.5 * shuffled.tocoo().data, 0.5 * shuffled.tocoo().data, 0.0],
+         (np.r_[shuffled.tocoo().row, shuffled.tocoo().row, 0], np.r_[shuffled.tocoo().col, shuffled.tocoo().col, 0])), A.shape,
+    )  # fmt: skip
+    for form in (A.astype(np.float32), A.astype(np.int8), np.asfortranarray(A), A.tolist(), shuffled, twice, sp.csc_array(A)):  # fmt: skip
+        np.testing.assert_array_equal(scored(form, B), expected)
+    np.testing.assert_array_equal(scored(A, B, pairs.astype(np.int32), y.astype(np.int8)), expected)
+    np.testing.assert_array_equal(scored(A, B, pairs.tolist(), np.where(y, "b", "a")), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_rows_and_one_pair(kind):
+    A, B = np.zeros((3, 4)), np.zeros((2, 5))
+    model = kind(**QUICK).fit(A, B, [[0, 0], [1, 1]], [0, 1])
+    same = model.decision_function(A, B, [[0, 0], [1, 1], [2, 0]])
+    assert np.isfinite(same).all() and len(set(same.tolist())) == 1
+    A[0, 0] = 1.0
+    assert kind(**QUICK, batch_size=1).fit(A, B, [[0, 0], [1, 1], [2, 1]], [0, 1, 0]).predict(A, B, [[0, 1]]).shape == (1,)  # fmt: skip
+    with pytest.raises(InputError, match="y must hold two classes, and has 1"):
+        kind(**QUICK).fit(A, B, [[0, 0]], [1])
+
+
+def test_other_objects_than_those_of_the_fit_are_scored():
+    A, B, pairs, y = world()
+    model = PairDNN(**QUICK).fit(A, B, pairs, y)
+    alone = model.decision_function(A[[4]], B[[7]], [[0, 0]])
+    np.testing.assert_allclose(alone, model.decision_function(A, B, [[4, 7]]), rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="features; fit had 6 and 5"):
+        model.decision_function(A[:, :5], B, pairs)
+
+
+def test_many_pairs_are_scored_a_batch_at_a_time():
+    A, B, pairs, y = world()
+    model = PairDNN(**QUICK).fit(A, B, pairs, y)
+    many = np.tile(pairs, (7, 1))
+    np.testing.assert_allclose(model.decision_function(A, B, many), np.tile(model.decision_function(A, B, pairs), 7), rtol=1e-5, atol=1e-6)  # fmt: skip
+
+
+def test_progress_and_history():
+    A, B, pairs, y = world()
+    heard = []
+    with listening(lambda step, done, total: heard.append((step, done, total))):
+        model = PairDNN(**{**QUICK, "epochs": 3}, batch_size=100).fit(A, B, pairs, y)
+    assert [step for step, _, _ in heard[::7]] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert [done for _, done, _ in heard] == sorted(done for _, done, _ in heard) and heard[-1][2] == 3
+    assert len(model.history_) == 3 and set(model.history_[0]) == {"loss", "seconds"}
+
+    class Stop(Exception):
+        pass
+
+    def stop(step, done, total):
+        if step == "epoch 2":
+            raise Stop
+
+    with pytest.raises(Stop), listening(stop):
+        PairDNN(**QUICK).fit(A, B, pairs, y)
+
+
+def test_scikit_learn_and_names():
+    model = make_link_predictor("honfm", degree=3, hidden=5)
+    assert clone(model).get_params() == model.get_params() and type(model) is HONFM
+    A, B, pairs, y = world()
+    network = PairDNN(**QUICK).fit(A, B, pairs, y)
+    assert network.parts(A, B, 0, 0) is None
+    found = link_reasons(network, A, B, 0, 0, N=3)
+    assert found.pairs == () and len(found.changes) == 3
+
+
+# What each is there for
+
+
+# Features of an end and training pairs, few enough that a plain network does not find the product
+SIZES = {2: (20, 300), 3: (12, 400), 4: (8, 400)}
+
+
+def interaction(order, n, width):
+    """Pairs of objects that each are in one pair; the label is the sign of a product of `order` features."""
+    rng = np.random.default_rng(0)
+    A, B = rng.choice([-1.0, 1.0], (n, width)), rng.choice([-1.0, 1.0], (n, width))
+    pairs = np.column_stack([np.arange(n), rng.permutation(n)])
+    a, b = A[pairs[:, 0]], B[pairs[:, 1]]
+    left = order // 2
+    return A, B, pairs, np.prod(a[:, :left], axis=1) * np.prod(b[:, : order - left], axis=1) > 0
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+@pytest.mark.parametrize("kind", [PairDNN, HONFM])
+def test_an_interaction_of_its_order_is_learned(kind, order):
+    width, seen = SIZES[order]
+    A, B, pairs, y = interaction(order, seen + 400, width)
+    train, test = slice(0, seen), slice(seen, None)
+    shape = {"epochs": 30, "hidden": 32, "layers": 1, "batch_size": 32}
+    model = kind(degree=order, n_components=16, learning_rate=0.02, **shape).fit(A, B, pairs[train], y[train])  # fmt: skip
+    plain = ConcatDNN(n_components=32, **shape).fit(A, B, pairs[train], y[train])
+    found, without = model.score(A, B, pairs[test], y[test]), plain.score(A, B, pairs[test], y[test])
+    assert found > 0.85 and found > without + 0.15
+
+
+@pytest.mark.slow
+def test_hopairdnn_beats_hopairnet_on_nips(data_dir):
+    graph = load_graph("nips", data_dir)
+    A = sp.csr_matrix(normalize(graph.A))
+    split = split_pairs(graph.links, A.shape[0], seed=0)
+    shallow = PairNet(degree=3, beta=1e-6, max_iter=8).fit(A, None, split.train, split.train_labels)
+    scaled = A * np.sqrt(A.shape[1]) / 10.0
+    deep = PairDNN(epochs=12, hidden=200).fit(scaled, None, split.train, split.train_labels)
+    accuracy = shallow.score(A, None, split.test, split.test_labels)
+    assert deep.score(scaled, None, split.test, split.test_labels) > accuracy > 0.8
+
+
+# Files
+
+
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("model", DEEP, ids=name_of)
+def test_what_is_read_scores_as_what_was_saved(model, one, tmp_path):
+    import torch
+
+    A, B, pairs, y = world(one=one, n=200)
+    model = clone(model).set_params(epochs=2, hidden=8).fit(A, B, pairs, np.where(y, "b", "a"))
+    model.save(tmp_path / "m")
+    before = torch.random.get_rng_state()
+    again = load_link_predictor(tmp_path / "m")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert type(again) is type(model) and again.get_params() == model.get_params()
+    assert again.symmetric_ is model.symmetric_ and again.classes_.tolist() == ["a", "b"]
+    for some in (pairs, pairs[:1], pairs[:, ::-1] % 25):
+        np.testing.assert_array_equal(again.decision_function(A, B, some), model.decision_function(A, B, some))  # fmt: skip
+    one_file, two_files = io.BytesIO(), io.BytesIO()
+    model.save(one_file)
+    again.save(two_files)
+    assert one_file.getvalue() == two_files.getvalue()
+    again.fit(A, B, pairs, y)  # what was read may be fitted anew
+    np.testing.assert_array_equal(again.decision_function(A, B, pairs), model.decision_function(A, B, pairs))  # fmt: skip
+
+
+def test_the_device_stays_behind(tmp_path):
+    A, B, pairs, y = world(n=100)
+    PairDNN(device="cpu", **QUICK).fit(A, B, pairs, y).save(tmp_path / "m")
+    assert load_link_predictor(tmp_path / "m").device is None
+
+
+def put(name, make):
+    return lambda manifest, arrays: arrays.__setitem__(name, make(arrays[name]))
+
+
+FORGED = [
+    (put("tables_.0", lambda x: x[:, :-1]), r"tables_.0 should be float32 of shape \(4, 3\), not float32 of shape \(4, 2\)"),
+    (put("tables_.1", lambda x: x[:-1]), "tables_.1 should be"),
+    (put("tables_.1", lambda x: x.astype(np.float64)), "not float64"),
+    (put("tables_.1", lambda x: x * np.nan), "tables_.1 holds NaN or infinity"),
+    (put("weights_.0", lambda x: x.T.copy()), r"weights_.0 should be float32 of shape \(4, 3\)"),
+    (put("biases_.1", lambda x: x[:, None]), "biases_.1 should be"),
+    (lambda m, a: a.pop("weights_.1"), "'weights_.1' is missing"),
+    (lambda m, a: a.update({"weights_.2": np.ones((1, 4), np.float32)}), "weights_.2 belongs to nothing"),
+    (lambda m, a: m["params"].update(degree=3), "'tables_.2' is missing"),
+    (lambda m, a: m["params"].update(hidden=10**12), "weights_.0 should be float32"),
+    (lambda m, a: m["params"].update(layers=100), "'weights_.2' is missing|weights_.1 should be"),
+    (lambda m, a: m["params"].update(layers=10**12), "layers must be"),
+    (lambda m, a: m["params"].update(device="abacus"), "device 'abacus' cannot be used"),
+    (lambda m, a: m["state"].update(symmetric_=True), "symmetric_ needs one kind"),
+    (lambda m, a: m["state"].update(symmetric_=0), "symmetric_ should be true or false"),
+    (lambda m, a: m["state"].update(n_features_=[10**12, 3]), "tables_.0 should be"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), FORGED)
+def test_forged_networks_with_a_right_checksum_are_refused(change, message, tmp_path):
+    path = tmp_path / "m"
+    write_network(path, "pair-dnn", (4, 3))
+    assert load_link_predictor(path).n_features_ == (4, 3) and HIDDEN == 4
+    manifest, arrays = model_file.read(path)
+    change(manifest, arrays)
+    model_file.write(path, {k: v for k, v in manifest.items() if k not in ("sha256", "format")}, arrays)
+    with pytest.raises(ModelFileError, match=message) as found:
+        load_link_predictor(path)
+    assert "\n" not in str(found.value)
+
+
+def test_no_mutated_network_loads(tmp_path):
+    write_network(tmp_path / "good", "honfm", (4, 3), degree=4)
+    good = (tmp_path / "good").read_bytes()
+    rng = np.random.default_rng(0)
+    for k in range(200):
+        mutated = bytearray(good)
+        mutated[int(rng.integers(len(good) if k % 2 else 1500))] ^= 1 << int(rng.integers(8))
+        (tmp_path / "bad").write_bytes(mutated)
+        with pytest.raises(ModelFileError):
+            load_link_predictor(tmp_path / "bad")
+
+
+def test_the_examples():
+    from recsys.links import neural
+
+    assert doctest.testmod(neural, optionflags=FLAGS).failed == 0

@@ -1,0 +1,287 @@
+"""Link predictors in files: the same scores to the bit, and nothing else is read."""
+
+import builtins
+import io
+import json
+import struct
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import InputError, ModelFileError, NotFittedError, load_ranker, make_ranker
+from recsys.links import (
+    LINKS,
+    FactorizedBilinear,
+    LinkPredictor,
+    PairFactorizationMachine,
+    PairNet,
+    PairSVM,
+    load_link_predictor,
+    make_link_predictor,
+)
+from recsys.utils import model_file
+from tests.links.contract import world
+from tests.links.networks import NETWORKS, write_network
+
+SMALL = {"n_components": 2, "max_iter": 3}
+KINDS = [
+    ("bilinear", SMALL), ("low-rank-bilinear", SMALL), ("pairnet", SMALL), ("pairnet", {**SMALL, "degree": 4}), ("fm", SMALL),
+    ("fm", {**SMALL, "degree": 3, "fit_lower": "augment"}), ("fm", {**SMALL, "fit_lower": None, "fit_linear": False}),
+    ("fm", {**SMALL, "fit_lower": "augment", "symmetric": None}), ("pair-svm", {}), ("pair-svm", {"C": 0.1}),
+]  # fmt: skip
+ONE_KIND = [*KINDS, ("pairnet", {**SMALL, "similarity": True}), ("pair-svm", {"symmetric": False})]
+
+
+def check_same(model, again, A, B, pairs):
+    """Check that two predictors are the same to the bit, and so are their files."""
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.decision_function(A, B, pairs), model.decision_function(A, B, pairs))  # fmt: skip
+    np.testing.assert_array_equal(again.predict(A, B, pairs), model.predict(A, B, pairs))
+    assert again.classes_.dtype.kind == model.classes_.dtype.kind
+    assert again.get_params() == model.get_params()
+    one, two = io.BytesIO(), io.BytesIO()
+    model.save(one)
+    again.save(two)
+    assert one.getvalue() == two.getvalue()
+
+
+@pytest.mark.parametrize(("name", "params", "one"), [(*kind, False) for kind in KINDS] + [(*kind, True) for kind in ONE_KIND])  # fmt: skip
+def test_what_is_read_scores_as_what_was_saved(name, params, one, tmp_path):
+    A, B, pairs, y = world(one=one, n=150)
+    A = sp.csr_matrix(np.where(np.abs(A) > 0.7, A, 0.0))
+    model = make_link_predictor(name, **params).fit(A, B, pairs, y)
+    model.save(tmp_path / "m")
+    check_same(model, load_link_predictor(tmp_path / "m"), A, B, pairs)
+    check_same(model, type(model).load(tmp_path / "m"), A, B, pairs)
+    assert not hasattr(load_link_predictor(tmp_path / "m"), "history_")
+    left, right = pairs[0]
+    kept, there = model.parts(A, B, left, right), type(model).load(tmp_path / "m").parts(A, B, left, right)  # fmt: skip
+    np.testing.assert_array_equal(kept.pairs, there.pairs)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    labels=st.one_of(
+        st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=2, unique=True),
+        st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=2, unique=True),
+        st.lists(st.text(st.characters(exclude_characters="\0")), min_size=2, max_size=2, unique=True),
+        st.just([False, True]),
+    ),
+    thing=st.booleans(),
+)
+def test_labels_of_any_kind_come_back(labels, thing):
+    pairs = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    given_labels = np.array(labels, dtype=object if thing and isinstance(labels[0], str) else None)
+    model = FactorizedBilinear(**SMALL).fit(np.eye(2), np.eye(2), pairs, given_labels[[0, 1, 1, 0]])
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = load_link_predictor(file)
+    np.testing.assert_array_equal(again.classes_, model.classes_)
+    assert again.classes_.dtype.kind == model.classes_.dtype.kind
+    assert [type(one) for one in again.classes_] == [type(one) for one in model.classes_]
+
+
+def fitted(name="pairnet", **params):
+    A, B, pairs, y = world(n=100)
+    return make_link_predictor(name, **({**SMALL, **params} if name != "pair-svm" else params)).fit(A, B, pairs, y)  # fmt: skip
+
+
+class Named(PairNet):
+    """A predictor of somebody's own, which has no name."""
+
+
+def test_what_cannot_be_saved_says_so(tmp_path):
+    A, B, pairs, y = world(n=100)
+    with pytest.raises(NotFittedError, match="PairNet is not fitted yet"):
+        PairNet().save(tmp_path / "m")
+    with pytest.raises(InputError, match="Named cannot be saved: it is no link predictor with a name"):
+        Named(**SMALL).fit(A, B, pairs, y).save(tmp_path / "m")
+    dates = np.where(y, np.datetime64("2020-01-01"), np.datetime64("2020-01-02"))
+    with pytest.raises(InputError, match=r"labels of datetime64\[D\] cannot be saved: fit on"):
+        PairNet(**SMALL).fit(A, B, pairs, dates).save(tmp_path / "m")
+    with pytest.raises(InputError, match="cannot be written"):
+        fitted().save(tmp_path / "absent" / "m")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_generator_is_not_kept(tmp_path):
+    A, B, pairs, y = world(n=100)
+    model = PairNet(**SMALL, random_state=np.random.RandomState(3)).fit(A, B, pairs, y)
+    model.save(tmp_path / "m")
+    again = load_link_predictor(tmp_path / "m")
+    assert again.random_state is None
+    np.testing.assert_array_equal(again.decision_function(A, B, pairs), model.decision_function(A, B, pairs))  # fmt: skip
+
+
+def test_the_two_kinds_of_files_are_told_apart(tmp_path, liked):
+    make_ranker("popularity").fit(liked).save(tmp_path / "ranker")
+    fitted().save(tmp_path / "links")
+    with pytest.raises(ModelFileError, match="links holds a link predictor: read it with recsys.links.load_link_predictor"):  # fmt: skip
+        load_ranker(tmp_path / "links")
+    with pytest.raises(ModelFileError, match="ranker holds no link predictor: read it with recsys.load_ranker"):  # fmt: skip
+        load_link_predictor(tmp_path / "ranker")
+    with pytest.raises(ModelFileError, match="links holds a PairNet, not a PairSVM"):
+        PairSVM.load(tmp_path / "links")
+    assert type(LinkPredictor.load(tmp_path / "links")) is PairNet
+    with pytest.raises(ModelFileError, match="not a file"):
+        load_link_predictor(tmp_path)
+
+
+def forged(path, change):
+    """Rewrite a file with a right checksum after change(manifest, arrays)."""
+    manifest, arrays = model_file.read(path)
+    change(manifest, arrays)
+    model_file.write(path, {k: v for k, v in manifest.items() if k not in ("sha256", "format")}, arrays)
+
+
+def put(name, make):
+    return lambda manifest, arrays: arrays.__setitem__(name, make(arrays[name]))
+
+
+def state(name, value):
+    return lambda manifest, arrays: manifest["state"].__setitem__(name, value)
+
+
+def drop(name):
+    return lambda manifest, arrays: (arrays if name in arrays else manifest["state"]).pop(name)
+
+
+def params(**values):
+    return lambda manifest, arrays: manifest["params"].update(values)
+
+
+FORGED = [
+    ("pairnet", put("lefts_.0", lambda x: x[:, :1]), r"lefts_.0 should be float64 of shape \(6, 2\), not float64 of shape \(6, 1\)"),
+    ("pairnet", put("lefts_.0", lambda x: x[:-1]), r"lefts_.0 should be"),
+    ("pairnet", put("rights_.0", lambda x: x.astype(np.float32)), r"not float32"),
+    ("pairnet", put("weights_.0", lambda x: x * np.nan), "weights_.0 holds NaN"),
+    ("pairnet", put("shared_", lambda x: np.ones(3)), "shared_ should be"),
+    ("pairnet", drop("lefts_.0"), "'lefts_.0' is missing"),
+    ("pairnet", drop("intercept_"), "'intercept_' is missing"),
+    ("pairnet", lambda m, a: a.update(lefts_=np.ones(2)), "lefts_ belongs to nothing"),
+    ("pairnet", state("more_", 1), "more_ belongs to nothing"),
+    ("pairnet", state("symmetric_", 1), "symmetric_ should be true or false"),
+    ("pairnet", state("symmetric_", True), "symmetric_ needs the same features"),
+    ("pairnet", state("intercept_", "1"), "intercept_ should be a finite number"),
+    ("pairnet", state("intercept_", float("inf")), "intercept_ should be a finite number"),
+    ("pairnet", state("n_features_", [7, 5]), "lefts_.0 should be"),
+    ("pairnet", state("n_features_", [6]), "n_features_ should be two"),
+    ("pairnet", state("n_features_", [6, True]), "n_features_ should be two"),
+    ("pairnet", state("classes_", {"dtype": "float128", "values": [0.0, 1.0]}), "classes_ should be two"),
+    ("pairnet", state("classes_", {"dtype": "int64", "values": [0, 1, 2]}), "classes_ should be two"),
+    ("pairnet", state("classes_", {"dtype": "int64", "values": [0, True]}), "classes_ should be two"),
+    ("pairnet", state("classes_", {"dtype": "int64", "values": [1, 1]}), "two different labels"),
+    ("pairnet", state("classes_", {"dtype": "int8", "values": [0, 1000]}), "1000"),
+    ("pairnet", state("classes_", [0, 1]), "does not describe"),
+    ("pairnet", params(degree=3), "'lefts_.1' is missing"),
+    ("pairnet", params(degree=10**9), "degree must be"),
+    ("pairnet", params(similarity=True), "similarity=True needs the same features"),
+    ("pairnet", params(os="system"), "has no parameter 'os'"),
+    ("pairnet", lambda m, a: m.update(params=[1]), "does not describe"),
+    ("pairnet", lambda m, a: m.update(link_predictor="os.system"), "unknown link predictor 'os.system'"),
+    ("pairnet", lambda m, a: m.update(link_predictor=3), "holds no link predictor"),
+    ("pairnet", lambda m, a: m.pop("link_predictor"), "holds no link predictor"),
+    ("pairnet", lambda m, a: m.pop("state"), "'state' is missing"),
+    ("fm", state("one_kind_", "yes"), "one_kind_ should be"),
+    ("fm", lambda m, a: (m["params"].update(symmetric=None), m["state"].update(one_kind_=True)), "symmetric_ does not follow"),
+    ("pair-svm", put("A_.indices", lambda x: x + 100), "the index arrays of A_ are broken"),
+    ("pair-svm", put("B_.data", lambda x: x * np.inf), "B_ holds NaN or infinity"),
+    ("pair-svm", put("B_.data", lambda x: x.astype(np.float32)), "B_ should be float64 of 5 columns"),
+    ("pair-svm", state("A_.shape", [30, 7]), "A_ should be float64 of 6 columns"),
+    ("pair-svm", put("pairs_.0", lambda x: x + 100), "pairs_ point to no rows"),
+    ("pair-svm", put("pairs_.1", lambda x: x - 100), "pairs_ point to no rows"),
+    ("pair-svm", put("pairs_.1", lambda x: x[:-1]), "pairs_.1 should be int64"),
+    ("pair-svm", put("dual_coef_", lambda x: x.reshape(-1, 2)), "dual_coef_ should be"),
+    ("pair-svm", drop("dual_coef_"), "'dual_coef_' is missing"),
+    ("pair-svm", state("symmetric_", True), "symmetric_ needs the same features"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "message"), FORGED)
+def test_forged_files_with_a_right_checksum_are_refused(name, change, message, tmp_path):
+    fitted(name).save(tmp_path / "m")
+    forged(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match=message) as found:
+        load_link_predictor(tmp_path / "m")
+    assert str(tmp_path / "m") in str(found.value) and "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["pairnet", "pair-svm"])
+def test_no_mutated_file_loads(name, tmp_path):
+    fitted(name).save(tmp_path / "good")
+    good = (tmp_path / "good").read_bytes()
+    rng = np.random.default_rng(0)
+    for k in range(300):
+        mutated = bytearray(good)
+        at = int(
+            rng.integers(len(good) if k % 2 else min(len(good), 1500))
+        )  # half of them in the header
+        if k % 3 == 0:
+            mutated[at] ^= 1 << int(rng.integers(8))
+        elif k % 3 == 1:
+            del mutated[at:]
+        else:
+            mutated.insert(at, int(rng.integers(256)))
+        (tmp_path / "bad").write_bytes(mutated)
+        with pytest.raises(ModelFileError):
+            load_link_predictor(tmp_path / "bad")
+
+
+def test_the_file_is_plain_safetensors(tmp_path):
+    fitted().save(tmp_path / "m")
+    content = (tmp_path / "m").read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    manifest = json.loads(header["__metadata__"]["recsys"])
+    assert manifest["link_predictor"] == "pairnet" and manifest["params"]["degree"] == 2
+    assert header["lefts_.0"]["dtype"] == "F64" and "history_" not in manifest["state"]
+
+
+def test_every_predictor_is_in_the_table_of_the_format():
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "docs" / "format.md").read_text(encoding="utf-8")
+    table = text[text.index("## Link predictors") :]
+    assert all(f"`{name}`" in table for name in LINKS)
+
+
+# Networks, without PyTorch
+
+
+@pytest.fixture
+def no_torch(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *rest, **more):
+        if name == "torch":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_says_what_to_install(name, no_torch, tmp_path):
+    write_network(tmp_path / "m", name, (4, 3))
+    with pytest.raises(ModelFileError) as found:
+        load_link_predictor(tmp_path / "m")
+    assert str(found.value) == (
+        f"{tmp_path / 'm'} holds the link predictor '{name}': the neural link predictors need PyTorch: "
+        "pip install 'recsys[deep]'"
+    )
+    with pytest.raises(InputError, match=r"need PyTorch: pip install 'recsys\[deep\]'"):
+        LINKS.get(name)().fit(*world())
+
+
+def test_machines_of_all_shapes(tmp_path):
+    """Widths of both ends, a column of ones or several: what is read is of the same shape."""
+    A, _, pairs, y = world(one=True, n=80)
+    for symmetric in (False, True, None):
+        for lower in ("augment", "explicit"):
+            model = PairFactorizationMachine(degree=3, symmetric=symmetric, fit_lower=lower, **SMALL)
+            model.fit(A, None, pairs, y).save(tmp_path / "m")
+            check_same(model, load_link_predictor(tmp_path / "m"), A, None, pairs)
