@@ -20,6 +20,7 @@ from recsys.utils.progress import listening
 from recsys.utils.rows import write_rows
 from recsys.utils.validation import check_integer
 
+TITLES = {"likes": "What users like", "ranker": "What {} puts first"}
 MOST = 1000  # users whose rules are searched for, if nothing else is said
 
 
@@ -53,7 +54,7 @@ def discover(
             help="Of the tests: any (Benjamini and Yekutieli), or positive (Benjamini and Hochberg).",
         ),
     ] = "any",
-    number: Annotated[int, typer.Option("-n", "--number", help="Rules to print.")] = 20,
+    number: Annotated[int, typer.Option("-n", "--number", help="Rules to print, of each kind.")] = 20,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the rules found: .parquet, .json, else CSV.")
@@ -109,8 +110,12 @@ def _print(found: Discoveries, number: int) -> None:
         print(terminal.literal(sentence))
     if found.shown:
         print("\nThe surest first; q is the smallest level at which a rule is among those found.")
-    for one in found.shown[:number]:
-        print(terminal.literal(f"{found.sentence(one)} q = {one.q_value:.2g}"))
-    more = len(found.shown) - number
-    if more > 0:
-        print(f"{more:,} more: raise --number, or write all with --out FILE.")
+    for source in found.tested:
+        some = [one for one in found.shown if one.found.source == source]
+        if some and found.ranker is not None:
+            print()
+            print(terminal.literal(TITLES[source].format(found.ranker)))
+        for one in some[:number]:
+            print(terminal.literal(f"{found.sentence(one)} q = {one.q_value:.2g}"))
+        if len(some) > number:
+            print(f"{len(some) - number:,} more: raise --number, or write all with --out FILE.")

@@ -72,11 +72,11 @@ class Stability:
             )
         return (
             f"Of {counted(len(self.selected), 'interaction')} that {100 * self.threshold:g}% of the "
-            f"halves or more take, at most {self.bound:.3g} are expected to be ones that a fit on a random "
-            f"half of the rows takes with probability {self.q / self.candidates:.3g} or less, the chance "
-            "of an interaction drawn by lot (Shah & Samworth 2013, Theorem 1). That holds for any way of "
-            "choosing if the rows are independent and of one distribution; that interactions without "
-            "effect are such ones is an assumption."
+            f"halves or more take, at most {self.bound:.3g} are expected to be ones that a fit on a "
+            f"random half of the rows takes with probability {self.q / self.candidates:.3g} or less, "
+            "the chance of an interaction drawn by lot (Shah & Samworth 2013, Theorem 1). That holds "
+            "for any way of choosing if the rows are independent and of one distribution; that "
+            "interactions without effect are such ones is an assumption."
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -167,9 +167,15 @@ def test_a_rankers_rules_are_counted_and_written(recsys):
         assert [set(part.split(" and ")) for part in rule["rule"].split(", or ")] == kept
     assert min(sources.values()) > 0
     shown = [line for line in out.splitlines() if LIKED.match(line) or RANKED.match(line)]
-    assert shown == [f"{rule['text']} q = {rule['q_value']:.2g}" for rule in said["rules"][:3]]
-    more = len(said["rules"]) - 3
-    assert out.splitlines()[-1] == f"{more} more: raise --number, or write all with --out FILE."
+    kinds = [[rule for rule in said["rules"] if rule["of"] == of] for of in ("likes", "ranker")]
+    first = [rule for kind in kinds for rule in kind[:3]]
+    assert shown == [f"{rule['text']} q = {rule['q_value']:.2g}" for rule in first]
+    lines = out.splitlines()
+    for kind, title in zip(kinds, ("What users like", "What ease puts first"), strict=True):
+        place = lines.index(title)
+        assert LIKED.match(lines[place + 1]) or RANKED.match(lines[place + 1])
+        told = f"{len(kind) - 3} more: raise --number, or write all with --out FILE."
+        assert (told in lines) == (len(kind) > 3)
     for sentence in said["text"]:
         assert sentence in out
     written = pd.read_csv("rules.csv")

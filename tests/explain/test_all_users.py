@@ -134,6 +134,9 @@ def test_sentences_count_and_say_what_is_few():
     assert "over 1 attribute of 300 items" in said and "all 7 users" in said and "first 50" in said
     assert "6 of 7 rules of likes and 1 of 7 rules of the ranker could be tested" in said
     assert "1 rule found" in said and "at most 5%, however" in said and "nothing to do" in said
+    assert "others have fewer than 5 items" in said
+    every = made(rule_test(), tested={"likes": 7}).sentences()
+    assert "7 of 7 rules of likes could be tested." in every
     some = made(rule_test(), searched=3, drawn=True, dependence="positive", level=0.125).sentences()
     assert "3 of 7 users, drawn at random" in some[0] and "at most 12.5%, if the tests" in some[2]
     assert "No rule found at a level of 5%" in made().sentences()[-1]

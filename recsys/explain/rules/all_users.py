@@ -111,8 +111,10 @@ class Discoveries:
             f"{count:,} of {counted(self.searched, 'rule')} of {OF[of]}"
             for of, count in self.tested.items()
         )
+        left = sum(self.tested.values()) < self.searched * len(self.tested)
         said.append(
-            f"{tests} could be tested; others have fewer than {LEAST} items in a half, or no rule."
+            f"{tests} could be tested"
+            + (f"; others have fewer than {LEAST} items in a half, or no rule." if left else ".")
         )
         share = f"{100 * self.level:g}%"
         if self.shown:
