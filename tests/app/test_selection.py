@@ -142,7 +142,7 @@ def test_weights_that_are_not_listed_are_not_drawn_as_none(monkeypatch):
 
 # ---- in a browser
 
-ROWS = 2000
+ROWS = 3000  # of which a few interactions are selected, other ones by each figure
 TAKEN = re.compile(
     r"([\d,]+) interactions? of ([\d,]+) (?:is|are) selected: AUC ([\d.]+), refitted ([\d.]+); without "
     r"interactions ([\d.]+), leaving none out ([\d.]+)\."
@@ -219,6 +219,7 @@ def test_in_a_browser_a_path_is_followed_changed_and_reloaded(tab, address):
         if fitted[:, list(pair)].all(axis=1).any()
     }
     chosen = [one.features for one in ours.points[ours.taken].chosen]
+    assert chosen and len(set(ours.best.values())) == 3, "or little would be tested"
     assert (int(some), int(among)) == (len(chosen), len(together)) and set(chosen) <= together
     assert float(without) == pytest.approx(refitted_area(problem, course, []), abs=6e-5)
     assert float(refitted) == pytest.approx(refitted_area(problem, course, chosen), abs=6e-5)
