@@ -235,7 +235,7 @@ def discover_rules(
     >>> data = load_dataset("sample")
     >>> found = discover_rules(data, [0, 1, 2], level=0.1)
     >>> print(found.sentence(found.found[0]).split(":")[0])
-    u0003 likes Comedy
+    u0003 likes 1990s and Drama
     """
     check_integer("seed", seed, 0)
     check_integer("top", top, 1)
