@@ -11,6 +11,7 @@ from recsys.fm.selection import Selection
 from recsys.utils.palette import COLOURS
 
 HEIGHT, LINES = 320, 10
+LEGEND = 30  # of a line of a legend below a chart, whose height holds it
 BEFORE, AFTER = "before the refit", "after the refit"
 
 
@@ -46,7 +47,7 @@ def path_figures(found: Selection, place: int) -> Any:
     line = alt.Chart(pd.DataFrame(rows)).mark_line(point=True).encode(**fields)
     rules = alt.Chart(pd.DataFrame(beside)).mark_line(strokeDash=[6, 4]).encode(**fields)
     return (line + rules + _here(found, place)).properties(
-        height=HEIGHT, title=f"{found.metric} on the rows that choose"
+        height=HEIGHT + 2 * LEGEND, title=f"{found.metric} on the rows that choose"
     )
 
 
@@ -69,9 +70,11 @@ def weight_paths(found: Selection, place: int) -> Any:
     """Return the weights along the path of the interactions that are largest at a point."""
     names = [one.text for one in found.points[place].chosen[:LINES]]
     rows = [
-        {"strength": point.strength, "weight": weights.get(name, 0.0), "interaction": name}
+        {"strength": point.strength, "weight": weights.get(name, other), "interaction": name}
         for point in found.points
         for weights in [{one.text: one.weight for one in point.chosen}]
+        # of a point with more interactions than are listed, the weight of the others is not known
+        for other in [0.0 if len(point.chosen) == point.interactions else None]
         for name in names
     ]
     frame = pd.DataFrame(rows, columns=["strength", "weight", "interaction"])
@@ -85,13 +88,15 @@ def weight_paths(found: Selection, place: int) -> Any:
                  alt.Tooltip("weight:Q", format="+.4f")],
     )  # fmt: skip
     return (line + _here(found, place)).properties(
-        height=HEIGHT + 20 * len(names), title="Weights along the path"
+        height=HEIGHT + LEGEND * len(names), title="Weights along the path"
     )
 
 
 def _strength() -> Any:
     return alt.X(
-        "strength:Q", scale=alt.Scale(type="log", nice=False), title="Strength of the penalty (log)",
+        # falling, as the path goes, and the slider that a point is chosen by
+        "strength:Q", scale=alt.Scale(type="log", nice=False, reverse=True),
+        title="Strength of the penalty (log, falling)",
         axis=alt.Axis(format=".0e", tickCount=5),
     )  # fmt: skip
 

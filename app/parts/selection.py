@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,21 @@ from recsys.fm.study_settings import StudySettings
 from recsys.utils.export import csv_text
 
 
-def selection(make: Callable[[], Problem], settings: StudySettings, told: str) -> None:
-    """Show the part of the page; `told` identifies the problem."""
+def selection(
+    make: Callable[[], Problem], settings: StudySettings, told: str, command: list[str]
+) -> None:
+    """Show the part of the page.
+
+    Parameters
+    ----------
+    make : callable
+        Gives the problem.
+    settings : StudySettings
+    told : str
+        Identifies problem and settings.
+    command : list of str
+        The options that give the command line the problem; empty where there are none.
+    """
     st.subheader("What is selected, and how sure that is")
     if settings.resolved().penalty not in SELECTABLE or settings.model == "all-subsets":
         st.caption(
@@ -29,7 +43,8 @@ def selection(make: Callable[[], Problem], settings: StudySettings, told: str) -
         return
     st.caption(
         "A path begins where no interaction is worth its penalty and goes on from strength to strength. "
-        "What is selected at each is fitted again without the penalty, which shrinks."
+        "What is selected at each is fitted again without the penalty, which shrinks. Interactions that "
+        "few rows have are selected, too: the table says how many."
     )
     left, right = st.columns(2)
     with left:
@@ -43,6 +58,7 @@ def selection(make: Callable[[], Problem], settings: StudySettings, told: str) -
 
     def follow() -> None:
         here.set("interactions.follow", key[1])
+        here.forget("interactions.point")  # it was of another path
         here.cancelled.discard(key)
 
     st.button("Follow the path", on_click=follow)
@@ -56,24 +72,35 @@ def selection(make: Callable[[], Problem], settings: StudySettings, told: str) -
     )
     job = state.run(key, work, "Following the path")
     if state.settled(job, key, "Following the path"):
-        _show(job.result)
+        _show(job.result, _words(settings, int(pairs), int(starts), command) if command else [])
 
 
-def _show(found: Selection) -> None:
+def _words(settings: StudySettings, pairs: int, starts: int, command: list[str]) -> list[str]:
+    """Return the command that gives the same path."""
+    options = {
+        "--model": settings.model, "--degree": settings.degree, "--penalty": settings.penalty,
+        "--factors": settings.factors, "--epochs": settings.epochs, "--seed": settings.seed,
+    }  # fmt: skip
+    words = ["recsys", "interactions", *command]
+    for name, value in options.items():
+        words += [] if value is None else [name, str(value)]
+    return [*words, "--select", "--halves", str(pairs), "--starts", str(starts)]
+
+
+def _show(found: Selection, command: list[str]) -> None:
     for sentence in found.sentences():
         st.text(sentence)
     places = list(range(len(found.points)))
-    marks = found.marks
 
     def label(place: int) -> str:
         point = found.points[place]
-        said = f"{point.strength:.2g}: {counted(point.interactions, 'interaction')}"
-        return f"{said} ({marks[place]})" if place in marks else said
+        return f"{point.strength:.2g}, {counted(point.interactions, 'interaction')}"
 
     place = int(ask(
         st.select_slider, "Point of the path", name="interactions.point", default=found.taken,
         options=places, format_func=label,
     ))  # fmt: skip
+    st.caption(_told(found.marks, label))
     point = found.points[place]
     after = "–" if point.refitted is None else f"{point.refitted:.4g}"
     for column, (name, value) in zip(
@@ -99,7 +126,19 @@ def _show(found: Selection) -> None:
         [(one.model, one.interactions, one.choose, one.measure) for one in found.measured],
         columns=["model", "interactions", f"{found.metric} to choose by", f"{found.metric} at the end"],
     )
-    st.dataframe(frame.round(4), hide_index=True, width="stretch")
+    four = st.column_config.NumberColumn(format="%.4f")
+    st.dataframe(
+        frame, hide_index=True, width="stretch", column_config={name: four for name in frame.columns[2:]}
+    )
+    if command:
+        with st.expander("This path on the command line"):
+            st.code(shlex.join(command), language="bash", wrap_lines=True)
+
+
+def _told(marks: dict[int, str], label: Callable[[int], str]) -> str:
+    """Return which points are best, and by what: str.capitalize would spoil EBIC."""
+    said = "; ".join(f"{told}: {label(place)}" for place, told in marks.items())
+    return said[:1].upper() + said[1:]
 
 
 def _chosen(found: Selection, place: int) -> None:

@@ -77,7 +77,7 @@ def page() -> None:
     job = state.run(key, lambda progress: study(make(), settings), "Fitting")
     if state.settled(job, key, "Fitting"):
         _show(job.result, [*command, *options] if command else [])
-        selection(make, settings, key[1])
+        selection(make, settings, key[1], command)
 
 
 # ---- what to fit to

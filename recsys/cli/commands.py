@@ -23,6 +23,9 @@ COMMANDS = {
     ),
     "rules": "Learn a kernel machine on a table, and print the rule it follows.",
     "interactions": "Fit a factorization machine to features, and print the products that matter in it.",
+    "discover": (
+        "Print the rules that users' likes, and a ranker's lists, follow; false discoveries controlled."
+    ),
     "links": "Compare link predictors, and list an object's strongest links with what makes them.",
     "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
     "recommend": "Print or write the best items for users, or for a history given by item ids.",

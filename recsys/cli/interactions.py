@@ -91,8 +91,9 @@ def interactions(
     ] = None,
     number: Annotated[int, typer.Option("-n", "--number", help="Interactions of each order.")] = 20,
     min_rows: Annotated[
-        int, typer.Option("--min-rows", help="Rows that have all features of an interaction.")
-    ] = 5,
+        int | None,
+        typer.Option("--min-rows", help="Rows that have all features of an interaction; 5 by default."),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the interactions: .parquet, .json, else CSV.")
@@ -110,12 +111,18 @@ def interactions(
             "--select follows a path of its own, with refits: leave out --strength, --strengths, "
             "--no-path and --refits"
         )
+    if select and min_rows is not None:
+        raise InputError(
+            "--select takes interactions of any number of rows, and prints how many: leave out "
+            "--min-rows"
+        )
     if picture is not None:
         charts.require("--picture")
     settings = StudySettings(
         model=model, degree=degree, penalty=penalty, strength=strength,
         strengths=None if strengths is None else _numbers(strengths), path=path, factors=factors,
-        epochs=epochs, refits=refits, number=number, min_rows=min_rows, seed=seed,
+        epochs=epochs, refits=refits, number=number, min_rows=5 if min_rows is None else min_rows,
+        seed=seed,
     ).resolved()  # fmt: skip
     codes = ids_of(categories or "")
     if table is not None:

@@ -6,6 +6,7 @@ from recsys.explain.contributions import Reasons, reasons, reasons_for_items
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
 from recsys.explain.made_of import MadeOf, PartShare, Product, blend_parts, products
 from recsys.explain.recency import Age, ages, in_time
+from recsys.explain.rules.all_users import Discoveries, discover_rules
 from recsys.explain.rules.discovery import (
     Discovery,
     RuleTest,
@@ -29,6 +30,7 @@ __all__ = [
     "Age",
     "Attributes",
     "Change",
+    "Discoveries",
     "Discovery",
     "Following",
     "ItemRule",
@@ -50,6 +52,7 @@ __all__ = [
     "blend_parts",
     "changes",
     "discover",
+    "discover_rules",
     "following",
     "genetic_search",
     "in_time",

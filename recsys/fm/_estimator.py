@@ -82,7 +82,7 @@ class FactorMachine(BaseEstimator):
     patience : int ≥ 1
         Epochs without a better validation loss after which to stop.
     warm_start : bool
-        Go on from the last fit on as many features.
+        Go on from the last fit, if it was of as many features, orders and components.
     init_scale : float > 0
         Standard deviation of the first P.
     num_threads : int ≥ 0
@@ -189,7 +189,14 @@ class FactorMachine(BaseEstimator):
 
     def _goes_on(self, features: int) -> bool:
         """Return whether the fit starts from the last one's model."""
-        return self.warm_start and hasattr(self, "P_") and self.w_.shape == (features,)
+        if not self.warm_start or not hasattr(self, "P_") or self.w_.shape != (features,):
+            return False
+        return self._has_shape(self._zeros(features))
+
+    def _has_shape(self, model: Model) -> bool:
+        """Return whether the fitted attributes have the shape of a model."""
+        tables = [P.shape for P in model.tables()]
+        return [P.shape for P in self.P_] == tables and np.shape(self.theta_) == model.theta.shape
 
     def _start(self, features: int, rng: np.random.RandomState) -> Model:
         """Return a random model to fit."""
@@ -206,6 +213,11 @@ class FactorMachine(BaseEstimator):
     def _fitted(self, features: int) -> Model:
         """Return the model of the fitted attributes."""
         model = self._zeros(features)
+        if not self._has_shape(model):
+            raise InputError(
+                "the parameters are of another model than the one that was fitted (n_components, degree "
+                "or fit_lower was changed): set them back, or fit again"
+            )
         model.z[0] = self.intercept_
         model.w[:] = self.w_
         for P, known in zip(model.tables(), self.P_, strict=True):

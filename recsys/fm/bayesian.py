@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from recsys.errors import InputError
 from recsys.fm._estimator import clean_rows, two_classes
 from recsys.fm.blocks import Block, find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
@@ -29,6 +30,7 @@ from recsys.utils.validation import check_choice, check_integer, check_real
 __all__ = ["BayesianFactorizationMachineClassifier", "BayesianFactorizationMachineRegressor"]
 
 WORSE = 1.2  # times the squared error of no model, from which a fit is warned of
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 HALVINGS = 60  # of the range in which an end of an interval lies
 
 
@@ -211,14 +213,19 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         Raises
         ------
         InputError
-            For parameters out of range, or draws that do not fit the memory.
+            For parameters out of range, draws that do not fit the memory, or a y whose squares overflow.
         """
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         rows, y = clean_rows(X), np.asarray(y, dtype=np.float64)
         # The priors are for numbers around 0 that vary by about 1.
-        centre = float(y.mean()) if self.fit_intercept else 0.0
-        scale = float(np.sqrt(np.mean((y - centre) ** 2))) or 1.0
+        with np.errstate(over="ignore"):
+            centre = float(y.mean()) if self.fit_intercept else 0.0
+            scale = float(np.sqrt(np.mean((y - centre) ** 2)))
+        if not np.isfinite(scale):
+            raise InputError("y is too large for its squares to be numbers: divide it")
+        if scale <= ROUNDING * abs(centre):  # one number in all rows, but for rounding
+            scale, y = abs(centre) or 1.0, np.full(len(y), centre)
         self._sample(rows, (y - centre) / scale, False, scale)
         self._rescale(rows.shape[1], centre, scale)
         return self

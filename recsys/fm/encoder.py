@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.data.encoding import encode_column
 from recsys.errors import InputError
-from recsys.utils.validation import check_choice, check_ids
+from recsys.utils.validation import check_choice, check_ids, check_integer
 
 SKIPPED = ("title", "name", "url")
 
@@ -68,8 +68,10 @@ class PairEncoder:
         Raises
         ------
         InputError
-            If a feature table has another number of rows.
+            If a number is below 0, or a feature table has another number of rows.
         """
+        check_integer("n_users", n_users, 0)
+        check_integer("n_items", n_items, 0)
         check_choice("unknown", self.unknown, ("ignore", "error"))
         self.sizes_ = (n_users, n_items)
         fields, parts, names, at = [], [], [], 0
@@ -111,7 +113,10 @@ class PairEncoder:
         for field in self._parts:
             ids = both[0] if field.of_user else both[1]
             known = ids < field.rows.shape[0]
-            block = field.rows[np.where(known, ids, 0)]
+            if known.any():
+                block = field.rows[np.where(known, ids, 0)]
+            else:  # there may be no row to stand in for them
+                block = sp.csr_matrix((len(ids), field.rows.shape[1]))
             if not known.all():
                 block = sp.diags(known.astype(np.float64)) @ block
             blocks.append(block)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,6 @@ from recsys.fm.path_points import (
     RegularizationPath,
     StrengthBracket,
     extended_bic,
-    log_choose,
 )
 from recsys.fm.refit import ProductModel, fit_products
 from recsys.multilinear.losses import LOSSES, Loss, mean_loss, slopes_of
@@ -102,7 +102,8 @@ def regularization_path(
         Rows to measure on.
     gammas : (n,) float > 0, optional
         Strengths; by default `n_gammas` of them, the first of which leaves nothing: the end of
-        `strength_bracket`, then log-spaced from its begin down to `ratio` times it.
+        `strength_bracket`, then log-spaced from its begin (where that is 0, its end) down to `ratio`
+        times it.
     n_gammas : int ≥ 2
     ratio : float in (0, 1)
     refit : bool
@@ -156,15 +157,21 @@ def regularization_path(
     rows = PathRows(estimator, X, y)
     bracket = rows.bracket()
     if gammas is None:
-        grid = np.geomspace(bracket.low, bracket.low * ratio, n_gammas)
+        begin = bracket.low if bracket.low > 0.0 else bracket.high
+        grid = np.geomspace(begin, begin * ratio, n_gammas)
         grid[0] = bracket.high
     else:
-        grid = np.asarray(gammas, dtype=np.float64).ravel()
+        try:
+            grid = np.asarray(gammas, dtype=np.float64).ravel()
+        except (TypeError, ValueError):
+            raise InputError(f"gammas must be numbers above 0, not {gammas!r}") from None
         if len(grid) == 0:
             raise InputError("gammas holds none: give some, or leave it out")
         for one in grid:
             check_real("each of gammas", float(one), 0.0, open_low=True)
         grid = np.unique(grid)[::-1]
+    if held_out is not None and not (isinstance(held_out, (tuple, list)) and len(held_out) == 2):
+        raise InputError("held_out must be a pair of rows and their targets: (X, y)")
     held = None if held_out is None else rows.of(*held_out)
     alpha = float(rows.estimator.alpha if refit_alpha is None else refit_alpha)
     beside = None
@@ -216,6 +223,8 @@ class PathRows:
                 f"penalty {estimator.penalty!r} leaves out no interaction exactly: use "
                 f"{', '.join(map(repr, (*COUPLED, *ABSOLUTE)))}"
             )
+        if estimator.fit_signs:
+            raise InputError("a path's components all have the sign 1: set fit_signs=False")
         if estimator.validation_fraction > 0.0:
             raise InputError("a path keeps no rows out: set validation_fraction=0, and give held_out")
         estimator._check_parameters()
@@ -280,7 +289,7 @@ class PathRows:
         """Return how many interactions of each order there are."""
         d = self.X.shape[1]
         return {
-            order: float(len(self.together[0])) if order == 2 else float(np.exp(log_choose(d, order)))
+            order: float(len(self.together[0]) if order == 2 else comb(d, order))
             for order in self.orders
         }
 
@@ -313,7 +322,7 @@ class PathRows:
             high = max(largest.values())
         else:
             high = objective / _total(largest, objective)
-        return StrengthBracket(min(low, high) if low > 0.0 else high, high)
+        return StrengthBracket(min(low, high), high)
 
     def weights_of(self, tables: Sequence[NDArray[np.float64]]) -> dict[Combination, float]:
         """Return the interactions that rows have, with the weights that these P give them."""

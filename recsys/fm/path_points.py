@@ -15,7 +15,7 @@ from recsys.fm._estimator import clean_rows
 from recsys.fm.objective import Model
 from recsys.fm.refit import ProductModel
 from recsys.multilinear.forms import ANOVA, Form
-from recsys.utils.validation import check_choice
+from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
     "CHOICES", "Combination", "Losses", "PathPoint", "RegularizationPath", "StrengthBracket",
@@ -32,7 +32,8 @@ class StrengthBracket(NamedTuple):
     Attributes
     ----------
     low : float
-        Below it a model with one interaction is better than any without.
+        Below it a model with one interaction is better than any without; 0 where, with so large a β,
+        none was found to be at any strength.
     high : float
         From it on no model is better than the one without interactions.
 
@@ -190,9 +191,10 @@ class RegularizationPath:
         Raises
         ------
         InputError
-            If the point was not fitted again, or the columns are not those of the fit.
+            If there is no such point, it was not fitted again, or the columns are not those of the
+            fit.
         """
-        point = self.points[place]
+        point = self.points[check_integer("place", place, 0, len(self.points) - 1)]
         rows = clean_rows(check_array(X, accept_sparse="csr", dtype=np.float64))
         if rows.shape[1] != len(point.linear):
             raise InputError(f"X has {counted(rows.shape[1], 'column')}, the fit {len(point.linear):,}")
@@ -257,7 +259,8 @@ class RegularizationPath:
         """Return a table of the points."""
         lines = [
             f"Path over {self.penalty}, {self.loss} loss, {counted(self.n_rows, 'row')}: nothing from "
-            f"gamma = {self.bracket.high:.3g} on, something below {self.bracket.low:.3g}",
+            f"gamma = {self.bracket.high:.3g} on"
+            + (f", something below {self.bracket.low:.3g}" if self.bracket.low > 0.0 else ""),
             f"{'gamma':>10} {'features':>9} {'interactions':>13} {'train':>9} {'held out':>9} "
             f"{'refitted':>9} {'EBIC':>11}",
         ]

@@ -129,6 +129,9 @@ def fit_products(
         start[0] = float(np.median(y) if loss.name == "huber" else np.mean(y))
     fitting = _Fitting(Z, y, loss, alpha, intercept, scale)
     found = fitting.newton(start) if Z.shape[1] <= DENSE else fitting.lbfgs(start)
+    if Z.shape[1] <= DENSE and not fitting.rests(found, start):
+        # Newton's steps are of no use where nothing bends: Huber's loss, all rows far off
+        found = fitting.lbfgs(found)
     weights = scale * found[1:]
     size = X.shape[1] if linear else 0
     own = weights[:size] if linear else np.zeros(X.shape[1])
@@ -156,6 +159,11 @@ class _Fitting:
         out[1:] = self.across @ slopes + self.ridge * v[1:]
         loss = float(mean_loss(self.loss.code, pred, self.y))
         return loss + 0.5 * float(self.ridge @ v[1:] ** 2), out
+
+    def rests(self, v: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
+        """Return whether next to nothing is left of the slope at the start."""
+        slopes = [float(np.linalg.norm(self.value(at)[1])) for at in (v, start)]
+        return slopes[0] <= ENOUGH * slopes[1]
 
     def newton(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
         """Take Newton's steps, each as long as the objective falls enough."""

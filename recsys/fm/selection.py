@@ -190,20 +190,24 @@ class Selection:
             "starts": float,
         }  # fmt: skip
         return columns, [
-            (one.text, one.weight, _number(one.refitted), one.rows, _number(one.halves),
-             _number(one.starts))
+            (one.text, one.weight, one.refitted, one.rows, one.halves, one.starts)
             for one in self.points[place].chosen
-        ]  # fmt: skip
+        ]
 
     def sentences(self) -> list[str]:
         """Return what was selected and how sure it is, in words."""
         point = self.points[self.taken]
         said = [
-            f"Nothing is selected from strength {self.high:.3g} on, whatever the start; below "
-            f"{self.low:.3g} a model with an interaction is better than any without.",
+            f"Nothing is selected from strength {self.high:.3g} on, whatever the start"
+            + (
+                f"; below {self.low:.3g} a model with an interaction is better than any without."
+                if self.low > 0.0
+                else "."
+            ),
             f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the "
             f"loss of the rows that choose, {counted(point.interactions, 'interaction')} of "
-            f"{self.candidates:,.0f} are selected: {self.metric} {point.figure:.4g}"
+            f"{self.candidates:,.0f} {'is' if point.interactions == 1 else 'are'} selected: "
+            f"{self.metric} {point.figure:.4g}"
             + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
             + f"; without interactions {self.linear.choose:.4g}, leaving none out "
             f"{self.full.choose:.4g}.",
@@ -219,10 +223,6 @@ class Selection:
             told = "; ".join(" × ".join(names) for names in self.stable)
             said.append(f"Stable: {told}." if told else "No interaction is stable.")
         return said
-
-
-def _number(value: float | None) -> Any:
-    return "" if value is None else value
 
 
 def select(

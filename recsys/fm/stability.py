@@ -65,12 +65,18 @@ class Stability:
     @property
     def sentence(self) -> str:
         """What the bound says, with what it takes for granted."""
+        if not self.selected:
+            return (
+                f"None of {counted(round(self.candidates), 'interaction')} is taken by "
+                f"{100 * self.threshold:g}% of the {self.n_halves:,} halves."
+            )
         return (
-            f"Of {counted(len(self.selected), 'selected interaction')} at most {self.bound:.3g} are "
-            f"expected to be ones that a fit on a random half of the rows takes with probability "
-            f"{self.q / self.candidates:.3g} or less, the chance of an interaction drawn by lot (Shah & "
-            "Samworth 2013, Theorem 1). That holds for any way of choosing if the rows are independent "
-            "and of one distribution; that interactions without effect are such ones is an assumption."
+            f"Of {counted(len(self.selected), 'interaction')} that {100 * self.threshold:g}% of the "
+            f"halves or more take, at most {self.bound:.3g} are expected to be ones that a fit on a "
+            f"random half of the rows takes with probability {self.q / self.candidates:.3g} or less, "
+            "the chance of an interaction drawn by lot (Shah & Samworth 2013, Theorem 1). That holds "
+            "for any way of choosing if the rows are independent and of one distribution; that "
+            "interactions without effect are such ones is an assumption."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -117,7 +123,8 @@ class Starts:
         """How much of a selection depends on where the fit began."""
         few, many = min(self.counts), max(self.counts)
         counts = counted(many, "interaction") if few == many else f"{few:,} to {many:,} interactions"
-        said = f"{counted(len(self.objectives), 'start')} select {counts}"
+        select = "selects" if len(self.objectives) == 1 else "select"
+        said = f"{counted(len(self.objectives), 'start')} {select} {counts}"
         if self.frequencies:
             said += (
                 f"; {len(self.always):,} of the {len(self.frequencies):,} that any selects are in all"
@@ -150,7 +157,7 @@ def stability_selection(
         The bound, from which q follows: the largest with q²/((2·threshold − 1)·p) no greater, of p
         candidates.
     q : int ≥ 1, optional
-        In place of `expected`; the bound follows from it.
+        In place of `expected`; the bound follows from it. No more than there are candidates.
     seed : int
 
     Raises
@@ -180,15 +187,17 @@ def stability_selection(
     check_integer("seed", seed, 0)
     rows = PathRows(estimator, X, y)
     total = float(sum(rows.candidates().values()))
+    if total == 0.0:
+        raise InputError("no row has two features: there is no interaction to select")
     room = 2.0 * threshold - 1.0
     if q is None:
-        q = int(np.sqrt(expected * room * total))
+        q = int(min(np.sqrt(expected * room * total), total))
         if q < 1:
             raise InputError(
                 f"expected={expected:g} leaves no interaction to take of {total:,.0f}: raise it, or "
                 "give q"
             )
-    check_integer("q", q, 1)
+    check_integer("q", q, 1, int(total))
     if len(rows.y) < 8:
         raise InputError(f"halves need 8 rows or more, and there are {len(rows.y)}")
     rng = np.random.default_rng(seed)

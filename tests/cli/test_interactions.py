@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from recsys import cli, load_dataset
@@ -150,11 +151,26 @@ def test_what_a_path_selects_is_printed_written_and_drawn(recsys):
     assert Path("path.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_a_path_selects_without_halves_goes_to_any_kind_of_file(recsys):
+    """Shares that were not asked for are missing numbers, not texts."""
+    arguments = ("--table", "things.csv", "--target", "price", "--model", "sparse-fm", "--epochs", 8)
+    for name in ("top.parquet", "top.json", "top.csv"):
+        code, _, err = recsys(*arguments, "--select", "--quiet", "--out", name)
+        assert code == 0, err
+    written = pd.read_parquet("top.parquet")
+    assert len(written) and written["halves"].isna().all() and written["refitted"].notna().all()
+    assert {(one["halves"], one["starts"]) for one in json.loads(Path("top.json").read_text())} == {
+        (None, None)
+    }
+    assert {row["starts"] for row in csv.DictReader(Path("top.csv").read_text().splitlines())} == {""}
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--halves", "2"), "are for --select"), (("--select",), "not for fm with l2"),
     (("--select", "--model", "sparse-fm", "--penalty", "omega"), "not for sparse-fm with omega"),
     (("--select", "--model", "sparse-fm", "--halves", "-1"), "pairs must be"),
     (("--select", "--strength", "0.1"), "leave out --strength"), (("--select", "--no-path"), "leave out --strength"),
+    (("--select", "--min-rows", "9"), "leave out --min-rows"),
     (("--select", "--strengths", "0.1,1"), "of its own"), (("--select", "--refits", "2"), "of its own"),
     (("--table", "things.csv", "--target", "prise"), "did you mean 'price'"),
     (("--table", "things.csv", "--target", "sold", "--categories", "size,kolour"), "did you mean 'colour'"),

@@ -254,6 +254,8 @@ def test_noise_is_not_learned_by_heart():
         (lambda: search_rule(np.eye(2), [np.nan, 1.0]), "NaN or infinity"),
         (lambda: search_rule(np.eye(2), [-1.0, -1.0]), "one row of positive weight"),
         (lambda: search_rule(np.eye(2), [1.0, -1.0], max_clauses=0), "max_clauses"),
+        (lambda: search_rule(np.eye(2), [1.0, -1.0], names=("a",)), "2 features and 1 names"),
+        (lambda: genetic_search(np.eye(2), [1.0, -1.0], names=("a",)), "2 features and 1 names"),
         (lambda: search_rule(np.eye(2), [1.0, -1.0], seconds=-1.0), "seconds"),
         (lambda: genetic_search(np.eye(2), [1.0, -1.0], mutation=2.0), "mutation"),
         (lambda: genetic_search(np.eye(2), [1.0, -1.0], population=1), "population"),

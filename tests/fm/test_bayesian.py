@@ -279,3 +279,20 @@ def test_draws_are_refused_by_the_bytes_they_take(monkeypatch):
     monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 8 * 13 * 3 - 1)
     with pytest.raises(InputError, match="3 draws of 13 parameters need .*: lower n_draws"):
         model.fit(X, y)
+
+
+def test_one_number_in_all_rows_is_predicted_in_its_own_units():
+    """Whatever rounding makes of its mean, which 0.1 does not hit and 1 does."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = BayesianFactorizationMachineRegressor(n_draws=20, n_components=2)
+    for value in (1.0, 0.1, -1e-9, 3e7):
+        found = model.fit(X, np.full(60, value))
+        np.testing.assert_allclose(found.predict(X), value, rtol=0.2)
+        low, high = found.predict_interval(X).T / value
+        assert (np.abs(high - low) > 0.01).all() and (np.abs(high - low) < 1.0).all()
+
+
+def test_a_target_whose_squares_are_no_numbers_is_refused():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(InputError, match="divide it"):
+        BayesianFactorizationMachineRegressor(n_draws=3, burn_in=0).fit(X, 1e160 * X[:, 0])

@@ -224,6 +224,27 @@ def test_warm_start_goes_on():
     assert model.history_[-1]["objective"] < first
 
 
+@pytest.mark.parametrize(
+    "change", [{"n_components": 3}, {"degree": 3}, {"degree": 3, "fit_lower": None}]
+)
+def test_a_model_of_another_shape_begins_anew_and_cannot_predict(change):
+    X, y = task(7)
+    model = FactorizationMachineRegressor(max_iter=3, tol=0.0, warm_start=True).fit(X, y)
+    model.set_params(**change)
+    with pytest.raises(InputError, match="set them back, or fit again"):
+        model.predict(X)
+    fresh = FactorizationMachineRegressor(max_iter=3, tol=0.0, **change).fit(X, y)
+    np.testing.assert_array_equal(model.fit(X, y).predict(X), fresh.predict(X))
+    assert len(model.history_) == 4
+
+
+def test_steps_go_on_with_the_same_shape_only():
+    X, y = task(7)
+    model = FactorizationMachineRegressor(solver="adagrad").partial_fit(X, y)
+    with pytest.raises(InputError, match="set them back, or fit again"):
+        model.set_params(n_components=2).partial_fit(X, y)
+
+
 def test_probabilities_need_the_logistic_loss():
     X, y = task(8, classes=True)
     model = FactorizationMachineClassifier(max_iter=20).fit(X, y)

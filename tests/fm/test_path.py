@@ -102,6 +102,14 @@ def test_a_refit_is_scikit_learns(loss):
     np.testing.assert_allclose(model.predict(X), Z @ coef + bias, atol=1e-5)
 
 
+def test_a_refit_by_hubers_loss_reaches_rows_that_are_all_far_off():
+    """At the median all slopes are ±1 and nothing bends: Newton's steps lead nowhere."""
+    X = np.repeat([[0.0, 1.0], [1.0, 1.0]], 20, axis=0)
+    y = np.where(X[:, 0] > 0, 40.0, -40.0)
+    model = fit_products(sp.csr_matrix(X), y, [(0, 1)], LOSSES.get("huber"), 0.0)
+    np.testing.assert_allclose(model.predict(sp.csr_matrix(X)), y, atol=1e-3)
+
+
 def test_a_refit_without_bias_or_features_by_themselves():
     X = sp.csr_matrix([[1.0, 2.0], [2.0, 1.0], [1.0, 0.0]])
     model = fit_products(X, np.array([4.0, 4.0, 9.0]), [(0, 1)], LOSSES.get("squared"), 0.0, False, False)  # fmt: skip
@@ -154,6 +162,27 @@ def test_the_bracket_of_higher_orders_holds_triples():
     assert high == pytest.approx(max(abs(g) for one in both for g, _ in one.values()), rel=1e-5)
     path = regularization_path(model, X, y, gammas=[high, 0.5 * low])
     assert path.points[1].support[0] == (0, 1, 2) and path.orders == (2, 3)
+
+
+def test_a_ridge_that_no_interaction_is_worth_leaves_no_strength_where_one_is():
+    data = planted()
+    low, high = strength_bracket(regressor(beta=10.0), data.X, data.y)
+    assert low == 0.0 < high < 10.0
+    path = regularization_path(regressor(beta=10.0), data.X, data.y, n_gammas=3)
+    assert [point.n_interactions for point in path.points] == [0, 0, 0]
+    assert "something below" not in str(path)
+
+
+@pytest.mark.parametrize("columns", [2, 5, 30, 41])
+def test_candidates_are_counted(columns):
+    """Of two features those that a row has; of three all that there are, to the last one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, columns))
+    X[:, -1] *= np.arange(40) < 1
+    X[:1, 1:-1] = 0.0  # the last column shares a row with the first alone
+    path = regularization_path(regressor(degree=3, max_iter=2), X, rng.normal(size=40), n_gammas=2)
+    pairs = sum(bool((X[:, i] * X[:, j]).any()) for i, j in combinations(range(columns), 2))
+    assert path.candidates == {2: pairs, 3: comb(columns, 3)}
 
 
 # ---- the path
@@ -238,6 +267,9 @@ def test_a_path_is_printed_and_saved_as_numbers():
     assert said["points"][-1]["ebic"] is None
     with pytest.raises(InputError, match="not fitted again"):
         path.predict(3, data.X, refitted=True)
+    for place in (4, -1):
+        with pytest.raises(InputError, match="place must be a whole number from 0 to 3"):
+            path.predict(place, data.X)
     with pytest.raises(InputError, match="X has 3 columns, the fit 8"):
         path.predict(0, data.X[:, :3])
     lines = str(path).splitlines()
@@ -274,9 +306,13 @@ def test_classes_sparse_rows_and_other_types_of_numbers():
         (lambda: regressor().set_params(fit_lower="augment"), {}, "fit_lower='explicit'"),
         (lambda: AllSubsetsRegressor(penalty="ti"), {}, "not of AllSubsetsRegressor"),
         (lambda: regressor(validation_fraction=0.2), {}, "give held_out"),
+        (lambda: regressor(fit_signs=True), {}, "set fit_signs=False"),
         (lambda: FactorizationMachineClassifier(penalty="ti", loss="bpr", solver="sgd"), {}, "pairs of rows|cannot serve"),
         (regressor, {"gammas": []}, "gammas holds none"),
         (regressor, {"gammas": [0.0]}, "each of gammas"),
+        (regressor, {"gammas": ["a"]}, "gammas must be numbers"),
+        (regressor, {"held_out": np.ones((3, 8))}, "held_out must be a pair"),
+        (regressor, {"held_out": (np.ones((3, 8)), np.ones(3), None)}, "held_out must be a pair"),
         (regressor, {"n_gammas": 1}, "n_gammas"),
         (regressor, {"ratio": 1.0}, "ratio"),
         (regressor, {"restarts": -1}, "restarts"),

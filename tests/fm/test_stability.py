@@ -27,7 +27,7 @@ def test_halves_agree_on_what_was_planted():
     assert list(found.frequencies.values()) == sorted(found.frequencies.values(), reverse=True)
     assert found.mean_taken <= found.q
     assert sum(found.frequencies.values()) == pytest.approx(found.mean_taken)
-    assert f"at most {found.bound:.3g}" in found.sentence and "3 selected" in found.sentence
+    assert f"at most {found.bound:.3g}" in found.sentence and "Of 3 interactions" in found.sentence
     said = json.loads(json.dumps(found.as_dict()))
     assert said["selected"] == [list(one) for one in found.selected]
     again = stability_selection(regressor(), data.X, data.y, n_pairs=4, seed=1)
@@ -72,12 +72,33 @@ def test_rows_that_nothing_is_left_of_take_nothing():
     [
         ({"threshold": 0.5}, "threshold"), ({"n_pairs": 0}, "n_pairs"), ({"q": 0}, "q must be"),
         ({"expected": 1e-3}, "leaves no interaction to take"), ({"seed": -1}, "seed"),
+        ({"q": 29}, "q must be a whole number from 1 to 28"),
     ],
 )  # fmt: skip
 def test_wrong_numbers_are_told(more, message):
     data = planted()
     with pytest.raises(InputError, match=message):
         stability_selection(regressor(), data.X, data.y, **more)
+
+
+def test_more_than_there_are_is_all_of_them():
+    data = planted()
+    found = stability_selection(regressor(), data.X, data.y, n_pairs=1, expected=1e6)
+    assert found.q == found.candidates == 28
+
+
+def test_rows_of_one_feature_have_no_interaction():
+    X = np.eye(3)[np.arange(30) % 3]
+    for more in ({}, {"q": 1}):
+        with pytest.raises(InputError, match="no row has two features"):
+            stability_selection(regressor(), X, np.arange(30.0), **more)
+
+
+def test_sentences_count_one_and_none():
+    none = module.Stability(2, 4, 0.75, 28.0, 0.3, 1.0, {(0, 1): 0.5})
+    assert none.sentence == "None of 28 interactions is taken by 75% of the 4 halves."
+    one = module.Starts((0.5,), (1,), {(0, 1): 1.0})
+    assert one.sentence.startswith("1 start selects 1 interaction; 1 of the 1 that any selects")
 
 
 def test_too_few_rows_are_told():

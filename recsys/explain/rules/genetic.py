@@ -71,7 +71,7 @@ def genetic_search(
     >>> str(found.rule), found.weight, found.exact
     ('x1', 1.0, True)
     """
-    rows, weights = clean(X, signed)
+    rows, weights = clean(X, signed, names)
     check_integer("max_clauses", max_clauses, 1, 1000)
     check_integer("max_literals", max_literals, 1)
     check_integer("population", population, 5)
@@ -93,15 +93,18 @@ def genetic_search(
     return SearchResult(tidy(clauses, names), weight, int(generation), limit, gap, exact, not exact)
 
 
-def clean(X: ArrayLike, signed: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
+def clean(X: ArrayLike, signed: ArrayLike, names: Sequence[str] = ()) -> tuple[Any, NDArray[np.float64]]:
     """Return binary CSR rows and their float64 weights.
 
     Raises
     ------
     InputError
-        If the shapes disagree, a weight is not finite, or none is positive.
+        If the shapes disagree, names are given but not one a feature, a weight is not finite, or none is
+        positive.
     """
     rows = binary_rows(X, "X")
+    if len(names) not in (0, rows.shape[1]):
+        raise InputError(f"there are {rows.shape[1]} features and {len(names)} names")
     weights = np.asarray(signed, dtype=np.float64)
     if weights.shape != (rows.shape[0],):
         raise InputError(f"there are {rows.shape[0]} rows and weights of shape {weights.shape}")

@@ -92,7 +92,7 @@ def search_rule(
     >>> str(found.rule), found.weight, found.exact
     ('b', 1.0, True)
     """
-    rows, weights = clean(X, signed)
+    rows, weights = clean(X, signed, names)
     check_integer("max_clauses", max_clauses, 1)
     check_integer("max_literals", max_literals, 1)
     check_real("min_gain", min_gain, 0.0)
