@@ -3,8 +3,8 @@
 Two settings: 8 groups of 10 features with 20 of noise (interaction selection), and 1 group of 20 with
 80 (feature selection), correlation 0.2 in a group, noise of deviation 0.1, rank 30, first P of deviation
 0.01. The numbers are stripped from the text of the paper at hand; these are its arXiv version's as
-remembered, and its findings on TI and CS come out of them. The first P matters: L1's threshold is absolute, so that
-a P ten times as large helps it, while TI's scales with P.
+remembered, and its findings on TI and CS come out of them. The first P matters: L1's threshold is
+absolute, so that a P ten times as large helps it, while TI's scales with P.
 
 Strengths γ and β are chosen at N = 500 by F1, averaged over two validation datasets with a first P each;
 of equally good γ the middle one, of its β that of the least error. Where a method never selects (all
@@ -16,7 +16,8 @@ file starts it again.
 `convergence` goes on in its own file; stored are one dataset and one strength of FOLLOWED.
 
 Left out: the paper's numbers of datasets and of first P's (more than here). L1 and SLQR come out otherwise
-than in the paper's Figure 3: L1 recovers supports at N = 1,000, SLQR none of the F1 it is printed with. `scaling` keeps 8 groups of 5.
+than in the paper's Figure 3: L1 recovers supports at N = 1,000, and SLQR has an F1 hardly above the FM's.
+`scaling` keeps 8 groups of 5.
 """
 
 from __future__ import annotations
