@@ -152,12 +152,12 @@ def draw(file: str) -> None:
                 [float(row["seconds"]) for row in curve], [float(row["objective"]) for row in curve],
                 marker=".", label=f"{solver} {rate}".strip(),
             )  # fmt: skip
-        starts = [float(row["objective"]) for row in own if row["epoch"] == "0"]
-        if starts:
-            axis.set_ylim(top=2.0 * max(starts))
         axis.set(title=f"m = {degree}, β = {beta:g}", xlabel="processor seconds", ylabel="objective")
-        axis.set(yscale="log", xscale="symlog")
-        axis.legend(fontsize=7)
+        if own:
+            values = [float(row["objective"]) for row in own]
+            starts = [float(row["objective"]) for row in own if row["epoch"] == "0"]
+            axis.set(yscale="log", ylim=(0.9 * np.nanmin(values), 1.5 * max(starts, default=1.0)))
+            axis.legend(fontsize=7)
     write_png(file, drawn)
 
 
