@@ -1,20 +1,26 @@
-"""Figure 1 of the HOFM paper: AdaGrad, L-BFGS and coordinate descent on NIPS, rank 30, m = 2, 3, 4.
+"""Figures 1 and 4 of the HOFM paper: AdaGrad, L-BFGS and coordinate descent, rank 30, m = 2, 3, 4.
 
-Rows are the concatenated features of half of the links and as many pairs without one; the objective is
-that of one order without the lower ones (13). Words are counts scaled to unit length, for which β = 0.1 of
-the paper leaves nothing of P: β is 1e-4, the best in Table 3 there. Fits end after EPOCHS epochs (L-BFGS:
-iterations, of about the same cost), not after seconds, so that the objectives can be made again; the column
-of seconds is of the machine that wrote it.
+Rows are the concatenated features of half of the links and as many pairs without one; the objective is (13),
+that of one order, on m − 1 columns of ones besides: lower orders share its P. Figure 1 (a) to (c) are NIPS,
+β = 0.1, words as counts: of rows of unit length this β leaves nothing. Figure 4 is MovieLens 100K, β = 1e-3,
+1e-4 and 1e-6. AdaGrad has the rates of the paper, each a curve, one that diverges too. The first P is from
+N(0, 0.01), the same for all.
+
+Fits end after EPOCHS epochs (L-BFGS: iterations, of about the same cost), not after seconds, so that the
+objectives can be made again; the column of seconds is of the processor that wrote it. Each curve is kept as
+soon as it is there: a run that was stopped goes on, and to make a curve again take it out of the file.
 
 (d), the cost of an epoch against m, is a run of its own: processor seconds of one thread, the least of
-EPOCHS_OF_COST epochs, on every tenth row, with β = 0 and a first P from N(0, 1): products of many features
-are so small in rows of unit length that otherwise nothing would be left to do. An epoch of L-BFGS is an
-iteration with its line search.
+EPOCHS_OF_COST epochs, on every tenth row, scaled to unit length, with β = 0, without columns of ones, and a
+first P from N(0, 1): products of many features are so small there that otherwise nothing would be left to
+do. An epoch of L-BFGS is an iteration with its line search.
 
-    python -m benchmarks.lab.hofm_figure_1       # (a) to (c)
-    python -m benchmarks.lab.hofm_figure_1 d
+    python -m benchmarks.lab.hofm_figure_1 [a 4 d]       # (a) to (c) of Figure 1, Figure 4, and (d) of 1
+    LAB_SECONDS=600 python -m benchmarks.lab.hofm_figure_1 a    # begin no curve after ten minutes
 
-Left out: the paper's β and its dummy columns; several rates for AdaGrad.
+Not the paper's: NIPS has 3,134 links for 4,140, and half of them are taken where the printed number of rows
+is that of all; MovieLens has 27 features of movies for 29. A batch of AdaGrad has 32 rows. The stored
+hofm_figure_1.csv is of an earlier script (β = 1e-4, no columns of ones, 12 seconds): take it away first.
 """
 
 from __future__ import annotations
@@ -30,41 +36,49 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab import common
-from benchmarks.lab.common import RESULTS, write_csv, write_png
+from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, write_csv, write_png
+from recsys import FitError
 from recsys.datasets.graphs import load_graph
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import split_pairs
 
-EPOCHS = {"cd": 20, "lbfgs": 60, "adagrad": 20}
+EPOCHS = {"cd": 20, "lbfgs": 30, "adagrad": 10}
+RATES = (1.0, 0.1, 0.01, 0.001)  # of AdaGrad
+FIGURES: dict[str, tuple[str, dict[int, float]]] = {  # file: (graph, β by m)
+    "hofm_figure_1": ("nips", {2: 0.1, 3: 0.1, 4: 0.1}),
+    "hofm_figure_4": ("movielens", {2: 1e-3, 3: 1e-4, 4: 1e-6}),
+}
+COLUMNS = ("degree", "solver", "rate", "epoch", "seconds", "objective")
 DEGREES, EPOCHS_OF_COST, SHARE = (2, 3, 4, 5, 6, 8, 10), 3, 10  # of (d): every SHARE-th row
 
 
-def task() -> tuple[sp.csr_matrix, np.ndarray]:
-    graph = load_graph("nips", os.environ["RECSYS_DATA"])
-    A = sp.csr_matrix(normalize(graph.A))
-    split = split_pairs(graph.links, A.shape[0])
-    X = sp.hstack([A[split.train[:, 0]], A[split.train[:, 1]]], format="csr")
+def task(name: str, unit: bool = False) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Return the rows of half of a graph's links and of as many pairs without one, and which is which."""
+    graph = load_graph(name, os.environ["RECSYS_DATA"])
+    A = sp.csr_matrix(normalize(graph.A)) if unit else graph.A
+    B = A if graph.B is None else graph.B
+    split = split_pairs(graph.links, A.shape[0], None if graph.B is None else B.shape[0])
+    X = sp.hstack([A[split.train[:, 0]], B[split.train[:, 1]]], format="csr")
     return X, split.train_labels.astype(float)
 
 
 def estimator(solver: str, degree: int, max_iter: int, **params: Any) -> Any:
-    common = {"n_components": 30, "beta": 1e-4, "init_scale": 0.1, "tol": 0.0} | params
+    given = {"n_components": 30, "init_scale": 0.1, "tol": 0.0, "fit_lower": "augment"} | params
     return FactorizationMachineRegressor(
-         num_threads=1, degree=degree,
-        fit_lower=None, fit_linear=False, solver=solver, learning_rate=0.1, batch_size=32,
-        max_iter=max_iter, **common,
+        num_threads=1, degree=degree, fit_linear=False, solver=solver, batch_size=32, max_iter=max_iter,
+        **given,
     )  # fmt: skip
 
 
 def cost() -> None:
     """Measure and draw (d)."""
-    X, y = task()
+    X, y = task("nips", unit=True)
     X, y = X[::SHARE], y[::SHARE]
     rows: list[Any] = []
     for solver in EPOCHS:
         for degree in DEGREES:
-            estimator(solver, degree, 1).fit(X[:20], y[:20])
+            params: dict[str, Any] = {"beta": 0.0, "init_scale": 1.0, "fit_lower": None}
+            estimator(solver, degree, 1, **params).fit(X[:20], y[:20])
             at: list[float] = []
 
             def note(epoch: int, value: float, at: list[float] = at) -> None:
@@ -72,12 +86,11 @@ def cost() -> None:
 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                params = {"beta": 0.0, "init_scale": 1.0, "callback": note}
-                estimator(solver, degree, 1 + EPOCHS_OF_COST, **params).fit(X, y)
+                estimator(solver, degree, 1 + EPOCHS_OF_COST, callback=note, **params).fit(X, y)
             rows.append((degree, solver, len(at) - 1, float(np.min(np.diff(at)))))
             print(rows[-1], flush=True)
     write_csv("hofm_figure_1_d", ("degree", "solver", "epochs", "seconds"), rows)
-    fig, (axis,) = common.figure(1)
+    fig, (axis,) = figure(1)
     for solver in EPOCHS:
         found = [(row[0], row[3]) for row in rows if row[1] == solver]
         axis.plot(*zip(*found, strict=True), marker="o", label=solver)
@@ -86,29 +99,71 @@ def cost() -> None:
     write_png("hofm_figure_1_d", fig)
 
 
-def main() -> None:
-    import matplotlib
+def course(X: Any, y: np.ndarray, **given: Any) -> list[tuple[int, float, float]]:
+    """Return (epoch, processor seconds, objective) from the start on; NaN is the end of what diverged."""
+    points: list[tuple[int, float, float]] = []
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    def note(epoch: int, value: float) -> None:
+        points.append((epoch, time.process_time() - started, value))
 
-    X, y = task()
-    rows: list[Any] = []
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4))
-    for axis, degree in zip(axes, (2, 3, 4), strict=True):
-        for solver in EPOCHS:
-            estimator(solver, degree, 1).fit(X[:20], y[:20])
-            model = estimator(solver, degree, EPOCHS[solver]).fit(X, y)
-            points = [(e, h["seconds"], h["objective"]) for e, h in enumerate(model.history_)]
-            axis.plot([p[1] for p in points], [p[2] for p in points], label=solver)
-            rows += [(degree, solver, *point) for point in points]
-            print(degree, solver, points[-1], len(points), flush=True)
-        axis.set(title=f"m = {degree}", xlabel="seconds", ylabel="objective")
-        axis.legend()
-    figure.tight_layout()
-    figure.savefig(RESULTS / "hofm_figure_1.png", dpi=120)
-    write_csv("hofm_figure_1", ("degree", "solver", "epoch", "seconds", "objective"), rows)
+    model = estimator(callback=note, **given)
+    started = time.process_time()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, y)
+    except FitError:
+        return [*points, (len(points) + 1, time.process_time() - started, float("nan"))]
+    return [(0, 0.0, model.history_[0]["objective"]), *points]
+
+
+def compare(file: str) -> None:
+    """Make the curves of a figure that are missing, and draw all."""
+    until = time.perf_counter() + float(os.environ.get("LAB_SECONDS", "inf"))
+    name, betas = FIGURES[file]
+    X, y = task(name)
+    there = read_csv(file) if (RESULTS / f"{file}.csv").exists() else []
+    if there and "rate" not in there[0]:
+        raise SystemExit(f"{file}.csv is of an earlier script, of other settings: take it away first")
+    done = {(int(row["degree"]), row["solver"], row["rate"]) for row in there}
+    for degree, beta in betas.items():
+        for solver, epochs in EPOCHS.items():
+            for rate in RATES if solver == "adagrad" else (None,):
+                key = (degree, solver, "" if rate is None else f"{rate:g}")
+                if key in done or time.perf_counter() > until:
+                    continue
+                given = {"solver": solver, "degree": degree, "beta": beta, "learning_rate": rate or 1.0}
+                course(X[:20], y[:20], max_iter=1, **given)  # compiles
+                points = course(X, y, max_iter=epochs, **given)
+                append_csv(file, COLUMNS, [(*key, *point) for point in points])
+                print(*key, points[0], points[-1], flush=True)
+    draw(file)
+
+
+def draw(file: str) -> None:
+    """Draw the curves of a figure, each in its colour; those above the start leave the picture."""
+    rows = read_csv(file)
+    drawn, axes = figure(len(FIGURES[file][1]))
+    for axis, (degree, beta) in zip(axes, FIGURES[file][1].items(), strict=True):
+        own = [row for row in rows if int(row["degree"]) == degree]
+        for solver, rate in dict.fromkeys((row["solver"], row["rate"]) for row in own):
+            curve = [row for row in own if (row["solver"], row["rate"]) == (solver, rate)]
+            axis.plot(
+                [float(row["seconds"]) for row in curve], [float(row["objective"]) for row in curve],
+                marker=".", label=f"{solver} {rate}".strip(),
+            )  # fmt: skip
+        axis.set(title=f"m = {degree}, β = {beta:g}", xlabel="processor seconds", ylabel="objective")
+        if own:
+            values = [float(row["objective"]) for row in own]
+            starts = [float(row["objective"]) for row in own if row["epoch"] == "0"]
+            axis.set(yscale="log", ylim=(0.9 * np.nanmin(values), 1.5 * max(starts, default=1.0)))
+            axis.legend(fontsize=7)
+    write_png(file, drawn)
 
 
 if __name__ == "__main__":
-    cost() if sys.argv[1:] == ["d"] else main()
+    for what in sys.argv[1:] or ["a", "4"]:
+        if what == "d":
+            cost()
+        else:
+            compare({"a": "hofm_figure_1", "4": "hofm_figure_4"}[what])

@@ -342,8 +342,11 @@ def density() -> None:
 
 
 def figures() -> None:
-    """Draw the errors of `dense` and `sparse` by D."""
+    """Draw the errors of `dense` and `sparse` by D, of what was run."""
     for file in ("random_features_machines", "random_features_machines_1m"):
+        if not (RESULTS / f"{file}.csv").exists():
+            print(f"{file}.csv is not there: nothing of it is drawn", flush=True)
+            continue
         rows = read_csv(file)
         panels = list(dict.fromkeys((row["data"], row["kernel"]) for row in rows))
         columns = min(5, len(panels))
@@ -363,6 +366,9 @@ def figures() -> None:
                         [float(row["D"]) for row in own], errors, spread, marker="o", label=method
                     )
             axis.set(title=f"{panel[0]}, {panel[1]}", xlabel="D", ylabel="error", xscale="log")
+            ticks = sorted({int(row["D"]) for row in shown if row["D"]})
+            axis.set_xticks(ticks, [str(D) for D in ticks])
+            axis.minorticks_off()
             axis.legend(fontsize=7)
         write_png(file, drawn)
 

@@ -57,8 +57,10 @@ TOGETHER = {
 PICTURES = {
     "figure_6_7.csv": "figure_6_7.png", "figure_8_3.csv": "figure_8_3.png", "figure_9_2_9_3.csv": "figure_9_2_9_3.png",
     "figure_9_4.csv": "figure_9_4_9_5.png", "figure_9_5.csv": "figure_9_4_9_5.png", "figure_10_4.csv": "figure_10_4.png",
+    "hofm_figure_4.csv": "hofm_figure_4.png",
     "hofm_figure_1.csv": "hofm_figure_1.png", "hofm_figure_1_d.csv": "hofm_figure_1_d.png", "sparse_fm_synthetic.csv": "sparse_fm_synthetic.png",
     "sparse_fm_strength.csv": "sparse_fm_strength.png", "sparse_fm_convergence.csv": "sparse_fm_convergence.png",
+    "random_features_machines.csv": "random_features_machines.png",
     "random_features_sparse.csv": "random_features_sparsity.png", "large.csv": "large.png",
     "time_order_ages.csv": "time_order_ages.png", "figure_8_2.csv": "figure_8_2.png",
     "figure_10_1_10_2.csv": "figure_10_1.png", "figure_10_5_10_6.csv": "figure_10_5_10_6.png",
