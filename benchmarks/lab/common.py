@@ -34,6 +34,12 @@ def names(without: Sequence[str] = ()) -> list[str]:
     return [name for name in list_tables() if name not in without]
 
 
+def chosen(tables: Sequence[str]) -> list[str]:
+    """Return those that are run now: the ones that $LAB_TABLES names (a,b,…), or all."""
+    only = [name for name in os.environ.get("LAB_TABLES", "").split(",") if name]
+    return [name for name in tables if not only or name in only]
+
+
 def rbf(gamma: float) -> Callable[..., np.ndarray]:
     return make_kernel("rbf", gamma=gamma)
 

@@ -28,6 +28,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from benchmarks.lab.common import (
     LARGE,
     append_csv,
+    chosen,
     each,
     figure,
     names,
@@ -87,7 +88,7 @@ def main() -> None:
     columns = ("table", "kernel", "expression", "ratio", "auc")
     kept = without("figure_8_3", lambda row: False)
     have = {(row["table"], int(row["kernel"])) for row in kept}
-    jobs = [(n, k) for n in tables for k in range(-1, KERNELS) if (n, k) not in have]
+    jobs = [(n, k) for n in chosen(tables) for k in range(-1, KERNELS) if (n, k) not in have]
     each(one, jobs, done=lambda row: append_csv("figure_8_3", columns, [row]))
     draw()
 
@@ -124,7 +125,7 @@ def draw() -> None:
     tables = [
         n for n in sorted({row[0] for row in found}) if KERNELS < sum(row[0] == n for row in found)
     ]
-    chosen = []
+    picks = []
     fig, axes = figure(4, 3)
     for axis, name in zip(axes, tables, strict=False):
         mine = [row for row in found if row[0] == name and row[1] >= 0]
@@ -134,7 +135,7 @@ def draw() -> None:
         rho = float(test.statistic)
         holds = "not told apart" if test.pvalue > 0.05 else "yes" if rho < 0 else "no"
         behind = best[4] - pick[4]
-        chosen.append((name, pick[2], pick[3], pick[4], best[4], behind, linear[4], rho, holds))
+        picks.append((name, pick[2], pick[3], pick[4], best[4], behind, linear[4], rho, holds))
         axis.plot([row[3] for row in mine], [row[4] for row in mine], "o", color="#0072B2")
         axis.plot(pick[3], pick[4], "s", color="#D55E00")
         axis.axhline(linear[4], color="#D55E00", linestyle=":")
@@ -154,7 +155,7 @@ def draw() -> None:
             "spearman",
             "small_ratio_high_auc",
         ),
-        chosen,
+        picks,
     )
     for axis in axes[len(tables) :]:
         axis.set_axis_off()

@@ -3,7 +3,8 @@
 The thesis validates C and the kernel's parameters together in a nested 5-fold validation, 20
 times. So here, but that on tables above 1,000 rows and on the artificial ones the kernel is chosen
 first and C second, with one inner fold. All 20 take hours of a core for each table; Table 6.4 goes on
-where it was stopped, and `runs` says how many of them a table has.
+where it was stopped, and `runs` says how many of them a table has. LAB_TABLES=a,b runs these tables alone,
+LAB_PROCESSES=1 one job at a time.
 
     python -m benchmarks.lab.table_6 6.3
     python -m benchmarks.lab.table_6 6.4 [TABLE ...]      tables named are computed anew
@@ -19,6 +20,7 @@ import numpy as np
 from benchmarks.lab.common import (
     LARGE,
     append_csv,
+    chosen,
     each,
     family,
     figure,
@@ -46,6 +48,7 @@ PRINTED = {
     "monks-2": (48.02, 99.00, 100.0, 91.09, 100.0, 100.0, 100.0, 87.30, 100.0, 100.0),
 }
 RUNS = 20
+SMALL = 400  # rows below which a run takes a minute or two
 FORMS = ("mdnf", "mcnf", "dnf", "cnf")
 
 
@@ -119,7 +122,9 @@ def table_6_4(only: list[str]) -> None:
     kept = without("table_6_4_runs", lambda row: row["table"] in only)
     have = {(row["table"], row["kernel"], int(row["seed"])) for row in kept}
     order = sorted(names(), key=lambda n: (len(table(n).y), n))  # the quick ones first
-    jobs = [(name, kernel, seed) for name in order for seed in range(RUNS) for kernel in KERNELS]
+    jobs = [(name, kernel, seed) for name in chosen(order) for seed in range(RUNS) for kernel in KERNELS]
+    # A run of all small tables, then the next, so that one that is ended leaves each as many.
+    jobs.sort(key=lambda job: (len(table(job[0]).y) >= SMALL and order.index(job[0]), job[2]))
     jobs = [job for job in jobs if job not in have]
     columns = ("table", "kernel", "seed", "auc")
     each(one, jobs, done=lambda row: append_csv("table_6_4_runs", columns, [row]))

@@ -8,7 +8,7 @@ yardstick of 9.3.1. dna's rows differ in their ones; its degrees are the 47 of T
     python -m benchmarks.lab.table_9_1 figures [METHOD ...]
     python -m benchmarks.lab.table_9_1 draw
 
-What the results files hold is not computed again.
+What the results files hold is not computed again; LAB_TABLES=a,b runs these tables alone.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.lab.common import (
     LARGE,
     append_csv,
+    chosen,
     each,
     figure,
     names,
@@ -113,7 +114,7 @@ def table_9_1(again: list[str]) -> None:
     have = {(row["table"], int(row["seed"]), row["method"]) for row in kept}
     jobs = []
     for seed in range(SPLITS):  # outermost, so that a run that is ended leaves each table as many
-        for name in tables:
+        for name in chosen(tables):
             missing = tuple(label for label in labels if (name, seed, label) not in have)
             if missing:
                 jobs.append((name, seed, missing))
@@ -200,18 +201,18 @@ def figures(again: list[str]) -> None:
     columns = ("table", "degrees", "method", "auc", "ratio", "seconds")
     kept = without("figure_9_2_9_3", lambda row: row["method"] in again)
     have = {(row["table"], row["method"]) for row in kept}
-    jobs = [(n, 0, (label,)) for n in tables for label in METHODS if (n, label) not in have]
+    jobs = [(n, 0, (label,)) for n in chosen(tables) for label in METHODS if (n, label) not in have]
     each(by_degree, jobs, done=lambda rows: append_csv("figure_9_2_9_3", columns, rows))
 
     kept = without("figure_9_4", lambda row: "GRAM" in again)
     have = {(row["table"], float(row["learning_rate"])) for row in kept}
-    rates = [(n, rate) for n in two for rate in (0.01, 0.1, 1.0, 10.0) if (n, rate) not in have]
+    rates = [(n, rate) for n in chosen(two) for rate in (0.01, 0.1, 1.0, 10.0) if (n, rate) not in have]
     heads = ("table", "learning_rate", "step", "ratio")
     each(convergence, rates, done=lambda rows: append_csv("figure_9_4", heads, rows))
 
     kept = without("figure_9_5", lambda row: row["method"] in again)
     have = {(row["table"], row["method"]) for row in kept}
-    shares = [(n, label) for n in (*two, "dna") for label in METHODS if (n, label) not in have]
+    shares = [(n, label) for n in chosen((*two, "dna")) for label in METHODS if (n, label) not in have]
     heads = ("table", "method", "degree", "weight")
     each(weights, shares, done=lambda rows: append_csv("figure_9_5", heads, rows))
     draw()

@@ -2,7 +2,7 @@
 
 Every column becomes one 0/1 feature a value, named `column=value`, so that each row has as
 many ones as there are columns; dna alone comes in bits, and has not. Rows with a missing value
-(`?` or empty) are dropped and counted.
+(`?` or empty) are dropped and counted, but in primary-tumor.
 """
 
 from __future__ import annotations
@@ -357,11 +357,15 @@ def _present(path: Path) -> Path:
 
 @table("primary-tumor", "primary.tumor.arff")
 def _primary_tumor(folder: Path) -> OneHot:
-    """Leave out the two often-missing attributes; the grouping into two classes is ours."""
+    """Leave out the two often-missing attributes, and count "?" in the others as a value.
+
+    So the table has the rows, features and ones of the thesis'. It does not say how it has grouped the
+    classes.
+    """
     names, rows = _read_arff(_present(folder / "primary.tumor.arff"))
     keep = [k for k, name in enumerate(names) if name not in ("histologic-type", "degree-of-diffe")]
     target = "class" if "class" in names else names[0]
-    rows = [[row[k] for k in keep] for row in rows]
+    rows = [["unknown" if row[k] in MISSING else row[k] for k in keep] for row in rows]
     kept = [names[k] for k in keep]
     share = _group(rows, kept.index(target), 0.42)
     return encode(kept, rows, target, share, "primary-tumor")
@@ -369,6 +373,7 @@ def _primary_tumor(folder: Path) -> OneHot:
 
 @table("soybean", "soybean.arff")
 def _soybean(folder: Path) -> OneHot:
+    """Take the largest classes as one: other groups have the thesis' shares, but not its ratios."""
     names, rows = _read_arff(_present(folder / "soybean.arff"))
     rows = [row for row in rows[:307] if not any(cell in MISSING for cell in row)]
     return replace(
@@ -379,8 +384,7 @@ def _soybean(folder: Path) -> OneHot:
 
 def _group(rows: list[list[str]], column: int, share: float) -> list[str]:
     """Return the largest classes that together come nearest to a share: our two-class grouping."""
-    complete = [row for row in rows if not any(cell in MISSING for cell in row)]
-    values, counts = np.unique([row[column] for row in complete], return_counts=True)
+    values, counts = np.unique([row[column] for row in rows], return_counts=True)
     order = np.lexsort((values, -counts))
     total = np.cumsum(counts[order]) / counts.sum()
     best = int(np.argmin(np.abs(total - share))) + 1

@@ -17,6 +17,13 @@ def results(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_the_tables_that_are_named_are_run(monkeypatch):
+    monkeypatch.delenv("LAB_TABLES", raising=False)
+    assert common.chosen(["a", "b", "c"]) == ["a", "b", "c"]
+    monkeypatch.setenv("LAB_TABLES", "c,a")
+    assert common.chosen(["a", "b", "c"]) == ["a", "c"]
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=20))
 def test_the_cosine_takes_the_best_threshold_there_is(rows):
