@@ -33,6 +33,7 @@ from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_integer, check_real
 
 TOP_K = 200  # of a sparse inverse where none is asked for
+SPARSE_ITEMS = 100_000  # up to which `auto` tries a sparse inverse: 41,000 take 23 processor seconds
 
 
 @RANKERS.add("ease")
@@ -128,6 +129,7 @@ class EASE(Updatable, ItemWeights):
         Candidate(
             "regularization=25,ridge_power=0.3,dropout=0.5,votes=0.5,top_k=100",
             least_items=DENSE_ITEMS + 1,
+            most_items=SPARSE_ITEMS,
         ),
         Candidate("regularization=1500,recency=0.5", most_items=DENSE_ITEMS, timed=True),
         Candidate("regularization=3000,recency=1", most_items=DENSE_ITEMS, timed=True),

@@ -170,6 +170,8 @@ def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
     assert "bilinear" in small and "bilinear" not in large
     assert not any(RANKERS.get(parse_spec(spec)[0]).dense for spec in large)
     assert "ease:regularization=100" in small and len(small) == 21 and len(large) == 9
+    assert sum("top_k" in spec for spec in large) == 1
+    assert not any("top_k" in spec for spec in [*small, *tried(200_000, 10**7)])
     assert set(small) < set(timed) and set(large) < set(large_timed)
     assert all("recency" in s or "slist" in s for s in {*timed, *large_timed} - {*small, *large})
     assert "cf-omd" not in offered_models() and "lmf" in offered_models()
