@@ -189,7 +189,7 @@ def run(setting: str, peer: str, spec: str, trials: int, folds: int, limits: Lim
                 else:
                     outcome.left_out = told
                     return outcome
-            if in_trial and _processor_seconds(process.pid) - since > limits.seconds:
+            if in_trial and _processor_seconds(process.pid) - since >= limits.seconds:
                 outcome.left_out = limits.slow
                 return outcome
             if _resident(process.pid) > limits.memory:
