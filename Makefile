@@ -31,7 +31,8 @@ test-browser: $(VENV)/installed
 	$(BIN)/python -m pytest -m browser tests/app
 
 # The link predictors on PyTorch, in an environment of their own. One version, so that a CPU build that pip was told of is
-# taken before a newer one with its gigabytes; where it cannot be installed, a line says so.
+# taken before a newer one with its gigabytes; where it cannot be installed, a line says so. One thread: such small networks
+# wait for a second one longer than it saves them.
 TORCH ?= torch==2.13.0
 TORCH_VENV := .venv-torch
 test-torch: $(VENV)/installed
@@ -41,7 +42,6 @@ test-torch: $(VENV)/installed
 		$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' 2>/dev/null)')"
 	@if ! $(TORCH_VENV)/bin/python -m pip install --quiet --only-binary :all: '$(TORCH)' >/dev/null 2>&1; then \
 		echo "SKIPPED: $(TORCH) cannot be installed here, so the link predictors on PyTorch are not tested"; exit 0; fi; \
-	@# Such small networks wait for a second thread more than it does.
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden
 
 # Campaigns against files, calls, the command line and the service, and their table; MINUTES for all of them.
