@@ -10,7 +10,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, takes_data
-from recsys.cli.options import Json, Quiet, Threads, use_threads
+from recsys.cli.options import Json, Quiet, Seed, Threads, use_threads
 from recsys.data import Interactions, read_features
 from recsys.errors import InputError
 from recsys.explain import Discoveries, discover_rules
@@ -55,7 +55,7 @@ def discover(
         ),
     ] = "any",
     number: Annotated[int, typer.Option("-n", "--number", help="Rules to print, of each kind.")] = 20,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
+    seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the rules found: .parquet, .json, else CSV.")
     ] = None,

@@ -11,7 +11,7 @@ from rich.text import Text
 from recsys import doctor as health
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.options import EngineName, Json, Quiet, Scratch, Threads, Workers, use_threads
+from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError, counted
@@ -38,7 +38,7 @@ def evaluate(
         list[str] | None,
         typer.Option("--metric", help="NAME[@k], calibration:COLUMN@k; repeat for more."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
+    seed: Seed = 0,
     by: Annotated[
         list[str] | None,
         typer.Option(

@@ -11,7 +11,7 @@ import typer
 from recsys import fm
 from recsys.cli import charts, terminal
 from recsys.cli.data_options import DataOptions, takes_data
-from recsys.cli.options import Json, Quiet, Threads, ids_of, use_threads
+from recsys.cli.options import Json, Quiet, Seed, Threads, ids_of, use_threads
 from recsys.data.columns import some
 from recsys.errors import InputError
 from recsys.fm.findings import Epoch, Study
@@ -94,7 +94,7 @@ def interactions(
         int | None,
         typer.Option("--min-rows", help="Rows that have all features of an interaction; 5 by default."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
+    seed: Seed = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write the interactions: .parquet, .json, else CSV.")
     ] = None,

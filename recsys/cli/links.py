@@ -9,7 +9,7 @@ import typer
 
 from recsys import links as models
 from recsys.cli import terminal
-from recsys.cli.options import Count, DataDir, Json, Quiet, Threads, use_threads
+from recsys.cli.options import Count, DataDir, Json, Quiet, Seed, Threads, use_threads
 from recsys.datasets import load_dataset, load_graph
 from recsys.datasets.graphs import Graph
 from recsys.datasets.linked_tables import graph_of, read_graph
@@ -65,7 +65,7 @@ def links(
     ] = "left",
     to: Annotated[str | None, typer.Option("--to", help="Explain its link to this id instead.")] = None,
     number: Count = 10,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
+    seed: Seed = 0,
     quiet: Quiet = False,
     json: Json = None,
     threads: Threads = None,

@@ -18,6 +18,7 @@ Scratch = Annotated[
     typer.Option("--scratch", help="A folder that all workers see, for a copy of the data meanwhile."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no notes.")]
+Seed = Annotated[int, typer.Option("--seed")]
 Json = Annotated[str | None, typer.Option("--json", help="Write JSON to a file, or to stdout for -.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Folder of datasets, looked in first.")]
 RankerFile = Annotated[Path, typer.Option("--ranker", help="A file that `recsys fit` wrote.")]

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.options import Json
+from recsys.cli.options import Json, Seed
 from recsys.cli.table_options import Positive, TableFile, Target, load_categories
 from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
@@ -21,7 +21,7 @@ def rules(
     target: Target = None,
     positive: Positive = None,
     test_size: Annotated[float, typer.Option("--test-size", help="Share of rows held out.")] = 0.3,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
+    seed: Seed = 0,
     max_clauses: Annotated[int, typer.Option("--max-clauses")] = 10,
     max_literals: Annotated[int, typer.Option("--max-literals")] = 5,
     json: Json = None,

@@ -9,7 +9,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
-from recsys.cli.options import EngineName, Json, Quiet, Scratch, Threads, Workers, use_threads
+from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
@@ -24,7 +24,7 @@ def tune(
     metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
     protocol: Protocol = None,
     test: Test = None,
-    seed: Annotated[int, typer.Option("--seed")] = 0,
+    seed: Seed = 0,
     study: Annotated[
         str | None,
         typer.Option(

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from recsys._jit import jit
+from recsys._jit import SUMS, jit
 from recsys.errors import InputError
 
 TOLERANCE = 5e-7
@@ -36,8 +36,6 @@ MAX_CG_STEPS = 200
 ROUGH_FACES = 3
 # By how much the first and the further faces lower the gradient before variables are dropped.
 FIRST_GOAL, NEXT_GOAL = 0.15, 0.1
-# Sums may be taken in any order, which lets them vectorise; NaN and infinity stay what they are.
-SUMS = {"reassoc", "contract", "nsz"}
 
 
 class Solution(NamedTuple):

@@ -6,10 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import jit, over_rows
+from recsys._jit import SUMS, jit, over_rows
 from recsys.rankers._weighted_least_squares import solve_in_place
 
-SUMS = {"reassoc", "contract"}  # sums in any order, so that they run at full width
 BLOCK = 256  # items at a time: their factors stay in the first-level cache
 LEAST_RIDGE = 1e-4  # where there is none, what liked items alone say can be without bound
 PASSES, HALVINGS = 500, 30

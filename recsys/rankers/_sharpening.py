@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from recsys._jit import in_parts, jit, parallel
+from recsys._jit import SUMS, in_parts, jit, parallel
 from recsys.kernels.gram.counts import cooccurrence
-from recsys.optim.simplex_qp import SUMS
 from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.utils.sparse import binary, owners
 

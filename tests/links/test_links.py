@@ -217,18 +217,3 @@ def test_metrics():
     assert np.isnan(link_metrics([1, 0], [-1.0, -2.0]).precision)
     with pytest.raises(InputError, match="both"):
         link_metrics([1, 1], [0.0, 1.0])
-
-
-def test_without_pytorch_the_message_says_what_to_install(monkeypatch):
-    import builtins
-
-    real = builtins.__import__
-
-    def refuse(name, *rest, **more):
-        if name == "torch":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(InputError, match=r"pip install 'recsys\[deep\]'"):
-        PairDNN().fit(*world())
