@@ -1,7 +1,7 @@
 """Table 3 of the HOFM paper: link AUC on NIPS and MovieLens 100K, mean of three splits.
 
 NIPS: 2,037 authors, 3,134 pairs i < j of authors with a common paper, words as counts scaled to unit
-length. MovieLens 100K: 943 users of 49 features, 1,682 movies of 27, linked by a rating of 5. Half of the
+length. MovieLens 100K: 943 users of 49 features, 1,682 movies of 29, linked by a rating of 5. Half of the
 links train, with as many pairs without a link; the rest of all pairs is tested (two million on NIPS).
 Squared loss, coordinate descent, rank 30, first P from N(0, 0.01), a bias in every model.
 
@@ -18,12 +18,12 @@ that are missing, and says at its end which they are. To make a row again, take 
     python -m benchmarks.lab.hofm_table_3 nips "HOFM 3"         # this row
     LAB_SECONDS=3600 python -m benchmarks.lab.hofm_table_3      # begin no row after an hour
 
-Rows whose `epochs` are empty are of an earlier run, with five values of β (1e-6 to 0.01) and at most 60
-epochs on MovieLens and 12 on NIPS; to have them by this script, take them out of the file.
+Rows of NIPS whose `epochs` are empty are of an earlier run, with five values of β (1e-6 to 0.01) and at most
+12 epochs; to have them by this script, take them out of the file.
 
-Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140, and
-MovieLens 27 features of movies for 29 (years in eight bins for ten decades). Ours lie above the printed
-figures: `hofm_gaps` has the AUC epoch by epoch, which passes the printed ones early and goes on rising.
+Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140. Ours lie
+above the printed figures: `hofm_gaps` has the AUC epoch by epoch, which passes the printed ones early and
+goes on rising.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random feature maps: Tables 4.2 and 4.3, Figure 4.1, other maps of chapter 4, and what maps are for.
 
-Rows are users' and movies' features of MovieLens 100K's pairs (49 + 27), scaled to unit ℓ1 length as in the
+Rows are users' and movies' features of MovieLens 100K's pairs (49 + 29), scaled to unit ℓ1 length as in the
 thesis, and those of phishing pages; all kernel values of 1,000 rows. Labels for the SVMs: rating 4 or more;
 a9a as given. Figures 4.2 to 4.10 are in `random_feature_machines.py`.
 

@@ -452,6 +452,17 @@ def test_real_graphs_have_names(data_dir):
     assert nips.left.features[:2] == ("network", "learning") and nips.left.ids[0] == "Aazhang_B"
 
 
+def test_movielens_has_the_features_of_the_papers_table(data_dir):
+    graph = load_graph("movielens", data_dir)
+    assert graph.A.shape == (943, 49) and graph.B.shape == (1682, 29)
+    names = np.array(graph.right.features)
+    decades = graph.B[:, [k for k, name in enumerate(names) if name.startswith("year=")]]
+    assert decades.shape[1] == 10 and (decades.sum(axis=1) == 1).all()
+    of = dict(zip(graph.right.ids, graph.B, strict=True))
+    for item, decade in {"1": "1995–2004", "50": "1975–1984", "98": "1985–1994", "267": "unknown"}.items():
+        assert f"year={decade}" in names[of[item].indices]
+
+
 def test_a_graph_needs_a_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("RECSYS_DATA", raising=False)
     with pytest.raises(InputError, match="set RECSYS_DATA"):
