@@ -53,6 +53,7 @@ def trial(version, python, folder, package, short):
         folder / version,
         package,
         "pytest>=8.3",
+        "pytest-timeout>=2.3",
         "hypothesis>=6.110",
         "cloudpickle>=3.0",
         "polars>=1.0",

@@ -510,7 +510,9 @@ def test_concurrent_saves_and_loads_see_whole_models(tmp_path):
     ]
     for child in writers:
         assert child.stdout.readline() == b"ready\n"
+    until = time.monotonic() + 60
     while not path.exists():
+        assert time.monotonic() < until, "no model within a minute"
         time.sleep(0.01)
     for _ in range(40):
         assert load_ranker(path).n_items_ == 400

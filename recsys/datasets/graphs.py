@@ -161,9 +161,9 @@ def load_graph(name: str, folder: str | Path | None = None) -> Graph:
         One of `list_graphs()`.
         NIPS: authors of volumes 0–12 by the counts of their papers' words, linked if they wrote a paper
         together. Cora: papers by their words, linked by a citation. MovieLens 100K: users by age (7
-        bins), gender, occupation and the zip code's first character, movies by the decade that is nearest
-        to the year in their title (ten values, one of them for no year) and genres, linked by a rating of
-        5: the 49 and 29 features of Blondel et al. (2016), Table 2.
+        bins), gender, occupation and the zip code's first character, movies by the decade nearest to the
+        year in their title (ten values, one of them for no year) and genres, linked by a rating of 5:
+        the 49 and 29 features of Blondel et al. (2016), Table 2.
     folder : path, optional
         The data folder, which holds `nips/`, `cora/` or MovieLens 100K; $RECSYS_DATA when not given.
 

@@ -57,6 +57,9 @@ class ProcessEngine(Engine):
             while running:
                 yield running.popleft().result()  # and let go of
         except BrokenProcessPool:
+            # The pool's thread tells each unit so, one after another, and ends of one that was cancelled
+            # meanwhile: the other processes would stay, and this one would wait for them.
+            running.clear()
             raise InputError(ENDED) from None
         finally:
             for one in running:
@@ -64,7 +67,12 @@ class ProcessEngine(Engine):
 
     def close(self) -> None:
         """End the processes."""
+        processes = list((self._pool._processes or {}).values())
         self._pool.shutdown(cancel_futures=True)
+        for one in processes:
+            if one.is_alive():  # when the pool's thread could not: it ended before it came to that
+                one.terminate()
+                one.join()
 
     def __exit__(self, *raised: Any) -> None:
         """End the processes; those of a command that is interrupted also in the middle of a unit.

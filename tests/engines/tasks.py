@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 import numba
 from threadpoolctl import threadpool_info
@@ -25,6 +26,13 @@ def refused(x):
 
 def ended(x):
     os._exit(9)
+
+
+def ended_if_odd(x):
+    time.sleep(0.2)
+    if x % 2:
+        os._exit(9)
+    return x
 
 
 def ended_once(path):

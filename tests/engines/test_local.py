@@ -1,12 +1,17 @@
 """The seam: units in order, threads within the task, errors as they are."""
 
+import threading
+import time
+from concurrent.futures import Future
+
 import numba
+import psutil
 import pytest
 
 from recsys import InputError
 from recsys.engines import engine
 from recsys.engines.base import check_same, installed
-from tests.engines.tasks import ended, refused, squared, threads
+from tests.engines.tasks import ended, ended_if_odd, refused, squared, threads
 
 
 @pytest.fixture(params=["local", "local=2"], scope="module")
@@ -36,6 +41,30 @@ def test_what_a_task_refuses_is_raised(some):
 def test_a_process_that_ends_is_told_of():
     with engine("local=1") as one, pytest.raises(InputError, match="ended before its work did"):
         list(one.map(ended, [1]))
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_the_other_processes_end_however_long_the_news_of_one_takes(cancelled, monkeypatch):
+    """One of two ends, and the pool tells each unit so; one that is cancelled meanwhile ends its thread."""
+    tell = Future.set_exception
+
+    def slowly(self, error):
+        if cancelled and self.running() is False:
+            self.cancel()  # as by who has heard of the first
+        tell(self, error)
+        time.sleep(0.02)
+
+    monkeypatch.setattr(Future, "set_exception", slowly)
+    monkeypatch.setattr(threading, "excepthook", lambda told: None)
+    with engine("local=1") as one:  # the first starts what counts a program's processes, and stays
+        list(one.map(squared, [1]))
+    before = psutil.Process().children()
+    with engine("local=2") as two:
+        results = two.map(ended_if_odd, [0, 1, *[2] * 20])
+        with pytest.raises(InputError, match="ended before its work did"):
+            list(results)
+    left = [one for one in psutil.Process().children() if one not in before]
+    assert not [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize(

@@ -459,7 +459,12 @@ def test_movielens_has_the_features_of_the_papers_table(data_dir):
     decades = graph.B[:, [k for k, name in enumerate(names) if name.startswith("year=")]]
     assert decades.shape[1] == 10 and (decades.sum(axis=1) == 1).all()
     of = dict(zip(graph.right.ids, graph.B, strict=True))
-    for item, decade in {"1": "1995–2004", "50": "1975–1984", "98": "1985–1994", "267": "unknown"}.items():
+    for item, decade in {
+        "1": "1995–2004",
+        "50": "1975–1984",
+        "98": "1985–1994",
+        "267": "unknown",
+    }.items():
         assert f"year={decade}" in names[of[item].indices]
 
 

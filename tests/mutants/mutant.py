@@ -70,6 +70,6 @@ def run(tests, folder, compiled):
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile=first-failure", *tests]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1200, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     return done.returncode, done.stdout[-4000:] + done.stderr[-2000:]

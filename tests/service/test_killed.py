@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 pytest.importorskip("fastapi")
@@ -31,7 +32,7 @@ class Client(threading.Thread):
     """Sends batches one after another; one without an answer is sent again until there is one."""
 
     def __init__(self, port, seed, number):
-        super().__init__()
+        super().__init__(daemon=True)  # a failure is not waited for
         self.port, self.name, self.rng = port, f"c{number}", np.random.default_rng([seed, number])
         self.sent, self.acknowledged, self.repeated, self.cut = {}, [], 0, 0
         self.done = threading.Event()
@@ -80,28 +81,33 @@ def test_nothing_acknowledged_is_lost(tmp_path, capsys):
         [sys.executable, str(SERVER), str(model), str(where)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as server:  # fmt: skip
-        port = int(server.stdout.readline())
-        clients = [Client(port, 7, number) for number in range(3)]
-        begun = 0
-        for kill in range(KILLS):
-            server.stdin.write("go\n")
-            server.stdin.flush()
-            child = int(server.stdout.readline())
-            if kill == 0:
-                for client in clients:
-                    client.start()
-            before = sum(len(client.acknowledged) for client in clients)
-            until = time.monotonic() + 30
-            while sum(len(client.acknowledged) for client in clients) == before:
-                assert time.monotonic() < until, "no answer within 30 s"
-                time.sleep(0.001)
-            time.sleep(float(rng.uniform(0, 0.05)))
-            os.kill(child, signal.SIGKILL)
-            begun += 1
-        for client in clients:
-            client.done.set()
-        for client in clients:
-            client.join()
+        try:
+            port = int(server.stdout.readline())
+            clients = [Client(port, 7, number) for number in range(3)]
+            begun = 0
+            for kill in range(KILLS):
+                server.stdin.write("go\n")
+                server.stdin.flush()
+                child = int(server.stdout.readline())
+                if kill == 0:
+                    for client in clients:
+                        client.start()
+                before = sum(len(client.acknowledged) for client in clients)
+                until = time.monotonic() + 30
+                while sum(len(client.acknowledged) for client in clients) == before:
+                    assert time.monotonic() < until, "no answer within 30 s"
+                    time.sleep(0.001)
+                time.sleep(float(rng.uniform(0, 0.05)))
+                os.kill(child, signal.SIGKILL)
+                begun += 1
+            for client in clients:
+                client.done.set()
+            for client in clients:
+                client.join()
+        except BaseException:  # leaving this block waits for the server, and it for its child
+            for one in [*psutil.Process(server.pid).children(), server]:
+                one.kill()
+            raise
         server.stdin.close()
     acknowledged = [key for client in clients for key in client.acknowledged]
     sent = {key: events for client in clients for key, events in client.sent.items()}
