@@ -2,8 +2,7 @@
 
     python -m benchmarks.lab.dataset_tables
 
-Sizes of parts are of the study that stands for the printed one; nothing where the data are not at hand. Of the
-movies' 29 features ours lack two: years are in eight bins at quantiles where the source has ten decades.
+Sizes of parts are of the study that stands for the printed one; nothing where the data are not at hand.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ that are missing, and says at its end which they are. To make a row again, take 
 Rows of NIPS whose `epochs` are empty are of an earlier run, with five values of β (1e-6 to 0.01) and at most
 12 epochs; to have them by this script, take them out of the file.
 
-Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140. Ours lie
-above the printed figures: `hofm_gaps` has the AUC epoch by epoch, which passes the printed ones early and
-goes on rising.
+Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140. Networks,
+the simplex and all subsets lie above the printed figures: `hofm_gaps` has the AUC epoch by epoch, which passes
+the printed ones early and goes on rising.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Graphs with features: NIPS co-authorship, the Cora citations, MovieLens 100K's 49 + 27 features."""
+"""Graphs with features: NIPS co-authorship, the Cora citations, MovieLens 100K's 49 + 29 features."""
 
 from __future__ import annotations
 
