@@ -118,9 +118,12 @@ def coordinate_epoch(
                         h += d * d
                 elif careful:
                     for p in range(begin, end):
-                        i = ids[p]
-                        excluded(rows, P[0], s, i, j, rest)
-                        d = weight * careful_slope(kind, rest, data[p], theta)
+                        i, x = ids[p], data[p]
+                        if abs(old * x) > GUARD:  # as long as the row: only where it must be
+                            excluded(rows, P[0], s, i, j, rest)
+                            d = weight * careful_slope(kind, rest, x, theta)
+                        else:
+                            d = weight * slope(kind, table, i, x, old, part, theta)
                         kept[p - begin] = d
                         g += loss_slope(loss, pred[i], y[i]) * d
                         h += d * d
@@ -164,7 +167,7 @@ def coordinate_epoch(
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
                         pred[i] += change * kept[p - begin]
-                        if careful:
+                        if careful and abs(old * x) > GUARD:
                             excluded(rows, P[0], s, i, j, rest)
                             for t in range(width):
                                 table[i, t] = rest[t] + new * x * (1.0 if t == 0 else rest[t - 1])
