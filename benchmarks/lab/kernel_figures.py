@@ -54,9 +54,10 @@ def figure_6_7() -> None:
     write_csv("figure_6_7", columns, [list(row.values()) for row in rows])
     fig, axes = figure(2, 2)
     for axis, form in zip(axes, FORMS, strict=True):
-        for name in sorted({row["table"] for row in rows}):
+        for k, name in enumerate(sorted({row["table"] for row in rows})):
             mine = [row for row in rows if row["table"] == name and row["kernel"] == form]
-            axis.plot([int(r["degree"]) for r in mine], [float(r["ratio"]) for r in mine], label=name)
+            x, y = [int(row["degree"]) for row in mine], [float(row["ratio"]) for row in mine]
+            axis.plot(x, y, linestyle="-" if k < 10 else "--", label=name)  # there are ten colours
         axis.set_title(form)
         axis.set_xlabel("d = c")
         axis.set_ylabel("standardised spectral ratio", fontsize=8)
