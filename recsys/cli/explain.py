@@ -31,7 +31,7 @@ def explain(
         typer.Option(
             "--people",
             help="Which people, liking an item together, weigh most in the user's scores; with --item "
-            "in that one's. Of cf-komd with kernel mc, mc-sum or linear, ecf-omd and cf-omd.",
+            "in that one's. Of cf-komd with kernel mc, mc-sum, md or linear, ecf-omd and cf-omd.",
         ),
     ] = False,
     min_support: Annotated[

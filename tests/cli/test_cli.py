@@ -336,7 +336,7 @@ def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
 def test_explain_by_people_refuses_a_model_without_such_weights(recsys, ranker):
     code, out, err = recsys("explain", "--ranker", ranker, "--user", "u1", "--people")
     assert code == 2 and out == "" and err.count("\n") == 1
-    assert "the scores of ease are no sum over people who like an item together" in err
+    assert "the scores of ease are no sum over sets of people who like an item" in err
 
 
 def test_the_file_holds_an_ordinary_ranker(ranker):

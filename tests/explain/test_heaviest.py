@@ -11,29 +11,32 @@ from hypothesis import strategies as st
 
 from recsys import InputError, NotFittedError, load_dataset, make_ranker
 from recsys.explain import heaviest_formulas
-from recsys.explain.rules.subset_search import heaviest_sets, whole_weights
+from recsys.explain.rules.subset_search import heaviest_sets, heaviest_unions, whole_weights
 from recsys.rankers._gram_view import DenseView
 from tests.reference import heaviest as reference
 from tests.reference.rankers import kernel_of_items
 from tests.strategies import liked_matrices
 
-# Rankers, with the least and the most people of their formulas.
+# Rankers, with the least and the most people of their formulas, and whether one of them is enough.
 RANKERS = {
-    "cf-komd linear": ("cf-komd", {}, 1, 1),
-    "cf-komd mean": ("cf-komd", {"kernel": "mc", "degree": 2, "q": "mean"}, 2, 2),
-    "cf-komd mc": ("cf-komd", {"kernel": "mc", "degree": 2}, 2, 2),
-    "cf-komd mc of 3": ("cf-komd", {"kernel": "mc", "degree": 3, "regularization": 0.0}, 3, 3),
-    "cf-komd mc-sum": ("cf-komd", {"kernel": "mc-sum", "degree": 3, "regularization": 2.0}, 1, 3),
-    "cf-komd unrated": ("cf-komd", {"kernel": "mc", "degree": 2, "unrated": "mean"}, 2, 2),
-    "ecf-omd": ("ecf-omd", {}, 1, 1),
-    "cf-omd": ("cf-omd", {}, 1, 1),
+    "cf-komd linear": ("cf-komd", {}, 1, 1, False),
+    "cf-komd mean": ("cf-komd", {"kernel": "mc", "degree": 2, "q": "mean"}, 2, 2, False),
+    "cf-komd mc": ("cf-komd", {"kernel": "mc", "degree": 2}, 2, 2, False),
+    "cf-komd mc of 3": ("cf-komd", {"kernel": "mc", "degree": 3, "regularization": 0.0}, 3, 3, False),
+    "cf-komd mc-sum": ("cf-komd", {"kernel": "mc-sum", "degree": 3, "regularization": 2.0}, 1, 3, False),
+    "cf-komd unrated": ("cf-komd", {"kernel": "mc", "degree": 2, "unrated": "mean"}, 2, 2, False),
+    "cf-komd md": ("cf-komd", {"kernel": "md", "degree": 2}, 2, 2, True),
+    "cf-komd md of 3": ("cf-komd", {"kernel": "md", "degree": 3, "q": "mean"}, 3, 3, True),
+    "cf-komd md of 1": ("cf-komd", {"kernel": "md", "degree": 1}, 1, 1, False),
+    "ecf-omd": ("ecf-omd", {}, 1, 1, False),
+    "cf-omd": ("cf-omd", {}, 1, 1, False),
 }
 ALL = 10**6
 
 
 def fitted(name, likes):
-    kind, params, least, most = RANKERS[name]
-    return make_ranker(kind, **params).fit(likes, show_progress=False), least, most
+    kind, params, *shape = RANKERS[name]
+    return make_ranker(kind, **params).fit(likes, show_progress=False), *shape
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def model(data):
 @given(liked_matrices(min_users=3, max_users=6, max_items=7), st.integers(0, 2**32 - 1))
 @settings(max_examples=15, deadline=None)
 def test_weight_times_feature_over_all_formulas_is_the_rankers_score(name, likes, seed):
-    model, least, most = fitted(name, likes)
+    model, least, most, either = fitted(name, likes)
     X = likes.toarray() > 0
     stranger = sp.csr_matrix(np.random.default_rng(seed).random((1, X.shape[1])) < 0.5, dtype=np.float32)
     K = kernel_of_items(X.astype(float), model.kernel_)
@@ -70,27 +73,29 @@ def test_weight_times_feature_over_all_formulas_is_the_rankers_score(name, likes
         model._solve = lambda rows, times, solved=solved: solved
         model._derived = (ordinary[0], DenseView(K), K.sum(axis=1), None)
         signed = model.signed_weights(row)[0]
+        every = reference.formulas(range(X.shape[0]), least, most)
+        weights = reference.weights(X, signed, least, most, either)
+        sums = reference.scores(X, signed, least, most, either)
         for item in range(X.shape[1]):
             told = model.explain(user, row, item).score
             found = heaviest_formulas(model, likes, user, row, item=item, N=ALL)
-            every = comb(int(X[:, item].sum()), least)
-            if least == most:
-                assert found.holds == every
+            adding = {some: weights[some] for some in every if reference.holds(some, X, item, either)}
+            assert found.holds == len(adding)
             if not X[:, item].any() and getattr(model, "unrated", None) == "mean":
                 assert found.score == found.base == pytest.approx(told, abs=1e-6)
                 continue
-            assert reference.score(X, signed, item, least, most) == pytest.approx(told, abs=1e-10)
+            assert sums[item] == pytest.approx(told, abs=1e-10)
             assert found.score == pytest.approx(told, abs=1e-10)
             # What is listed are those of positive weight; the others make up the rest.
-            weights = reference.weights(X, signed, least, most)
-            adding = {some: w for some, w in weights.items() if reference.holds(some, X, item)}
-            length = reference.norm(X, item, reference.formulas(range(X.shape[0]), least, most))
+            length = reference.norm(X, item, every, either)
             rest = sum(w / length for w in adding.values() if w <= 1e-15)
             listed = sum(one.adds for one in found.found)
             assert found.base + listed + rest == pytest.approx(told, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", ["cf-komd mc", "cf-komd mc-sum", "cf-komd linear", "cf-omd"])
+@pytest.mark.parametrize(
+    "name", ["cf-komd mc", "cf-komd mc-sum", "cf-komd linear", "cf-komd md", "cf-omd"]
+)
 def test_scores_as_they_are_computed_are_those_of_the_weights_in_float32(name, data):
     model, *_ = fitted(name, data.matrix)
     for user in (0, 7):
@@ -99,6 +104,19 @@ def test_scores_as_they_are_computed_are_those_of_the_weights_in_float32(name, d
         for item in (0, 11, 200):
             found = heaviest_formulas(model, data.matrix, user, row, item=item, N=1)
             assert found.score == pytest.approx(scores[item], abs=1e-6)
+
+
+def test_what_centring_takes_from_the_scores_is_what_no_formula_adds(data):
+    likes, row = data.matrix, data.matrix[3]
+    model = make_ranker("cf-komd", kernel="md", degree=20).fit(likes, show_progress=False)
+    assert model.offsets_ is not None
+    for item in (0, 11, 200):
+        found = heaviest_formulas(model, likes, 3, row, item=item, N=2, budget=100_000)
+        assert found.base and found.score == pytest.approx(model.explain(3, row, item).score, abs=1e-6)
+        K = kernel_of_items((likes.toarray() > 0).astype(float), model.kernel_)
+        assert found.score - found.base == pytest.approx(
+            model.signed_weights(row)[0] @ K[:, item], abs=1e-10
+        )
 
 
 def test_signed_weights_are_those_of_likes_and_of_what_stands_against_them(liked):
@@ -154,7 +172,38 @@ def test_the_search_finds_the_first_of_all_sets_and_ties_in_their_order(
         assert part.sets == found.sets
 
 
-@pytest.mark.parametrize("name", ["cf-komd mc", "cf-komd mc of 3", "cf-komd mc-sum", "cf-komd linear"])
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 7), st.integers(1, 2))
+@settings(max_examples=400, deadline=None)
+def test_the_search_finds_the_first_of_all_unions(seed, size, number, support):
+    rng = np.random.default_rng(seed)
+    X = rng.random((rng.integers(1, 9), rng.integers(1, 8))) < rng.choice([0.2, 0.4, 0.7])
+    values = rng.integers(-3, 5, len(X))
+    marked = (values > 0) | (rng.random(len(X)) < 0.3)
+    touching = rng.random(X.shape[1]) < rng.choice([0.4, 1.0])
+    wanted, every = reference.heaviest(X, values, marked, size, size, number, support, touching)
+    arguments = sp.csr_matrix(X), values.astype(np.int64), marked, touching, size, number, support
+    found = heaviest_unions(*arguments, ALL)
+    got = list(zip(found.sets, found.weights.tolist(), found.support.tolist(), strict=True))
+    assert got == wanted and not found.stopped
+    assert found.bound == (wanted[-1][1] if every >= number else 0)
+    part = heaviest_unions(*arguments, int(rng.integers(0, 80)))
+    whole, _ = reference.heaviest(X, values, marked, size, size, ALL, support, touching)
+    assert part.bound >= max((w for some, w, _ in whole if some not in part.sets), default=0)
+    if not part.stopped:
+        assert part.sets == found.sets
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cf-komd mc",
+        "cf-komd mc of 3",
+        "cf-komd mc-sum",
+        "cf-komd linear",
+        "cf-komd md",
+        "cf-komd md of 3",
+    ],
+)
 @given(
     liked_matrices(min_users=3, max_users=7, max_items=7),
     st.integers(1, 6),
@@ -163,7 +212,7 @@ def test_the_search_finds_the_first_of_all_sets_and_ties_in_their_order(
 )
 @settings(max_examples=40, deadline=None)
 def test_the_heaviest_formulas_are_those_of_all(name, likes, number, support, drawn):
-    model, least, most = fitted(name, likes)
+    model, least, most, either = fitted(name, likes)
     X = likes.toarray() > 0
     user = drawn.draw(st.integers(0, len(X) - 1))
     row, mine = likes[user], X[user]
@@ -175,11 +224,11 @@ def test_the_heaviest_formulas_are_those_of_all(name, likes, number, support, dr
         model, likes, user, row, N=number, min_support=support, item=item, exclude=exclude
     )
     signed = model.signed_weights(row)[0]
-    all_of_them = reference.weights(X, signed, least, most)
+    all_of_them = reference.weights(X, signed, least, most, either)
     small, open_to = 1e-12, {}
     for some, weight in all_of_them.items():
-        held = sum(bool(mine[k]) and reference.holds(some, X, k) for k in range(len(mine)))
-        here = item is None or reference.holds(some, X, item)
+        held = sum(bool(mine[k]) and reference.holds(some, X, k, either) for k in range(len(mine)))
+        here = item is None or reference.holds(some, X, item, either)
         if exclude not in some and here and held >= support and weight > small:
             open_to[some] = weight, held
     wanted = sorted((w for w, _ in open_to.values()), reverse=True)[:number]
@@ -189,15 +238,19 @@ def test_the_heaviest_formulas_are_those_of_all(name, likes, number, support, dr
     for one in real:
         assert one.weight == pytest.approx(open_to[one.users][0], abs=small)
         assert one.support == open_to[one.users][1]
-        held = [k for k in range(len(mine)) if reference.holds(one.users, X, k)]
+        held = [k for k in range(len(mine)) if reference.holds(one.users, X, k, either)]
         assert one.others == sum(not mine[k] for k in held)
         if item is not None:
             every = reference.formulas(range(len(X)), least, most)
-            assert one.adds == pytest.approx(one.weight / reference.norm(X, item, every), abs=small)
+            assert one.adds == pytest.approx(
+                one.weight / reference.norm(X, item, every, either), abs=small
+            )
     assert found.exact and found.gap == 0 and len({one.users for one in found.found}) == len(found.found)
     unlisted = [w for some, (w, _) in open_to.items() if some not in {one.users for one in found.found}]
     assert found.bound >= max(unlisted, default=0) - small
-    assert found.own == (exclude is not None)  # the user's row is the one that was fitted on
+    assert found.own == (
+        exclude is not None and not either
+    )  # the user's row is the one that was fitted on
 
 
 def test_whole_weights_keep_their_digits_and_sum_the_same_in_any_order():
@@ -264,7 +317,11 @@ def test_equal_weights_come_in_the_order_of_their_people():
 
 
 REFUSED = {
-    "md": ("cf-komd", {"kernel": "md", "degree": 2}, "kernel md"),
+    "literals": (
+        "cf-komd",
+        {"kernel": "c", "degree": 2},
+        "the scores of cf-komd with kernel c are no sum",
+    ),
     "tanimoto": ("cf-komd", {"kernel": "tanimoto"}, "kernel tanimoto"),
     "votes": ("cf-komd", {"votes": 1.0}, "with votes=1.0 items are no sets of people"),
     "windows": ("cf-komd", {"windows": 2}, "with windows=2 items are no sets of people"),
@@ -272,7 +329,7 @@ REFUSED = {
     "ease": (
         "ease",
         {},
-        "the scores of ease are no sum over people who like an item together: fit cf-komd",
+        "the scores of ease are no sum over sets of people who like an item: fit cf-komd",
     ),
 }
 
@@ -302,19 +359,31 @@ def test_what_is_given_is_checked(model, data, liked):
         heaviest_formulas(make_ranker("cf-komd"), likes, 0, row)
 
 
+def test_weights_beyond_float64_are_refused():
+    likes = sp.csr_matrix(np.triu(np.ones((4000, 2), np.float32)) + 1.0)
+    model = make_ranker("cf-komd", kernel="md", degree=2000).fit(likes, show_progress=False)
+    with pytest.raises(InputError, match="md of degree 2000 leave the range of float64: take a lower"):
+        heaviest_formulas(model, likes, 0, likes[0])
+    model.set_params(kernel="mc")
+    with pytest.raises(InputError, match="mc of degree 2000 leave the range of float64: take a lower"):
+        heaviest_formulas(model, likes, 0, likes[0])
+
+
 # ---- the words
 
 SENTENCE = re.compile(
-    r"(?P<weight>[+-][\d.e-]+): (?P<who>.+?) (?P<like>likes|both like|all like) (?P<total>[\d,]+) items?, "
+    r"(?P<weight>[+-][\d.e-]+): (?P<either>at least one of )?(?P<who>.+?) (?P<like>likes|both like|all like) (?P<total>[\d,]+) items?, "
     r"(?P<mine>\d+) of the (?P<liked>\d+) that u0001 likes and (?P<others>\d+) of the (?P<rest>\d+) others? "
     r"\((?P<share>.+?)\)\.(?P<few> \d+ is a small number\.)?(?P<adds> To the score it adds [+-][\d.e-]+\.)?$"
 )
 
 
-@pytest.mark.parametrize("name", ["cf-komd linear", "cf-komd mc", "cf-komd mc of 3", "cf-komd mc-sum"])
+@pytest.mark.parametrize(
+    "name", ["cf-komd linear", "cf-komd mc", "cf-komd mc of 3", "cf-komd mc-sum", "cf-komd md"]
+)
 @pytest.mark.parametrize("of_item", [False, True])
 def test_each_number_of_a_sentence_is_counted(name, of_item, data):
-    model, least, most = fitted(name, data.matrix)
+    model, least, most, either = fitted(name, data.matrix)
     X, row = data.matrix.toarray() > 0, data.matrix[0]
     item = int(model.recommend(0, row, N=1).ids[0]) if of_item else None
     found = heaviest_formulas(model, data.matrix, 0, row, N=8, item=item, exclude=0)
@@ -325,8 +394,9 @@ def test_each_number_of_a_sentence_is_counted(name, of_item, data):
         assert said, found.sentence(one, "u0001", data.user_ids)
         who = [ids.index(name) for name in re.split(", | and ", said["who"])]
         assert tuple(who) == one.users and least <= len(who) <= most
-        assert said["like"] == ("likes", "both like", "all like")[min(len(who), 3) - 1]
-        held = X[who].all(axis=0)
+        words = ("likes", "both like", "all like")[min(len(who), 3) - 1]
+        assert said["like"] == ("likes" if either else words) and (said["either"] is not None) == either
+        held = X[who].any(axis=0) if either else X[who].all(axis=0)
         assert int(said["total"]) == held.sum() and int(said["mine"]) == (held & X[0]).sum()
         assert int(said["others"]) == (held & ~X[0]).sum()
         assert int(said["liked"]) == X[0].sum() and int(said["rest"]) == (~X[0]).sum()
@@ -337,11 +407,14 @@ def test_each_number_of_a_sentence_is_counted(name, of_item, data):
             assert held[item]
     assert 0 < small or name != "cf-komd mc of 3"
     told = found.sentences("u0001", "Alien")
-    searched = (X[:, item] if item is not None else np.ones(len(X), bool)) & (np.arange(len(X)) > 0)
+    searched = (np.ones(len(X), bool) if item is None or either else X[:, item]) & (
+        np.arange(len(X)) > 0
+    )
     assert f"among {searched.sum():,} people" in " ".join(told)
     if item is not None:
         likers = int(X[:, item].sum())
-        assert found.holds == sum(comb(likers, k) for k in range(least, most + 1))
+        many = sum(comb(likers, k) for k in range(least, most + 1))
+        assert found.holds == (comb(400, 2) - comb(400 - likers, 2) if either else many)
         assert f"the sum over {found.holds:,} " in told[1] and f"{found.score:.4g}" in told[1]
     assert told[-1] == (
         "The weights are the model's. The counts are the data's, and the same beside any model."

@@ -1,9 +1,9 @@
 """The formulas over people that weigh most in a user's scores, read from the ranker's own weights.
 
 CF-KOMD scores items as vectors over people. With a kernel that counts formulas its scores are linear in
-them: "liked by A and by B" is a feature of every item, and has a weight for each user. This reads these
-weights. It says what the model does, where `recsys.explain.association` says what people do, and
-`recsys.explain.rules.user_rules` what a user likes.
+them: "liked by A and by B" is a feature of every item, and has a weight for each user; so is "liked by A
+or by B" with a kernel that counts those. This reads the weights. It says what the model does, where
+`recsys.explain.association` says what people do, and `recsys.explain.rules.user_rules` what one likes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError, counted
 from recsys.explain.recency import known_times
-from recsys.explain.rules.subset_search import heaviest_sets, whole_weights
+from recsys.explain.rules.subset_search import heaviest_sets, heaviest_unions, whole_weights
 from recsys.explain.text import FEW, listing, one_in
 from recsys.kernels import (
     Kernel,
     LinearKernel,
     MonotoneConjunctiveKernel,
     MonotoneConjunctiveSumKernel,
+    MonotoneDisjunctiveKernel,
 )
 from recsys.kernels.plans import weights as item_factors
 from recsys.rankers.base import Ranker
@@ -36,18 +37,19 @@ MOST_LOG = 700.0  # of an item's norm: float64 ends at exp(709)
 
 @dataclass(frozen=True)
 class WeightedFormula:
-    """People who like an item all together, as a feature of items, and its weight in a user's scores.
+    """People who like an item all together, or some of them, as a feature of items with its weight.
 
     Attributes
     ----------
     users : tuple of int
         Rows of the user × item matrix, ascending.
     weight : float
-        (7.1), each item over its norm: Σ yᵢαᵢ/‖φ(xᵢ)‖ over the items that all of `users` like.
+        (7.1), each item over its norm: Σ yᵢαᵢ/‖φ(xᵢ)‖ over the items that all of `users` like, or with a
+        kernel of disjunctions at least one of them.
     support : int
-        How many of the user's liked items all of them like.
+        For how many of the user's liked items it holds: they all, or one of them, like it.
     others : int
-        How many of the other items.
+        For how many of the other items.
     adds : float or None
         To the score of the item asked about; None where none was.
 
@@ -73,11 +75,13 @@ class HeaviestFormulas:
     ----------
     ranker, kernel : str
         Its name, and that of its kernel.
+    connective : "and" or "or"
+        Whether a formula holds for what all of its people like, or one of them.
     least, most : int
         People in a formula.
     found : tuple of WeightedFormula
         Those of positive weight, the heaviest first. Of equal ones those come first whose people do, by
-        their own positive weight and then by number.
+        their own positive weight (of "or": their own weight), and then by number.
     bound : float
         No formula that is not listed weighs more.
     gap : float ≥ 0
@@ -85,14 +89,14 @@ class HeaviestFormulas:
     exact : bool
         Whether the search came to its end: the gap is then 0.
     people : int
-        Of whom formulas were searched: those who like the item where one was asked about.
+        Of whom formulas were searched: of "and" those who like the item, where one was asked about.
     liked, items : int
         Of the user, and all.
     exclude : int or None
         Who was left out.
     own : bool
-        Whether who was left out likes nothing but the liked items: what holds with them in it then holds
-        for none of the other items.
+        Whether who was left out likes nothing but the liked items, and the connective is "and": what
+        holds with them in it then holds for none of the other items.
     item : int or None
         The item asked about.
     holds : int
@@ -113,6 +117,7 @@ class HeaviestFormulas:
 
     ranker: str
     kernel: str
+    connective: str
     least: int
     most: int
     found: tuple[WeightedFormula, ...]
@@ -140,13 +145,17 @@ class HeaviestFormulas:
             Of the item asked about.
         """
         one, many = self._units()
+        whose = f"its {many}" if self.connective == "and" else f"the {many} of whom somebody likes it"
         said = [
             f"{self.ranker} (kernel {self.kernel}) scores items for {user} by who likes them: each "
-            f"{one} has a weight, and an item's score is the sum over its {many}, over its norm."
+            f"{one} has a weight, and an item's score is the sum over {whose}, over its norm."
         ]
         among = counted(self.people, "person", "people")
         if self.item is not None:
-            among += " who like it" if self.people != 1 else " who likes it"
+            if self.connective == "or":
+                among += ", of whom somebody likes it,"
+            else:
+                among += " who likes it" if self.people == 1 else " who like it"
             said.append(
                 f"{title or 'The item'} has the score {self.score:.4g}: the sum over "
                 f"{counted(self.holds, one, many)}"
@@ -201,6 +210,8 @@ class HeaviestFormulas:
         ids = np.asarray(names, dtype=object)
         who = listing([str(ids[k]) for k in one.users])
         like = ("likes", "both like", "all like")[min(len(one.users), 3) - 1]
+        if self.connective == "or":
+            who, like = f"at least one of {who}", "likes"
         total, rest = one.support + one.others, self.items - self.liked
         text = (
             f"{one.weight:+.4g}: {who} {like} {counted(total, 'item')}, {one.support:,} of the "
@@ -216,12 +227,12 @@ def heaviest_formulas(
     ranker: Ranker, user_items: Any, userid: int, row: Any, *, item: int | None = None, N: int = 10,
     min_support: int = 1, exclude: int | None = None, times: Any = None, budget: int = BUDGET,
 ) -> HeaviestFormulas:  # fmt: skip
-    """Return which people, liking an item together, weigh most in a user's scores.
+    """Return which people, liking an item together or one of them, weigh most in a user's scores.
 
     Parameters
     ----------
     ranker : Ranker
-        Fitted: `cf-komd` with kernel "mc", "mc-sum" or "linear", `ecf-omd` or `cf-omd`.
+        Fitted: `cf-komd` with kernel "mc", "mc-sum", "md" or "linear", `ecf-omd` or `cf-omd`.
     user_items : (users, items) sparse matrix
         What it was fitted on.
     userid : int
@@ -229,15 +240,14 @@ def heaviest_formulas(
     row : (1, items) sparse matrix
         The liked items.
     item : int, optional
-        Only formulas that hold for this item: people who like it. What they add is their weight over the
-        item's norm.
+        Only formulas that hold for this item. What they add is their weight over the item's norm.
     N : int ≥ 1
         Formulas to list.
     min_support : int ≥ 1
         Of the liked items a formula must hold for so many.
     exclude : int, optional
-        A row of `user_items` that is no part of a formula: the user's own. A formula with the user in it
-        holds for nothing that the user does not like.
+        A row of `user_items` that is no part of a formula: the user's own. A conjunction with the user
+        in it holds for nothing that the user does not like.
     times : (1, items) sparse matrix, optional
         As in `reasons`.
     budget : int ≥ 0
@@ -247,13 +257,14 @@ def heaviest_formulas(
     -------
     HeaviestFormulas
         With `exact` false the search stopped, and `bound` says how much a formula that is not listed may
-        weigh. Weights are right to 1e-15 of the sum of all items' absolute ones.
+        weigh; it mostly does under "md" of a degree above 3. Weights are right to 1e-12 of the sum of
+        those of all items, as they are in `signed_weights`, over the norms.
 
     Raises
     ------
     InputError
-        If a parameter is out of range, the kernel's features are no conjunctions of people, nothing is
-        liked, or the ranker was fitted on other likes.
+        If a parameter is out of range, the kernel's features are no conjunctions or disjunctions of
+        people, nothing is liked, or the ranker was fitted on other likes.
     NotFittedError
 
     Notes
@@ -275,6 +286,7 @@ def heaviest_formulas(
     check_integer("min_support", min_support, 1)
     check_integer("budget", budget, 0)
     kernel, least, most = _kernel_of(ranker)
+    either = isinstance(kernel, MonotoneDisjunctiveKernel) and most > 1
     likes = clean_matrix(user_items, n_items=getattr(ranker, "n_items_", None))
     liked = clean_matrix(row, n_items=likes.shape[1], n_rows=1, name="row")
     times = known_times(ranker, userid, times)
@@ -291,38 +303,47 @@ def heaviest_formulas(
         check_ids("item", item, m)
     by_item = sp.csr_matrix(likes.T)
     factors = _factors(kernel, users, sizes)
-    takes = np.ones(users, dtype=bool)
+    takes, touching = np.ones(users, dtype=bool), np.ones(users, dtype=bool)
     if item is not None:
-        takes[:] = False
-        takes[by_item.indices[by_item.indptr[item] : by_item.indptr[item + 1]]] = True
+        touching[:] = False
+        touching[by_item.indices[by_item.indptr[item] : by_item.indptr[item + 1]]] = True
+        takes = takes if either else touching.copy()
     if exclude is not None:
         takes[exclude] = False
     people = np.flatnonzero(takes)
     mine = np.zeros(m, dtype=bool)
     mine[liked.indices] = True
-    whole, power = whole_weights(signed * factors)
+    whole, power = whole_weights(signed * factors, most if either else 1)
     rows = sp.csr_matrix(by_item[:, people])
     rows.sort_indices()
-    result = heaviest_sets(rows, whole, mine, least, most, N, min_support, budget)
+    if either:
+        result = heaviest_unions(rows, whole, mine, touching[people], most, N, min_support, budget)
+    else:
+        result = heaviest_sets(rows, whole, mine, least, most, N, min_support, budget)
     found = []
     for some, value, support in zip(
         result.sets, result.weights.tolist(), result.support.tolist(), strict=True
     ):
         chosen = tuple(people[list(some)].tolist())
-        every = int((np.bincount(likes[list(chosen)].indices, minlength=m) == len(chosen)).sum())
+        hits = np.bincount(likes[list(chosen)].indices, minlength=m)
+        every = int((hits >= (1 if either else len(chosen))).sum())
         weight = float(np.ldexp(float(value), -power))
         adds = None if item is None else weight * float(factors[item])
         found.append(WeightedFormula(chosen, weight, support, every - support, adds))
     last = found[-1].weight if len(found) == N else 0.0
     bound = max(float(np.ldexp(float(result.bound), -power)), last)
-    own = exclude is not None and bool(mine[likes[exclude].indices].all())
+    own = exclude is not None and not either and bool(mine[likes[exclude].indices].all())
     score, base, holds = None, None, 0
     if item is not None:
         score, base = _of_item(ranker, kernel, by_item, signed, factors, item, userid, liked, times)
-        holds = sum(comb(int(sizes[item]), k) for k in range(least, min(most, int(sizes[item])) + 1))
+        size = int(sizes[item])
+        holds = sum(comb(size, k) for k in range(least, min(most, size) + 1))
+        if either:
+            holds = comb(users, most) - comb(users - size, most)
     return HeaviestFormulas(
-        ranker.name, _named(kernel), least, most, tuple(found), bound, bound - last, not result.stopped,
-        len(people), liked.nnz, m, exclude, own, item, holds, score, base,
+        ranker.name, _named(kernel), "or" if either else "and", least, most, tuple(found), bound,
+        bound - last, not result.stopped, len(people), liked.nnz, m, exclude, own, item, holds, score,
+        base,
     )  # fmt: skip
 
 
@@ -331,15 +352,15 @@ def _kernel_of(ranker: Ranker) -> tuple[Kernel, int, int]:
     kernel = getattr(ranker, "kernel_", None)
     if isinstance(kernel, LinearKernel):
         least, most = 1, 1
-    elif isinstance(kernel, MonotoneConjunctiveKernel):
+    elif isinstance(kernel, MonotoneConjunctiveKernel | MonotoneDisjunctiveKernel):
         least, most = kernel.degree, kernel.degree
     elif isinstance(kernel, MonotoneConjunctiveSumKernel):
         least, most = 1, kernel.degree
     else:
         what = ranker.name + (f" with kernel {ranker.kernel}" if hasattr(ranker, "kernel") else "")
         raise InputError(
-            f"the scores of {what} are no sum over people who like an item together: fit cf-komd with "
-            "kernel mc, mc-sum or linear"
+            f"the scores of {what} are no sum over sets of people who like an item: fit cf-komd with "
+            "kernel mc, mc-sum, md or linear"
         )
     for name in ("votes", "windows"):
         if getattr(ranker, name, None):
@@ -352,7 +373,8 @@ def _kernel_of(ranker: Ranker) -> tuple[Kernel, int, int]:
 
 def _named(kernel: Kernel) -> str:
     """Return what a kernel is called, with its degree."""
-    name = {LinearKernel: "linear", MonotoneConjunctiveKernel: "mc"}.get(type(kernel), "mc-sum")
+    names = {LinearKernel: "linear", MonotoneConjunctiveKernel: "mc", MonotoneDisjunctiveKernel: "md"}
+    name = names.get(type(kernel), "mc-sum")
     return f"{name} of degree {kernel.degree}" if hasattr(kernel, "degree") else name
 
 
@@ -366,13 +388,14 @@ def _factors(kernel: Kernel, users: int, sizes: NDArray[np.int64]) -> NDArray[np
     """
     plan = kernel.plan(users)
     factors = item_factors(plan, sizes, True)
-    if not plan.logarithmic:
-        return factors
-    if factors[np.isfinite(factors)].max(initial=0.0) > MOST_LOG:
+    logs = factors[np.isfinite(factors)] if plan.logarithmic else np.array([plan.log_scale / 2.0])
+    if logs.max(initial=0.0) > MOST_LOG:
         raise InputError(
             f"the weights under kernel {_named(kernel)} leave the range of float64: take a lower degree"
         )
-    return np.exp(-factors)
+    if plan.logarithmic:
+        return np.exp(-factors)
+    return np.where(sizes > 0, factors * np.exp(-plan.log_scale / 2.0), 0.0)
 
 
 def _of_item(
@@ -384,9 +407,16 @@ def _of_item(
         # Without a feature it is alike to itself alone, or has what the ranker gives items nobody has.
         base = float(ranker.explain(userid, liked, item, 1, times=times).score)
         return base, base
-    both = np.asarray((by_item @ by_item[item].T).todense()).ravel()
-    common = _factors(kernel, by_item.shape[1], np.rint(both).astype(np.int64))
-    # Formulas that hold for two items are those of what they have in common: κ is 1/common².
-    some = common > 0
-    values = (factors[some] / common[some]) * (factors[item] / common[some])
-    return float(signed[some] @ values), 0.0
+    offsets = getattr(ranker, "offsets_", None)  # what centring took, which no formula has
+    base = 0.0 if offsets is None else -float(signed @ offsets)
+    users, sizes = by_item.shape[1], np.diff(by_item.indptr).astype(np.int64)
+    common = np.rint(np.asarray((by_item @ by_item[item].T).todense()).ravel()).astype(np.int64)
+    if isinstance(kernel, MonotoneDisjunctiveKernel) and kernel.degree > 1:
+        # Shares of all disjunctions: 1 less those that hold for neither, and those for one alone.
+        share, scale = kernel.plan(users).table[: users + 1], np.exp(kernel.plan(users).log_scale / 2.0)
+        values = share[sizes] - (share[sizes + sizes[item] - common] - share[sizes[item]])
+        return float(signed @ (values * (factors * scale) * (factors[item] * scale))) + base, base
+    # Conjunctions that hold for two items are those of what they have in common: κ is 1/both².
+    both = _factors(kernel, users, common)
+    some = both > 0
+    return float(signed[some] @ ((factors[some] / both[some]) * (factors[item] / both[some]))), 0.0

@@ -1,8 +1,10 @@
-"""Sets of people whose common items weigh most: branch and bound over all, with a bound at any time.
+"""Sets of people whose items weigh most: branch and bound over all sets, with a bound at any time.
 
-A set that gains a member loses items. So the positive weight of the items that all of a set like bounds
-the weight of every larger set, and sets below the bound are never looked at. Weights are whole numbers
-here: their sums are the same in any order, so that sets that weigh the same are known to.
+Items that all of a set like (`heaviest_sets`), or that one of it likes (`heaviest_unions`). A set that
+gains a member loses items of the first kind, so that their positive weight bounds the weight of every
+larger set; of the second kind it gains no more than its further members would bring one by one. Sets
+below the bound are never looked at. Weights are whole numbers here: their sums are the same in any
+order, so that sets that weigh the same are known to.
 """
 
 from __future__ import annotations
@@ -46,12 +48,13 @@ class HeaviestSets(NamedTuple):
     work: int
 
 
-def whole_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], int]:
+def whole_weights(weights: NDArray[np.float64], times: int = 1) -> tuple[NDArray[np.int64], int]:
     """Return weights as whole numbers, and the power of 2 that they were multiplied with.
 
-    Of n weights a sum is off by at most n/2 of 2^−power, some 2⁻⁶¹ of the sum of all absolute ones.
+    The sum of all absolute ones, so many times, stays below 2⁶². Of n weights a sum is off by at most
+    n/2 of 2^−power, which is at most 2⁻⁶⁰·times of the sum of all absolute weights.
     """
-    total = float(np.abs(weights).sum())
+    total = float(np.abs(weights).sum()) * times
     power = BITS - frexp(total)[1] if total > 0 else 0
     return np.rint(np.ldexp(weights, power)).astype(np.int64), power
 
@@ -120,6 +123,55 @@ def heaviest_sets(
         by_column.indices, weights, marked, least_size, deepest, number, min_support, budget,
     )  # fmt: skip
     named = [tuple(sorted(order[sets[k, : sizes[k]]].tolist())) for k in range(count)]
+    return HeaviestSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
+
+
+def heaviest_unions(
+    rows: sp.csr_matrix, weights: NDArray[np.int64], marked: NDArray[np.bool_],
+    touching: NDArray[np.bool_], size: int, number: int, min_support: int, budget: int,
+) -> HeaviestSets:  # fmt: skip
+    """Return the sets of so many columns whose rows weigh most: those that have any of them.
+
+    What r further columns add is at most the sum of the r largest p − ⌊n/r⌋, p and n the positive and
+    the negative weight that a column alone would add: together they cost at least the mean of each cost.
+
+    Parameters
+    ----------
+    rows, weights, marked, number, min_support, budget
+        As in `heaviest_sets`; a row holds a set if it has one of its columns. Absolute weights, times
+        `size`, sum to less than 2⁶².
+    touching : (columns,) bool
+        One column of a set must be of these.
+    size : int ≥ 1
+
+    Returns
+    -------
+    HeaviestSets
+        As `heaviest_sets`; columns come by their own weight, then by number.
+
+    Raises
+    ------
+    InputError
+        If the tables of the search would not fit the memory that is free.
+    """
+    columns = rows.shape[1]
+    nothing = np.zeros(0, np.int64)
+    if columns < size or not touching.any():
+        return HeaviestSets([], nothing, nothing, 0, False, 0)
+    own = np.zeros(columns, dtype=np.int64)
+    owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    np.add.at(own, rows.indices, weights[owner])
+    order = np.lexsort((np.arange(columns), -own))
+    by_row = sp.csr_matrix(rows[:, order])
+    by_row.sort_indices()
+    by_column = by_row.tocsc()
+    by_column.sort_indices()
+    check_memory(size * 36 * columns, f"a search through sets of {size} of {columns:,}")
+    sets, sums, support, count, bound, stopped, work = _search_unions(
+        by_row.indptr.astype(np.int64), by_row.indices, by_column.indptr.astype(np.int64),
+        by_column.indices, weights, marked, touching[order], size, number, min_support, budget,
+    )  # fmt: skip
+    named = [tuple(sorted(order[sets[k]].tolist())) for k in range(count)]
     return HeaviestSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
 
 
@@ -198,16 +250,8 @@ def _search(
             continue
         w = weight[depth, v]
         if depth + 1 >= least and w > floor:
-            k = min(count, number - 1)
-            while k > 0 and sums[k - 1] < w:
-                for t in range(most):
-                    found[k, t] = found[k - 1, t]
-                sizes[k], sums[k], supports[k] = sizes[k - 1], sums[k - 1], supports[k - 1]
-                k -= 1
-            for t in range(depth):
-                found[k, t] = chosen[t]
-            found[k, depth] = v
-            sizes[k], sums[k], supports[k] = depth + 1, w, support[depth, v]
+            chosen[depth] = v
+            _keep(chosen, depth + 1, w, support[depth, v], count, found, sizes, sums, supports)
             count = min(count + 1, number)
             if count == number:
                 floor = sums[number - 1]
@@ -237,3 +281,146 @@ def _search(
         for t in range(depth + 1):
             bound = max(bound, rest[t, at[t]])
     return found, sizes, sums, supports, count, bound, stopped, work
+
+
+@jit
+def _keep(chosen, size, w, held, count, found, sizes, sums, supports):
+    """Put a set in its place behind those that weigh as much; the last one falls out of a full list."""
+    k = min(count, len(sums) - 1)
+    while k > 0 and sums[k - 1] < w:
+        for t in range(found.shape[1]):
+            found[k, t] = found[k - 1, t]
+        sizes[k], sums[k], supports[k] = sizes[k - 1], sums[k - 1], supports[k - 1]
+        k -= 1
+    for t in range(size):
+        found[k, t] = chosen[t]
+    sizes[k], sums[k], supports[k] = size, w, held
+
+
+@jit
+def _search_unions(
+    row_ptr, row_columns, column_ptr, column_rows, weights, marked, touching, size, number,
+    min_support, budget,
+):  # fmt: skip
+    """Go through sets in the order of their columns.
+
+    At depth t, with t columns chosen, column v alone would add plus[t, v] − minus[t, v] and hold
+    support[t, v] more marked rows; no set that goes on with it weighs more than limit[t, v], and none
+    that goes on with it or with later ones more than rest[t, v].
+    """
+    n = len(column_ptr) - 1
+    plus = np.zeros((size, n), dtype=np.int64)
+    minus = np.zeros((size, n), dtype=np.int64)
+    limit = np.zeros((size, n), dtype=np.int64)
+    rest = np.zeros((size, n + 1), dtype=np.int64)
+    support = np.zeros((size, n), dtype=np.int32)
+    times = np.zeros(len(weights), dtype=np.int32)  # how many chosen columns a row has
+    total = np.zeros(size + 1, dtype=np.int64)
+    open_ = np.zeros(size + 1, dtype=np.int64)  # positive weight that is not held yet
+    held = np.zeros(size + 1, dtype=np.int64)
+    touched = np.zeros(size + 1, dtype=np.bool_)
+    chosen = np.zeros(size, dtype=np.int64)
+    at = np.zeros(size, dtype=np.int64)
+    top = np.zeros(size, dtype=np.int64)
+    found = np.zeros((number, size), dtype=np.int32)
+    sizes = np.zeros(number, dtype=np.int64)
+    sums = np.zeros(number, dtype=np.int64)
+    supports = np.zeros(number, dtype=np.int64)
+    count, work, floor = 0, 0, 0
+    for i in range(len(weights)):
+        w = weights[i]
+        open_[0] += max(w, 0)
+        for p in range(row_ptr[i], row_ptr[i + 1]):
+            v = row_columns[p]
+            plus[0, v] += max(w, 0)
+            minus[0, v] += max(-w, 0)
+            support[0, v] += 1 if marked[i] else 0
+        work += row_ptr[i + 1] - row_ptr[i]
+    depth, enter, stopped = 0, True, False
+    while depth >= 0:
+        r = size - depth
+        if enter:
+            enter = False
+            first = 0
+            if depth > 0:
+                c = chosen[depth - 1]
+                first = c + 1
+                for v in range(first, n):
+                    plus[depth, v], minus[depth, v] = plus[depth - 1, v], minus[depth - 1, v]
+                    support[depth, v] = support[depth - 1, v]
+                for q in range(column_ptr[c], column_ptr[c + 1]):
+                    i = column_rows[q]
+                    if times[i] > 1:  # held before
+                        continue
+                    w, one = weights[i], 1 if marked[i] else 0
+                    p = row_ptr[i + 1] - 1
+                    while p >= row_ptr[i] and row_columns[p] >= first:
+                        v = row_columns[p]
+                        plus[depth, v] -= max(w, 0)
+                        minus[depth, v] -= max(-w, 0)
+                        support[depth, v] -= one
+                        p -= 1
+                    work += row_ptr[i + 1] - 1 - p
+            rest[depth, n] = 0
+            later, top_sum = 0, 0  # of the r − 1 largest keys of later columns, the smallest last
+            for v in range(n - 1, first - 1, -1):
+                key = plus[depth, v] - minus[depth, v] // r
+                limit[depth, v] = 0
+                if later == r - 1:
+                    limit[depth, v] = total[depth] + min(key + top_sum, open_[depth])
+                rest[depth, v] = max(rest[depth, v + 1], limit[depth, v])
+                if r > 1 and (later < r - 1 or key > top[later - 1]):
+                    if later == r - 1:
+                        top_sum -= top[later - 1]
+                        later -= 1
+                    k = later
+                    while k > 0 and top[k - 1] < key:
+                        top[k] = top[k - 1]
+                        k -= 1
+                    top[k] = key
+                    top_sum += key
+                    later += 1
+            work += n - first
+            at[depth] = first
+            stopped = work > budget
+        v = at[depth]
+        if stopped:
+            break
+        if v >= n or rest[depth, v] <= floor:
+            depth -= 1
+            if depth >= 0:
+                c = chosen[depth]
+                for q in range(column_ptr[c], column_ptr[c + 1]):
+                    times[column_rows[q]] -= 1
+            continue
+        at[depth] += 1
+        if limit[depth, v] <= floor:
+            continue
+        chosen[depth] = v
+        reached = touched[depth] or touching[v]
+        if r == 1:
+            holds = held[depth] + support[depth, v]
+            if reached and holds >= min_support:
+                w = limit[depth, v]
+                _keep(chosen, size, w, holds, count, found, sizes, sums, supports)
+                count = min(count + 1, number)
+                if count == number:
+                    floor = sums[number - 1]
+            continue
+        total[depth + 1], open_[depth + 1], held[depth + 1] = total[depth], open_[depth], held[depth]
+        for q in range(column_ptr[v], column_ptr[v + 1]):
+            i = column_rows[q]
+            times[i] += 1
+            if times[i] == 1:
+                total[depth + 1] += weights[i]
+                open_[depth + 1] -= max(weights[i], 0)
+                held[depth + 1] += 1 if marked[i] else 0
+        work += column_ptr[v + 1] - column_ptr[v]
+        touched[depth + 1] = reached
+        depth += 1
+        enter = True
+    bound = floor
+    if stopped:
+        for t in range(depth + 1):
+            bound = max(bound, rest[t, at[t]])
+    return found, sums, supports, count, bound, stopped, work
