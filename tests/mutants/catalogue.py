@@ -612,7 +612,6 @@ MUTANTS = [
         "out = np.repeat(-self._share(lengths)[:, None], self.n_items_, axis=1)",
         "out = np.zeros((len(lengths), self.n_items_))",
         ("tests/explain/test_heaviest.py", "-k", "signed_weights_are_those"),
-        compiled=True,
     ),
     Mutant(
         "an early end of a search tells only what it is looking at",
@@ -620,7 +619,6 @@ MUTANTS = [
         "    return found, sizes, sums, supports, count, bound, stopped, work",
         "    return found, sizes, sums, supports, count, floor, stopped, work",
         ("tests/explain/test_heaviest.py", "-k", "first_of_all_sets"),
-        compiled=True,
     ),
     Mutant(
         "a row counts for all its faults",
