@@ -281,6 +281,8 @@ def heaviest_formulas(
     >>> model = make_ranker("cf-komd", kernel="mc", degree=2).fit(likes, show_progress=False)
     >>> found = heaviest_formulas(model, likes, 0, likes[0], N=1, min_support=10, exclude=0)
     >>> print(found.sentence(found.found[0], "u0001", data.user_ids))
+    +0.01396: u0179 and u0372 both like 19 items, 18 of the 32 that u0001 likes and 1 of the 268 others
+    (about 1 in 268). 19 is a small number.
     """
     check_integer("N", N, 1)
     check_integer("min_support", min_support, 1)
