@@ -30,7 +30,9 @@ COMMANDS = {
     "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
     "recommend": "Print or write the best items for users, or for a history given by item ids.",
     "similar": "Print the items most similar to one.",
-    "explain": "Print which liked items an item's score comes from.",
+    "explain": (
+        "Print which liked items an item's score comes from; with --people, which people's likes."
+    ),
     "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
     "app": "Open the app: lists, reasons, figures and your own tables in a browser.",
     "doctor": "Print versions, threads, BLAS, cache and memory.",

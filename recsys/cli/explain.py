@@ -1,4 +1,4 @@
-"""`recsys explain`."""
+"""`recsys explain`: an item's score from the liked items, or a user's scores from other people."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from recsys.cli import terminal
 from recsys.cli.lists import print_items
 from recsys.cli.options import AsOf, Count, History, RankerFile, profile_of, warn_as_of
 from recsys.errors import InputError, counted
-from recsys.explain import Reasons, reasons
+from recsys.explain import Reasons, heaviest_formulas, reasons
 from recsys.explain.text import ago
 from recsys.rankers import Bundle, load_bundle
+from recsys.rankers.catalogue import Profile
 from recsys.utils.validation import check_integer
 
 ROUNDING = 1e-9  # of the score: what sums of shares differ by
@@ -19,20 +21,43 @@ ROUNDING = 1e-9  # of the score: what sums of shares differ by
 
 def explain(
     ranker: RankerFile,
-    item: Annotated[str, typer.Option("--item", help="Item id to explain.")],
+    item: Annotated[str | None, typer.Option("--item", help="Item id to explain.")] = None,
     user: Annotated[str | None, typer.Option("--user", help="User id.")] = None,
     history: History = None,
     as_of: AsOf = None,
     number: Count = 10,
+    people: Annotated[
+        bool,
+        typer.Option(
+            "--people",
+            help="Which people, liking an item together, weigh most in the user's scores; with --item "
+            "in that one's. Of cf-komd with kernel mc, mc-sum, md or linear, ecf-omd and cf-omd.",
+        ),
+    ] = False,
+    min_support: Annotated[
+        int | None,
+        typer.Option("--min-support", help="With --people: who share at least so many liked items."),
+    ] = None,
 ) -> None:
-    """Print which liked items an item's score comes from."""
+    """Print which liked items an item's score comes from; with --people, which people's likes."""
     if (user is None) == (history is None):
         raise InputError("name whom to explain to by exactly one of --user ID and --history ID,ID")
+    check_integer("-n", number, 1)
+    if not people and min_support is not None:
+        raise InputError("--min-support is for --people: leave it out")
+    if not people and item is None:
+        raise InputError("name the item to explain by --item ID, or pass --people")
     bundle = load_bundle(ranker)
-    index = int(bundle.items([item])[0])
+    index = None if item is None else int(bundle.items([item])[0])
     asked = profile_of(bundle, user, history, as_of)
+    if index is None or people:
+        _print_people(
+            bundle, asked, user or "somebody", index, number, 1 if min_support is None else min_support
+        )
+        warn_as_of(as_of)
+        return
     found = reasons(
-        bundle.ranker, asked.userid, asked.row, index, check_integer("-n", number, 1),
+        bundle.ranker, asked.userid, asked.row, index, number,
         times=asked.times, as_of=asked.as_of,
     )  # fmt: skip
     warn_as_of(as_of)
@@ -43,6 +68,22 @@ def explain(
         _print_nearest(bundle, index, found, lines)
     else:
         _print_shares(bundle, index, found, lines)
+
+
+def _print_people(
+    bundle: Bundle, asked: Profile, user: str, item: int | None, number: int, min_support: int
+) -> None:
+    """Print what people like together that weighs most in a user's scores, or in one item's."""
+    found = heaviest_formulas(
+        bundle.ranker, bundle.user_items, asked.userid, asked.row, item=item, N=number,
+        min_support=min_support, exclude=asked.user, times=asked.times,
+    )  # fmt: skip
+    for sentence in found.sentences(user, "" if item is None else str(bundle.titles[item])):
+        print(terminal.literal(sentence))
+    if found.found:
+        print("\nThe heaviest first.")
+    for one in found.found:
+        print(terminal.literal(found.sentence(one, user, bundle.user_ids)))
 
 
 def _titled(bundle: Bundle, found: Reasons, item: int) -> str:

@@ -16,6 +16,7 @@ from recsys.explain.rules.discovery import (
     ranker_rule,
 )
 from recsys.explain.rules.genetic import genetic_search
+from recsys.explain.rules.heaviest import HeaviestFormulas, WeightedFormula, heaviest_formulas
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.item_odds import item_odds
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
@@ -33,6 +34,7 @@ __all__ = [
     "Discoveries",
     "Discovery",
     "Following",
+    "HeaviestFormulas",
     "ItemRule",
     "LearnedRule",
     "MadeOf",
@@ -45,6 +47,7 @@ __all__ = [
     "SearchResult",
     "Steps",
     "TasteRule",
+    "WeightedFormula",
     "WhatIf",
     "ages",
     "agreement",
@@ -55,6 +58,7 @@ __all__ = [
     "discover_rules",
     "following",
     "genetic_search",
+    "heaviest_formulas",
     "in_time",
     "into_list",
     "item_attributes",

@@ -137,6 +137,39 @@ class KernelRanker(Ranker):
         )
         return StructuredView(structured), structured.row_sums(), structured.offsets
 
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel over items that scores are made with, normalised to unit diagonal.
+
+        Raises
+        ------
+        AttributeError
+            Where it is a combination of several.
+        """
+        return self._kernel()
+
+    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
+        """Return yᵢαᵢ of all items: a row's scores are K @ these weights.
+
+        Parameters
+        ----------
+        user_items : (users, items) sparse matrix
+        times : (users, items) sparse matrix, optional
+            As in `weights`.
+
+        Returns
+        -------
+        (users, items) float64
+            Those of likes sum to 1, those of what stands against them to −1; all are 0 for an empty row,
+            whose scores are popularity. Of a centred kernel (`offsets_`) K is what it was before, and
+            K @ these weights differs from the scores by one number a row.
+
+        Raises
+        ------
+        InputError, NotFittedError
+        """
+        raise NotImplementedError
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the view, which is made again."""
         return {key: value for key, value in vars(self).items() if key != "_derived"}
@@ -257,6 +290,22 @@ class MarginRanker(KernelRanker):
         rows = clean_matrix(user_items, n_items=self.n_items_)
         alpha, residuals = self._solve(rows, self._times_of_rows(None, rows, times))
         return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
+
+    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
+        """Return yᵢαᵢ of all items, (users, items) float64: α of likes, less 1 over the items of q.
+
+        As in `KernelRanker.signed_weights`. With q = "mean" a liked item is also one of those that q
+        averages; who likes everything has none to average under the exact q.
+        """
+        self._check_fitted()
+        rows = clean_matrix(user_items, n_items=self.n_items_)
+        alpha, _ = self._solve(rows, self._times_of_rows(None, rows, times))
+        lengths = np.diff(rows.indptr)
+        out = np.repeat(-self._share(lengths)[:, None], self.n_items_, axis=1)
+        liked = np.repeat(np.arange(rows.shape[0]), lengths), rows.indices
+        out[liked] = alpha + (out[liked] if self.q == "mean" else 0.0)
+        out[lengths == 0] = 0.0
+        return out
 
     def _solve(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None

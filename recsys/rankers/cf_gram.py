@@ -87,6 +87,16 @@ class CFGRAM(MarginRanker):
         "recency": ("real", 0.0, 2.0, "times"),
     }
 
+    @property
+    def kernel_(self) -> Kernel:
+        """None: the kernel is a combination.
+
+        Raises
+        ------
+        AttributeError
+        """
+        raise AttributeError("the kernel is a combination of several")
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("q", self.q, ("exact", "mean"))

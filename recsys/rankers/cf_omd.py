@@ -96,6 +96,10 @@ class CFOMD(KernelRanker):
         rows = clean_matrix(user_items, n_items=self.n_items_)
         return self._solve(rows, self._times_of_rows(None, rows, times))
 
+    def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
+        """Return yᵢαᵢ of all items, (users, items) float64, as in `KernelRanker.signed_weights`."""
+        return self.weights(user_items, times)[0]
+
     def _solve(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -2,6 +2,7 @@ import csv
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -283,6 +284,59 @@ def test_recommend_similar_explain(recsys, ranker):
     ):
         code, out, err = recsys(arguments[0], "--ranker", ranker, *arguments[1:])
         assert code == 2 and text in err and err.count("\n") == 1
+
+
+PEOPLE = re.compile(
+    r"(?P<weight>[+-][\d.e-]+): (?P<who>u\d+ and u\d+) both like (?P<total>\d+) items?, (?P<mine>\d+) of the "
+    r"(?P<liked>\d+) that (?P<user>u1|somebody) likes and (?P<others>\d+) of the (?P<rest>\d+) others? "
+)
+
+
+def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
+    code, _, err = recsys(
+        "fit", "--interactions", ratings, "--model", "cf-komd:kernel=mc,degree=2", "--out", "pairs",
+    )  # fmt: skip
+    assert code == 0, err
+    liked = {}
+    for line in ratings.read_text().splitlines()[1:]:
+        user, item = line.split(",")[:2]
+        liked.setdefault(user, set()).add(item)
+    items = set().union(*liked.values())
+    for who, mine in (("--user", liked["u1"]), ("--history", liked["u1"])):
+        given = "u1" if who == "--user" else ",".join(sorted(mine))
+        code, out, err = recsys("explain", "--ranker", "pairs", who, given, "--people", "-n", "4")
+        assert code == 0 and err == "", err
+        found = [PEOPLE.match(line) for line in out.splitlines() if " both like " in line]
+        assert 0 < len(found) <= 4 and all(found), out
+        for one in found:
+            a, b = one["who"].split(" and ")
+            both = liked[a] & liked[b]
+            counts = len(both), len(both & mine), len(mine), len(both - mine), len(items - mine)
+            assert counts == tuple(int(one[k]) for k in ("total", "mine", "liked", "others", "rest"))
+            assert who == "--history" or "u1" not in (a, b)
+        weights = [float(one["weight"]) for one in found]
+        assert weights == sorted(weights, reverse=True)
+        assert ("What u1 is part of is left out" in out) == (who == "--user")
+    code, out, _ = recsys("explain", "--ranker", "pairs", "--user", "u1", "--people", "--item", "i7")
+    assert code == 0 and "has the score" in out and "who like it were searched" in out
+    code, out, _ = recsys(
+        "explain", "--ranker", "pairs", "--user", "u1", "--people", "--min-support", "999"
+    )
+    assert code == 0 and "no other has a positive weight" in out and "weights are" not in out
+    for arguments, text in (
+        ((), "name the item to explain by --item ID, or pass --people"),
+        (("--item", "i1", "--min-support", "2"), "--min-support is for --people"),
+        (("--people", "--min-support", "0"), "min_support must be"),
+        (("--people", "-n", "0"), "at least 1"),
+    ):
+        code, out, err = recsys("explain", "--ranker", "pairs", "--user", "u1", *arguments)
+        assert code == 2 and out == "" and text in err and err.count("\n") == 1
+
+
+def test_explain_by_people_refuses_a_model_without_such_weights(recsys, ranker):
+    code, out, err = recsys("explain", "--ranker", ranker, "--user", "u1", "--people")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "the scores of ease are no sum over sets of people who like an item" in err
 
 
 def test_the_file_holds_an_ordinary_ranker(ranker):

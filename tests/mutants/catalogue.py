@@ -607,6 +607,20 @@ MUTANTS = [
         ("tests/explain/test_formula.py", "-k", "tree"),
     ),
     Mutant(
+        "what stands against the likes is left out of a formula's weight",
+        "rankers/_margin.py",
+        "out = np.repeat(-self._share(lengths)[:, None], self.n_items_, axis=1)",
+        "out = np.zeros((len(lengths), self.n_items_))",
+        ("tests/explain/test_heaviest.py", "-k", "signed_weights_are_those"),
+    ),
+    Mutant(
+        "an early end of a search tells only what it is looking at",
+        "explain/rules/subset_search.py",
+        "    return found, sizes, sums, supports, count, bound, stopped, work",
+        "    return found, sizes, sums, supports, count, floor, stopped, work",
+        ("tests/explain/test_heaviest.py", "-k", "first_of_all_sets"),
+    ),
+    Mutant(
         "a row counts for all its faults",
         "data/usable_rows.py",
         "here = good & rows",

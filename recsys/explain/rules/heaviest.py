@@ -1,0 +1,424 @@
+"""The formulas over people that weigh most in a user's scores, read from the ranker's own weights.
+
+CF-KOMD scores items as vectors over people. With a kernel that counts formulas its scores are linear in
+them: "liked by A and by B" is a feature of every item, and has a weight for each user; so is "liked by A
+or by B" with a kernel that counts those. This reads the weights. It says what the model does, where
+`recsys.explain.association` says what people do, and `recsys.explain.rules.user_rules` what one likes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from recsys.errors import InputError, counted
+from recsys.explain.recency import known_times
+from recsys.explain.rules.subset_search import heaviest_sets, heaviest_unions, whole_weights
+from recsys.explain.text import FEW, listing, one_in
+from recsys.kernels import (
+    Kernel,
+    LinearKernel,
+    MonotoneConjunctiveKernel,
+    MonotoneConjunctiveSumKernel,
+    MonotoneDisjunctiveKernel,
+)
+from recsys.kernels.plans import weights as item_factors
+from recsys.rankers.base import Ranker
+from recsys.utils.validation import check_ids, check_integer, clean_matrix
+
+BUDGET = 500_000_000  # entries of rows that a search looks at: seconds
+MOST_LOG = 700.0  # of an item's norm: float64 ends at exp(709)
+
+
+@dataclass(frozen=True)
+class WeightedFormula:
+    """People who like an item all together, or some of them, as a feature of items with its weight.
+
+    Attributes
+    ----------
+    users : tuple of int
+        Rows of the user × item matrix, ascending.
+    weight : float
+        (7.1), each item over its norm: Σ yᵢαᵢ/‖φ(xᵢ)‖ over the items that all of `users` like, or with a
+        kernel of disjunctions at least one of them.
+    support : int
+        For how many of the user's liked items it holds: they all, or one of them, like it.
+    others : int
+        For how many of the other items.
+    adds : float or None
+        To the score of the item asked about; None where none was.
+
+    Examples
+    --------
+    >>> one = WeightedFormula((3, 17), weight=0.25, support=9, others=3, adds=0.125)
+    >>> one.users, one.support + one.others
+    ((3, 17), 12)
+    """
+
+    users: tuple[int, ...]
+    weight: float
+    support: int
+    others: int
+    adds: float | None = None
+
+
+@dataclass(frozen=True)
+class HeaviestFormulas:
+    """Formulas of the largest weight in a user's scores, and what the search for them can promise.
+
+    Attributes
+    ----------
+    ranker, kernel : str
+        Its name, and that of its kernel.
+    connective : "and" or "or"
+        Whether a formula holds for what all of its people like, or one of them.
+    least, most : int
+        People in a formula.
+    found : tuple of WeightedFormula
+        Those of positive weight, the heaviest first. Of equal ones those come first whose people do, by
+        their own positive weight (of "or": their own weight), and then by number.
+    bound : float
+        No formula that is not listed weighs more.
+    gap : float ≥ 0
+        Bound less the weight of the last one listed, or less 0 where fewer were found than asked for.
+    exact : bool
+        Whether the search came to its end: the gap is then 0.
+    people : int
+        Of whom formulas were searched: of "and" those who like the item, where one was asked about.
+    liked, items : int
+        Of the user, and all.
+    exclude : int or None
+        Who was left out.
+    own : bool
+        Whether who was left out likes nothing but the liked items, and the connective is "and": what
+        holds with them in it then holds for none of the other items.
+    item : int or None
+        The item asked about.
+    holds : int
+        How many formulas hold for it, of all people.
+    score, base : float or None
+        The item's score by the weights of all formulas, float64, and what of it no formula adds: an item
+        of fewer people than a formula needs has a feature of its own. None where none was asked about.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset, make_ranker
+    >>> likes = load_dataset("sample").matrix
+    >>> model = make_ranker("cf-komd", kernel="mc", degree=2).fit(likes, show_progress=False)
+    >>> found = heaviest_formulas(model, likes, 0, likes[0], N=3, exclude=0)
+    >>> found.exact, found.gap, [len(one.users) for one in found.found]
+    (True, 0.0, [2, 2, 2])
+    """
+
+    ranker: str
+    kernel: str
+    connective: str
+    least: int
+    most: int
+    found: tuple[WeightedFormula, ...]
+    bound: float
+    gap: float
+    exact: bool
+    people: int
+    liked: int
+    items: int
+    exclude: int | None = None
+    own: bool = False
+    item: int | None = None
+    holds: int = 0
+    score: float | None = None
+    base: float | None = None
+
+    def sentences(self, user: str, title: str = "") -> list[str]:
+        """Return what was read and searched, in words; with an item, what its score is made of.
+
+        Parameters
+        ----------
+        user : str
+            Who the user is, as in "u0001".
+        title : str
+            Of the item asked about.
+        """
+        one, many = self._units()
+        whose = f"its {many}" if self.connective == "and" else f"the {many} of whom somebody likes it"
+        said = [
+            f"{self.ranker} (kernel {self.kernel}) scores items for {user} by who likes them: each "
+            f"{one} has a weight, and an item's score is the sum over {whose}, over its norm."
+        ]
+        among = counted(self.people, "person", "people")
+        if self.item is not None:
+            if self.connective == "or":
+                among += ", of whom somebody likes it,"
+            else:
+                among += " who likes it" if self.people == 1 else " who like it"
+            said.append(
+                f"{title or 'The item'} has the score {self.score:.4g}: the sum over "
+                f"{counted(self.holds, one, many)}"
+                + (f", and {self.base:.4g} that none of them adds." if self.base else ".")
+            )
+        if not self.exact:
+            said.append(
+                f"The search among {among} ended early: what is not listed may weigh up to "
+                f"{self.bound:.4g}, {self.gap:.4g} more than the last one that is."
+            )
+        elif self.bound > 0:
+            said.append(
+                f"All {many} among {among} were searched: no other weighs more than the last one."
+            )
+        else:
+            said.append(f"All {many} among {among} were searched: no other has a positive weight.")
+        if self.exclude is not None:
+            said.append(
+                f"What {user} is part of is left out"
+                + (
+                    f": it adds nothing to the score of what {user} does not like yet."
+                    if self.own
+                    else "."
+                )
+            )
+        if self.found:
+            said.append(
+                "The weights are the model's. The counts are the data's, and the same beside any model."
+            )
+        return said
+
+    def _units(self) -> tuple[str, str]:
+        """Return what a formula is of people, one and many."""
+        if self.most == 1:
+            return "person", "people"
+        if self.least == self.most == 2:
+            return "pair of people", "pairs of people"
+        size = f"{self.most}" if self.least == self.most else f"1 to {self.most}"
+        return f"set of {size} people", f"sets of {size} people"
+
+    def sentence(self, one: WeightedFormula, user: str, names: ArrayLike) -> str:
+        """Return a formula with its weight and the items that it holds for, in words.
+
+        Parameters
+        ----------
+        one : WeightedFormula
+        user : str
+            Who the user is.
+        names : (users,) of str
+            Of the rows of the user × item matrix.
+        """
+        ids = np.asarray(names, dtype=object)
+        who = listing([str(ids[k]) for k in one.users])
+        like = ("likes", "both like", "all like")[min(len(one.users), 3) - 1]
+        if self.connective == "or":
+            who, like = f"at least one of {who}", "likes"
+        total, rest = one.support + one.others, self.items - self.liked
+        text = (
+            f"{one.weight:+.4g}: {who} {like} {counted(total, 'item')}, {one.support:,} of the "
+            f"{self.liked:,} that {user} likes and {one.others:,} of the {counted(rest, 'other')} "
+            f"({one_in(one.others, rest)})."
+        )
+        if total < FEW:
+            text += f" {total} is a small number."
+        return text if one.adds is None else f"{text} To the score it adds {one.adds:+.4g}."
+
+
+def heaviest_formulas(
+    ranker: Ranker, user_items: Any, userid: int, row: Any, *, item: int | None = None, N: int = 10,
+    min_support: int = 1, exclude: int | None = None, times: Any = None, budget: int = BUDGET,
+) -> HeaviestFormulas:  # fmt: skip
+    """Return which people, liking an item together or one of them, weigh most in a user's scores.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Fitted: `cf-komd` with kernel "mc", "mc-sum", "md" or "linear", `ecf-omd` or `cf-omd`.
+    user_items : (users, items) sparse matrix
+        What it was fitted on.
+    userid : int
+        Whose likes `row` are, for the times that the ranker keeps.
+    row : (1, items) sparse matrix
+        The liked items.
+    item : int, optional
+        Only formulas that hold for this item. What they add is their weight over the item's norm.
+    N : int ≥ 1
+        Formulas to list.
+    min_support : int ≥ 1
+        Of the liked items a formula must hold for so many.
+    exclude : int, optional
+        A row of `user_items` that is no part of a formula: the user's own. A conjunction with the user
+        in it holds for nothing that the user does not like.
+    times : (1, items) sparse matrix, optional
+        As in `reasons`.
+    budget : int ≥ 0
+        Entries of rows that the search may look at; the same on every machine.
+
+    Returns
+    -------
+    HeaviestFormulas
+        With `exact` false the search stopped, and `bound` says how much a formula that is not listed may
+        weigh; it mostly does under "md" of a degree above 3. Weights are right to 1e-12 of the sum of
+        those of all items, as they are in `signed_weights`, over the norms.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, the kernel's features are no conjunctions or disjunctions of
+        people, nothing is liked, or the ranker was fitted on other likes.
+    NotFittedError
+
+    Notes
+    -----
+    Sources: Polato's thesis, (7.1), on the ranker of 10.2, whose normalised kernel makes the weight of
+    formula f Σᵢ yᵢαᵢ δ_f(xᵢ)/‖φ(xᵢ)‖; y is 1 on likes, and −1 with α = 1/m₋ on the items of (10.3). The
+    search is ours.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset, make_ranker
+    >>> data = load_dataset("sample")
+    >>> likes = data.matrix
+    >>> model = make_ranker("cf-komd", kernel="mc", degree=2).fit(likes, show_progress=False)
+    >>> found = heaviest_formulas(model, likes, 0, likes[0], N=1, min_support=10, exclude=0)
+    >>> print(found.sentence(found.found[0], "u0001", data.user_ids))
+    +0.01396: u0179 and u0372 both like 19 items, 18 of the 32 that u0001 likes and 1 of the 268 others
+    (about 1 in 268). 19 is a small number.
+    """
+    check_integer("N", N, 1)
+    check_integer("min_support", min_support, 1)
+    check_integer("budget", budget, 0)
+    kernel, least, most = _kernel_of(ranker)
+    either = isinstance(kernel, MonotoneDisjunctiveKernel) and most > 1
+    likes = clean_matrix(user_items, n_items=getattr(ranker, "n_items_", None))
+    liked = clean_matrix(row, n_items=likes.shape[1], n_rows=1, name="row")
+    times = known_times(ranker, userid, times)
+    signed = ranker.signed_weights(liked, times)[0]  # type: ignore[attr-defined]
+    if liked.nnz == 0:
+        raise InputError(f"nothing is liked: {ranker.name} then ranks by popularity, without weights")
+    users, m = likes.shape
+    sizes = np.bincount(likes.indices, minlength=m).astype(np.int64)
+    if users != ranker.n_users_ or not np.array_equal(sizes, ranker.popularity_):
+        raise InputError(f"this {ranker.name} was fitted on other likes: pass what it was fitted on")
+    if exclude is not None:
+        check_integer("exclude", exclude, 0, users - 1)
+    if item is not None:
+        check_ids("item", item, m)
+    by_item = sp.csr_matrix(likes.T)
+    factors = _factors(kernel, users, sizes)
+    takes, touching = np.ones(users, dtype=bool), np.ones(users, dtype=bool)
+    if item is not None:
+        touching[:] = False
+        touching[by_item.indices[by_item.indptr[item] : by_item.indptr[item + 1]]] = True
+        takes = takes if either else touching.copy()
+    if exclude is not None:
+        takes[exclude] = False
+    people = np.flatnonzero(takes)
+    mine = np.zeros(m, dtype=bool)
+    mine[liked.indices] = True
+    whole, power = whole_weights(signed * factors, most if either else 1)
+    rows = sp.csr_matrix(by_item[:, people])
+    rows.sort_indices()
+    if either:
+        result = heaviest_unions(rows, whole, mine, touching[people], most, N, min_support, budget)
+    else:
+        result = heaviest_sets(rows, whole, mine, least, most, N, min_support, budget)
+    found = []
+    for some, value, support in zip(
+        result.sets, result.weights.tolist(), result.support.tolist(), strict=True
+    ):
+        chosen = tuple(people[list(some)].tolist())
+        hits = np.bincount(likes[list(chosen)].indices, minlength=m)
+        every = int((hits >= (1 if either else len(chosen))).sum())
+        weight = float(np.ldexp(float(value), -power))
+        adds = None if item is None else weight * float(factors[item])
+        found.append(WeightedFormula(chosen, weight, support, every - support, adds))
+    last = found[-1].weight if len(found) == N else 0.0
+    bound = max(float(np.ldexp(float(result.bound), -power)), last)
+    own = exclude is not None and not either and bool(mine[likes[exclude].indices].all())
+    score, base, holds = None, None, 0
+    if item is not None:
+        score, base = _of_item(ranker, kernel, by_item, signed, factors, item, userid, liked, times)
+        size = int(sizes[item])
+        holds = sum(comb(size, k) for k in range(least, min(most, size) + 1))
+        if either:
+            holds = comb(users, most) - comb(users - size, most)
+    return HeaviestFormulas(
+        ranker.name, _named(kernel), "or" if either else "and", least, most, tuple(found), bound,
+        bound - last, not result.stopped, len(people), liked.nnz, m, exclude, own, item, holds, score,
+        base,
+    )  # fmt: skip
+
+
+def _kernel_of(ranker: Ranker) -> tuple[Kernel, int, int]:
+    """Return a ranker's kernel, and how many people its formulas have at least and at most."""
+    kernel = getattr(ranker, "kernel_", None)
+    if isinstance(kernel, LinearKernel):
+        least, most = 1, 1
+    elif isinstance(kernel, MonotoneConjunctiveKernel | MonotoneDisjunctiveKernel):
+        least, most = kernel.degree, kernel.degree
+    elif isinstance(kernel, MonotoneConjunctiveSumKernel):
+        least, most = 1, kernel.degree
+    else:
+        what = ranker.name + (f" with kernel {ranker.kernel}" if hasattr(ranker, "kernel") else "")
+        raise InputError(
+            f"the scores of {what} are no sum over sets of people who like an item: fit cf-komd with "
+            "kernel mc, mc-sum, md or linear"
+        )
+    for name in ("votes", "windows"):
+        if getattr(ranker, name, None):
+            raise InputError(
+                f"with {name}={getattr(ranker, name)} items are no sets of people: fit {ranker.name} "
+                f"without {name}"
+            )
+    return kernel, least, most
+
+
+def _named(kernel: Kernel) -> str:
+    """Return what a kernel is called, with its degree."""
+    names = {LinearKernel: "linear", MonotoneConjunctiveKernel: "mc", MonotoneDisjunctiveKernel: "md"}
+    name = names.get(type(kernel), "mc-sum")
+    return f"{name} of degree {kernel.degree}" if hasattr(kernel, "degree") else name
+
+
+def _factors(kernel: Kernel, users: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 1/‖φ(x)‖ of items of these sizes; 0 for those with no feature.
+
+    Raises
+    ------
+    InputError
+        If an item has so many features that float64 does not hold it.
+    """
+    plan = kernel.plan(users)
+    factors = item_factors(plan, sizes, True)
+    logs = factors[np.isfinite(factors)] if plan.logarithmic else np.array([plan.log_scale / 2.0])
+    if logs.max(initial=0.0) > MOST_LOG:
+        raise InputError(
+            f"the weights under kernel {_named(kernel)} leave the range of float64: take a lower degree"
+        )
+    if plan.logarithmic:
+        return np.exp(-factors)
+    return np.where(sizes > 0, factors * np.exp(-plan.log_scale / 2.0), 0.0)
+
+
+def _of_item(
+    ranker: Ranker, kernel: Kernel, by_item: sp.csr_matrix, signed: NDArray[np.float64],
+    factors: NDArray[np.float64], item: int, userid: int, liked: sp.csr_matrix, times: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """Return an item's score by the weights of all formulas, and what of it none adds."""
+    if factors[item] == 0:
+        # Without a feature it is alike to itself alone, or has what the ranker gives items nobody has.
+        base = float(ranker.explain(userid, liked, item, 1, times=times).score)
+        return base, base
+    offsets = getattr(ranker, "offsets_", None)  # what centring took, which no formula has
+    base = 0.0 if offsets is None else -float(signed @ offsets)
+    users, sizes = by_item.shape[1], np.diff(by_item.indptr).astype(np.int64)
+    common = np.rint(np.asarray((by_item @ by_item[item].T).todense()).ravel()).astype(np.int64)
+    if isinstance(kernel, MonotoneDisjunctiveKernel) and kernel.degree > 1:
+        # Shares of all disjunctions: 1 less those that hold for neither, and those for one alone.
+        share, scale = kernel.plan(users).table[: users + 1], np.exp(kernel.plan(users).log_scale / 2.0)
+        values = share[sizes] - (share[sizes + sizes[item] - common] - share[sizes[item]])
+        return float(signed @ (values * (factors * scale) * (factors[item] * scale))) + base, base
+    # Conjunctions that hold for two items are those of what they have in common: κ is 1/both².
+    both = _factors(kernel, users, common)
+    some = both > 0
+    return float(signed[some] @ ((factors[some] / both[some]) * (factors[item] / both[some]))), 0.0
