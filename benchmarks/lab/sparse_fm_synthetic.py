@@ -13,7 +13,7 @@ after one second of CPU; here EPOCHS count, so that the figures can be made agai
 row of sparse_fm_synthetic_runs.csv; an interrupted study goes on after the last one, and deleting the
 file starts it again.
 
-`convergence` goes on in its own file; stored are one dataset and one strength of FOLLOWED.
+`convergence` goes on in its own file.
 
 Left out: the paper's numbers of datasets and of first P's (more than here). L1 and SLQR come out otherwise
 than in the paper's Figure 3: L1 recovers supports at N = 1,000, and SLQR has an F1 hardly above the FM's.

@@ -196,7 +196,17 @@ def convergence(name: str, rate: float) -> list[tuple]:
 
 
 def figures(again: list[str]) -> None:
-    tables = ["house-votes", "soybean", "spect", "tic-tac-toe", "promoters", "primary-tumor", "dna"]
+    tables = [
+        "house-votes",
+        "soybean",
+        "spect",
+        "tic-tac-toe",
+        "promoters",
+        "primary-tumor",
+        "dna",
+        "splice",
+        "kr-vs-kp",
+    ]
     two = ("tic-tac-toe", "spect")
     columns = ("table", "degrees", "method", "auc", "ratio", "seconds")
     kept = without("figure_9_2_9_3", lambda row: row["method"] in again)
