@@ -17,6 +17,7 @@ from benchmarks.attack.serving import Probe, Service, bundle, heavy
 from benchmarks.lab.http_load import Load, closed_loop, open_loop
 
 LEVELS = (16, 64, 256, 500)
+RECOVERS = 1.0  # seconds: what Retry-After tells a client to wait
 
 
 def apart(load: Callable[..., Load], *arguments: Any, **more: Any) -> Load:
@@ -73,6 +74,9 @@ def run(seconds: float, seed: int) -> Result:
                         result.add(name, "health", f"{probe.failed} probes of /health failed")
             began = time.perf_counter()
             status, _ = service.ask(requests[0])
+            while status == 503 and time.perf_counter() - began < RECOVERS:
+                time.sleep(0.01)  # what was let in before its clients left is still done
+                status, _ = service.ask(requests[0])
             after = time.perf_counter() - began
             result.add("after the load", "recovered", "" if status == 200 else f"status {status}", after)
             capacity = apart(closed_loop, service.address, requests, 4, each).rate()
