@@ -102,6 +102,29 @@ def test_coordinate_descent_is_exact_where_the_short_recursion_cancels():
         assert (np.diff(objective) <= 1e-9 * objective[0]).all()
 
 
+@pytest.mark.parametrize("lower", [None, "inhomogeneous"])
+@pytest.mark.parametrize("degree", [3, 6])
+def test_columns_of_which_some_entries_leave_the_short_recursion_keep_the_predictions(degree, lower):
+    """Of counts a few are large: what the solver carries along is what the machine then predicts."""
+    rng = np.random.default_rng(degree)
+    X = rng.integers(0, 3, (60, 9)).astype(float)
+    X[rng.random(X.shape) < 0.08] = 300.0
+    y, beta = rng.normal(size=60), 0.1
+    model = FactorizationMachineRegressor(
+        degree=degree, fit_lower=lower, n_components=2, init_scale=0.3, max_iter=4, tol=0.0, beta=beta,
+        fit_linear=False, fit_intercept=False,
+    ).fit(X, y)  # fmt: skip
+    P = model.P_[0][0]
+    columns = [P[j][:, None] * X[:, j] for j in range(9)]
+    assert any((one > 4).any() and ((one > 0) & (one <= 4)).any() for one in np.abs(columns))
+    orders = [degree] if lower is None else list(range(1, degree + 1))
+    expected = reference.predict_fm(X, 0.0, np.zeros(9), [model.P_[0][0]] * len(orders), orders)
+    size = sum(float((table**2).sum()) for table in model.P_)
+    loss = 0.5 * np.mean((expected - y) ** 2) + 0.5 * beta * size
+    assert model.history_[-1]["objective"] == pytest.approx(loss, rel=1e-9)
+    assert (np.diff([entry["objective"] for entry in model.history_]) <= 0).all()
+
+
 def paired(seed=0, n=400):
     rng = np.random.default_rng(seed)
     A = np.hstack([np.eye(12), rng.integers(0, 2, (12, 3))])

@@ -110,7 +110,7 @@ def heaviest_sets(
     by_row.sort_indices()
     deepest = min(most_size, int(np.diff(by_row.indptr).max(initial=0)))
     if len(order) == 0 or deepest < least_size:
-        return HeaviestSets([], np.zeros(0, np.int64), np.zeros(0, np.int64), 0, False, 0)
+        return _none()
     by_column = by_row.tocsc()
     by_column.sort_indices()
     longest = int(np.diff(by_column.indptr).max())
@@ -155,9 +155,8 @@ def heaviest_unions(
         If the tables of the search would not fit the memory that is free.
     """
     columns = rows.shape[1]
-    nothing = np.zeros(0, np.int64)
     if columns < size or not touching.any():
-        return HeaviestSets([], nothing, nothing, 0, False, 0)
+        return _none()
     own = np.zeros(columns, dtype=np.int64)
     owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     np.add.at(own, rows.indices, weights[owner])
@@ -173,6 +172,11 @@ def heaviest_unions(
     )  # fmt: skip
     named = [tuple(sorted(order[sets[k]].tolist())) for k in range(count)]
     return HeaviestSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
+
+
+def _none() -> HeaviestSets:
+    nothing = np.zeros(0, np.int64)
+    return HeaviestSets([], nothing, nothing, 0, False, 0)
 
 
 # ---- kernels
@@ -201,10 +205,7 @@ def _search(
     held = np.zeros(len(weights), dtype=np.bool_)
     chosen = np.zeros(most, dtype=np.int64)
     at = np.zeros(most, dtype=np.int64)
-    found = np.zeros((number, most), dtype=np.int32)
-    sizes = np.zeros(number, dtype=np.int64)
-    sums = np.zeros(number, dtype=np.int64)
-    supports = np.zeros(number, dtype=np.int64)
+    found, sizes, sums, supports = _empty(number, most)
     count, work, floor = 0, 0, 0
     depth, enter, stopped = 0, True, False
     while depth >= 0:
@@ -276,11 +277,23 @@ def _search(
             lengths[depth + 1] = length
             depth += 1
             enter = True
-    bound = floor
-    if stopped:
-        for t in range(depth + 1):
-            bound = max(bound, rest[t, at[t]])
+    bound = _bound(floor, rest, at, depth) if stopped else floor
     return found, sizes, sums, supports, count, bound, stopped, work
+
+
+@jit
+def _empty(number, most):
+    """Return room for a list: its sets, their sizes, weights and support."""
+    found = np.zeros((number, most), dtype=np.int32)
+    return found, np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(number, np.int64)
+
+
+@jit
+def _bound(floor, rest, at, depth):
+    """Return what no set weighs more than that was not looked at, where a search stops."""
+    for t in range(depth + 1):
+        floor = max(floor, rest[t, at[t]])
+    return floor
 
 
 @jit
@@ -322,10 +335,7 @@ def _search_unions(
     chosen = np.zeros(size, dtype=np.int64)
     at = np.zeros(size, dtype=np.int64)
     top = np.zeros(size, dtype=np.int64)
-    found = np.zeros((number, size), dtype=np.int32)
-    sizes = np.zeros(number, dtype=np.int64)
-    sums = np.zeros(number, dtype=np.int64)
-    supports = np.zeros(number, dtype=np.int64)
+    found, sizes, sums, supports = _empty(number, size)
     count, work, floor = 0, 0, 0
     for i in range(len(weights)):
         w = weights[i]
@@ -419,8 +429,5 @@ def _search_unions(
         touched[depth + 1] = reached
         depth += 1
         enter = True
-    bound = floor
-    if stopped:
-        for t in range(depth + 1):
-            bound = max(bound, rest[t, at[t]])
+    bound = _bound(floor, rest, at, depth) if stopped else floor
     return found, sums, supports, count, bound, stopped, work
