@@ -322,7 +322,7 @@ def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
     code, out, _ = recsys(
         "explain", "--ranker", "pairs", "--user", "u1", "--people", "--min-support", "999"
     )
-    assert code == 0 and "no other has a positive weight" in out and "weights are" not in out
+    assert code == 0 and "none has a positive weight" in out and "weights are" not in out
     for arguments, text in (
         ((), "name the item to explain by --item ID, or pass --people"),
         (("--item", "i1", "--min-support", "2"), "--min-support is for --people"),

@@ -295,7 +295,7 @@ def test_edges():
     alone = heaviest_formulas(model, ones, 0, ones, exclude=0)
     assert alone.found == () and alone.exact and alone.bound == alone.gap == 0 and alone.people == 0
     assert alone.sentences("me")[1:] == [
-        "All people among 0 people were searched: no other has a positive weight.",
+        "All people among 0 people were searched: none has a positive weight.",
         "What me is part of is left out: it adds nothing to the score of what me does not like yet.",
     ]
     # No item has as many people as a formula needs: each is a feature of its own.
@@ -419,6 +419,43 @@ def test_each_number_of_a_sentence_is_counted(name, of_item, data):
     assert told[-1] == (
         "The weights are the model's. The counts are the data's, and the same beside any model."
     )
+
+
+def test_what_the_search_says_of_those_not_listed_is_so(data):
+    """A search of pairs with support says nothing of those without: some of them weigh more."""
+    row, X = data.matrix[0], data.matrix.toarray() > 0
+    model = make_ranker("cf-komd", kernel="mc", degree=2).fit(data.matrix, show_progress=False)
+    signed = model.signed_weights(row)[0]
+    every = {
+        users: (weight, int((X[list(users)].all(axis=0) & X[0]).sum()))
+        for users, weight in reference.weights(X, signed, 2, 2, False).items()
+        if 0 not in users
+    }
+    mine = int(X[0].sum())
+    for support, N in ((1, 3), (10, 3), (15, 3), (15, 10**6), (mine + 1, 3)):
+        found = heaviest_formulas(model, data.matrix, 0, row, N=N, min_support=support, exclude=0)
+        said = found.sentences("u0001")[1]
+        listed = {one.users for one in found.found}
+        among = "All pairs of people among 399 people"
+        if support > 1:
+            among += f" that hold for at least {support} of the {mine} items that u0001 likes"
+        assert said.startswith(among + " were searched: ")
+        rest = [w for users, (w, k) in every.items() if users not in listed and k >= support]
+        if len(listed) == N:
+            assert said.endswith(": no other weighs more than the last one.")
+            assert max(rest) <= found.found[-1].weight * (1 + 1e-9)
+        else:
+            assert said.endswith(f": {'no other' if listed else 'none'} has a positive weight.")
+            assert max(rest, default=0.0) <= 1e-12
+    best = heaviest_formulas(model, data.matrix, 0, row, N=100, min_support=15, exclude=0)
+    less = [w for w, k in every.values() if k < 15]
+    assert max(less) > best.found[-1].weight  # what made the sentence without its condition untrue
+    part = heaviest_formulas(model, data.matrix, 0, row, N=3, min_support=2, exclude=0, budget=20_000)
+    text = part.sentences("u0001")[1]
+    assert not part.exact and "were to be searched; the search ended early" in text
+    assert f"up to {part.bound:.4g}" in text
+    if part.found:
+        assert f"{part.bound - part.found[-1].weight:.4g} more than the last one that is." in text
 
 
 def test_what_an_excluded_user_is_part_of_adds_nothing_to_other_items(model, data):

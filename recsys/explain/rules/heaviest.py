@@ -104,6 +104,8 @@ class HeaviestFormulas:
     score, base : float or None
         The item's score by the weights of all formulas, float64, and what of it no formula adds: an item
         of fewer people than a formula needs has a feature of its own. None where none was asked about.
+    min_support : int
+        Of the liked items a formula had to hold for so many.
 
     Examples
     --------
@@ -133,6 +135,7 @@ class HeaviestFormulas:
     holds: int = 0
     score: float | None = None
     base: float | None = None
+    min_support: int = 1
 
     def sentences(self, user: str, title: str = "") -> list[str]:
         """Return what was read and searched, in words; with an item, what its score is made of.
@@ -161,17 +164,24 @@ class HeaviestFormulas:
                 f"{counted(self.holds, one, many)}"
                 + (f", and {self.base:.4g} that none of them adds." if self.base else ".")
             )
+        which = f"All {many} among {among}"
+        if self.min_support > 1:
+            which += (
+                f" that hold for at least {self.min_support:,} of the {counted(self.liked, 'item')} "
+                f"that {user} likes"
+            )
         if not self.exact:
+            more = self.bound - self.found[-1].weight if self.found else 0.0
             said.append(
-                f"The search among {among} ended early: what is not listed may weigh up to "
-                f"{self.bound:.4g}, {self.gap:.4g} more than the last one that is."
+                f"{which} were to be searched; the search ended early: one that is not listed may weigh "
+                f"up to {self.bound:.4g}"
+                + (f", {more:.4g} more than the last one that is." if more > 0 else ".")
             )
         elif self.bound > 0:
-            said.append(
-                f"All {many} among {among} were searched: no other weighs more than the last one."
-            )
+            said.append(f"{which} were searched: no other weighs more than the last one.")
         else:
-            said.append(f"All {many} among {among} were searched: no other has a positive weight.")
+            none = "no other" if self.found else "none"
+            said.append(f"{which} were searched: {none} has a positive weight.")
         if self.exclude is not None:
             said.append(
                 f"What {user} is part of is left out"
@@ -345,7 +355,7 @@ def heaviest_formulas(
     return HeaviestFormulas(
         ranker.name, _named(kernel), "or" if either else "and", least, most, tuple(found), bound,
         bound - last, not result.stopped, len(people), liked.nnz, m, exclude, own, item, holds, score,
-        base,
+        base, min_support,
     )  # fmt: skip
 
 
