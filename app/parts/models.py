@@ -52,7 +52,8 @@ def choose_model() -> str:
     try:
         text = summary(spec)
     except InputError as error:
-        st.error(f"{escaped(error)}. Choose another model beside.")
+        said = escaped(error)
+        st.error(f"{said}{'' if said.endswith('?') else '.'} Choose another model beside.")
         st.stop()
     st.sidebar.caption(text)
     return spec

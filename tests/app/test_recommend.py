@@ -355,6 +355,7 @@ def test_every_kind_of_model_gives_a_list_and_an_explanation(model):
 def test_a_model_that_is_none_is_refused_in_one_line(given, told):
     at = open_page("recommend", model=given)
     assert len(at.error) == 1 and told in at.error[0].value and not cards(at)
+    assert "?." not in at.error[0].value
 
 
 @pytest.mark.parametrize("page", ["recommend", "explain", "map"])
