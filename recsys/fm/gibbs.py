@@ -22,7 +22,7 @@ from recsys._jit import jit
 from recsys.fm.block_tables import NOTHING, BlockTables
 from recsys.fm.blocks import Block
 from recsys.multilinear.arrays import Compressed
-from recsys.multilinear.forms import GUARD
+from recsys.multilinear.forms import guard_of
 from recsys.multilinear.losses import LOSSES
 from recsys.multilinear.pairs import careful_slopes
 from recsys.utils.threads import threads_for
@@ -210,7 +210,7 @@ class Sampler:
 def _sweep(columns, rows, p, table, sums, precision, mean, prior, noise):
     """Draw each feature's parameter given the others; p, table and sums change in place."""
     m = table.shape[1] - 1
-    b = np.empty(m)
+    b, guard = np.empty(m), guard_of(m)
     for j in range(len(p)):
         old = p[j]
         g = h = 0.0
@@ -234,7 +234,7 @@ def _sweep(columns, rows, p, table, sums, precision, mean, prior, noise):
             continue
         for q in range(columns.indptr[j], columns.indptr[j + 1]):
             u, x = columns.indices[q], columns.data[q]
-            _slopes(rows, p, table, u, j, old, x, b)
+            _slopes(rows, p, table, u, j, old, x, guard, b)
             for t in range(m):
                 g += b[t] * sums[u, t]
                 for r in range(m):
@@ -244,7 +244,7 @@ def _sweep(columns, rows, p, table, sums, precision, mean, prior, noise):
         change = new - old
         for q in range(columns.indptr[j], columns.indptr[j + 1]):
             u, x = columns.indices[q], columns.data[q]
-            _slopes(rows, p, table, u, j, old, x, b)
+            _slopes(rows, p, table, u, j, old, x, guard, b)
             for t in range(m):
                 total = 0.0
                 for r in range(m):
@@ -256,13 +256,13 @@ def _sweep(columns, rows, p, table, sums, precision, mean, prior, noise):
 
 
 @jit
-def _slopes(rows, p, table, u, j, old, x, b):
+def _slopes(rows, p, table, u, j, old, x, guard, b):
     """Fill b with ∂A^t/∂p_j, t = 1…m, of object u.
 
     By the short recursion, (3.20) of Atarashi's thesis; by the plain one where that cancels.
     """
     b[0] = x
-    if abs(old * x) < GUARD or len(b) < 3:
+    if abs(old * x) < guard or len(b) < 3:
         for t in range(1, len(b)):
             b[t] = x * (table[u, t] - old * b[t - 1])
         return

@@ -25,7 +25,8 @@ FORM_NAMES = {
     PRODUCT: "polynomial networks", POWER: "polynomial networks of powers",
 }  # fmt: skip
 
-GUARD = 4.0  # |p x| from which the recursion (3.20), whose error grows with its powers, is left
+GUARD = 4.0  # |p x| up to which the recursion (3.20), whose error grows with its powers, is never left
+GROWTH = 1e4  # of an error by that recursion, beyond which a row is gone through instead
 NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
 
 
@@ -70,6 +71,16 @@ class Form(NamedTuple):
 
 
 # ---- kernels
+
+
+@jit
+def guard_of(order):
+    """Return the |p x| from which (3.20) is left: it multiplies an error by up to |p x|^(order − 1).
+
+    One limit for all orders would go through the whole row for each entry of a count, |p x| about 10:
+    twenty times the cost at order 3, where the error grows by the square only.
+    """
+    return max(GUARD, GROWTH ** (1.0 / max(order - 1, 1)))
 
 
 @jit

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from recsys._jit import jit
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, GUARD, MIXED, NEAR_ZERO, POWER
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, NEAR_ZERO, POWER, guard_of
 from recsys.multilinear.losses import loss_slope
 
 __all__ = [
@@ -91,6 +91,7 @@ def row_backward(z, layout, rows, i, tables, r, slopes, out):
         kind, order, factors, offset = spec[n]
         table = tables[n]
         if kind == ANOVA or kind == MIXED:
+            guard = guard_of(order)
             for q in range(begin, end):
                 at, x = offset + indices[q] * k, data[q]
                 c = r * x * (theta[n, 0] if kind == MIXED else 1.0 if order == 1 else 0.0)
@@ -106,7 +107,7 @@ def row_backward(z, layout, rows, i, tables, r, slopes, out):
                             out[at + s] += c * weights[n, s] * slopes[s]
                 if order > 2:
                     for s in range(k):
-                        if abs(z[at + s] * x) > GUARD:
+                        if abs(z[at + s] * x) > guard:
                             _mend(z, layout, rows, i, q, s, n, table, r, out)
         elif kind == ALL_SUBSETS:
             for q in range(begin, end):

@@ -24,13 +24,13 @@ from recsys.fm.solvers.descent import Descent
 from recsys.multilinear.forms import (
     ALL_SUBSETS,
     ANOVA,
-    GUARD,
     MIXED,
     NEAR_ZERO,
     POWER,
     careful_slope,
     excluded,
     fill_component,
+    guard_of,
     move,
     product_without,
     slope,
@@ -92,11 +92,12 @@ def coordinate_epoch(
         longest = max(longest, col_ptr[j + 1] - col_ptr[j])
         for p in range(col_ptr[j], col_ptr[j + 1]):
             largest[j] = max(largest[j], abs(data[p]))
-    kept, rest = np.empty(longest), np.empty(width)
+    kept, rests = np.empty(longest), np.empty((longest, width))
     sizes = np.empty(P.shape[1])
     totals, others = np.zeros(1), np.empty(max(degree, 2))
     coupled = has_totals(penalty)
     multilinear = (kind == ANOVA or kind == MIXED) and width > 1
+    guard = guard_of(degree)
     for s in range(P.shape[2]):
         weight = weights[s]
         fill_component(kind, rows, P, s, table)
@@ -108,7 +109,7 @@ def coordinate_epoch(
                 begin, end = col_ptr[j], col_ptr[j + 1]
                 old = P[part, j, s]
                 g = h = 0.0
-                careful = multilinear and abs(old) * largest[j] > GUARD
+                careful = multilinear and abs(old) * largest[j] > guard
                 if kind == ANOVA and width == 1:
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
@@ -119,7 +120,8 @@ def coordinate_epoch(
                 elif careful:
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
-                        if abs(old * x) > GUARD:  # as long as the row: only where it must be
+                        if abs(old * x) > guard:  # as long as the row: only where it must be
+                            rest = rests[p - begin]
                             excluded(rows, P[0], s, i, j, rest)
                             d = weight * careful_slope(kind, rest, x, theta)
                         else:
@@ -167,8 +169,8 @@ def coordinate_epoch(
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
                         pred[i] += change * kept[p - begin]
-                        if careful and abs(old * x) > GUARD:
-                            excluded(rows, P[0], s, i, j, rest)
+                        if careful and abs(old * x) > guard:
+                            rest = rests[p - begin]
                             for t in range(width):
                                 table[i, t] = rest[t] + new * x * (1.0 if t == 0 else rest[t - 1])
                         elif kind == ANOVA:

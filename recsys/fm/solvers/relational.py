@@ -33,7 +33,7 @@ from recsys.fm.penalties.chain import (
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
 from recsys.multilinear.arrays import Compressed, Target, column_counts
-from recsys.multilinear.forms import ANOVA, GUARD
+from recsys.multilinear.forms import ANOVA, guard_of
 from recsys.multilinear.losses import slopes_of
 from recsys.multilinear.pair_gradients import gather
 from recsys.multilinear.pairs import (
@@ -285,6 +285,7 @@ def sweep(
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
     m = table.shape[1] - 1
+    guard = guard_of(m)
     moved = 0.0
     coupled = has_totals(penalty)
     b, rest = np.empty(m), np.empty(len(totals) + 1)
@@ -294,7 +295,7 @@ def sweep(
         careful = False
         if m > 2:
             for q in range(col_ptr[j], col_ptr[j + 1]):
-                careful = careful or abs(old * data[q]) > GUARD
+                careful = careful or abs(old * data[q]) > guard
         for q in range(col_ptr[j], col_ptr[j + 1]):
             u, x = ids[q], data[q]
             if m == 2:
@@ -302,7 +303,7 @@ def sweep(
                 g += x * sums[u, 0] + b1 * sums[u, 1]
                 h += x * (x * sums[u, 2] + 2.0 * b1 * sums[u, 4]) + b1 * b1 * sums[u, 5]
             else:
-                if careful and abs(old * x) > GUARD:
+                if careful and abs(old * x) > guard:
                     careful_slopes(x, u, rows, p, j, b)
                 else:
                     b[0] = x
@@ -336,7 +337,7 @@ def sweep(
                 table[u, 1] += change * x
                 table[u, 2] += change * b1
             else:
-                if careful and abs(old * x) > GUARD:
+                if careful and abs(old * x) > guard:
                     careful_slopes(x, u, rows, p, j, b)
                 else:
                     b[0] = x
