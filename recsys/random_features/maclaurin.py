@@ -7,6 +7,7 @@ that of y. Sparse projections keep sparse rows sparse.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import comb
 from typing import Any
 
@@ -24,6 +25,7 @@ SERIES: dict[str, Callable[[int], float]] = {
     "exponential": lambda n: float(np.exp(-gammaln(n + 1.0))),
     "inverse": lambda n: 1.0,
 }
+AT_ONCE = 1 << 24  # entries of a sparse projection that are held, 12 bytes each, or those of one row
 Coefficients = str | Sequence[float] | Callable[[int], float]
 
 
@@ -95,6 +97,17 @@ class _SparseMaclaurin(_Map):
     scale_: float
 
     def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """Map some rows at a time: a projection has far more entries than the product of two."""
+        most = np.zeros(rows.shape[0], dtype=np.int64)
+        for bases in self.bases_:
+            met = np.append(0, np.cumsum(np.diff(bases.indptr)[rows.indices], dtype=np.int64))
+            np.maximum(most, np.diff(met[rows.indptr]), out=most)
+        part = np.cumsum(most) // AT_ONCE
+        edges = [0, *(np.flatnonzero(np.diff(part)) + 1), rows.shape[0]]
+        parts = [self._product(rows[a:b]) for a, b in pairwise(edges)]
+        return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+
+    def _product(self, rows: sp.csr_matrix) -> sp.csr_matrix:
         out: Any = rows @ self.bases_[0]
         for bases in self.bases_[1:]:
             out = out.multiply(rows @ bases)

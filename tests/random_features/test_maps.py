@@ -1,6 +1,9 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
@@ -18,6 +21,7 @@ from recsys.random_features import (
     SubsampledRandomKernelMap,
     SubsampledRandomMaclaurin,
     TensorSketch,
+    maclaurin,
     redundant_feature_augmentation,
 )  # fmt: skip
 from tests.reference.fm import anova
@@ -264,3 +268,34 @@ def test_augmentation_tends_to_the_polynomial_kernel():
 def test_bad_parameters(model, message):
     with pytest.raises(InputError, match=message):
         model.fit(pair())
+
+
+@pytest.mark.parametrize(
+    "of", [SparseRandomMaclaurin(degree=3, sparsity=0.5), SubsampledRandomMaclaurin(subset=4)]
+)
+def test_sparse_products_are_the_same_some_rows_at_a_time(of, monkeypatch):
+    dense = sp.random(40, 11, 0.3, random_state=0).toarray()
+    dense[7], dense[39] = 0.0, 1.0
+    X = sp.csr_matrix(dense)
+    whole = clone(of).set_params(n_components=60).fit(X).transform(X)
+    assert 0 < whole.nnz
+    for room in (1, 100, 2_000):
+        monkeypatch.setattr(maclaurin, "AT_ONCE", room)
+        some = clone(of).set_params(n_components=60).fit(X).transform(X)
+        assert some.format == "csr" and (some != whole).nnz == 0
+
+
+def test_sparse_products_hold_few_rows_projections_at_a_time(monkeypatch):
+    """A projection has 40 times the entries of the product of two: all rows' at once are not held."""
+    X = sp.random(4_000, 400, 0.02, format="csr", random_state=0)
+    model = SparseRandomMaclaurin(n_components=20_000, sparsity=0.997).fit(X)
+    all_at_once = 12 * max((X @ (bases != 0)).nnz for bases in model.bases_)
+    monkeypatch.setattr(maclaurin, "AT_ONCE", 100_000)
+    tracemalloc.start()
+    try:
+        out = model.transform(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0 < 12 * out.nnz < 0.1 * all_at_once
+    assert peak < 0.5 * all_at_once
