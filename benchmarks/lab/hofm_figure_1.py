@@ -19,8 +19,7 @@ do. An epoch of L-BFGS is an iteration with its line search.
     LAB_SECONDS=600 python -m benchmarks.lab.hofm_figure_1 a    # begin no curve after ten minutes
 
 Not the paper's: NIPS has 3,134 links for 4,140, and half of them are taken where the printed number of rows
-is that of all. A batch of AdaGrad has 32 rows. The stored
-hofm_figure_1.csv is of an earlier script (β = 1e-4, no columns of ones, 12 seconds): take it away first.
+is that of all. A batch of AdaGrad has 32 rows.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory, parse_memory
 from recsys.utils.validation import check_integer, check_real
 
+SHARE = 4  # of the items: with more near ones than a fourth all are gone over
+
 
 @RANKERS.add("slim")
 @dataclass(eq=False)
@@ -89,7 +91,7 @@ class SLIM(ItemWeights):
             self._fit_near(liked)
             return
         items = liked.shape[1]
-        check_memory(12 * items * items, f"SLIM on {items:,} items")
+        check_memory(13 * items * items, f"SLIM on {items:,} items")
         gram = item_gram(liked, make_kernel("linear"), normalize=False)
         out = np.zeros((items, items), dtype=np.float32)
         with parallel() as threads:
@@ -135,31 +137,46 @@ def _slim(first, stride, gram, l1, l2, iterations, tol, out):
     """
     m = len(gram)
     near = np.empty(m, dtype=np.uint32)
-    slope = np.empty(m)  # Rᵀ(r_j − R w) at the near items
+    slope = np.empty(m)  # Rᵀ(r_j − R w): of the near items, or of all where these are many
     w = np.empty(m, dtype=np.float32)
+    room = m // SHARE
+    held, have = np.empty((room, room), dtype=np.float32), np.empty(room, dtype=np.bool_)
     for j in range(first, m, stride):
         count = 0
         for i in range(m):
             if i != j and gram[j, i] > l1:
-                near[count], slope[count], w[count] = i, gram[j, i], 0.0
+                near[count] = i
                 count += 1
+        many = count > room  # all items in a row's order are faster than so many looked up
+        length = m if many else count
+        for k in range(length):
+            slope[k], w[k] = gram[j, k if many else near[k]], 0.0
+        have[:] = False
         for _ in range(iterations):
             moved = 0.0
             for a in range(count):
-                if w[a] == 0.0 and slope[a] <= l1:
-                    continue
                 i = near[a]
-                new = max(0.0, (slope[a] + gram[i, i] * w[a] - l1) / (gram[i, i] + l2))
-                change = np.float32(new) - w[a]
+                at = i if many else a
+                if w[at] == 0.0 and slope[at] <= l1:
+                    continue
+                new = max(0.0, (slope[at] + gram[i, i] * w[at] - l1) / (gram[i, i] + l2))
+                change = np.float32(new) - w[at]
                 if change != 0.0:
-                    w[a] += change
+                    w[at] += change
                     moved = max(moved, abs(change))
-                    for k in range(count):
-                        slope[k] -= change * gram[i, near[k]]
+                    row = gram[i]
+                    if not many:
+                        if not have[a]:  # looked up once, for all changes of this weight
+                            have[a] = True
+                            for k in range(count):
+                                held[a, k] = gram[i, near[k]]
+                        row = held[a]
+                    for k in range(length):
+                        slope[k] -= change * row[k]
             if moved <= tol:
                 break
         for a in range(count):
-            out[j, near[a]] = w[a]
+            out[j, near[a]] = w[near[a] if many else a]
 
 
 @jit
