@@ -210,8 +210,8 @@ TIES = (
     "are broken decides: MSDw on the first fold has {}."
 )
 SCALE = (
-    "what its β is measured in is not known (counts here; the next row has larger ones, as a loss divided by "
-    "the number of users would)."
+    "what its β is measured in is not known (counts here; the next row, where it was run, has larger ones, as a "
+    "loss divided by the number of users would)."
 )
 STEPS = (
     "the thesis gives it a learning rate, that is gradient steps; here it is alternating least squares."

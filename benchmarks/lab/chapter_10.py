@@ -26,7 +26,7 @@ PRINTED = {  # Table 10.1, %: density of R, of the kernel, and the estimate
     "filmtrust": (1.13, 11.11, 17.74),
     "movielens-1m": (1.34, 85.56, 99.99),
 }
-LARGEST = 6_000  # items
+LARGEST = 20_000  # items
 DEGREES = {"mc": (1, 2, 3, 4, 5, 7, 10), "md": (1, 2, 3, 5, 10, 20, 50, 100)}
 
 
