@@ -5,9 +5,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
 
 from benchmarks import large
-from benchmarks.lab import common, links, sparse_fm_synthetic, sparse_fm_table_3
+from benchmarks.lab import common, links, random_feature_machines, sparse_fm_synthetic, sparse_fm_table_3
 
 
 @pytest.fixture
@@ -141,3 +142,14 @@ def test_large_accuracy_is_about_tastes_that_can_be_learnt(results):
         for row in csv.DictReader((results / "large_accuracy.csv").read_text().splitlines())
     }
     assert len(rows) == 4 and rows["ECF-OMD"] > rows["popularity"]
+
+
+@pytest.mark.parametrize("cost", [0.01, 1.0, 180.0])
+def test_the_machine_of_dense_features_is_the_usual_one(monkeypatch, cost):
+    monkeypatch.setattr(random_feature_machines, "MANY", 70)  # blocks, the last of them short
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12))
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0.3, 1, -1)
+    usual = LinearSVC(C=cost, dual=False, tol=1e-8, max_iter=100_000).fit(X, y)
+    w = random_feature_machines.newton(np.column_stack([X, np.ones(300)]), y, cost)
+    np.testing.assert_allclose(w, np.append(usual.coef_, usual.intercept_), rtol=1e-5, atol=1e-6)
