@@ -24,6 +24,22 @@ def refused(x):
     raise InputError(f"unit {x} cannot be done")
 
 
+def repeated(x):
+    return x * 3
+
+
+class Unsent(Exception):  # noqa: N818
+    """An error that pickle makes of one argument where two are needed."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one}, {two}")
+        self.held = threading.Lock() if two is None else None
+
+
+def unsent(kind):
+    raise Unsent("of two", None if kind == "sent" else "none")
+
+
 def ended(x):
     os._exit(9)
 

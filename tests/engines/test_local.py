@@ -1,8 +1,9 @@
 """The seam: units in order, threads within the task, errors as they are."""
 
+import gc
+import random
 import threading
 import time
-from concurrent.futures import Future
 
 import numba
 import psutil
@@ -11,7 +12,7 @@ import pytest
 from recsys import InputError
 from recsys.engines import engine
 from recsys.engines.base import check_same, installed
-from tests.engines.tasks import ended, ended_if_odd, refused, squared, threads
+from tests.engines.tasks import Unsent, ended, ended_if_odd, refused, repeated, squared, threads, unsent
 
 
 @pytest.fixture(params=["local", "local=2"], scope="module")
@@ -43,28 +44,85 @@ def test_a_process_that_ends_is_told_of():
         list(one.map(ended, [1]))
 
 
-@pytest.mark.parametrize("cancelled", [False, True])
-def test_the_other_processes_end_however_long_the_news_of_one_takes(cancelled, monkeypatch):
-    """One of two ends, and the pool tells each unit so; one that is cancelled meanwhile ends its thread."""
-    tell = Future.set_exception
-
-    def slowly(self, error):
-        if cancelled and self.running() is False:
-            self.cancel()  # as by who has heard of the first
-        tell(self, error)
-        time.sleep(0.02)
-
-    monkeypatch.setattr(Future, "set_exception", slowly)
-    monkeypatch.setattr(threading, "excepthook", lambda told: None)
+def test_the_other_processes_end_with_one_that_ends():
     with engine("local=1") as one:  # the first starts what counts a program's processes, and stays
         list(one.map(squared, [1]))
     before = psutil.Process().children()
     with engine("local=2") as two:
-        results = two.map(ended_if_odd, [0, 1, *[2] * 20])
         with pytest.raises(InputError, match="ended before its work did"):
-            list(results)
-    left = [one for one in psutil.Process().children() if one not in before]
-    assert not [one for one in left if one.status() != psutil.STATUS_ZOMBIE]
+            list(two.map(ended_if_odd, [0, 1, *[2] * 20]))
+        with pytest.raises(InputError, match="ended before its work did"):
+            list(two.map(squared, [0, 1]))  # nor is another started
+        assert not started(before)
+
+
+def test_the_units_after_one_that_is_given_up_are_done_by_the_next_to_ask(some):
+    units = some.map(squared, range(50))
+    assert next(units) == 0
+    units.close()
+    assert list(some.map(squared, [3, 4])) == [9, 16]
+
+
+def test_an_engine_that_nobody_closes_ends_with_its_program():
+    before = psutil.Process().children()
+    two = engine("local=2")
+    assert list(two.map(squared, [3, 4])) == [9, 16]
+    assert started(before)
+    del two
+    gc.collect()
+    assert not started(before)
+
+
+def test_large_results_and_large_units_pass():
+    with engine("local=2") as two:
+        found = list(two.map(repeated, [b"x" * 10**6] * 6))
+        assert found == [b"x" * 3 * 10**6] * 6
+
+
+def test_errors_that_cannot_be_sent_or_made_again_are_told_of(some):
+    for kind, text in (("sent", "cannot pickle"), ("made again", "Unsent: of two, none")):
+        with pytest.raises((RuntimeError, TypeError, Unsent)) as told:
+            list(some.map(unsent, [kind]))
+        assert some.name == "local" or (text if kind != "sent" else "Unsent: of two") in str(told.value)
+    assert list(some.map(squared, [2])) == [4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_a_process_that_is_killed_at_any_moment_is_told_of(seed):
+    """While it starts, reads a unit, works, writes what came out, or has nothing to do."""
+    rng = random.Random(seed)
+    with engine("local=1") as one:
+        list(one.map(squared, [1]))
+    before = psutil.Process().children()
+    units = [b"x" * 10**5] * 400
+
+    def kill() -> None:
+        for _ in range(1000):
+            if found := started(before):
+                time.sleep(rng.choice((0.0, rng.uniform(0.0, 0.2), rng.uniform(0.0, 3.0))))
+                rng.choice(found).kill()
+                return
+            time.sleep(0.001)
+
+    with engine("local=2") as two:
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            assert list(two.map(repeated, units)) == [b"x" * 3 * 10**5] * 400
+        except InputError as error:
+            assert "ended before its work did" in str(error)
+        killer.join()
+    assert not started(before)
+
+
+def started(before):
+    """Return the processes that are there and were not before."""
+    return [
+        one
+        for one in psutil.Process().children()
+        if one not in before and one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+    ]
 
 
 @pytest.mark.parametrize(

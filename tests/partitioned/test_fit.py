@@ -1,6 +1,7 @@
 """Rankers fitted from partitions are those of a fit in memory: to the bit."""
 
 import os
+import signal
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
 from recsys.rankers import load_bundle, load_ranker, make_ranker
 from recsys.utils.spec import parse_spec
+from tests.engines.tasks import process
 
 COLUMNS = {"user": "who", "item": "what"}
 MODELS = (
@@ -198,7 +200,7 @@ def test_a_killed_worker_and_a_rerun_by_two_come_to_the_same(tmp_path):
     )
     how = {"out": tmp_path / "m", "work": tmp_path / "w", "memory": 3_000, **COLUMNS}
     with ProcessEngine(2) as engine, pytest.raises(InputError, match="run it again"):
-        list(engine.map(os.getpid, [])), engine._pool.submit(os._exit, 9)
+        os.kill(next(engine.map(process, [0]))[0], signal.SIGKILL)
         fit_partitions("cf-komd", data, engine=engine, **how)
     with ProcessEngine(2) as engine:
         fit_partitions("cf-komd", data, engine=engine, **how)
