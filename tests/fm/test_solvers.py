@@ -335,6 +335,28 @@ def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     assert history[-1] <= goal + 0.4 * (history[0] - goal), (history[0], history[-1], goal)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_solver_that_may_rise_does_not_end_above_its_lowest_point(seed):
+    rng = np.random.default_rng(seed)
+    X, P = rng.normal(size=(200, 30)), np.zeros((30, 4))
+    P[:8] = rng.normal(size=(8, 4))
+    y = 0.5 * ((X @ P) ** 2 - (X**2) @ (P**2)).sum(1)
+    options = dict(
+        penalty="cs", gamma=0.02, alpha=1e-3, beta=1e-3, n_components=10, tol=0.0, init_scale=0.1
+    )
+    falling, rising = (
+        FactorizationMachineRegressor(solver=solver, max_iter=500, **options).fit(
+            X, (y - y.mean()) / y.std()
+        )
+        for solver in ("fista", "nmapgd")
+    )
+    history = np.array([entry["objective"] for entry in rising.history_])
+    assert rising.stopped_ == falling.stopped_ == "tolerance"
+    assert (np.diff(history) > 1e-5 * history[-1]).any()  # it did rise
+    assert history[-1] <= history.min() * (1.0 + 1e-9)
+    assert history[-1] == pytest.approx(falling.history_[-1]["objective"], rel=1e-6)
+
+
 @pytest.mark.parametrize("solver", ["sgd", "adagrad", "fista", "lbfgs", "nmapgd"])
 @pytest.mark.parametrize("model", [AllSubsetsRegressor, PolynomialNetworkRegressor])
 def test_the_other_models_are_fitted_by_the_other_solvers(model, solver):

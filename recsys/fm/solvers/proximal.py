@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
+from recsys.fm.stopping import RESTLESS
 
 __all__ = ["SMALLEST", "Fista", "NonMonotone", "Proximal"]
 
@@ -84,6 +85,22 @@ class NonMonotone(Proximal):
     def __init__(self, objective: Objective, options: Options) -> None:
         super().__init__(objective, options)
         self.mean, self.q = self.value, 1.0
+        self.best, self.least = self.now, self.value  # the lowest point so far, and its objective
+        self.since = 0  # epochs from the start, or from the last return to the lowest point
+
+    def slower(self) -> bool:
+        """Return to the lowest point and start afresh there, where the objective may not rise any more.
+
+        False if it is there, or if nothing was gained since it last came from there.
+        """
+        if self.value <= self.least or self.since <= RESTLESS:
+            return False
+        self.before = self.now = self.best
+        self.value = self.mean = self.least
+        self.t = self.q = 1.0
+        self.since = 0
+        self._settle(self.best)
+        return True
 
     def epoch(self) -> float:
         """Take one accelerated step, or a plain one where it rose too far."""
@@ -99,5 +116,8 @@ class NonMonotone(Proximal):
         self.q = weight + 1.0
         self.mean = (weight * self.mean + value) / self.q
         self.before, self.now, self.t, self.value = self.now, new, t, value
+        if value < self.least:
+            self.best, self.least = new, value
+        self.since += 1
         self.step *= 1.5
         return self._settle(new)
