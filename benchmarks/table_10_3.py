@@ -13,9 +13,8 @@ an interrupted run goes on where it stopped, and --again starts over. --report w
 figure_10_7.csv and figure_10_8.csv from what is there. --orders writes table_10_3_jester_orders.csv,
 --ties table_10_3_ciaodvd_ties.csv.
 
-Left out: Netflix (not distributed any more). Bounded, because a fit takes 10 to 30 s on one core: SLIM has
-β = 5 only on MovieLens 1M, BookCrossing and CiaoDVD (on FilmTrust the best β of 1, 3, 5), and BPR at most 60
-passes over the two sets of a million likes.
+Left out: Netflix (not distributed any more). Bounded, because a fit takes 10 to 30 s on one core: BPR has at
+most 60 passes over the two sets of a million likes.
 """
 
 from __future__ import annotations
@@ -65,10 +64,6 @@ SETTINGS = {
 # A million likes: fewer passes say as much (a pass is 30 of FilmTrust's), and fewer settings.
 LARGE = ("jester", "movielens-1m")
 BOUNDED = {
-    **{
-        (name, "SLIM"): [f"slim:l1={l1},l2=10,iterations=50" for l1 in (0.1, 0.5, 1, 2)]
-        for name in ("movielens-1m", "bookcrossing", "ciaodvd")
-    },
     **{(name, "BPR-MF"): [f"bpr-uniform:passes={n}" for n in (5, 20, 60)] for name in LARGE},
     **{
         (name, "BPR-MF, implicit"): [
