@@ -16,8 +16,7 @@ and the best is shown; one that diverges at a rate is not. The strengths are tho
 in Table 3a. A run ends after `--seconds` (of the processor, at the end of the epoch) or EPOCHS.
 
 Left out: Katyusha a row at a time (a step of ours costs Python's time), PSGD a row at a time on MovieLens (an
-epoch writes all of P 100,000 times), nine of the paper's ten first P's, and in the stored result 20,000 rows
-of the second setting.
+epoch writes all of P 100,000 times) and nine of the paper's ten first P's.
 """
 
 from __future__ import annotations
