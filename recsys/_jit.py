@@ -1,21 +1,23 @@
 """The package's only numba decorator, its threads, and the lock around what runs in them.
 
 numba's disk cache looks at one source file only: a cached caller goes on computing with an
-old callee from another file. So the cache folder is named after a digest of every source
-of the package, and any edit starts a fresh one.
+old callee from another file. So compiled code is kept in a folder named after a digest: in a checkout,
+of the module's source and of all that it imports of the package, so that an edit compiles again what may
+depend on it, and no more; of an installed package, which is replaced and not edited, of all its files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +33,75 @@ INSTALLED = ("site-packages", "dist-packages")
 SUMS = {"reassoc", "contract", "nsz"}
 
 
-def _digest(root: Path = Path(__file__).parent) -> str:
-    """Return a digest of every source: of its text, or where it is installed of its size and date.
+class Sources:
+    """The sources of a package, and digests of what compiled code of a module depends on.
 
-    An installed package is replaced, not edited; its sources need not be read at every start.
+    Parameters
+    ----------
+    root : Path
+        The package's folder. Where it is installed, sizes and dates stand for texts: its sources need
+        not be read at every start.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
-    installed = root.parent.name in INSTALLED
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode())
-        if installed:
-            about = path.stat()
-            digest.update(f"{about.st_size} {about.st_mtime_ns}".encode())
-        else:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.installed = root.parent.name in INSTALLED
+        self._imports = re.compile(
+            rf"^[ \t]*(?:from\s+({root.name}[\w.]*)\s+import\s+(\([^)]*\)|[^\n]*)"
+            rf"|import\s+({root.name}[\w.]*))",
+            re.MULTILINE,
+        )
+        self._read: dict[Path, tuple[bytes, list[Path]]] = {}
+        self._of_all = ""
+
+    def digest(self, file: Path) -> str:
+        """Return the digest for a module, in the package or beside it."""
+        if self.installed:
+            self._of_all = self._of_all or self._combined(self.root.rglob("*.py"))
+            return self._of_all
+        return self._combined([*self.imported(file), self.root / "_jit.py"])
+
+    def imported(self, file: Path) -> set[Path]:
+        """Return the file and all files of the package that it imports, or that those import."""
+        found, waiting = {file}, [file]
+        while waiting:
+            for other in self._source(waiting.pop())[1]:
+                if other not in found:
+                    found.add(other)
+                    waiting.append(other)
+        return found
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """The file of each module, by its dotted name; not the package's own, which compiles nothing."""
+        out = {}
+        for path in self.root.rglob("*.py"):
+            parts = (self.root.name, *path.relative_to(self.root).with_suffix("").parts)
+            out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        out.pop(self.root.name, None)
+        return out
+
+    def _combined(self, files: Iterable[Path]) -> str:
+        digest = hashlib.sha256(numba.__version__.encode())
+        for path in sorted(set(files)):
+            digest.update(os.path.relpath(path, self.root).encode())
+            if self.installed:
+                about = path.stat()
+                digest.update(f"{about.st_size} {about.st_mtime_ns}".encode())
+            else:
+                digest.update(self._source(path)[0])
+        return digest.hexdigest()[:16]
+
+    def _source(self, file: Path) -> tuple[bytes, list[Path]]:
+        """Return a digest of a source, and the files of the package that it names in its imports."""
+        if file not in self._read:
+            text = file.read_bytes()
+            names = set()
+            for module, parts, plain in self._imports.findall(text.decode("utf-8", "replace")):
+                names |= {module or plain, *(f"{module}.{part}" for part in re.findall(r"\w+", parts))}
+            named = [self.files[name] for name in names if name in self.files]
+            self._read[file] = hashlib.sha256(text).digest(), named
+        return self._read[file]
 
 
 def _cache_dir() -> Path | None:
@@ -56,21 +112,28 @@ def _cache_dir() -> Path | None:
     with suppress(RuntimeError, OSError):
         bases.append(Path(platformdirs.user_cache_dir("recsys")) / "numba")
     bases.append(Path(tempfile.gettempdir()) / f"recsys-numba-{uid}")
-    digest = _digest()
     for base in bases:
-        folder = base / digest
+        folder = base / f"code-{uid}"
         with suppress(OSError):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
-                continue  # compiled code is executed: take none that another user could have put
+            if not _own(folder):
+                continue
             with tempfile.TemporaryFile(dir=folder):
                 return folder
     return None
 
 
+def _own(folder: Path) -> bool:
+    """Make a folder if it is not there, and return whether it is ours.
+
+    Compiled code is executed: none is taken that another user could have put.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
+
+
 CACHE_DIR = _cache_dir()
-if CACHE_DIR is not None:
-    numba.config.CACHE_DIR = str(CACHE_DIR)
+_SOURCES = Sources(Path(__file__).parent)
+_DECORATING = threading.Lock()
 
 # numba's `workqueue` layer aborts the process when two Python threads enter a parallel kernel.
 _PARALLEL_LOCK = threading.RLock()
@@ -83,8 +146,28 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     more: counters that are passed on start at np.int64(0). Sorting by numpy takes seconds to compile.
     """
     settings = {"cache": CACHE_DIR is not None, "nogil": True, "error_model": "numpy"} | options
-    decorate = numba.njit(**settings)
+
+    def decorate(plain: Callable[..., Any]) -> Any:
+        if not settings["cache"]:
+            return numba.njit(**settings)(plain)
+        with _DECORATING:  # numba takes the folder from here, when it decorates
+            before, numba.config.CACHE_DIR = (
+                numba.config.CACHE_DIR,
+                str(_folder(plain.__code__.co_filename)),
+            )
+            try:
+                return numba.njit(**settings)(plain)
+            finally:
+                numba.config.CACHE_DIR = before
+
     return decorate if function is None else decorate(function)
+
+
+@cache
+def _folder(file: str) -> Path:
+    """Return where the compiled code of a module is kept."""
+    assert CACHE_DIR is not None
+    return CACHE_DIR / _SOURCES.digest(Path(file))
 
 
 @numba.extending.intrinsic

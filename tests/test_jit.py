@@ -1,6 +1,8 @@
 """Compiled code: cached on disk, safe from many threads, the same bits on one and on two."""
 
+import ast
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recsys._jit import compiling, in_parts, jit
+import recsys
+from recsys._jit import Sources, compiling, in_parts, jit
 
 PROGRAM = """
 import numpy as np, scipy.sparse as sp
@@ -63,12 +66,7 @@ def test_a_cache_folder_that_cannot_be_written_and_no_home(tmp_path):
 
 
 def test_an_edited_callee_in_another_module_is_not_served_stale(tmp_path):
-    """numba would: its cache looks at one file only. The digest over all sources starts afresh."""
-    import shutil
-    from pathlib import Path
-
-    import recsys
-
+    """numba would: its cache looks at one file only. The digest is over all that a module imports."""
     shutil.copytree(
         Path(recsys.__file__).parent, tmp_path / "recsys", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -158,28 +156,89 @@ def test_a_fork_after_a_fit_is_told_what_to_do():
 
 
 def test_an_installed_package_is_told_apart_without_being_read(tmp_path, monkeypatch):
-    from recsys._jit import _digest
-
     for place in ("site-packages", "checkout"):
         folder = tmp_path / place / "recsys"
         folder.mkdir(parents=True)
-        (folder / "a.py").write_text("x = 1\n")
+        for name in ("_jit", "a", "b"):
+            (folder / f"{name}.py").write_text("x = 1\n")
+
+    def digest(of, root):
+        return Sources(root).digest(root / f"{of}.py")
+
+    installed, checkout = tmp_path / "site-packages" / "recsys", tmp_path / "checkout" / "recsys"
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
-        first = _digest(tmp_path / "site-packages" / "recsys")
-    source = tmp_path / "site-packages" / "recsys" / "a.py"
+        first = digest("a", installed)
+    source = installed / "b.py"  # whichever it is
     source.write_text("x = 22\n")
-    assert _digest(source.parent) != first
+    assert digest("a", installed) != first
     os.utime(source, ns=(1, 1))
-    older = _digest(source.parent)
+    older = digest("a", installed)
     os.utime(source, ns=(1, 2))
-    assert _digest(source.parent) != older
-    checkout = tmp_path / "checkout" / "recsys" / "a.py"
-    before = _digest(checkout.parent)
-    os.utime(checkout, ns=(1, 1))
-    assert _digest(checkout.parent) == before
-    checkout.write_text("x = 2\n")
-    assert _digest(checkout.parent) != before
+    assert digest("a", installed) != older
+    before = digest("a", checkout)
+    os.utime(checkout / "a.py", ns=(1, 1))
+    (checkout / "b.py").write_text("x = 2\n")
+    assert digest("a", checkout) == before
+    (checkout / "a.py").write_text("from recsys import b\n")
+    importing = digest("a", checkout)
+    (checkout / "b.py").write_text("x = 3\n")
+    assert len({before, importing, digest("a", checkout)}) == 3
+
+
+def test_what_a_module_imports_is_all_found():
+    """Beside Python's own reading of every source: what a line of import names is looked up by a pattern."""
+    root = Path(recsys.__file__).parent
+    sources = Sources(root)
+    for file in root.rglob("*.py"):
+        named = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{file} imports relatively"
+            if isinstance(node, ast.ImportFrom):
+                named |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+            elif isinstance(node, ast.Import):
+                named |= {name.name for name in node.names}
+        expected = {sources.files[name] for name in named if name in sources.files}
+        assert expected <= set(sources._source(file)[1]), file
+    seen = {path.relative_to(root).as_posix() for path in sources.imported(root / "optim" / "prox.py")}
+    assert "optim/prox.py" in seen and "fm/bayesian.py" not in seen
+    below = sources.imported(root / "fm" / "solvers" / "coordinate.py")
+    assert {root / "fm" / "penalties" / "ti.py", root / "optim" / "prox.py"} <= below
+
+
+def test_an_edit_compiles_again_what_imports_it_and_nothing_else(tmp_path):
+    package = tmp_path / "recsys"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    for name in ("_jit", "errors"):
+        shutil.copy(Path(recsys.__file__).parent / f"{name}.py", package)
+    (package / "callee.py").write_text(
+        "from recsys._jit import jit\n@jit\ndef twice(x):\n    return 2 * x\n"
+    )
+    (package / "caller.py").write_text(
+        "from recsys._jit import jit\nfrom recsys.callee import twice\n@jit\ndef more(x):\n    return twice(x) + 1\n"
+    )
+    (package / "other.py").write_text(
+        "from recsys._jit import jit\n@jit\ndef less(x):\n    return x - 1\n"
+    )
+    program = (
+        "import sys; sys.path.insert(0, '.')\nfrom recsys.caller import more\nfrom recsys.other import less\n"
+        "print(more(3), less(3), *(sum(f.stats.cache_hits.values()) for f in (more, less)))"
+    )
+
+    def ran():
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout.split()
+
+    assert ran() == ["7", "2", "0", "0"] and ran() == ["7", "2", "1", "1"]
+    (package / "callee.py").write_text((package / "callee.py").read_text().replace("2 * x", "5 * x"))
+    assert ran() == ["16", "2", "0", "1"]
+    (package / "errors.py").write_text((package / "errors.py").read_text() + "\n")
+    assert ran() == ["16", "2", "0", "0"]  # it is imported by the decorator's module, as all else
 
 
 @jit(cache=False)
