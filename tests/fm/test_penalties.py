@@ -125,7 +125,7 @@ def test_a_penalty_without_compiled_parts_is_one_class(monkeypatch):
     ours = FactorizationMachineRegressor(penalty="ridge", gamma=0.1, beta=0.0, **kw).fit(X, y)
     plain = FactorizationMachineRegressor(beta=0.1, **kw).fit(X, y)
     assert ours.history_[-1]["objective"] == pytest.approx(plain.history_[-1]["objective"], rel=1e-3)
-    with pytest.raises(InputError, match="'cd' cannot serve penalty 'ridge': use solver='fista' or 'nmapgd' or 'katyusha'$"):  # fmt: skip
+    with pytest.raises(InputError, match="'cd' cannot serve penalty 'ridge': use solver='fista' or 'nmapgd'$"):  # fmt: skip
         FactorizationMachineRegressor(penalty="ridge").fit(X, y)
 
 

@@ -1,14 +1,20 @@
-"""Katyusha: mini-batches with the variance taken out by full gradients, and negative momentum.
+"""Katyusha: stochastic steps with the variance taken out by full gradients, and negative momentum.
 
-Source: Allen-Zhu 2017.
+As with `psgd`, every step moves all of P and takes the operator of all of it, whatever the batch.
+
+Sources: Allen-Zhu 2017; Atarashi et al. 2021, appendix C.2.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from recsys._jit import jit
+from recsys.fm.penalties.chain import L2
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.proximal import Proximal
+from recsys.fm.solvers.stochastic import ALONE, Steps, batch_gradient, proximal_step
+from recsys.multilinear.arrays import Compressed
 
 __all__ = ["Katyusha"]
 
@@ -17,7 +23,7 @@ __all__ = ["Katyusha"]
 class Katyusha(Proximal):
     """Mini-batch steps with the variance taken out by a full gradient, and its negative momentum."""
 
-    required = ("prox",)
+    required = ("prox", "prox_sizes")
     monotone = False
     place = 8
 
@@ -27,22 +33,21 @@ class Katyusha(Proximal):
             return self._epoch()
 
     def _epoch(self) -> float:
-        p, n = self.objective, self.objective.X.shape[0]
+        p, by, n = self.objective, self.objective.regularization, self.objective.X.shape[0]
         size = max(self.options.batch_size, 1)
         inner = max(n // size, 1)
         self._forward_backward(self.now)  # finds 1/L
-        snapshot = self.now.copy()
-        _, mean = p.smooth(snapshot)
-        y = self.now.copy()
-        ahead, total = self.now.copy(), np.zeros_like(y)
-        step = self.step / 3.0
-        for _ in range(inner):
-            x = 0.5 * ahead + 0.5 * snapshot
-            part = p.of_rows(p.rng.randint(n, size=size))
-            gradient = mean + part.smooth(x)[1] - part.smooth(snapshot)[1]
-            ahead = p.proximal(ahead - 2.0 * step * gradient, 2.0 * step)
-            y = p.proximal(x - step * gradient, step)
-            total += y
+        _, mean = p.smooth(self.now)
+        y, total = self.now.copy(), np.zeros_like(self.now)
+        drawn = p.rng.randint(n, size=inner * size).astype(np.int64)
+        rest = by.beta - p.half_squares
+        steps = Steps(
+            by.alpha, rest, by.gamma, by.penalty.code, size, self.step / 3.0, False, p.intercept
+        )
+        variance_reduced_steps(
+            self.now, mean, y, total, p.model.layout, Compressed.of(p.X), p.target, drawn, steps,
+            p.half_squares,
+        )  # fmt: skip
         best = min((y, total / inner), key=lambda z: p.smooth_value(z) + p.rough(z))
         value = p.smooth_value(best) + p.rough(best)
         if value < self.value:
@@ -51,3 +56,53 @@ class Katyusha(Proximal):
         else:
             self.step *= 0.5
         return self._settle(self.now)
+
+
+# ---- kernels
+
+
+@jit
+def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn, steps, half):
+    """Take one epoch's steps, for the drawn rows in batches.
+
+    `mean` is the gradient of the smooth part at the snapshot; y becomes the last point, total the sum of
+    all of them. Of the steps, beta is what the smooth part has of ½‖P‖², and rate the length; `half` is
+    the weight of the ½‖P‖² that the penalty's operator has.
+    """
+    batch, rate = steps.batch, steps.rate
+    spec, k, n = layout.spec, layout.components, len(snapshot)
+    tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
+    here, there = np.zeros(n), np.zeros(n)
+    ahead, nothing = snapshot.copy(), np.zeros(1)
+    alone = np.full(batch, ALONE)
+    for start in range(0, len(drawn), batch):
+        picked = drawn[start : start + batch]
+        for at in range(n):
+            y[at] = 0.5 * ahead[at] + 0.5 * snapshot[at]
+        batch_gradient(y, layout, rows, target, picked, alone, tables, slopes, here)
+        batch_gradient(snapshot, layout, rows, target, picked, alone, tables, slopes, there)
+        for at in range(n):
+            g = mean[at]
+            if at == 0:
+                g += (here[at] - there[at]) * steps.intercept
+            elif at <= layout.features:
+                g += (here[at] - there[at] + steps.alpha * (y[at] - snapshot[at])) * layout.linear
+            else:
+                g += here[at] - there[at] + steps.beta * (y[at] - snapshot[at])
+            ahead[at] -= 2.0 * rate * g
+            y[at] -= rate * g
+            here[at] = there[at] = 0.0
+        if steps.penalty != L2:
+            _operator(ahead, nothing, layout, steps, 2.0 * rate, half)
+            _operator(y, nothing, layout, steps, rate, half)
+        for at in range(n):
+            total[at] += y[at]
+
+
+@jit
+def _operator(z, nothing, layout, steps, rate, half):
+    """Take the operator of the penalty with its ½‖P‖², which `proximal_step` has by the gradient."""
+    if half > 0.0:
+        for at in range(1 + layout.features, len(z)):
+            z[at] /= 1.0 + rate * half
+    proximal_step(z, nothing, layout, steps, rate, steps.gamma)
