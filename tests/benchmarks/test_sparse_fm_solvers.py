@@ -52,4 +52,7 @@ def test_an_interrupted_run_goes_on(results, monkeypatch):
     monkeypatch.setattr(sparse_fm_solvers, "compile_all", lambda X, y: None)
     for _ in range(2):
         sparse_fm_solvers.solvers(["feature selection 500"], 1.0)
-    assert len(made) == 13 + 14 and {k["line_search"] for k in made if "line_search" in k} == {True}
+    first = (3 + 3 * 3 + 2) + (4 + 3 * 3 + 2)  # with a rate: three of them
+    assert len(made) == first + 2 * (8 + 9) and {
+        k["line_search"] for k in made if "line_search" in k
+    } == {True}
