@@ -499,6 +499,26 @@ def test_divergence_names_a_step_that_works():
     FactorizationMachineRegressor(solver="sgd", learning_rate=works, degree=3).fit(X, y)
 
 
+@pytest.mark.parametrize("solver", ["sgd", "psgd"])
+@pytest.mark.parametrize("penalty", ["l21-power", "l1-power", "ti"])
+@pytest.mark.parametrize("max_iter", [1, 60])
+def test_a_fit_that_runs_away_and_stays_finite_has_diverged(solver, penalty, max_iter):
+    """The operators of powers of norms, and short steps, bring it back from infinity, and no further."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(240, 6))
+    y = 2.0 * X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=240)
+    model = FactorizationMachineRegressor(
+        degree=3, fit_lower=None, n_components=2, gamma=0.01, init_scale=0.5, max_iter=max_iter,
+        solver=solver, penalty=penalty, learning_rate=5.0, batch_size=12,
+    )  # fmt: skip
+    with pytest.raises(FitError, match=r"learning_rate=5 diverges: .* learning_rate=.* works") as found:
+        model.fit(X, y)
+    assert not hasattr(model, "stopped_")
+    works = float(str(found.value).split("learning_rate=")[-1].split()[0])
+    model.set_params(learning_rate=works, max_iter=60).fit(X, y)
+    assert model.history_[-1]["objective"] < model.history_[0]["objective"]
+
+
 def test_sparsify_ends_at_the_wanted_size_or_says_so():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 15))
