@@ -213,10 +213,9 @@ def table_rules() -> None:
         )  # fmt: skip
     with three:
         seconds = ask(
-            st.slider, "Seconds of the last search", 1, 60, name="rules.seconds", default=1,
+            st.slider, "Seconds to look for a better rule", 1, 60, name="rules.seconds", default=1,
             valid=between(1, 60),
-            help="For a better rule, and for what no rule can weigh more than. It ends as soon as the "
-            "rule is proved best.",
+            help="And for what no rule can weigh more than. It ends as soon as the rule is proved best.",
         )  # fmt: skip
     digest = hashlib.sha256(table.X.tobytes() + table.y.tobytes()).hexdigest()
     key = ("rules", digest, table.names, clauses, literals, seconds)
@@ -378,7 +377,7 @@ def show_rule(table: OneHot, found: Any, key: str) -> None:
     )
     st.caption(
         f"{found.guarantee} A rule's weight is the sum of the machine's weights of the rows that it "
-        "covers."
+        "covers; literals are the parts of its clauses."
     )
     st.subheader("Change it", anchor=False)
     text = ask(
