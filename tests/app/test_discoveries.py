@@ -148,9 +148,12 @@ class TestBrowser:
     pytestmark = MARKS
 
     def test_rules_are_searched_with_progress_and_shown(self, tab, address):
-        tab.goto(f"{address}/explain")
+        tab.goto(f"{address}/explain?discover.users=10")
+        settled(tab)
         tab.get_by_text(RULES).click()
+        tab.get_by_role("button", name="Search for rules").wait_for()
+        settled(tab)
         tab.get_by_role("button", name="Search for rules").click()
-        tab.get_by_text("All that were found").wait_for(timeout=120_000)
+        tab.get_by_text("All that were found").wait_for(timeout=240_000)
         settled(tab)
         shot(tab, "explain-rules-1400")
