@@ -495,6 +495,13 @@ MUTANTS = [
         ranker("blend"),
     ),
     Mutant(
+        "each clause of a bounded rule pays for all of its negative rows",
+        "explain/rules/relaxed.py",
+        "prices[i] = rho * weights[i] / most if",
+        "prices[i] = rho * weights[i] if",
+        ("tests/explain/test_search_bounds.py", "-k", "formula"),
+    ),
+    Mutant(
         "a lower bound counts one failure too few",
         "explain/association.py",
         "betaincinv(hits, of - hits + 1, ",
