@@ -1,4 +1,4 @@
-"""Explain: one item taken apart for a person: recommended, or why it is not."""
+"""Explain: one item taken apart for a person, recommended or why it is not; and rules of all users."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from app import state
 from app.catalogues import Catalogue
 from app.charts import explain as charts
 from app.parts import cards
+from app.parts.discoveries import discoveries
 from app.parts.lists import recommend
 from app.parts.models import choose_model
 from app.parts.people import Asked, choose_order, choose_person
@@ -37,11 +38,24 @@ from recsys.explain import text as wording
 FIRST = 10  # the list that a person looks at
 LISTED = 12  # counterfactual rows
 COMPANIONS = 40  # items that are tried as further likes
+ITEM, RULES = "One item", "Rules of all users"
 
 
 def page() -> None:
     """Show the page."""
     st.header("Explain", anchor=False)
+    shown = ask(
+        st.segmented_control, "Show", name="explain.show", default=ITEM, options=[ITEM, RULES],
+        required=True, label_visibility="collapsed",
+    )  # fmt: skip
+    if shown == RULES:
+        discoveries(state.choose_data())
+    else:
+        one_item()
+
+
+def one_item() -> None:
+    """Show one item of a person's list taken apart."""
     cards.style()
     name = state.choose_dataset()
     spec = choose_model()

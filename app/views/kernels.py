@@ -201,7 +201,7 @@ def table_rules() -> None:
         st.error(escaped(clean(str(error), kept.name if name == UPLOAD and kept else name)))
         return
     said(table)
-    one, two = st.columns(2)
+    one, two, three = st.columns(3)
     with one:
         clauses = ask(
             st.slider, "Most clauses", 1, 20, name="rules.clauses", default=10, valid=between(1, 20)
@@ -211,9 +211,18 @@ def table_rules() -> None:
             st.slider, "Most parts of a clause", 1, 8, name="rules.literals", default=5,
             valid=between(1, 8),
         )  # fmt: skip
+    with three:
+        seconds = ask(
+            st.slider, "Seconds to look for a better rule", 1, 60, name="rules.seconds", default=1,
+            valid=between(1, 60),
+            help="And for what no rule can weigh more than. It ends as soon as the rule is proved best.",
+        )  # fmt: skip
     digest = hashlib.sha256(table.X.tobytes() + table.y.tobytes()).hexdigest()
-    key = ("rules", digest, table.names, clauses, literals)
-    options_ = {"max_clauses": int(clauses), "max_literals": int(literals), "names": table.names}
+    key = ("rules", digest, table.names, clauses, literals, seconds)
+    options_: dict[str, Any] = {
+        "max_clauses": int(clauses), "max_literals": int(literals), "names": table.names,
+        "seconds": float(seconds),
+    }  # fmt: skip
     found = state.result(key, lambda progress: measure_rule(table.X, table.y, **options_), "Learning")
     show_rule(table, found, state.digest(key))
 
@@ -365,6 +374,10 @@ def show_rule(table: OneHot, found: Any, key: str) -> None:
     st.caption(
         f"Learned on {counted(found.rows, 'row')}, measured on {found.held_out:,} others, of which the "
         f"larger class has {found.majority:.3f}."
+    )
+    st.caption(
+        f"{found.guarantee} A rule's weight is the sum of the machine's weights of the rows that it "
+        "covers; literals are the parts of its clauses."
     )
     st.subheader("Change it", anchor=False)
     text = ask(

@@ -1,6 +1,6 @@
 """The papers' tables of datasets: what they print beside what the readers and the studies here have.
 
-    python -m benchmarks.lab.dataset_tables
+    python -m benchmarks.lab.dataset_tables [hofm] [links] [sparse_fm] [random_features]
 
 Sizes of parts are of the study that stands for the printed one; nothing where the data are not at hand.
 """
@@ -8,12 +8,15 @@ Sizes of parts are of the study that stands for the printed one; nothing where t
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from benchmarks.lab import random_feature_machines as machines
 from benchmarks.lab import sparse_fm_table_3
 from benchmarks.lab.common import write_csv
+from benchmarks.lab.links import rated
 from recsys.datasets.graphs import load_graph
+from recsys.links import split_pairs
 
 COLUMNS = ("table", "data", "what", "printed", "ours", "difference")
 Row = tuple[str, str, str, int, "int | None"]
@@ -58,6 +61,29 @@ def task(made: machines.Task) -> tuple[int, ...]:
     return (made.X.shape[1], len(made.train), len(made.valid), len(made.test))
 
 
+def links() -> list[Row]:
+    """Table 3.1 of Atarashi's thesis: features of both ends, pairs of the three parts."""
+    nips, films = (load_graph(name, os.environ["RECSYS_DATA"]) for name in ("nips", "movielens"))
+    authors = split_pairs(nips.links, nips.A.shape[0])
+    pairs, few = rated(0)
+    assert films.B is not None
+    return [
+        ("3.1", "DBLP", "features", 9_264, None),
+        ("3.1", "DBLP", "training pairs", 22_416, None),
+        ("3.1", "DBLP", "validation pairs", 1_000, None),
+        ("3.1", "DBLP", "test pairs", 21_264, None),
+        ("3.1", "NIPS", "features", 13_649, nips.A.shape[1]),
+        ("3.1", "NIPS", "training pairs", 3_134, len(authors.train)),
+        ("3.1", "NIPS", "validation pairs", 134, 0),  # ours are a fifth of the training pairs
+        ("3.1", "NIPS", "test pairs", 3_000, len(authors.test)),
+        ("3.1", "MovieLens 100K", "features of users", 49, films.A.shape[1]),
+        ("3.1", "MovieLens 100K", "features of movies", 29, films.B.shape[1]),
+        ("3.1", "MovieLens 100K", "training pairs", 21_200, len(pairs.train)),
+        ("3.1", "MovieLens 100K", "validation pairs", 1_000, len(few.test)),
+        ("3.1", "MovieLens 100K", "test pairs", 20_200, len(pairs.test)),
+    ]
+
+
 def sparse_fm() -> list[Row]:
     """Table 2 of Atarashi et al. 2021."""
     return [
@@ -87,7 +113,8 @@ def maps() -> list[Row]:
 
 
 if __name__ == "__main__":
-    for name, rows in (("hofm", hofm), ("sparse_fm", sparse_fm), ("random_features", maps)):
+    every = {"hofm": hofm, "links": links, "sparse_fm": sparse_fm, "random_features": maps}
+    for name, rows in {key: every[key] for key in sys.argv[1:] or every}.items():
         found = [(*row, "" if row[-1] is None else row[-1] - row[-2]) for row in rows()]
         write_csv(
             f"{name}_datasets",

@@ -7,7 +7,8 @@ Squared loss, coordinate descent, rank 30, first P from N(0, 0.01), a bias in ev
 
 β is one of the paper's 1e-6, 1e-5, … up to 10, by the AUC on a fifth of the first split's training pairs;
 from 100 to 1e6, which the paper tries too, nothing is left of P. The grid is gone down from its top, and
-left where WORSE values in a row were below the best. A fit ends when an epoch lowers the objective by less
+left where WORSE values in a row were below the best, unless the best is the top itself, where next to nothing
+is left of P and the AUC is that of noise. A fit ends when an epoch lowers the objective by less
 than a share of it (ENDS, with the most epochs): the columns `epochs` (mean of the three fits) and
 `converged` (how many of them ended by that) say how. `seconds` are of the processor.
 
@@ -206,7 +207,8 @@ def choose(make: Any, graph: Any, inner: LinkSplit) -> dict[float, float]:
         tried[beta] = auc(make(beta=beta, random_state=0), graph, inner)
         print(f"    beta {beta:g}: {tried[beta]:.4f}", flush=True)
         best = max(tried.values())
-        behind = behind + 1 if CLEAR < best and tried[beta] < best else 0
+        top = tried[BETAS[0]] == best
+        behind = behind + 1 if CLEAR < best and tried[beta] < best and not top else 0
         if behind == WORSE:
             break
     return tried

@@ -8,7 +8,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.lists import print_items
-from recsys.cli.options import AsOf, Count, History, RankerFile, profile_of, warn_as_of
+from recsys.cli.options import AsOf, Count, History, Json, RankerFile, profile_of, warn_as_of
 from recsys.errors import InputError, counted
 from recsys.explain import Reasons, heaviest_formulas, reasons
 from recsys.explain.text import ago
@@ -38,6 +38,7 @@ def explain(
         int | None,
         typer.Option("--min-support", help="With --people: who share at least so many liked items."),
     ] = None,
+    json: Json = None,
 ) -> None:
     """Print which liked items an item's score comes from; with --people, which people's likes."""
     if (user is None) == (history is None):
@@ -45,15 +46,18 @@ def explain(
     check_integer("-n", number, 1)
     if not people and min_support is not None:
         raise InputError("--min-support is for --people: leave it out")
+    if not people and json is not None:
+        raise InputError("--json is for --people: leave it out")
     if not people and item is None:
         raise InputError("name the item to explain by --item ID, or pass --people")
     bundle = load_bundle(ranker)
     index = None if item is None else int(bundle.items([item])[0])
     asked = profile_of(bundle, user, history, as_of)
     if index is None or people:
-        _print_people(
-            bundle, asked, user or "somebody", index, number, 1 if min_support is None else min_support
-        )
+        _tell_people(
+            bundle, asked, user or "somebody", index, number,
+            1 if min_support is None else min_support, json,
+        )  # fmt: skip
         warn_as_of(as_of)
         return
     found = reasons(
@@ -70,15 +74,21 @@ def explain(
         _print_shares(bundle, index, found, lines)
 
 
-def _print_people(
-    bundle: Bundle, asked: Profile, user: str, item: int | None, number: int, min_support: int
-) -> None:
-    """Print what people like together that weighs most in a user's scores, or in one item's."""
+def _tell_people(
+    bundle: Bundle, asked: Profile, user: str, item: int | None, number: int, min_support: int,
+    json: str | None,
+) -> None:  # fmt: skip
+    """Tell what people like together that weighs most in a user's scores, or in one item's."""
     found = heaviest_formulas(
         bundle.ranker, bundle.user_items, asked.userid, asked.row, item=item, N=number,
         min_support=min_support, exclude=asked.user, times=asked.times,
     )  # fmt: skip
-    for sentence in found.sentences(user, "" if item is None else str(bundle.titles[item])):
+    named, title = ("", "") if item is None else (str(bundle.item_ids[item]), str(bundle.titles[item]))
+    if json is not None:
+        terminal.write_json(json, found.as_dict(user, bundle.user_ids, named, title))
+    if json == "-":
+        return
+    for sentence in found.sentences(user, title):
         print(terminal.literal(sentence))
     if found.found:
         print("\nThe heaviest first.")

@@ -133,6 +133,14 @@ def item_rule(
     ------
     InputError
         If an index is out of range.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset
+    >>> likes = load_dataset("sample").matrix
+    >>> found = item_rule(likes, likes[1].indices, 6, exclude=1)
+    >>> found.items, found.hits, found.support, found.others_hits, found.others
+    ((1, 4), 12, 13, 8, 386)
     """
     user_items = clean_matrix(user_items)
     users, m = user_items.shape

@@ -112,7 +112,8 @@ class FactorMachine(BaseEstimator):
     n_iter_ : int
     stopped_ : "tolerance", "validation", "callback", "max_iter" or "stalled"
         The last two come with a ConvergenceWarning ("max_iter" only where tol > 0): "stalled" is an end
-        at an objective above that of a model of zeros.
+        at an objective above that of a model of zeros. One ten times that, and that of the start, is a
+        FitError: the fit has diverged.
 
     Notes
     -----
@@ -304,6 +305,9 @@ class FactorMachine(BaseEstimator):
         solver.run(ended, self.max_iter)
         if stopped == MAX_ITER and history.epochs < self.max_iter:  # the solver found no better point
             stopped = rule.name_of_end(history.entries[-1]["objective"])
+        last = history.entries[-1]["objective"]
+        if stopped in (STALLED, MAX_ITER) and rule.diverged(last):
+            raise solver.diverged(last, history.epochs)
         return stopped
 
     def _called_back(self, model: Model, epoch: int, value: float) -> bool:

@@ -107,6 +107,14 @@ class _FactorizationMachine(Interpretation):
         place = self._orders().index(order)
         return self.P_[place][0], self._signs(place)
 
+    def _interactions(self) -> tuple[int, Any, Any]:
+        check_is_fitted(self)
+        ones = self._dummies()
+        if ones:  # pairs of features, by what the columns of ones come to
+            return 2, self.P_[0][0][:-ones], self.order_weights()[1]
+        order = 2 if 2 in self._orders() else self.degree
+        return order, *self._table_of(order)
+
     def _signs(self, term: int) -> NDArray[np.float64]:
         """Return the signs of a term's components, (k,): 1 where an older version fitted."""
         known = getattr(self, "signs_", None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
@@ -37,6 +38,10 @@ class Interpretation:
 
     def _table_of(self, order: int) -> tuple[Any, Any]:
         raise NotImplementedError
+
+    def _interactions(self) -> tuple[int, Any, Any]:
+        """Return the order that `n_used_interactions_` counts, its P, and its columns' weights."""
+        return 2, *self._table_of(2)
 
     def interaction_weight(self, features: Sequence[int]) -> float:
         """Return the weight of the product of these distinct features: Σ_s ±Π_j p_js.
@@ -92,9 +97,15 @@ class Interpretation:
 
     @property
     def n_used_interactions_(self) -> int:
-        """Pairs of features with a weight other than 0 in the term of second order."""
-        P, weights = self._table_of(2)
+        """Pairs of features with a weight other than 0 in the term of second order.
+
+        Where the model has none of second order (order m alone, `fit_lower=None`): sets of m features of
+        which some component has all, so that their product has a weight.
+        """
+        order, P, weights = self._interactions()
         P = P[(P != 0).any(axis=1)]
+        if order > 2:
+            return _sets_together((P != 0) & (weights != 0), order)
         count = 0
         for start in range(0, len(P), BLOCK):
             W = (P[start : start + BLOCK] * weights) @ P.T
@@ -181,6 +192,36 @@ class Interpretation:
                 gamma = float(np.sqrt(under * over))
         near = sorted(trail, key=lambda entry: abs(entry[1] - n_interactions))[:2]
         raise FitError(
-            f"no strength of penalty {self.penalty!r} leaves {least:g} to {most:g} pairs: nearest "
-            + ", ".join(f"gamma={g:.4g} leaves {c}" for g, c in near)
+            f"no strength of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: "
+            "nearest " + ", ".join(f"gamma={g:.4g} leaves {c}" for g, c in near)
         )
+
+
+def _sets_together(has: NDArray[np.bool_], size: int) -> int:
+    """Return how many sets of so many features have a component in common, which `has` says of each.
+
+    Features that are alike are taken together; a first one leaves the components that it has.
+    """
+    has = has[has.any(axis=1)]
+    if len(has) < size:
+        return 0
+    kinds, number = np.unique(has[:, has.any(axis=0)], axis=0, return_counts=True)
+    if len(kinds) == 1 or size == 1:
+        return comb(int(number.sum()), size)
+    if size == 2:
+        return _pairs_together(kinds.astype(np.float64), number)
+    count = 0
+    for i, kind in enumerate(kinds):
+        later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) & kind
+        for taken in range(1, min(size, int(number[i])) + 1):
+            rest = _sets_together(later, size - taken) if taken < size else 1
+            count += comb(int(number[i]), taken) * rest
+    return count
+
+
+def _pairs_together(kinds: NDArray[np.float64], number: NDArray[np.int64]) -> int:
+    count = sum(comb(int(n), 2) for n in number)
+    for start in range(0, len(kinds), BLOCK):
+        met = np.triu(kinds[start : start + BLOCK] @ kinds.T > 0.0, start + 1)
+        count += int(number[start : start + BLOCK] @ (met @ number))
+    return count

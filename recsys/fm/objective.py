@@ -274,9 +274,10 @@ class Objective:
         _, gradient = self.smooth(z)
         by = self.regularization
         assert by.penalty.subgradient is not None
-        for slope, tables in zip(self.model.tables(gradient), self.model.tables(z), strict=True):
+        slopes, whole = self.model.tables(gradient), self.model.tables(z)
+        for form, slope, tables in zip(self.model.forms, slopes, whole, strict=True):
             for g, P in zip(slope, tables, strict=True):
-                g += by.gamma * by.penalty.subgradient(P)
+                g += by.gamma * by.penalty.subgradient(P, form)
         return gradient
 
     def of_rows(self, rows: NDArray[np.int64]) -> Objective:

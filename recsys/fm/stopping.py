@@ -6,6 +6,7 @@ __all__ = ["StoppingRule"]
 
 TINY = 1e-12  # share of the objective of a model of nothing below which an objective is 0
 WORSE = 0.01  # share above the objective of a model of zeros at which an end is no success
+FAR = 10.0  # times the objective at the start, and of a model of zeros, at which a fit has diverged
 RESTLESS = 5  # epochs without progress after which a solver that may rise has converged
 
 
@@ -28,10 +29,13 @@ class StoppingRule:
     (False, True)
     >>> rule.name_of_end(0.99), rule.name_of_end(3.0)
     ('tolerance', 'stalled')
+    >>> rule.diverged(3.0), rule.diverged(300.0)
+    (False, True)
     """
 
     def __init__(self, start: float, trivial: float, tol: float, monotone: bool) -> None:
         self.least, self.trivial, self.tol = start, trivial, tol
+        self.start = start
         # no absolute number: a target in millionths is fitted as one in millions
         self.floor = TINY * (trivial if trivial > 0.0 else abs(start))
         self.patience = 1 if monotone else RESTLESS
@@ -54,3 +58,7 @@ class StoppingRule:
         """Return "tolerance", or "stalled" for an end well above a model of zeros."""
         nonsense = objective > (1.0 + WORSE) * self.trivial + self.floor
         return "stalled" if nonsense else "tolerance"
+
+    def diverged(self, objective: float) -> bool:
+        """Return whether a fit that ends here has run away, and is not merely stuck."""
+        return objective > FAR * max(self.start, self.trivial) + self.floor

@@ -29,7 +29,10 @@ PREDICTED_PARTS = 16  # of pairs whose predictions are moved
 
 
 class Side(NamedTuple):
-    """The objects of one side, and where their pairs are, chunk by chunk of pairs."""
+    """The objects of one side, and where their pairs are, chunk by chunk of pairs.
+
+    Rows of objects without a pair are empty: nothing that is fitted depends on them.
+    """
 
     rows: sp.csr_matrix
     columns: sp.csc_matrix
@@ -62,9 +65,13 @@ def make_pairs(
 
 
 def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Side:
+    n, objects = len(ends[0][0]), X.shape[0]
+    paired = np.bincount(np.concatenate([here for here, _ in ends]), minlength=objects) > 0
+    if not paired.all():
+        X = sp.csr_matrix(sp.diags(paired.astype(np.float64)) @ X)
+        X.eliminate_zeros()
     columns = X.tocsc()
     columns.sort_indices()
-    n, objects = len(ends[0][0]), X.shape[0]
     ptr = np.empty((PAIR_CHUNKS, objects + 1), dtype=np.int64)
     entries, partners, at = [], [], 0
     for chunk in range(PAIR_CHUNKS):

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from recsys.errors import InputError
 from recsys.multilinear import newton_identities
-from recsys.random_features._bases import DISTRIBUTIONS, dense_map, draw, draw_sparse, sparse_map
+from recsys.random_features._bases import DISTRIBUTIONS, draw, draw_sparse, sparse_map
+from recsys.random_features._products import kernel_map
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -66,8 +67,9 @@ class _Map(TransformerMixin, BaseEstimator):
         """Refuse `tables` sparse bases of so many entries a component where they are not free."""
         D = self.n_components
         what = f"the bases of {features} features and n_components={D}"
-        # An entry is a value and an index; while one is drawn a component has an array of its own.
-        check_fits(D * (2.0 * tables * entries + 16.0), what, "lower n_components")
+        # An entry is a value and an index; of a base that is drawn there are several copies at once, and
+        # a component has an array of its own.
+        check_fits(D * ((1.5 * tables + 5.1) * entries + 16.0), what, "lower n_components")
 
     def _check_output(self, rows: int) -> None:
         D = self.n_components
@@ -101,6 +103,10 @@ class _Map(TransformerMixin, BaseEstimator):
 
 class RandomKernelMap(_Map):
     """RK: Z_s(x) = K(ω_s, x)/√D with independent ω of mean 0 and variance 1.
+
+    Sparse rows cost what their entries do. Of dense ones, products of matrices give the kernel, except
+    where they would be less accurate: where a few entries outweigh the rest, and for all subsets where
+    the bases are no signs or the entries are large.
 
     Parameters
     ----------
@@ -145,7 +151,7 @@ class RandomKernelMap(_Map):
 
     def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
         self._check_output(rows.shape[0])
-        return dense_map(rows, self.bases_, self._order, 1.0 / np.sqrt(self.n_components))
+        return kernel_map(rows, self.bases_, self._order, 1.0 / np.sqrt(self.n_components))
 
 
 class SignedCirculantMap(_Map):
@@ -260,6 +266,7 @@ class SparseRandomKernelMap(_Map):
             raise InputError("sparsity must be below 1: bases of zeros carry nothing")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
+        self._check_sparse_bases(features, features * (1.0 - self.sparsity), 1)
         self.bases_ = draw_sparse(rng, features, self.n_components, self.sparsity)
 
     def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
@@ -317,6 +324,7 @@ class SubsampledRandomKernelMap(_Map):
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         k = min(self.subset, features)
         m = min(self.degree, features)
+        self._check_sparse_bases(features, k, 1)
         where = np.concatenate(
             [rng.choice(features, k, replace=False) for _ in range(self.n_components)]
         )

@@ -1,6 +1,7 @@
 """The page Kernels: curves over the degree, and rules that a person can change."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,7 @@ def test_a_rule_is_learned_measured_and_shown_as_text_table_and_formula():
     found = measure_rule(table.X, table.y, max_clauses=10, max_literals=5, names=table.names)
     values = {m.label: m.value for m in at.metric}
     assert values["accuracy"] == f"{found.accuracy:.3f}" == "1.000" and values["clauses"] == "8"
+    assert any(c.startswith(f"{found.guarantee} A rule's weight is the sum") for c in captions(at))
     positive = int(table.y[found.held].sum())
     base = max(positive, len(found.held) - positive) / len(found.held)
     assert values["base rate"] == f"{base:.3f}"
@@ -155,6 +157,27 @@ def test_a_rule_is_learned_measured_and_shown_as_text_table_and_formula():
             [table.X[:, list(c)].all(axis=1) for c in found.rule.clauses if c != clause], axis=0
         )
         assert row["alone"] == (holds & ~others).sum()
+
+
+def test_what_no_rule_weighs_more_than_is_said_after_the_seconds_that_are_given(monkeypatch):
+    from app.views import kernels as view
+
+    rng, given = np.random.default_rng(0), []
+    table = load_table("monks-1")
+    noisy = replace(table, y=np.where(rng.random(len(table.y)) < 0.1, 1 - table.y, table.y))
+
+    def measured(*arguments, **options):
+        given.append(measure_rule(*arguments, **options))
+        asked.append(options["seconds"])
+        return given[-1]
+
+    asked = []
+    monkeypatch.setattr(view, "ready_table", lambda name, folder: noisy)
+    monkeypatch.setattr(view, "measure_rule", measured)
+    at = rules(rules__seconds=2, rules__clauses=9)
+    assert asked == [2.0] and not given[0].search.exact
+    said = next(c for c in captions(at) if c.startswith(given[0].guarantee))
+    assert "The best rule of at most 9 clauses of at most 5 literals weighs at most" in said
 
 
 def test_a_formula_is_measured_as_it_is_typed():

@@ -45,3 +45,17 @@ def test_a_fit_says_how_it_ended():
     assert isinstance(cut, Pairs)
     assert (cut.epochs, cut.converged) == (4, False)
     assert ended.epochs < 4 and ended.converged
+
+
+def test_the_search_does_not_end_on_the_noise_of_its_top(monkeypatch):
+    """At the largest β nothing is left of P, and its AUC may still be above the first ones that learn."""
+    found = dict.fromkeys(hofm_table_3.BETAS, 0.6) | {
+        10.0: 0.65,
+        1.0: 0.62,
+        1e-3: 0.9,
+        1e-4: 0.85,
+        1e-5: 0.8,
+    }
+    monkeypatch.setattr(hofm_table_3, "auc", lambda beta, graph, inner: found[beta])
+    tried = hofm_table_3.choose(lambda beta, random_state: beta, None, None)
+    assert max(tried, key=tried.get) == 1e-3 and min(tried) == 1e-5

@@ -50,6 +50,10 @@ def test_an_interrupted_run_goes_on(results, monkeypatch):
     made = []
     monkeypatch.setattr(sparse_fm_solvers, "course", lambda *a, **k: made.append(k) or [(1, 0.1, 2.0)])
     monkeypatch.setattr(sparse_fm_solvers, "compile_all", lambda X, y: None)
+    monkeypatch.setattr(sparse_fm_solvers, "SEEDS", 3)
     for _ in range(2):
         sparse_fm_solvers.solvers(["feature selection 500"], 1.0)
-    assert len(made) == 13 + 14 and {k["line_search"] for k in made if "line_search" in k} == {True}
+    first = (3 + 3 * 3 + 2) + (4 + 3 * 3 + 2)  # with a rate: three of them
+    assert len(made) == first + 2 * (8 + 9) and {
+        k["line_search"] for k in made if "line_search" in k
+    } == {True}

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from recsys import cli, doctor, load_ranker
+from recsys.rankers import load_bundle
 from recsys.utils.export import csv_text
+from tests.reference import heaviest
 
 FILE = "user_id,item_id,rating,timestamp\n" + "".join(
     f"u{u},i{(u * 3 + k * k) % 11},{1 + (u + k) % 5},{100 * u + k}\n"
@@ -326,11 +328,56 @@ def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
     for arguments, text in (
         ((), "name the item to explain by --item ID, or pass --people"),
         (("--item", "i1", "--min-support", "2"), "--min-support is for --people"),
+        (("--item", "i1", "--json", "-"), "--json is for --people"),
         (("--people", "--min-support", "0"), "min_support must be"),
         (("--people", "-n", "0"), "at least 1"),
     ):
         code, out, err = recsys("explain", "--ranker", "pairs", "--user", "u1", *arguments)
         assert code == 2 and out == "" and text in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("item", [None, "i7"])
+def test_explain_by_people_as_json_is_what_counting_gives(recsys, ratings, tmp_path, item):
+    code, _, err = recsys(
+        "fit", "--interactions", ratings, "--model", "cf-komd:kernel=mc,degree=2", "--out", "pairs",
+    )  # fmt: skip
+    assert code == 0, err
+    bundle = load_bundle("pairs")
+    X, names = bundle.user_items.toarray() > 0, [str(name) for name in bundle.user_ids]
+    me = names.index("u1")
+    weights = heaviest.weights(X, bundle.ranker.signed_weights(bundle.user_items[me])[0], 2, 2)
+    asked = ("explain", "--ranker", "pairs", "--user", "u1", "--people", "-n", 4)
+    asked += () if item is None else ("--item", item)
+    code, out, err = recsys(*asked, "--json", "-")
+    found = json.loads(out)
+    assert code == 0 and err == "" and found["user"] == "u1" and found["item"] == item
+    at = None if item is None else [str(one) for one in bundle.item_ids].index(item)
+    open_to = {
+        some: weight for some, weight in weights.items()
+        if me not in some and (at is None or X[list(some), at].all()) and (X[list(some)].all(axis=0) & X[me]).any()
+    }  # fmt: skip
+    said = [tuple(names.index(one) for one in formula["users"]) for formula in found["formulas"]]
+    wanted = sorted((weight for weight in open_to.values() if weight > 1e-9), reverse=True)
+    assert len(said) == min(4, len(wanted)) > 0
+    for some, formula in zip(said, found["formulas"], strict=True):
+        held = X[list(some)].all(axis=0)
+        assert formula["weight"] == pytest.approx(open_to[some], abs=1e-6)
+        assert formula["support"] == (held & X[me]).sum()
+        assert formula["others"] == (held & ~X[me]).sum()
+        assert (formula["adds"] is None) == (item is None)
+    assert [f["weight"] for f in found["formulas"]] == pytest.approx(wanted[:4], abs=1e-6)
+    rest = [weight for some, weight in open_to.items() if some not in said]
+    assert found["bound"] >= max(rest, default=0.0) - 1e-6
+    last = found["formulas"][-1]["weight"] if len(said) == 4 else 0.0
+    assert found["exact"] and found["gap"] == 0 and found["bound"] == pytest.approx(last)
+    assert found["liked"] == X[me].sum() and found["items"] == X.shape[1]
+    likers = len(X) - 1 if at is None else int(X[:, at].sum()) - int(X[me, at])
+    assert found["people"] == likers
+    code, out, _ = recsys(*asked, "--json", tmp_path / "people.json")
+    assert code == 0 and json.loads((tmp_path / "people.json").read_text()) == found
+    assert [*found["text"], *(f["text"] for f in found["formulas"])] == [
+        line for line in out.splitlines() if line and line != "The heaviest first."
+    ]
 
 
 def test_explain_by_people_refuses_a_model_without_such_weights(recsys, ranker):

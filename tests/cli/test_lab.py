@@ -1,10 +1,15 @@
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.model_selection import train_test_split
 
 from recsys import cli
+from recsys.datasets.categorical import encode
+from recsys.explain import learn_rule, signed_weights
+from tests.reference import rules as reference
 
 TABLE = "colour,size,target\n" + "".join(
     f"{c},{s},{'yes' if c == 'red' and s == 'big' else 'no'}\n"
@@ -42,6 +47,36 @@ def test_rules_as_json_and_on_a_generated_table(recsys):
     assert ["jacket_color=1"] in found["clauses"]
 
 
+@pytest.mark.parametrize("seconds", [(), ("--seconds", 0.5)])
+def test_rules_say_what_no_rule_weighs_more_than(recsys, seconds):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (80, 3))
+    y = np.where(rng.random(80) < 0.15, rng.integers(0, 2, 80), X[:, 0] & X[:, 1])
+    lines = ["a,b,c,kind", *(",".join(map(str, [*row, "ny"[k]])) for row, k in zip(X, y, strict=True))]
+    Path("noisy.csv").write_text("\n".join(lines))
+    asked = ("rules", "--data", "noisy.csv", "--target", "kind", "--positive", "y", "--max-clauses", 2)
+    code, out, _ = recsys(*asked, "--max-literals", 2, *seconds)
+    assert code == 0
+    table = encode(["a", "b", "c", "kind"], [line.split(",") for line in lines[1:]], "kind", ["y"], "t")
+    learn, _, known, _ = train_test_split(
+        table.X, table.y, test_size=0.3, random_state=0, stratify=table.y
+    )
+    learned = learn_rule(learn, known, max_clauses=2, max_literals=2, names=table.names)
+    signed, cost = signed_weights(learned.machine, len(known)), learned.min_gain
+    best = reference.best(learn, signed, 2, 2, cost)
+    code, json_out, _ = recsys(*asked, "--max-literals", 2, *seconds, "--json", "-")
+    found = json.loads(json_out)
+    clauses = [[table.names.index(name) for name in clause] for clause in found["clauses"]]
+    assert found["weight"] == pytest.approx(reference.worth(clauses, learn, signed))
+    assert found["exact"] and found["gap"] == 0 and found["guarantee"] in out.splitlines()
+    assert reference.worth(clauses, learn, signed, cost) == pytest.approx(best)
+    assert best == pytest.approx(found["bound"])
+    assert found["guarantee"].startswith(
+        "No rule of at most 2 clauses of at most 2 literals weighs more"
+    )
+    assert out.splitlines()[-1].startswith("accuracy ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -50,6 +85,7 @@ def test_rules_as_json_and_on_a_generated_table(recsys):
         (["rules", "--data", "t.csv", "--target", "tarket"], "did you mean 'target'"),
         (["rules", "--data", "t.csv", "--test-size", "1.5"], "--test-size"),
         (["rules", "--data", "t.csv", "--max-clauses", "0"], "--max-clauses"),
+        (["rules", "--data", "t.csv", "--seconds", "-1"], "--seconds"),
         (["rules", "--data", "t.csv", "--target", "colour"], "--positive"),
         (["kernels", "--kernel", "mc"], "pass --data FILE"),
         (["kernels", "--data", "t.csv", "--kernel", "mcc"], "did you mean 'mc'"),

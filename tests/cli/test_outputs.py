@@ -63,6 +63,7 @@ def test_an_input_is_not_overwritten(capsys, ratings, model, tmp_path):
         (("recommend", "--ranker", model, "--all", "--out", model), "--ranker"),
         (("evaluate", *data, "--json", tmp_path / "soft"), "--interactions"),
         (("export", "--ranker", model, "--items-out", model), "--ranker"),
+        (("explain", "--ranker", model, "--user", "u1", "--people", "--json", model), "--ranker"),
         (("rules", "--data", ratings, "--json", ratings), "--data"),
         (("links", "--pairs", ratings, "--json", ratings), "--pairs"),
         (("interactions", "--table", items, "--out", items), "--table"),

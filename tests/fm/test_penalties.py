@@ -7,7 +7,7 @@ from recsys import InputError
 from recsys.fm import FactorizationMachineRegressor
 from recsys.fm.penalties import PENALTIES, Penalty, chain, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
-from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, PRODUCT, Form
+from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES
 
 PAIRS = Form(ANOVA, 2, 1)
@@ -46,15 +46,41 @@ def test_the_approximate_prox_of_omega_lowers_what_it_approximates():
     assert value < 0.1 * penalty.value(PAIRS, Q)
 
 
+FORMS = [PAIRS, *(Form(ANOVA, order, 1) for order in (3, 4, 5)), Form(MIXED, 3, 1), Form(ALL_SUBSETS, 1, 1), Form(PRODUCT, 3, 3), Form(POWER, 3, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).subgradient])
-def test_the_subgradient_is_the_gradient_where_there_is_one(name):
+def test_the_subgradient_is_the_gradient_where_there_is_one(name, form):
     penalty, P = PENALTIES.get(name), table()
-    slope = penalty.subgradient(P)
+    if penalty.pairs_only and form != PAIRS:
+        pytest.skip("of pairs alone")
+    slope = penalty.subgradient(P, form)
     for j, s in np.ndindex(P.shape):
         step = np.zeros_like(P)
         step[j, s] = 1e-6
-        numeric = (penalty.value(PAIRS, P + step) - penalty.value(PAIRS, P - step)) / 2e-6
-        assert slope[j, s] == pytest.approx(numeric, abs=1e-5)
+        numeric = (penalty.value(form, P + step) - penalty.value(form, P - step)) / 2e-6
+        assert slope[j, s] == pytest.approx(numeric, rel=1e-6, abs=1e-5)
+    assert form != PAIRS or (penalty.subgradient(P) == slope).all()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", ["l1", "ti", "l21", "cs", "l1-power", "l21-power"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_slope_between_the_sides_is_a_subgradient_at_zeros(name, form, seed):
+    """No direction from a table with zeros falls faster than it says; |p| there has any slope in ±1."""
+    penalty, P = PENALTIES.get(name), table(seed)
+    P[1], P[2, 0], P[:, 2] = 0.0, 0.0, 0.0
+    P[0] *= 1e6  # outweighs the rest, so that the others' polynomial is taken afresh
+    slope = penalty.subgradient(P, form)
+    assert np.isfinite(slope).all() and (slope[P == 0.0] == 0.0).all()
+    rng, now = np.random.default_rng(seed), penalty.value(form, P)
+    for _ in range(20):
+        step = 1e-7 * rng.normal(size=P.shape) * np.maximum(np.abs(P), 1.0)
+        if name in ("l21", "cs", "l21-power"):
+            step[1] *= rng.integers(2)
+        rise = penalty.value(form, P + step) - now
+        assert rise >= (slope * step).sum() - 1e-5 * abs(rise) - 1e-9 * abs(now)
 
 
 @pytest.mark.parametrize("order", [2, 3])

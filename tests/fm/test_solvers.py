@@ -304,10 +304,9 @@ def test_who_serves_what_follows_from_what_solvers_require():
     entries, rows = {"l2", "l1", "ti"}, {"l2", "l21", "cs"}
     expected = {
         "cd": entries, "relational": entries, "block": rows, "lbfgs": {"l2"},
-        "subgradient": {"l2", "l1", "l21", "omega"}, "nmapgd": entries | rows | {"omega"},
     }  # fmt: skip
     powers = {"l1-power", "l21-power"}
-    expected["nmapgd"] |= powers
+    expected |= dict.fromkeys(("nmapgd", "subgradient"), entries | rows | powers | {"omega"})
     expected |= dict.fromkeys(("sgd", "adagrad", "psgd", "fista", "katyusha"), entries | rows | powers)
     known = entries | rows | powers | {"omega"}
     found = {name: {p for n, p in SERVED if n == name} & known for name in expected}
@@ -316,7 +315,16 @@ def test_who_serves_what_follows_from_what_solvers_require():
     for penalty in ("ti", "cs"):
         able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), PENALTIES.get(penalty), deep)]  # fmt: skip
         own = ["cd", "relational"] if penalty == "ti" else ["block"]
-        assert set(able) == {*own, "sgd", "adagrad", "psgd", "fista", "nmapgd", "katyusha"}
+        assert set(able) == {
+            *own,
+            "sgd",
+            "adagrad",
+            "psgd",
+            "fista",
+            "nmapgd",
+            "katyusha",
+            "subgradient",
+        }
     assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["sgd", "adagrad", "psgd"]
 
 
@@ -333,6 +341,22 @@ def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     ).fit(X, y)  # fmt: skip
     goal = best.history_[-1]["objective"]
     assert history[-1] <= goal + 0.4 * (history[0] - goal), (history[0], history[-1], goal)
+
+
+@pytest.mark.parametrize("penalty", ["ti", "cs", "l1-power", "l21-power"])
+@pytest.mark.parametrize("make", [FactorizationMachineRegressor, AllSubsetsRegressor])
+def test_subgradients_come_near_the_operators_in_any_order(make, penalty):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(240, 6))
+    y = 2.0 * X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=240)
+    kw = dict(penalty=penalty, n_components=2, gamma=0.01, init_scale=0.5, max_iter=300, tol=1e-7)
+    if make is FactorizationMachineRegressor:
+        kw |= dict(degree=3, fit_lower=None)
+    else:
+        kw |= dict(init_scale=0.2)
+    model, exact = (make(solver=solver, **kw).fit(X, y) for solver in ("subgradient", "fista"))
+    first, best = exact.history_[0]["objective"], exact.history_[-1]["objective"]
+    assert model.history_[-1]["objective"] <= best + 0.1 * (first - best)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -497,6 +521,26 @@ def test_divergence_names_a_step_that_works():
         FactorizationMachineRegressor(solver="sgd", learning_rate=50.0, degree=3).fit(X, y)
     works = float(str(found.value).split("learning_rate=")[-1].split()[0])
     FactorizationMachineRegressor(solver="sgd", learning_rate=works, degree=3).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "psgd"])
+@pytest.mark.parametrize("penalty", ["l21-power", "l1-power", "ti"])
+@pytest.mark.parametrize("max_iter", [1, 60])
+def test_a_fit_that_runs_away_and_stays_finite_has_diverged(solver, penalty, max_iter):
+    """The operators of powers of norms, and short steps, bring it back from infinity, and no further."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(240, 6))
+    y = 2.0 * X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=240)
+    model = FactorizationMachineRegressor(
+        degree=3, fit_lower=None, n_components=2, gamma=0.01, init_scale=0.5, max_iter=max_iter,
+        solver=solver, penalty=penalty, learning_rate=5.0, batch_size=12,
+    )  # fmt: skip
+    with pytest.raises(FitError, match=r"learning_rate=5 diverges: .* learning_rate=.* works") as found:
+        model.fit(X, y)
+    assert not hasattr(model, "stopped_")
+    works = float(str(found.value).split("learning_rate=")[-1].split()[0])
+    model.set_params(learning_rate=works, max_iter=60).fit(X, y)
+    assert model.history_[-1]["objective"] < model.history_[0]["objective"]
 
 
 def test_sparsify_ends_at_the_wanted_size_or_says_so():

@@ -155,3 +155,26 @@ def test_fits_of_older_versions_with_columns_at_both_ends_keep_their_scores():
     model.terms_, model.intercept_ = old.terms_, old.intercept_
     expected = old.decision_function(wide, None, pairs)
     np.testing.assert_allclose(model.decision_function(A, None, pairs), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "solver", ["cd", "fista", "nmapgd", "katyusha", "lbfgs", "subgradient"]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_learned_weights_of_the_orders_leave_no_stale_objective(solver, seed):
+    """θ moves between two epochs: what a solver compares with has to move with it."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 6))
+    y = X[:, 0] * X[:, 1] + 0.5 * X[:, 2] * X[:, 3] * X[:, 4] + 0.1 * rng.normal(size=200)
+    model = FactorizationMachineRegressor(
+        degree=3, fit_lower="simplex", solver=solver, n_components=4, max_iter=120, tol=0.0, init_scale=0.3,
+        random_state=seed, beta=1e-3,
+    ).fit(X, y)  # fmt: skip
+    found = [entry["objective"] for entry in model.history_]
+    assert len(found) == 121 and found[-1] < 0.5 * found[0]
+    if solver != "nmapgd":  # which may rise below a running mean
+        assert (np.diff(found) <= 1e-12).all()
+    fitted = 0.5 * np.mean((model.predict(X) - y) ** 2)
+    assert found[-1] == pytest.approx(
+        fitted + 0.5 * 1e-3 * (model.P_[0][0] ** 2).sum() + 0.5 * model.alpha * (model.w_**2).sum()
+    )

@@ -495,6 +495,13 @@ MUTANTS = [
         ranker("blend"),
     ),
     Mutant(
+        "each clause of a bounded rule pays for all of its negative rows",
+        "explain/rules/relaxed.py",
+        "prices[i] = rho * weights[i] / most if",
+        "prices[i] = rho * weights[i] if",
+        ("tests/explain/test_search_bounds.py", "-k", "formula"),
+    ),
+    Mutant(
         "a lower bound counts one failure too few",
         "explain/association.py",
         "betaincinv(hits, of - hits + 1, ",
@@ -507,6 +514,27 @@ MUTANTS = [
         "out = shared / np.outer(size, size)",
         "out = shared / size.max() ** 2",
         ("tests/reranking", "-k", "overlap"),
+    ),
+    Mutant(
+        "products give kernels of rows in which an entry outweighs the rest, too",
+        "random_features/_products.py",
+        "LIMIT = 16.0",
+        "LIMIT = 1e9",
+        ("tests/random_features/test_products.py", "-k", "accurate or walked"),
+    ),
+    Mutant(
+        "a product of factors below 0 is above 0 whatever their number",
+        "random_features/_products.py",
+        "1.0 - 2.0 * (negative % 2.0)",
+        "1.0 - 0.0 * (negative % 2.0)",
+        ("tests/random_features/test_products.py", "-k", "all_subsets"),
+    ),
+    Mutant(
+        "a set of features counts where two of them have a component in common",
+        "fm/interpretation.py",
+        "later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) & kind",
+        "later = np.repeat(kinds[i + 1 :], number[i + 1 :], axis=0) | kind",
+        ("tests/fm/test_used.py", "-k", "in_common"),
     ),
     Mutant(
         "the operator of TI forgets the half of its square",

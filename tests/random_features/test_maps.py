@@ -192,6 +192,41 @@ def test_bases_that_do_not_fit_are_refused_before_they_are_drawn(model):
         model.fit(X)
 
 
+@pytest.mark.parametrize("model", [SparseRandomKernelMap(), SubsampledRandomKernelMap()], ids=str)
+def test_sparse_bases_that_do_not_fit_are_refused_before_they_are_drawn(model, monkeypatch):
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: None)  # a draw would be an AttributeError
+    X = sp.csr_matrix((1, 30))
+    for components in (10**9, 10**13):
+        model.set_params(n_components=components)
+        with pytest.raises(InputError, match="bases of 30 features and .* free: lower n_components"):
+            model.fit(X)
+    half = SparseRandomKernelMap(n_components=100_000, sparsity=0.5)
+    with pytest.raises(InputError, match=r"need .* GB and .* are free: lower n_components"):
+        half.fit(sp.csr_matrix((1, 10**8)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SparseRandomKernelMap(sparsity=0.5), SubsampledRandomKernelMap(subset=500),
+        SparseRandomMaclaurin(degree=3, sparsity=0.5), SubsampledRandomMaclaurin(subset=500),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_sparse_bases_are_said_to_need_is_what_drawing_them_takes(model, monkeypatch):
+    from recsys.random_features import kernel_maps
+
+    said = []
+    monkeypatch.setattr(kernel_maps, "check_fits", lambda entries, *rest: said.append(8 * entries))
+    X = sp.csr_matrix((1, 1000))
+    model.set_params(n_components=300).fit(X)
+    tracemalloc.start()
+    model.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.9 * peak < said[0] < 1.4 * peak
+
+
 def test_features_that_do_not_fit_are_refused_before_they_are_filled(monkeypatch):
     from recsys.utils import memory
 

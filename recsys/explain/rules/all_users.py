@@ -6,7 +6,7 @@ the counts behind each rule and the share of false ones among those that are sho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,33 @@ class Discoveries:
     def shown(self) -> tuple[Discovery[Any], ...]:
         """The rules that are among the discoveries at the level, the surest first."""
         return tuple(one for one in self.found if one.shown)
+
+    def at(self, level: float = 0.05, dependence: str = "any") -> Discoveries:
+        """Return the same tests under another control, as `discover_rules` would with it.
+
+        Parameters
+        ----------
+        level : float in 0…1
+        dependence : "any" or "positive"
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range.
+
+        Examples
+        --------
+        >>> from recsys import load_dataset
+        >>> found = discover_rules(load_dataset("sample"), most=10)
+        >>> len(found.at(1.0).shown) == len(found.found)
+        True
+        """
+        check_real("level", level, 0.0, 1.0)
+        check_choice("dependence", dependence, DEPENDENCE)
+        # by p-value, equal ones as they came: the order under any control
+        tests = [(one.user, one.found) for one in self.found]
+        found = tuple(discover(tests, level, dependence))
+        return replace(self, level=float(level), dependence=dependence, found=found)
 
     def sentences(self) -> list[str]:
         """Return what was searched and tested, and what is controlled, in words."""

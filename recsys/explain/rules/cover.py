@@ -63,19 +63,19 @@ def best_cover(
     if bound <= least + small:
         return None, max(bound, least), False
     masks = bitsets(rows.T.tocsr())  # of each feature, its rows
-    clauses, sizes, covers, whole = _pool(
+    clauses, sizes, covers, whole = list_clauses(
         masks, weights, max_literals, max(min(POOL, LEVELS // D), 1), small, min(MEMBERS, budget // 4)
     )
     if not whole:
         # The bound of a single clause may still fall.
         return None, bound, budget // 4 < MEMBERS or int(used) >= budget // 4
-    keep = _distinct(covers, sizes)
+    keep = shortest(covers, sizes)
     if len(keep) <= PAIRS:
-        positive = _packed(weights > 0, covers.shape[1])
-        keep = keep[~_dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
+        positive = packed(weights > 0, covers.shape[1])
+        keep = keep[~dominated(covers[keep] & positive, covers[keep] & ~positive, sizes[keep])]
     if len(keep) == 0:
         return None, least, False
-    starts, members = _members(covers[keep])
+    starts, members = members_of(covers[keep])
     chosen, count, worth, proved = _search(
         starts, members, weights, cost, min(D, len(keep)), least, float(budget - used), small
     )
@@ -87,14 +87,15 @@ def best_cover(
     return found, max(bound, float(worth)), more
 
 
-def _packed(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:
+def packed(flags: NDArray[np.bool_], words: int) -> NDArray[np.uint64]:
+    """Return flags as bits, 64 in a word."""
     out = np.zeros(words, dtype=np.uint64)
     at = np.flatnonzero(flags)
     np.bitwise_or.at(out, at // 64, np.left_shift(np.uint64(1), (at % 64).astype(np.uint64)))
     return out
 
 
-def _distinct(covers: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def shortest(covers: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the shortest clause of each set of rows."""
     order = np.argsort(sizes, kind="stable")
     bits = np.ascontiguousarray(covers[order])
@@ -181,7 +182,7 @@ def _tally(indptr, indices, prices, active, count, gain, loss):
 
 
 @jit
-def _pool(masks, weights, literals, most, small, entries):
+def list_clauses(masks, weights, literals, most, small, entries):
     """List the clauses that cover positive weight: features, sizes, rows as bits, and if these are all.
 
     A clause that covers no negative weight is not made longer: that would only lose rows.
@@ -234,7 +235,7 @@ def _pool(masks, weights, literals, most, small, entries):
 
 
 @jit
-def _dominated(positive, negative, sizes):
+def dominated(positive, negative, sizes):
     """Return which clauses another one replaces: no less positive rows, no more negative ones."""
     n, words = positive.shape
     out = np.zeros(n, dtype=np.bool_)
@@ -254,7 +255,7 @@ def _dominated(positive, negative, sizes):
 
 
 @jit
-def _members(covers):
+def members_of(covers):
     """Return the rows of each clause as lists: starts, and the lists one after another."""
     n, words = covers.shape
     starts = np.zeros(n + 1, dtype=np.int64)

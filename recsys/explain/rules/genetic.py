@@ -154,7 +154,8 @@ def _next(state):
 
 
 @jit
-def _below(state, n):
+def below(state, n):
+    """Return a number below n by chance."""
     return np.int64((_next(state) >> np.uint64(11)) % np.uint64(n))
 
 
@@ -166,7 +167,7 @@ def _chance(state, p):
 @jit
 def _tournament(state, size):
     """Return the best rank of three drawn; two leave the search without direction."""
-    return min(_below(state, size), _below(state, size), _below(state, size))
+    return min(below(state, size), below(state, size), below(state, size))
 
 
 @jit
@@ -177,29 +178,29 @@ def _has(clause, f):
 @jit
 def _random_clause(state, clause, n, most):
     clause[:] = np.uint64(0)
-    for _ in range(1 + _below(state, most)):
-        f = _below(state, n)
+    for _ in range(1 + below(state, most)):
+        f = below(state, n)
         clause[f >> 6] |= np.uint64(1) << np.uint64(f & 63)
 
 
 @jit
 def _mutate(state, formula, count, n, clauses, literals):
     """Remove a clause, add a random one, or swap one literal; returns the number of clauses."""
-    action = _below(state, 3)
+    action = below(state, 3)
     if action == 0 and count > 1:
-        formula[_below(state, count)] = formula[count - 1]
+        formula[below(state, count)] = formula[count - 1]
         return count - 1
     if action == 1 and count < clauses:
         _random_clause(state, formula[count], n, literals)
         return count + 1
-    clause = formula[_below(state, count)]
+    clause = formula[below(state, count)]
     size = 0
     for f in range(n):
         size += _has(clause, f)
     if size == 0 or size == n:
         return count
-    out = _below(state, size)
-    into = _below(state, n - size)
+    out = below(state, size)
+    into = below(state, n - size)
     leaves = enters = -1
     for f in range(n):
         if _has(clause, f):
@@ -231,7 +232,7 @@ def _cross(state, first, n_first, second, n_second, child, clauses):
     """Fill child with a random non-empty subset of both parents' clauses."""
     count = 0
     total = n_first + n_second
-    offset = _below(state, total)  # so that neither parent fills the child first
+    offset = below(state, total)  # so that neither parent fills the child first
     for t in range(total):
         k = (t + offset) % total
         clause = first[k] if k < n_first else second[k - n_first]
@@ -239,7 +240,7 @@ def _cross(state, first, n_first, second, n_second, child, clauses):
             child[count] = clause
             count += 1
     if count == 0:
-        child[0] = first[_below(state, n_first)]
+        child[0] = first[below(state, n_first)]
         count = 1
     return count
 
@@ -286,7 +287,7 @@ def _evolve(masks, weights, n, clauses, literals, size, mutation, generations, s
         goal += max(w, 0.0)
     goal -= 1e-12
     for p in range(size):
-        counts[p] = 1 + _below(state, clauses)
+        counts[p] = 1 + below(state, clauses)
         for k in range(counts[p]):
             _random_clause(state, here[p, k], n, literals)
     rank = np.empty(size)

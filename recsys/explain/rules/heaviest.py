@@ -232,6 +232,47 @@ class HeaviestFormulas:
             text += f" {total} is a small number."
         return text if one.adds is None else f"{text} To the score it adds {one.adds:+.4g}."
 
+    def as_dict(self, user: str, names: ArrayLike, item: str = "", title: str = "") -> dict[str, Any]:
+        """Return the formulas and what the search can promise as lists and numbers, as JSON takes them.
+
+        Parameters
+        ----------
+        user : str
+            Who the user is.
+        names : (users,) of str
+            Of the rows of the user × item matrix.
+        item, title : str
+            The id and the title of the item asked about.
+
+        Examples
+        --------
+        >>> from recsys import load_dataset, make_ranker
+        >>> data = load_dataset("sample")
+        >>> model = make_ranker("cf-komd").fit(data.matrix, show_progress=False)
+        >>> found = heaviest_formulas(model, data.matrix, 0, data.matrix[0], N=3, exclude=0)
+        >>> told = found.as_dict("u0001", data.user_ids)
+        >>> len(told["formulas"]), told["gap"], told["exact"]
+        (3, 0.0, True)
+        """
+        ids = np.asarray(names, dtype=object)
+        return {
+            "user": user, "item": None if self.item is None else item, "ranker": self.ranker,
+            "kernel": self.kernel, "connective": self.connective, "least": self.least,
+            "most": self.most, "people": self.people, "min_support": self.min_support,
+            "liked": self.liked, "items": self.items, "bound": self.bound, "gap": self.gap,
+            "exact": self.exact, "holds": None if self.item is None else self.holds,
+            "score": self.score, "base": self.base,
+            "formulas": [
+                {
+                    "users": [str(ids[k]) for k in one.users], "weight": one.weight,
+                    "support": one.support, "others": one.others, "adds": one.adds,
+                    "text": self.sentence(one, user, names),
+                }
+                for one in self.found
+            ],
+            "text": self.sentences(user, title),
+        }  # fmt: skip
+
 
 def heaviest_formulas(
     ranker: Ranker, user_items: Any, userid: int, row: Any, *, item: int | None = None, N: int = 10,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from recsys.errors import InputError
 from recsys.explain.rules.rule import Rule, agreement, signed_weights
 from recsys.explain.rules.search import search_rule
+from recsys.explain.rules.search_result import SearchResult
 from recsys.utils.validation import check_integer, check_real
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # The hard margin reads an exact rule off clean data; with noise a softer one and clauses that
 # must earn more generalise better. Validation decides between them.
 SETTINGS = ((0.0, 0.0), (0.1, 0.005), (0.5, 0.02), (1.0, 0.04))
+BUDGET = 50_000_000  # of the search for a better rule and a bound: some tenths of a second
 
 
 class LearnedRule(NamedTuple):
@@ -33,20 +35,26 @@ class LearnedRule(NamedTuple):
         Of the machine: its λ.
     min_gain : float
         What a clause had to bring.
+    search : SearchResult
+        The rule's weight on the machine's rows, and what no other rule exceeds there.
+    guarantee : str
+        The same in a sentence.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).integers(0, 2, (60, 4))
     >>> learned = learn_rule(X, X[:, 0] & X[:, 2])
-    >>> type(learned.machine).__name__, learned.min_gain
-    ('KOMD', 0.0)
+    >>> type(learned.machine).__name__, learned.min_gain, learned.search.exact
+    ('KOMD', 0.0, True)
     """
 
     rule: Rule
     machine: KOMD
     regularization: float
     min_gain: float
+    search: SearchResult
+    guarantee: str
 
 
 def learn_rule(
@@ -57,12 +65,14 @@ def learn_rule(
     max_literals: int = 5,
     names: Sequence[str] = (),
     seed: int = 0,
+    seconds: float | None = None,
 ) -> LearnedRule:
     """Fit KOMD on κ* and read the class 1 of y as a monotone DNF.
 
     How soft the margin is and what a clause must add is decided on a quarter of the rows that
-    the candidates have not seen; ties go to the harder margin. The rules are the first ones of
-    `search_rule`, without its proof.
+    the candidates have not seen; ties go to the harder margin. These candidates are the first rules of
+    `search_rule`; with what was decided on, all rows are searched further, for a better rule and a
+    bound.
 
     Parameters
     ----------
@@ -72,6 +82,9 @@ def learn_rule(
     max_clauses, max_literals : int ≥ 1
     names : sequence of str
     seed : int
+    seconds : float ≥ 0, optional
+        How long the last search takes at most, by the clock; otherwise it does a fixed amount of work,
+        some tenths of a second, and finds the same on every machine.
 
     Raises
     ------
@@ -87,6 +100,8 @@ def learn_rule(
     """
     check_integer("max_clauses", max_clauses, 1, 100)
     check_integer("max_literals", max_literals, 1, 20)
+    if seconds is not None:
+        check_real("seconds", seconds, 0.0)
     rows, labels = np.asarray(X), np.asarray(y)
     counts = np.unique(labels, return_counts=True)[1]
     if len(counts) != 2 or counts.min() < 2:
@@ -94,7 +109,7 @@ def learn_rule(
 
     from recsys.kernel_machines import KOMD  # late: scikit-learn takes most of a second to import
 
-    def fit(part: NDArray[Any], setting: tuple[float, float]) -> LearnedRule:
+    def fit(part: NDArray[Any], setting: tuple[float, float], last: bool = False) -> LearnedRule:
         lam, gain = setting
         literals = min(max_literals, max(1, int((rows > 0).sum(axis=1).max())))
         kernel = {"d": min(max_clauses, 10), "c": literals}
@@ -103,19 +118,21 @@ def learn_rule(
         )
         found = search_rule(
             rows[part], signed_weights(machine, len(part)), max_clauses=max_clauses,
-            max_literals=max_literals, min_gain=gain, budget=0, names=names,
+            max_literals=max_literals, min_gain=gain, budget=BUDGET if last else 0,
+            seconds=seconds if last else None, names=names,
         )  # fmt: skip
-        return LearnedRule(found.rule, machine, lam, gain)
+        told = found.guarantee(max_clauses, max_literals, gain)
+        return LearnedRule(found.rule, machine, lam, gain, found, told)
 
     everything = np.arange(len(labels))
     if counts.min() < 8:
-        return fit(everything, SETTINGS[1])
+        return fit(everything, SETTINGS[1], last=True)
     from sklearn.model_selection import train_test_split
 
     part, held = train_test_split(everything, test_size=0.25, random_state=seed, stratify=labels)
     top = labels.max()
     scores = [agreement(fit(part, s).rule, rows[held], labels[held] == top) for s in SETTINGS]
-    return fit(everything, SETTINGS[int(np.argmax(scores))])
+    return fit(everything, SETTINGS[int(np.argmax(scores))], last=True)
 
 
 class MeasuredRule(NamedTuple):
@@ -131,6 +148,10 @@ class MeasuredRule(NamedTuple):
     rows, held_out : int
     held : (held_out,) int64
         Which rows these are, in the order of the table.
+    search : SearchResult
+        The rule's weight on the rows learned from, and what no other rule exceeds there.
+    guarantee : str
+        The same in a sentence.
 
     Examples
     --------
@@ -148,6 +169,8 @@ class MeasuredRule(NamedTuple):
     rows: int
     held_out: int
     held: NDArray[np.int64]
+    search: SearchResult
+    guarantee: str
 
 
 def measure_rule(
@@ -170,6 +193,14 @@ def measure_rule(
     ------
     InputError
         If a parameter is out of range, or there are too few rows to hold some out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).integers(0, 2, (60, 4))
+    >>> found = measure_rule(X, X[:, 0] & X[:, 2], max_clauses=2, names=("a", "b", "c", "d"))
+    >>> print(found.rule, found.accuracy, found.guarantee)
+    a ∧ c 1.0 No rule of at most 2 clauses of at most 5 literals weighs more.
     """
     check_real("test_size", test_size, 0.0, 0.9, open_low=True)
     from sklearn.model_selection import train_test_split  # late: it takes most of a second
@@ -195,4 +226,6 @@ def measure_rule(
         len(known),
         len(truth),
         np.sort(rows),
+        learned.search,
+        learned.guarantee,
     )

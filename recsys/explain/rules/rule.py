@@ -172,5 +172,26 @@ def agreement(rule: Rule, X: ArrayLike, positive: ArrayLike) -> float:
     """Return the share of rows where the rule holds just where `positive` is true.
 
     With the labels this is the rule's accuracy, with a machine's decisions its fidelity (7.3.1).
+
+    Parameters
+    ----------
+    rule : Rule
+    X : (rows, features) array or sparse matrix
+    positive : (rows,) bool
+
+    Returns
+    -------
+    float
+        Of 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If X has too few columns.
+
+    Examples
+    --------
+    >>> agreement(Rule(((0,),)), [[1, 0], [1, 1], [0, 1], [0, 0]], [True, True, True, False])
+    0.75
     """
     return float(np.mean(rule.covers(X) == np.asarray(positive, dtype=bool)))

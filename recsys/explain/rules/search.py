@@ -4,14 +4,15 @@ A clause loses rows as it gains literals, so the positive weight it covers bound
 longer clause can be worth. That prunes the tree of clauses to a few thousand nodes where
 there are millions of clauses. Clauses found one by one make a good rule, not always the
 best; a second search (`recsys.explain.rules.cover`) goes through sets of clauses, improves the rule
-or proves that none is better, and says how far off it may be where it has to stop: after so much
-work, which is the same on every machine, or after so many seconds.
+or proves that none is better. Where these are too many, two more go on in bounded memory: one tries
+other clauses in place of some (`improve`), one bounds what no rule can exceed (`relaxed`). All stop
+after so much work, which is the same on every machine, or after so many seconds.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.explain.rules.cover import best_clause, best_cover
 from recsys.explain.rules.genetic import ROUNDING, clean, merged
+from recsys.explain.rules.improve import Improvement
+from recsys.explain.rules.relaxed import MEMBERS, Relaxation, clauses_of
 from recsys.explain.rules.rule import Rule, rule_weight, tidy
 from recsys.explain.rules.search_result import SearchResult
+from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
 # What a unit of negative weight costs while clauses are collected, against one of positive.
@@ -31,6 +35,10 @@ CLAUSE = 4_000_000  # and for one of its clauses
 STEP = (
     5_000_000  # the first search for a proof where the clock ends it; each further one has twice as much
 )
+SETS, TRIALS = (
+    4,
+    8,
+)  # shares of the work: through sets of clauses, and for other rules; the bound has the rest
 ROUNDS = 4
 
 
@@ -51,7 +59,8 @@ def search_rule(
     for what is not covered yet; then each in turn is replaced by the best given the others;
     then clauses and literals that add nothing are dropped. Where the best of these rules does
     not reach the bound, all sets of clauses are searched by branch and bound from it, until it
-    is proved best or the budget is used.
+    is proved best or the budget is used; where there are too many of them, other rules are tried
+    by turns, and the bound is made smaller.
 
     Parameters
     ----------
@@ -63,12 +72,12 @@ def search_rule(
         What a clause costs: the worth that is maximised is the weight less so much for each
         clause. A guard against clauses for single rows.
     budget : int ≥ 0
-        Entries of rows that the search through sets of clauses may look at, after the first rule is
-        found; the same on every machine. 0 leaves it at the first rule.
+        Entries of rows that the searches after the first rule may look at; the same on every machine. 0
+        leaves it at the first rule.
     seconds : float ≥ 0, optional
-        The clock ends the search instead of `budget`: it goes on until the rule is proved best,
-        nothing more can be proved within its memory, or so much time has passed. What it finds then
-        depends on the machine. Compiling, at the first call, counts.
+        The clock ends the search instead of `budget`: it goes on until the rule is proved best or so
+        much time has passed. What it finds then depends on the machine. Compiling, at the first
+        call, counts.
     names : sequence of str
 
     Returns
@@ -78,7 +87,8 @@ def search_rule(
         need not be the shortest). Otherwise it is a heuristic's, `capped` is true, and no rule
         is worth more than `bound`. One clause is exact almost always, two or three over some
         hundreds of possible clauses mostly, ten of five literals where clauses reach the trivial
-        bound, as on data without noise. `n_iter` is the number of searches for a clause.
+        bound, as on data without noise; with noise the bound falls below that one, and goes on falling
+        with time. `n_iter` is the number of searches for a clause.
 
     Raises
     ------
@@ -117,18 +127,79 @@ def search_rule(
             value > worth - slack and 0 < rule.literals < (best.literals or np.inf)
         ):
             best, worth = rule, value
+    further = _Further(cells, sums, max_clauses, literals, min_gain, end)
     for work in _steps(budget, end) if worth < bound - slack else ():
-        found, proved, more = best_cover(cells, sums, max_clauses, literals, min_gain, worth, work)
+        found, proved = further.searched(worth, bound, work, slack)
         if found is not None:
-            best = _pruned(tidy(found, names), columns, sums, min_gain)
-            worth = _worth(best, columns, sums, min_gain)
+            rule = _pruned(tidy(found, names), columns, sums, min_gain)
+            if (value := _worth(rule, columns, sums, min_gain)) > worth:
+                best, worth = rule, value
         bound = min(bound, proved)
-        if worth >= bound - slack or not more:
+        if worth >= bound - slack:
             break
     exact = worth >= bound - slack
     bound = max(bound, worth)
     gap = 0.0 if exact else bound - worth
     return SearchResult(best, rule_weight(best, rows, weights), searches, bound, gap, exact, not exact)
+
+
+class _Further:
+    """The searches after the first rule, which go on from call to call."""
+
+    def __init__(
+        self, cells: Any, sums: NDArray[np.float64], most: int, literals: int, cost: float,
+        end: float | None,
+    ) -> None:  # fmt: skip
+        self._table, self._limits, self._end = (cells, sums), (most, literals, cost), end
+        self._sets, self._proved = (
+            True,
+            0.0,
+        )  # whether sets of clauses can be gone through, and their bound
+        self._rest: tuple[Improvement, Relaxation] | None = None
+
+    def searched(
+        self, worth: float, bound: float, work: int, slack: float
+    ) -> tuple[list[tuple[int, ...]] | None, float]:
+        """Work for a while from a rule of this worth: a better rule's clauses or None, and a bound."""
+        (cells, sums), (most, literals, cost) = self._table, self._limits
+        relaxed = None if self._rest is None else self._rest[1]
+        # with a bound behind the other one the sets are far too many
+        if self._sets and (relaxed is None or relaxed.over or self._proved < relaxed.bound):
+            found, self._proved, self._sets = best_cover(
+                cells, sums, most, literals, cost, worth, work // SETS
+            )
+            bound = min(bound, self._proved)
+            if found is not None or worth >= bound - slack:
+                return found, bound  # a better rule is what all start from
+        if self._rest is None:
+            entries = MEMBERS if self._end is not None else min(max(work // 8, 10_000), MEMBERS)
+            clauses = clauses_of(cells, sums, literals, entries=entries)
+            self._rest = (
+                Improvement(clauses, sums, most, cost),
+                Relaxation(clauses, sums, most, cost),
+            )
+        improvement, relaxation = self._rest
+        self._for(improvement.work, work / TRIALS)
+        best = None
+        if improvement.worth > worth + slack:
+            best, worth = improvement.rule, improvement.worth
+        if not relaxation.over:
+            self._for(
+                lambda some: relaxation.work(worth, some), work * (1.0 - 1.0 / SETS - 1.0 / TRIALS)
+            )
+        return best, min(bound, max(relaxation.bound, worth))
+
+    def _for(self, step: Callable[[float], float], work: float) -> None:
+        """Do so much work in steps, or until the time is over."""
+        while work > 0 and (self._end is None or _left(self._end) > 0):
+            work -= max(step(min(work, STEP)), 1.0)
+
+
+def _left(end: float) -> float:
+    """Return the seconds that are left; whoever listens hears of the search, and may end it."""
+    left = end - time.perf_counter()
+    report("searching for a better rule, and a bound", 0, 0)
+    return left
 
 
 def _steps(budget: int, end: float | None) -> Iterator[int]:

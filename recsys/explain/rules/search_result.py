@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import NamedTuple
 
+from recsys.errors import counted
 from recsys.explain.rules.rule import Rule
 
 
@@ -43,3 +45,31 @@ class SearchResult(NamedTuple):
     gap: float = float("inf")
     exact: bool = False
     capped: bool = False
+
+    def guarantee(self, max_clauses: int, max_literals: int, min_gain: float = 0.0) -> str:
+        """Return what the search promises of its rule, in a sentence.
+
+        Parameters
+        ----------
+        max_clauses, max_literals : int ≥ 1
+            What was asked for, of which the sentence tells.
+        min_gain : float ≥ 0
+
+        Examples
+        --------
+        >>> from recsys.explain import search_rule
+        >>> X, weights = [[1, 1, 0], [0, 1, 1], [1, 0, 0]], [0.5, 0.5, -1.0]
+        >>> search_rule(X, weights).guarantee(10, 5)
+        'No rule of at most 10 clauses of at most 5 literals weighs more.'
+        """
+        least = f"{counted(max_clauses, 'clause')} of at most {counted(max_literals, 'literal')}"
+        cost = f", {min_gain:g} taken off for each clause" if min_gain else ""
+        if self.exact:
+            return f"No rule of at most {least} weighs more{cost}."
+        worth = self.bound - self.gap
+        if worth > 0 and self.gap < 10 * worth:
+            # rounded up: what is said is no less than what was proved
+            more = f"at most {ceil(1000 * self.gap / worth - 1e-9) / 10:.1f}% more"
+        else:
+            more = f"at most {self.bound:.3g}, and this one {worth:.3g}"
+        return f"The best rule of at most {least} weighs {more}{cost}."

@@ -166,6 +166,19 @@ def following(
     ------
     InputError
         If there is no candidate, or the list holds others.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset, make_ranker
+    >>> from recsys.explain import Rule, following, item_attributes
+    >>> data = load_dataset("sample")
+    >>> attributes, row = item_attributes(data), data.matrix[0]
+    >>> rule = Rule(((attributes.names.index("Drama"),),), attributes.names)
+    >>> model = make_ranker("ease").fit(data.matrix, show_progress=False)
+    >>> ranked = model.recommend(0, row, N=data.n_items).ids
+    >>> found = following(rule, attributes, ranked, ranked[:10])
+    >>> sum(found.follows), found.rest_follow, found.rest, found.covered
+    (4, 75, 258, 79)
     """
     order = np.asarray(ranked, dtype=np.int64)
     some = np.asarray(listed, dtype=np.int64)
@@ -224,6 +237,19 @@ def taste_rule(
     ------
     InputError
         If indices or shapes disagree.
+
+    Examples
+    --------
+    >>> from recsys import load_dataset
+    >>> from recsys.explain import item_attributes, taste_rule
+    >>> data = load_dataset("sample")
+    >>> row, attributes = data.matrix[0], item_attributes(data)
+    >>> others = np.bincount(data.matrix.indices, minlength=data.n_items) - row.toarray().ravel()
+    >>> found = taste_rule(row.indices, attributes, others)
+    >>> print(found.rule, found.shown)
+    1950s ∨ 1960s True
+    >>> found.support, found.profile, found.catalogue, found.items
+    (25, 32, 38, 300)
     """
     X, m = attributes.X, len(attributes.X)
     check_real("held_out", held_out, 0.0, 0.9)

@@ -37,7 +37,7 @@ class Penalty:
         prox_sizes(sizes, cuts), in place: of all entries of a column, or all lengths of rows, at once,
         with a strength for each; in another than order 2 what `chain.prox_sizes` has for its form.
     subgradient : callable
-        subgradient(P), (features, components).
+        subgradient(P, form), (features, components): one of Ω, with 0 for what is 0.
 
     Examples
     --------

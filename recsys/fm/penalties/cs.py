@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
-from recsys.fm.penalties.l21 import prox_row
-from recsys.fm.penalties.ti import descend_sizes, of_sizes, prox_sizes
+from recsys.fm.penalties.l21 import L21, prox_row
+from recsys.fm.penalties.ti import descend_sizes, factors_of, of_sizes, prox_sizes
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_squared_l21
 
@@ -48,3 +48,9 @@ class CS(Penalty):
         sizes = norms.copy()
         descend_sizes(form.kind, form.penalty_order, sizes, np.full(len(P), strength))
         return P * np.divide(sizes, norms, out=np.zeros_like(norms), where=norms > 0)[:, None]
+
+    @staticmethod
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
+        """Return the rows at unit length, times the symmetric polynomials of the others' lengths."""
+        norms = np.sqrt((P * P).sum(axis=1))
+        return L21.subgradient(P) * factors_of(form.kind, form.penalty_order, norms)[:, None]

@@ -55,6 +55,6 @@ class L1(Penalty):
         return prox_l1(P, strength)
 
     @staticmethod
-    def subgradient(P: Table) -> Table:
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
         """Return the signs."""
         return np.sign(P)

@@ -63,3 +63,10 @@ class L1Power(Penalty):
         m = form.penalty_order
         columns = [prox_power_l1(P[:, s], strength / math.factorial(m), m) for s in range(P.shape[1])]
         return np.column_stack(columns)
+
+    @staticmethod
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
+        """Return the signs, times ‖p_s‖₁^(m − 1) / (m − 1)!."""
+        m = form.penalty_order
+        with np.errstate(over="ignore"):
+            return np.sign(P) * (np.abs(P).sum(axis=0) ** (m - 1) / math.factorial(m - 1))

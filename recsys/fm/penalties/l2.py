@@ -60,6 +60,6 @@ class L2(Penalty):
         return P
 
     @staticmethod
-    def subgradient(P: Table) -> Table:
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
         """Return zeros."""
         return np.zeros_like(P)

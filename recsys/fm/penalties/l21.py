@@ -50,7 +50,7 @@ class L21(Penalty):
         return prox_l21(P, strength)
 
     @staticmethod
-    def subgradient(P: Table) -> Table:
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
         """Return the rows at unit length; zeros stay."""
         norms = np.linalg.norm(P, axis=1, keepdims=True)
         return np.divide(P, norms, out=np.zeros_like(P), where=norms > 0)

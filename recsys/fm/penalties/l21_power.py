@@ -11,6 +11,7 @@ import numpy as np
 
 from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.fm.penalties.l1_power import prox_sizes
+from recsys.fm.penalties.l21 import L21
 from recsys.multilinear.forms import Form
 from recsys.optim.prox_power import prox_power_l21
 
@@ -44,3 +45,11 @@ class L21Power(Penalty):
         """Return the operator: rows keep their direction."""
         m = form.penalty_order
         return prox_power_l21(P, strength / math.factorial(m), m)
+
+    @staticmethod
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
+        """Return the rows at unit length, times (Σ_j ‖p_j‖)^(m − 1) / (m − 1)!."""
+        m = form.penalty_order
+        with np.errstate(over="ignore"):
+            strength = np.sqrt((P * P).sum(axis=1)).sum() ** (m - 1) / math.factorial(m - 1)
+        return L21.subgradient(P) * strength

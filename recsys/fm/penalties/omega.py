@@ -35,7 +35,7 @@ class Omega(Penalty):
         return 0.5 * float(np.abs(W).sum() - np.abs(np.diag(W)).sum())
 
     @staticmethod
-    def subgradient(P: Table) -> Table:
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
         """Return (sign(PPᵀ) without its diagonal)·P."""
         signs = np.sign(P @ P.T)
         np.fill_diagonal(signs, 0.0)

@@ -50,6 +50,16 @@ def factor_without(kind, totals, sizes, j, rest):
 
 
 @jit
+def factors_of(kind, order, sizes):
+    """Return what multiplies each size in Ω, (sizes,): the slope of Ω in it."""
+    totals, rest = totals_of(kind, sizes, order), np.empty(max(order, 2))
+    out = np.empty(len(sizes))
+    for j in range(len(sizes)):
+        out[j] = factor_without(kind, totals, sizes, j, rest)
+    return out
+
+
+@jit
 def replace_size(kind, totals, sizes, j, rest, size):
     """Put a size in the j-th place of sizes and totals; `rest` is what `factor_without` filled."""
     if kind == ALL_SUBSETS:
@@ -148,4 +158,12 @@ class TI(Penalty):
                 out[:, s] = np.copysign(sizes, P[:, s])
             else:
                 out[:, s] = prox_squared_l1(P[:, s], 0.5 * strength)
+        return out
+
+    @staticmethod
+    def subgradient(P: Table, form: Form = PAIRS) -> Table:
+        """Return the signs, times the symmetric polynomials of the component's others."""
+        out = np.sign(P)
+        for s in range(P.shape[1]):
+            out[:, s] *= factors_of(form.kind, form.penalty_order, np.abs(P[:, s]))
         return out

@@ -112,9 +112,9 @@ class Solver:
         """Go on from an earlier solver's state, after so many epochs."""
 
     def diverged(self, objective: float, epoch: int) -> FitError:
-        """Return the error of an objective that is not finite."""
+        """Return the error of an objective that is not finite, or far above where it began."""
         return FitError(
-            f"the objective is {objective} after {epoch} epochs: scale the features, "
+            f"the objective is {objective:.3g} after {epoch} epochs: scale the features, "
             f"or raise beta (now {self.objective.regularization.beta:g})"
         )
 

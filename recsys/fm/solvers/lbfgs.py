@@ -12,6 +12,8 @@ from recsys.fm.solvers.base import SOLVERS, Solver
 
 __all__ = ["Lbfgs"]
 
+BURST = 10  # iterations between two steps on the weights of the orders
+
 
 @SOLVERS.add("lbfgs")
 class Lbfgs(Solver):
@@ -21,17 +23,34 @@ class Lbfgs(Solver):
     place = 9
 
     def run(self, ended: Callable[[float], bool], max_iter: int) -> None:
-        """Leave the loop to scipy, which may itself end earlier."""
+        """Leave the loop to scipy, which may itself end earlier.
+
+        Where the weights of the orders are learned, each of their steps makes another problem, for which
+        scipy begins anew: one after every BURST iterations.
+        """
         p = self.objective
+        over, left = False, max_iter
+        while left > 0 and not over:
+            burst = min(BURST, left) if p.learns_theta else left
+            made = 0
 
-        def settle(z: NDArray[np.float64]) -> None:
-            moved = float(np.abs(z - p.model.z).sum())
-            p.model.z[:] = z
-            p.refresh()
-            if ended(moved + self.weigh_orders()):
-                raise StopIteration  # how scipy's `minimize` is told to end
+            def settle(z: NDArray[np.float64], burst: int = burst) -> None:
+                nonlocal made, over
+                moved = float(np.abs(z - p.model.z).sum())
+                p.model.z[:] = z
+                p.refresh()
+                made += 1
+                if made == burst:
+                    moved += self.weigh_orders()
+                over = ended(moved)
+                if over or made == burst:
+                    raise StopIteration  # how scipy's `minimize` is told to end
 
-        minimize(
-            p.smooth, p.model.z.copy(), jac=True, method="L-BFGS-B", callback=settle,
-            options={"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 1e-12},
-        )  # fmt: skip
+            minimize(
+                p.smooth, p.model.z.copy(), jac=True, method="L-BFGS-B", callback=settle,
+                options={"maxiter": burst, "maxfun": 20 * burst, "ftol": 0.0, "gtol": 1e-12},
+            )  # fmt: skip
+            left -= made
+            if made < burst and not over:  # it found nothing better
+                p.refresh()
+                over = self.weigh_orders() == 0.0 or made == 0

@@ -30,6 +30,13 @@ class Proximal(Solver):
         self.t = 1.0
         self.value = objective.value()
 
+    def weigh_orders(self) -> float:
+        """Take the step on the weights of the orders, and compare with what is after it."""
+        moved = super().weigh_orders()
+        if moved > 0.0:
+            self.value = self.objective.value()
+        return moved
+
     def _forward_backward(self, at: Vector) -> tuple[Vector, float]:
         """Return the proximal gradient step from `at` and its objective."""
         p = self.objective
@@ -101,6 +108,14 @@ class NonMonotone(Proximal):
         self.since = 0
         self._settle(self.best)
         return True
+
+    def weigh_orders(self) -> float:
+        """Take the step on the weights of the orders, and begin afresh: what was is of other weights."""
+        moved = super().weigh_orders()
+        if moved > 0.0:
+            self.mean, self.q = self.value, 1.0
+            self.best, self.least = self.now, self.value
+        return moved
 
     def epoch(self) -> float:
         """Take one accelerated step, or a plain one where it rose too far."""

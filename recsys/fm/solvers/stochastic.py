@@ -23,6 +23,7 @@ from recsys.errors import FitError
 from recsys.fm.objective import Objective
 from recsys.fm.penalties.chain import L2, acts_on_rows, prox_sizes
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
+from recsys.fm.stopping import FAR
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ANOVA, MIXED
 from recsys.multilinear.losses import loss_slope
@@ -34,6 +35,7 @@ Indices = NDArray[np.int64]
 
 SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 WORKS = 1e-12  # the step at which the search for one that works ends
+TRIED = 5  # epochs after which a step is said to work
 PAYS = 8.0  # entries of a window of batches for each feature: then its proximal step costs little beside
 TINY = 1e-10  # beside the root of the summed squared gradients
 ALONE = -1  # in the place of a second row where there is none
@@ -127,22 +129,30 @@ class Stochastic(Solver):
         )  # fmt: skip
 
     def diverged(self, objective: float, epoch: int) -> FitError:
-        """Return the error, with a learning rate an epoch of which lowers the objective."""
+        """Return the error, with a learning rate a few epochs of which lower the objective."""
         given, p = self.options.learning_rate, self.objective
         p.model.z[:] = self.start
         p.refresh()
         before = p.value()
+        self.rate = given  # a fit that ran away slowly has halved it
         while self.rate > WORKS:
             self.rate *= 0.25
             self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
-            self.epoch()
-            now = p.value()
-            if np.isfinite(now) and now < before:
+            if self._lowers(before):
                 break
         return FitError(
-            f"learning_rate={given:g} diverges: the objective is {objective} after {epoch} epochs; "
+            f"learning_rate={given:g} diverges: the objective is {objective:.3g} after {epoch} epochs; "
             f"learning_rate={self.rate:g} works"
         )
+
+    def _lowers(self, before: float) -> bool:
+        """Return whether some epochs end below this objective, and none is far above it."""
+        for _ in range(TRIED):
+            self.epoch()
+            now = self.objective.value()
+            if not now < FAR * before:
+                return False
+        return now < before
 
 
 @SOLVERS.add("adagrad")
