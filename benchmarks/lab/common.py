@@ -72,11 +72,13 @@ def nested_auc(
     inner: int,
     outer: int = 5,
     joint: bool = False,
+    costs: Sequence[float] = COSTS,
 ) -> list[float]:
     """Return one AUC an outer fold.
 
-    In its training part kernel and C are chosen by the mean AUC of the first `inner` of five
-    inner folds: together if `joint`, else the kernel at C = 1 and then C for that kernel.
+    In its training part kernel and C, one of the ascending `costs`, are chosen by the mean AUC of the
+    first `inner` of five inner folds: together if `joint`, else the kernel at C = 1 and then C for that
+    kernel.
     """
     out = []
     for train, test in StratifiedKFold(outer, shuffle=True, random_state=seed).split(y, y):
@@ -90,9 +92,9 @@ def nested_auc(
         some = list(range(len(grams)))
         if not joint and len(grams) > 1:
             some = [int(np.argmax([scores(K, [1.0])[0] for K in grams]))]
-        found = np.array([scores(grams[k], COSTS) for k in some])
+        found = np.array([scores(grams[k], list(costs)) for k in some])
         which, cost = np.unravel_index(found.argmax(), found.shape)  # of equal ones the first
-        out.append(float(svm_aucs(grams[some[which]], y, train, test, [COSTS[cost]])[0]))
+        out.append(float(svm_aucs(grams[some[which]], y, train, test, [costs[cost]])[0]))
     return out
 
 

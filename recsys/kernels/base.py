@@ -263,7 +263,14 @@ def make_kernel(name: str, /, **params: Any) -> Kernel:
 
 
 def list_kernels() -> list[str]:
-    """Return the names that `make_kernel` takes."""
+    """Return the names that `make_kernel` takes.
+
+    Examples
+    --------
+    >>> from recsys.kernels import list_kernels, make_kernel
+    >>> [name for name in list_kernels() if name.startswith("m")]
+    ['mc', 'mc-sum', 'mcnf', 'md', 'mdnf', 'mdnf-sum', 'ml']
+    """
     return KERNELS.names()
 
 

@@ -280,6 +280,17 @@ def mc_decomposition(
     Notes
     -----
     Source: Polato's thesis, Theorems 9.1 and 9.2, Corollary 9.1.
+
+    Examples
+    --------
+    (1 + s)² for rows of two ones, s of them common, is 1 + 3·s + 2·C(s, 2); the normalised kernel of
+    degree 1 is s/2, that of degree 2 is C(s, 2).
+
+    >>> from recsys.kernels import make_kernel, mc_decomposition
+    >>> mc_decomposition(lambda X, Z: (1.0 + X @ Z.T) ** 2, 2).round(6)
+    array([1., 6., 2.])
+    >>> mc_decomposition(make_kernel("md", degree=2), 3)
+    array([9., 0., 3., 0.])
     """
     check_integer("m", m, 1)
     if isinstance(kernel, Kernel):

@@ -63,6 +63,11 @@ class CFGRAM(MarginRanker):
     -----
     Source: Polato's thesis, 9.2, Algorithm 9.1 with the errata, applied to 10.2.
 
+    The thesis has the ratio for classification, and a smaller one need not rank better: on MovieLens
+    100K the combination has a smaller ratio than each of its kernels alone, and ranks behind the linear
+    one and mC of degree 2, which it leaves almost without weight. On FilmTrust it is mD alone, the best
+    of them by nDCG@10 (`benchmarks/cf_gram.py`). It is worth trying beside `cf-komd`, not instead.
+
     Examples
     --------
     >>> likes = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 1]]

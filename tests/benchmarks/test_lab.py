@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from benchmarks import large
-from benchmarks.lab import common, links, random_feature_machines, sparse_fm_synthetic, sparse_fm_table_3
+from benchmarks.lab import (
+    common,
+    links,
+    random_feature_machines,
+    sparse_fm_synthetic,
+    sparse_fm_table_3,
+    table_6,
+)
 
 
 @pytest.fixture
@@ -23,6 +30,15 @@ def test_the_tables_that_are_named_are_run(monkeypatch):
     assert common.chosen(["a", "b", "c"]) == ["a", "b", "c"]
     monkeypatch.setenv("LAB_TABLES", "c,a")
     assert common.chosen(["a", "b", "c"]) == ["a", "c"]
+
+
+@pytest.mark.parametrize("ones", [30, 50])
+def test_matrices_by_the_ones_in_common_are_those_of_the_rows(ones):
+    X = table_6.formula_task("mdnf", 2, 2, 0, ones).X[:40]
+    assert (X.sum(axis=1) == ones).all()
+    for kernel in ("linear", "rbf", "mdnf", "cnf"):
+        _, made = common.family(kernel)[-1]
+        np.testing.assert_allclose(table_6.by_common_ones(made, X), made(X, normalize=True), rtol=1e-12)
 
 
 @settings(max_examples=100, deadline=None)

@@ -149,6 +149,51 @@ def test_the_report_is_written_from_the_cells_alone(tmp_path, monkeypatch):
     assert not (tmp_path / "figure_10_7.csv").exists()
 
 
+def test_reasons_say_what_was_measured_and_what_was_not(tmp_path, monkeypatch):
+    for module in (table_10_3, common):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    assert "was not measured" in table_10_3.reason("jester", "mC")
+    assert "was not measured" in table_10_3.reason("ciaodvd", "Tanimoto")
+    assert table_10_3.reason("movielens-1m", "mD") == "no reason found."
+    assert "chosen because" not in table_10_3.firsts()
+    model = "cf-komd:kernel=mc,degree=3"
+    rows = [
+        ("file", model, 0.5),
+        ("order 1", model, 0.625),
+        ("file", "cf-komd:kernel=md,degree=5", 0.75),
+    ]
+    common.write_csv("table_10_3_jester_orders", ("order of the jokes", "model", "auc"), rows)
+    heads = ("dataset", "protocol", "fold", "tested", "of_new_items", "share")
+    common.write_csv(
+        "table_10_3_cold", heads, [("ciaodvd", "x", 1, 10, 1, 0.1), ("ciaodvd", "x", 2, 30, 6, 0.2)]
+    )
+    heads = ("dataset", "protocol", "method", "model", "auc")
+    ways = (("half-profile-time", 0.75), ("half-profile", 0.875))
+    common.write_csv(
+        "table_10_3_halves", heads, [("movielens-1m", way, "MSDw", "m", auc) for way, auc in ways]
+    )
+    said = table_10_3.reason("jester", "mC")
+    assert f"on our first fold `{model}` has 0.500 to 0.625 over 2 orders of the jokes." in said
+    assert "17.5% (10.0% to 20.0% by fold) of what is tested" in table_10_3.reason("ciaodvd", "Tanimoto")
+    assert "MSDw 0.7500 by time and 0.8750 at random (printed 0.875)" in table_10_3.firsts()
+
+
+def test_new_items_are_those_of_tested_likes_that_training_lacks(tmp_path, monkeypatch):
+    data = make([[0, 1, 2], [0, 1, 3], [0, 2, 4], [1, 2, 5], [0, 1, 6], [2, 3, 7]])
+    for module in (table_10_3, common):
+        monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(table_10_3, "PRINTED", {"jester": None})
+    monkeypatch.setattr(table_10_3, "load_dataset", lambda name, folder: data)
+    table_10_3.cold(None)
+    rows = common.read_csv("table_10_3_cold")
+    for row, fold in zip(rows, split(data, "half-profile-file", seed=0), strict=True):
+        known = {item for _, item in pairs(data, fold.train)}
+        tested = [item for _, item in pairs(data, fold.test)]
+        assert int(row["tested"]) == len(tested)
+        assert int(row["of_new_items"]) == sum(item not in known for item in tested)
+    assert any(int(row["of_new_items"]) for row in rows)
+
+
 def test_wrmf_has_the_confidence_that_the_thesis_writes(planted):
     """C = 1 + αR with α = 1: a like weighs 2, anything else 1."""
     R = planted.matrix
