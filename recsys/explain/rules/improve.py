@@ -118,13 +118,14 @@ def _improve(
             value += gains[rule[c]] - cost
             work += _switch(rule[c], 1, starts, members, of_starts, of_members, weights, times, gains)
             count += 1
-        if many == 0:  # any clause that is worth something alone, so that beginnings differ
+        if many == 0:  # any clause, if there is one that is worth something alone: beginnings differ
+            c = below(state, n)
             for _ in range(50):
-                c = below(state, n)
                 if gains[c] - cost > small:
-                    rule[0], count, value = c, 1, gains[c] - cost
-                    work += _switch(c, 1, starts, members, of_starts, of_members, weights, times, gains)
                     break
+                c = below(state, n)
+            rule[0], count, value = c, 1, gains[c] - cost
+            work += _switch(c, 1, starts, members, of_starts, of_members, weights, times, gains)
         changed = True
         while changed and work < budget:
             changed = False
