@@ -157,9 +157,7 @@ def test_fits_of_older_versions_with_columns_at_both_ends_keep_their_scores():
     np.testing.assert_allclose(model.decision_function(A, None, pairs), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "solver", ["cd", "fista", "nmapgd", "katyusha", "lbfgs", "subgradient"]
-)
+@pytest.mark.parametrize("solver", ["cd", "fista", "nmapgd", "katyusha", "lbfgs", "subgradient"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_learned_weights_of_the_orders_leave_no_stale_objective(solver, seed):
     """θ moves between two epochs: what a solver compares with has to move with it."""
