@@ -52,7 +52,7 @@ class SparseLowRankQuadratic(RegressorMixin, BaseEstimator):
     -----
     The problem is that of Richard et al. 2012, in Atarashi et al. 2021, (58) and (59). Generalised
     forward-backward splitting (Raguet, Fadili and Peyré 2013) ends at its optimum, which one norm's
-    operator after the other's does not. W_ is what the ℓ1 norm's operator leaves, with its zeros.
+    operator after the other's does not. `W_` is what the ℓ1 norm's operator leaves, with its zeros.
 
     Examples
     --------
