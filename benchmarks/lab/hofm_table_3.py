@@ -19,9 +19,6 @@ that are missing, and says at its end which they are. To make a row again, take 
     python -m benchmarks.lab.hofm_table_3 nips "HOFM 3"         # this row
     LAB_SECONDS=3600 python -m benchmarks.lab.hofm_table_3      # begin no row after an hour
 
-Rows of NIPS whose `epochs` are empty are of an earlier run, with five values of β (1e-6 to 0.01) and at most
-12 epochs; to have them by this script, take them out of the file.
-
 Not the paper's: Enzyme and GD, which are not at hand; NIPS has 3,134 links for the paper's 4,140. Networks,
 the simplex and all subsets lie above the printed figures: `hofm_gaps` has the AUC epoch by epoch, which passes
 the printed ones early and goes on rising.
@@ -45,7 +42,7 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.lab.common import RESULTS, append_csv, read_csv
 from recsys.datasets.graphs import load_graph
-from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor, PolynomialNetworkRegressor
+from recsys.fm import AllSubsetsRegressor, PolynomialNetworkRegressor
 from recsys.links import LinkSplit, LowRankBilinear, PairFactorizationMachine, split_pairs
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, fill_components
@@ -169,9 +166,7 @@ def models(name: str) -> dict[str, Any]:
     for m in (2, 3, 4, 5):
         out[f"HOFM {m}"] = partial(Pairs, fm, degree=m, **pair)
         out[f"augmented {m}"] = partial(Pairs, fm, degree=m, fit_lower="augment", **pair)
-        out[f"simplex {m}"] = partial(
-            Rows, FactorizationMachineRegressor, degree=m, fit_lower="simplex", **row
-        )
+        out[f"simplex {m}"] = partial(Pairs, fm, degree=m, fit_lower="simplex", fit_linear=False, **pair)
         out[f"network {m}"] = partial(Rows, PolynomialNetworkRegressor, degree=m, **network)
     out["all-subsets"] = partial(Rows, AllSubsetsRegressor, **row)
     return out

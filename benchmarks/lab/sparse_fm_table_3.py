@@ -62,6 +62,10 @@ CLASSES_COLUMNS = (
     "data", "table", "method", "printed", "ours", "printed_interactions", "interactions", "gamma", "seeds",
     "seconds",
 )  # fmt: skip
+GAMMAS = tuple(
+    10.0**e for e in np.arange(-6.0, -2.9, 0.5)
+)  # of MovieLens; smaller ones while they are better
+LEAST = 1e-9
 SOLVER = {"TI": "ti", "CS": "cs", "L1": "l1", "L21": "l21"}
 
 
@@ -218,26 +222,14 @@ class Divisions:
         alpha, beta = (float(v) for v in self.row("both", "FM", split)[-2:])
         shared = {"alpha": alpha, "beta": beta / 2}
         for method in methods:
+            tried = {}
+            if self.row("3b", method, split) is None or self.row("3a", method, split) is None:
+                for gamma in GAMMAS:
+                    tried[gamma] = self.at(method, split, gamma, parts, shared)
+            if self.row("3b", method, split) is None:
+                self.best(method, split, tried, parts, shared)
             if self.row("3a", method, split) is not None:
                 continue
-            tried = {}
-            for gamma in (10.0**e for e in np.arange(-6.0, -2.9, 0.5)):
-                model = self.make(method, split, gamma=gamma, **shared).fit(*parts[0])
-                tried[gamma] = (figure("movielens", model, parts[1]), model)
-            gamma = min(tried, key=lambda g: tried[g][0])
-            model = tried[gamma][1]
-            if self.row("3b", method, split) is None:
-                used = model.n_used_interactions_
-                self.note(
-                    "3b",
-                    method,
-                    split,
-                    figure("movielens", model, parts[2]),
-                    used,
-                    gamma,
-                    alpha,
-                    beta / 2,
-                )
             start = min(
                 tried, key=lambda g: abs(np.log1p(tried[g][1].n_used_interactions_) - np.log(1000))
             )
@@ -248,6 +240,41 @@ class Divisions:
                 self.note("3a", method, split, rmse, used, model.gamma, alpha, beta / 2)
             except FitError as error:
                 self.note("3a", method, split, "N/A", str(error), start, alpha, beta / 2)
+
+    def at(
+        self, method: str, split: int, gamma: float, parts: list[Any], shared: dict[str, float]
+    ) -> tuple[float, Any]:
+        """Return the validation RMSE of a strength, and the model."""
+        model = self.make(method, split, gamma=gamma, **shared).fit(*parts[0])
+        return figure("movielens", model, parts[1]), model
+
+    def best(
+        self, method: str, split: int, tried: dict[float, tuple[float, Any]], parts: list[Any],
+        shared: dict[str, float],
+    ) -> None:  # fmt: skip
+        """Keep Table 3b's row: of the strengths tried, and of smaller ones as long as they are better."""
+        gamma = min(tried, key=lambda g: tried[g][0])
+        while gamma == min(tried) and gamma > LEAST:
+            less = gamma / np.sqrt(10.0)
+            tried[less] = self.at(method, split, less, parts, shared)
+            gamma = min(tried, key=lambda g: tried[g][0])
+        model = tried[gamma][1]
+        rmse, used = figure("movielens", model, parts[2]), model.n_used_interactions_
+        self.note("3b", method, split, rmse, used, gamma, *shared.values())
+
+    def lower(self, split: int, methods: Sequence[str]) -> None:
+        """Make the rows of Table 3b again whose strength is the least of the grid, from there on."""
+        if self.row("both", "FM", split) is None:
+            return
+        parts = divided(split, self.solver)
+        for method in methods:
+            row = self.row("3b", method, split)
+            if row is None or abs(np.log(float(row[5]) / min(GAMMAS))) > 1e-3:
+                continue
+            shared = {"alpha": float(row[6]), "beta": float(row[7])}
+            start = {min(GAMMAS): self.at(method, split, min(GAMMAS), parts, shared)}
+            self.rows.remove(row)
+            self.best(method, split, start, parts, shared)
 
     def summary(self) -> list[tuple[Any, ...]]:
         """Return the means over divisions beside the printed ones, and beside the linear model's."""
@@ -278,6 +305,7 @@ def movielens_tables(splits: int, methods: Sequence[str], solver: str, epochs: i
     study = Divisions(solver, epochs)
     for split in range(splits):
         with so_many_epochs():
+            study.lower(split, methods)
             study.run(split, methods)
         write_csv(
             "sparse_fm_table_3_movielens",

@@ -14,8 +14,8 @@ from recsys.errors import InputError
 from recsys.fm._estimator import Classifier, Regressor
 from recsys.fm.interpretation import Interpretation
 from recsys.fm.objective import Model
+from recsys.fm.order_weights import check_theta, weights_of_ones
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
-from recsys.multilinear.symmetric import symmetric_polynomials
 from recsys.utils.docstrings import documented
 from recsys.utils.validation import check_choice, check_integer
 
@@ -55,31 +55,13 @@ class _FactorizationMachine(Interpretation):
         if self.fit_lower is not None:
             check_choice("fit_lower", self.fit_lower, LOWER)
         if self.theta is not None:
-            self._given_theta()
+            check_theta(self.theta, self.degree, self.fit_lower)
         super()._check_parameters()  # type: ignore[misc]
-
-    def _given_theta(self) -> NDArray[np.float64]:
-        """Return the weights of the orders that are given, (degree,)."""
-        if self.fit_lower != "inhomogeneous":
-            raise InputError(
-                f"theta is given under fit_lower='inhomogeneous', not {self.fit_lower!r}: others learn "
-                "it, or have none"
-            )
-        try:
-            given = np.array(self.theta, dtype=np.float64)
-        except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.shape != (self.degree,) or not np.isfinite(given).all():
-            raise InputError(
-                f"theta must be {self.degree} numbers, one for each order from 1 to degree, not "
-                f"{str(self.theta)[:60]}"
-            )
-        return given
 
     def _zeros(self, features: int) -> Model:
         model: Model = super()._zeros(features)  # type: ignore[misc]
         if self.theta is not None:
-            model.theta[0] = self._given_theta()
+            model.theta[0] = check_theta(self.theta, self.degree, self.fit_lower)
         return model
 
     def _dummies(self) -> int:
@@ -143,12 +125,7 @@ class _FactorizationMachine(Interpretation):
             raise InputError(
                 "order_weights needs orders that share a P: fit_lower='augment' or 'simplex'"
             )
-        out = np.zeros((m, self.n_components))
-        out[m - 1] = 1.0
-        for s in range(self.n_components):
-            e = symmetric_polynomials(self.P_[0][0][-ones:, s], ones)
-            out[m - 1 - ones : m - 1, s] = e[::-1]
-        return out * self._signs(0)
+        return weights_of_ones(self.P_[0][0][-ones:], m) * self._signs(0)
 
 
 @documented

@@ -10,17 +10,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import FitError, InputError
+from recsys.fm.order_weights import check_theta, weights_of_ones
 from recsys.fm.penalties.chain import L2
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.relational import pair_epoch
+from recsys.fm.solvers.theta import descend_on_simplex
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
 from recsys.links.serialization import taken, taken_flag, taken_number
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
-from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, predict_pairs
+from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
 from recsys.utils.docstrings import documented
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -28,6 +31,7 @@ from recsys.utils.validation import check_choice, check_integer, check_real
 __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", "PairNet"]
 
 BLOCK = 50_000  # pairs whose shared features are formed at once
+LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 REFRESH = 10  # epochs after which predictions are computed afresh
 
 
@@ -76,6 +80,13 @@ class _Factorized(LinkPredictor):
         """Return, for each term, the weight of A^t(a)·A^(m−t)(b), t = 0…m."""
         raise NotImplementedError
 
+    def _theta(self) -> NDArray[np.float64] | None:
+        """Return the weights of the orders that the last term starts with, if it has several."""
+        return None
+
+    def _learns_theta(self) -> bool:
+        return False
+
     def _symmetric(self, one_kind: bool) -> bool:
         return one_kind
 
@@ -104,6 +115,7 @@ class _Factorized(LinkPredictor):
             scale = self.init_scale if len(c) > 2 else 0.0
             U, V = (scale * rng.standard_normal((X.shape[1], k)) for X in (task.A, task.B))
             self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
+        self.terms_[-1] = self.terms_[-1]._replace(theta=self._theta())
         loss = LOSSES.get(self.loss)
         shrinkage = Shrinkage(float(self.beta), L2, 0.0)
         self.intercept_ = 0.0
@@ -126,6 +138,10 @@ class _Factorized(LinkPredictor):
                 pair_epoch(
                     pairs, term, target, shrinkage, self._has_weights(term), self.num_threads or None
                 )
+            last_term = self.terms_[-1]
+            if self._learns_theta() and last_term.theta is not None:
+                orders = order_products(last_term, pairs, self.num_threads or None)
+                descend_on_simplex(orders, last_term.theta, target)
             if step % REFRESH == 0:
                 pred = self._forward(pairs, task, shared)
             objective = self._objective(loss.code, pred, y)
@@ -175,13 +191,14 @@ class _Factorized(LinkPredictor):
         for term in self.terms_:
             ways = [(term.left, term.right), (term.right, term.left)] if self.symmetric_ else None
             for p, q in ways or [(term.left, term.right)]:
-                # the other way round the coefficients are, too: A^t is then of the right table
-                c = term.coefficients if p is term.left else term.coefficients[::-1]
                 share = 0.5 if ways else 1.0
-                add_shares(
-                    c * share, term.weights, p[rows] * a.data[:, None], q[columns] * b.data[:, None],
-                    pairs, alone,
-                )  # fmt: skip
+                for order in term.by_order():
+                    # the other way round the coefficients are, too: A^t is then of the right table
+                    c = order if p is term.left else order[::-1]
+                    add_shares(
+                        c * share, term.weights, p[rows] * a.data[:, None],
+                        q[columns] * b.data[:, None], pairs, alone,
+                    )  # fmt: skip
         return Parts(float(self.intercept_), float(alone[0]), float(alone[1]), rows, columns, pairs)
 
     def _widths(self) -> tuple[int, int]:
@@ -196,6 +213,8 @@ class _Factorized(LinkPredictor):
                 f"rights_.{k}": term.right,
                 f"weights_.{k}": term.weights,
             }
+            if term.theta is not None:
+                arrays["theta_"] = term.theta
         scalars = {"intercept_": self.intercept_, "symmetric_": bool(self.symmetric_)}
         return Learned(scalars, arrays)
 
@@ -214,6 +233,9 @@ class _Factorized(LinkPredictor):
             )
             weights = taken(learned, f"weights_.{at}", (k,))
             self.terms_.append(PairTerm(np.array(c), left, right, weights))
+        if self._theta() is not None:
+            theta = taken(learned, "theta_", (self.terms_[-1].degree,))
+            self.terms_[-1] = self.terms_[-1]._replace(theta=theta)
 
     def _n_shared(self) -> int:
         """Return how many weights of shared features there are."""
@@ -424,15 +446,23 @@ class PairFactorizationMachine(_Factorized):
     ----------
     degree : int ≥ 2
     fit_linear : bool
-    fit_lower : "explicit", "augment" or None
+    fit_lower : "explicit", "augment", "simplex", "inhomogeneous" or None
         Lower orders with tables of their own; shared with the highest through degree − 1 columns of ones
-        at the left end (the linear one too); or left out. Under `symmetric` both ends have the columns.
+        at the left end (the linear one too); all orders from one table, the first too, weighted by a θ
+        learned on the simplex, or given; or left out. Under `symmetric` both ends have the columns.
     symmetric : bool, optional
         Predict the mean of both directions; by default ends are told apart, as in the source.
+    theta : sequence of `degree` floats, optional
+        θ_t of A^t, t = 1…degree, under "inhomogeneous"; 1 each by default.
+
+    Attributes
+    ----------
+    theta_ : (degree,) float64 or None
+        The weights of the orders that share a table.
 
     Notes
     -----
-    Source: Blondel et al. 2016, (4) and 6.1.
+    Source: Blondel et al. 2016, (4), (17)–(20) and 6.1.
 
     Examples
     --------
@@ -450,24 +480,69 @@ class PairFactorizationMachine(_Factorized):
     fit_linear: bool = True
     fit_lower: str | None = "explicit"
     symmetric: bool | None = False
+    theta: Any = None
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
         check_integer("degree", self.degree, 2, 10)
         if self.fit_lower is not None:
-            check_choice("fit_lower", self.fit_lower, ("explicit", "augment"))
+            check_choice("fit_lower", self.fit_lower, LOWER)
+        if self.theta is not None:
+            check_theta(self.theta, self.degree, self.fit_lower)
         super().check_parameters()
+
+    def order_weights(self) -> Array:
+        """Return the weights of the orders of a shared table, (degree, components).
+
+        Entry (t − 1, s) multiplies A^t of a pair's concatenated features: θ under "simplex" and
+        "inhomogeneous"; under "augment" what the columns of ones come to, e_(degree − t) of their
+        entries in p_s at both ends.
+
+        Raises
+        ------
+        InputError
+            If no orders share a table.
+
+        Notes
+        -----
+        Source: Blondel et al. 2016, (17)–(20).
+        """
+        check_is_fitted(self)
+        if self.theta_ is not None:
+            return np.repeat(self.theta_[:, None], self.n_components, axis=1)
+        if self.fit_lower != "augment":
+            raise InputError(
+                "order_weights needs orders that share a table: fit_lower='augment' or 'simplex'"
+            )
+        (term,) = self.terms_
+        left, right = self.n_features_
+        return weights_of_ones(np.vstack([term.left[left:], term.right[right:]]), self.degree)
+
+    @property
+    def theta_(self) -> NDArray[np.float64] | None:
+        """The weights of the orders that share a table, (degree,)."""
+        return self.terms_[-1].theta
+
+    def _theta(self) -> NDArray[np.float64] | None:
+        if self.fit_lower == "simplex":
+            return np.full(self.degree, 1.0 / self.degree)
+        if self.fit_lower != "inhomogeneous":
+            return None
+        if self.theta is None:
+            return np.ones(self.degree)
+        return check_theta(self.theta, self.degree, self.fit_lower)
+
+    def _learns_theta(self) -> bool:
+        return self.fit_lower == "simplex"
 
     def _symmetric(self, one_kind: bool) -> bool:
         return check_symmetric(self.symmetric, one_kind)
 
     def _coefficients(self) -> list[list[float]]:
         if self.fit_lower == "augment":
-            orders = [self.degree]
-        else:
-            orders = list(range(2, self.degree + 1)) if self.fit_lower else [self.degree]
-            orders = [1, *orders] if self.fit_linear else orders
-        return [[1.0] * (t + 1) for t in orders]
+            return [[1.0] * (self.degree + 1)]
+        orders = list(range(2, self.degree + 1)) if self.fit_lower == "explicit" else [self.degree]
+        return [[1.0] * (t + 1) for t in ([1, *orders] if self.fit_linear else orders)]
 
     def _widened(
         self, A: sp.csr_matrix, B: sp.csr_matrix, both: bool

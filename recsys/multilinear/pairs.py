@@ -21,7 +21,7 @@ from recsys.utils.threads import threads_for
 
 __all__ = [
     "PAIR_CHUNKS", "PairTerm", "Pairs", "Side", "add_products", "careful_slopes", "make_pairs",
-    "object_tables", "predict_pairs",
+    "object_tables", "order_products", "predict_pairs",
 ]  # fmt: skip
 
 PAIR_CHUNKS = 2  # of pairs, whose gradients are summed in order
@@ -92,13 +92,18 @@ def _side(X: sp.csr_matrix, ends: list[tuple[NDArray[np.int64], NDArray[np.int64
 class PairTerm(NamedTuple):
     """One multilinear term over pairs: Σ_s λ_s Σ_t coefficients[t]·A^t(p_s, a)·A^(m−t)(q_s, b).
 
+    With a θ it has every order up to m: Σ_s λ_s Σ_r θ_r Σ_t A^t(p_s, a)·A^(r−t)(q_s, b).
+
     Parameters
     ----------
     coefficients : (m + 1,) float64
+        1 each where there is a θ.
     left, right : (features, components) float64
         p and q.
     weights : (components,) float64
         λ.
+    theta : (m,) float64, optional
+        The weights of the orders 1…m.
 
     Examples
     --------
@@ -112,11 +117,44 @@ class PairTerm(NamedTuple):
     left: NDArray[np.float64]
     right: NDArray[np.float64]
     weights: NDArray[np.float64]
+    theta: NDArray[np.float64] | None = None
 
     @property
     def degree(self) -> int:
         """The order m."""
         return len(self.coefficients) - 1
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """The factor of each product of A^t(p, a) with what `facing` makes of b's table, (m + 1,)."""
+        if self.theta is None:
+            return self.coefficients
+        out = np.ones(self.degree + 1)
+        out[-1] = self.theta[-1]
+        return out
+
+    def facing(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return, of one end's A^0…A^m, what the other end's A^m…A^0 are multiplied by.
+
+        Without a θ that is the table. With one A^t(a) meets Σ_r θ_(t+r) A^r(b), at the place of
+        A^(m−t)(b); θ_m, alone at the first place, is left to `scale`, so that a 1 stands there as in
+        every table.
+        """
+        if self.theta is None:
+            return table
+        m = self.degree
+        mixed = np.zeros((m + 1, m + 1))
+        for t in range(m):
+            for r in range(m + 1 - t):
+                mixed[r, m - t] = self.theta[t + r - 1] if t + r else 0.0
+        mixed[0, 0] = 1.0
+        return table @ mixed
+
+    def by_order(self) -> list[NDArray[np.float64]]:
+        """Return the coefficients of the products of each order that the term has."""
+        if self.theta is None:
+            return [self.coefficients]
+        return [np.full(r + 1, weight) for r, weight in enumerate(self.theta, 1)]
 
 
 def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
@@ -140,12 +178,28 @@ def predict_pairs(
     """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed."""
     out = np.zeros(len(left))
     for term in terms:
-        m, c = term.degree, term.coefficients * (0.5 if symmetric else 1.0)
+        m, c = term.degree, term.scale * (0.5 if symmetric else 1.0)
         for s in range(term.left.shape[1]):
             TA = object_tables(A, term.left[:, s], m)
-            TB = object_tables(B, term.right[:, s], m)
+            TB = term.facing(object_tables(B, term.right[:, s], m))
             add_products(left, right, TA, TB, c * term.weights[s], symmetric, out, threads)
     return out
+
+
+def order_products(term: PairTerm, pairs: Pairs, threads: int | None) -> NDArray[np.float64]:
+    """Return Σ_s λ_s Σ_t A^t(p_s, a)·A^(r−t)(q_s, b) of each pair and order r = 1…m, (pairs, m)."""
+    m = term.degree
+    out = np.zeros((m, len(pairs.left)))
+    A, B = (side.rows for side in pairs.sides)
+    for s in range(term.left.shape[1]):
+        TA, TB = object_tables(A, term.left[:, s], m), object_tables(B, term.right[:, s], m)
+        weight = term.weights[s] * (0.5 if pairs.symmetric else 1.0)
+        for r in range(1, m + 1):
+            add_products(
+                pairs.left, pairs.right, TA[:, : r + 1].copy(), TB[:, : r + 1].copy(),
+                np.full(r + 1, weight), pairs.symmetric, out[r - 1], threads,
+            )  # fmt: skip
+    return np.ascontiguousarray(out.T)
 
 
 def add_products(

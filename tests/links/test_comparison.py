@@ -38,6 +38,7 @@ from tests.reference import links as reference
 SUMS = [
     PairNet(n_components=3, max_iter=5), PairNet(degree=3, n_components=2, max_iter=4), PairNet(degree=4, n_components=2, max_iter=3, beta=1e-3),
     LowRankBilinear(n_components=3, max_iter=5), PairFactorizationMachine(degree=3, n_components=2, max_iter=4), PairFactorizationMachine(fit_lower=None, fit_linear=False, max_iter=4),
+    PairFactorizationMachine(degree=3, fit_lower="simplex", n_components=2, max_iter=4), PairFactorizationMachine(fit_lower="inhomogeneous", theta=(0.5, 2.0), symmetric=None, max_iter=4),
     PairFactorizationMachine(degree=3, fit_lower="augment", n_components=2, max_iter=4), PairFactorizationMachine(symmetric=True, n_components=2, max_iter=4), PairFactorizationMachine(fit_lower="augment", symmetric=None, n_components=2, max_iter=4), PairSVM(),
 ]  # fmt: skip
 
@@ -114,6 +115,9 @@ def test_reasons_are_those_of_enumeration(model, one):
     A = np.hstack([A, np.ones((len(A), ones))])
     B = np.hstack([B, np.ones((len(B), ones))]) if model.symmetric_ else B
     terms = [(t.coefficients, t.left, t.right, t.weights) for t in model.terms_]
+    if getattr(model, "theta_", None) is not None:  # the last term has every order
+        _, *tables = terms.pop()
+        terms += [(weight * np.ones(r + 1), *tables) for r, weight in enumerate(model.theta_, 1)]
     for i, j in split.test[:2]:
         pairs, left, right = reference.parts(terms, A[i], B[j], model.symmetric_)
         parts = model.parts(graph.A, graph.B, i, j)

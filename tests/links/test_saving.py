@@ -281,7 +281,7 @@ def test_machines_of_all_shapes(tmp_path):
     """Widths of both ends, a column of ones or several: what is read is of the same shape."""
     A, _, pairs, y = world(one=True, n=80)
     for symmetric in (False, True, None):
-        for lower in ("augment", "explicit"):
+        for lower in ("augment", "explicit", "simplex", "inhomogeneous"):
             model = PairFactorizationMachine(degree=3, symmetric=symmetric, fit_lower=lower, **SMALL)
             model.fit(A, None, pairs, y).save(tmp_path / "m")
             check_same(model, load_link_predictor(tmp_path / "m"), A, None, pairs)

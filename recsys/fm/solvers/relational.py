@@ -155,7 +155,7 @@ class BlockPasses:
                 moved += sweep(
                     features, Compressed.of(block.columns), Compressed.of(block.rows),
                     p[self.starts[b] : self.starts[b + 1]], mine, sums, n, target.curvature,
-                    shrinkage, totals, sizes, int(self.starts[b]),
+                    shrinkage, totals, sizes, int(self.starts[b]), (0,) * m,
                 )  # fmt: skip
                 pending = objects.changed(b, component, before)
             P[self.features, s] = p
@@ -194,7 +194,7 @@ def pair_epoch(
         tables = [object_tables(side.rows, p, m) for side, p in zip(pairs.sides, columns, strict=True)]
         sizes = np.abs(np.concatenate(columns))
         totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
-        scaled = term.weights[s] / directions * term.coefficients
+        scaled = term.weights[s] / directions * term.scale
         shrunk = shrinkage
         if fit_weights:
             shrunk = shrinkage._replace(beta=shrinkage.beta * abs(float(term.weights[s])))
@@ -202,8 +202,8 @@ def pair_epoch(
             if pairs.symmetric:  # a change at both ends has no place in the tables of one
                 _apply(pairs, target.pred, pending, threads)
                 pending = None
-            c = scaled if at == LEFT else scaled[::-1].copy()
-            side, table, other = pairs.sides[at], tables[at], tables[1 - at]
+            c = scaled if at == LEFT or term.theta is not None else scaled[::-1].copy()
+            side, table, other = pairs.sides[at], tables[at], term.facing(tables[1 - at])
             packed = np.zeros((len(other), 2 * m))
             packed[:, m:] = other[:, :m]
             held, old = np.zeros((len(table), m + 1)), np.zeros(m + 1)
@@ -214,7 +214,7 @@ def pair_epoch(
             moved += sweep(
                 np.arange(widths[at]), Compressed.of(side.columns), Compressed.of(side.rows),
                 columns[at], table, sums[at].sum(axis=0), n, curvature, shrunk, totals, sizes,
-                at * widths[LEFT],
+                at * widths[LEFT], (0,) * m,
             )  # fmt: skip
             before[:, 0] = 1.0
             pending = _Change(at, table - before, other, c)
@@ -254,10 +254,9 @@ def _fit_weight(
 ) -> float:  # fmt: skip
     """Take the proximal step of λ_s under β/2·|λ_s|·(‖u_s‖² + ‖v_s‖²), (3.19)."""
     products = np.zeros(len(target.y))
-    c = term.coefficients / (2.0 if pairs.symmetric else 1.0)
-    add_products(
-        pairs.left, pairs.right, tables[LEFT], tables[RIGHT], c, pairs.symmetric, products, threads
-    )
+    c = term.scale / (2.0 if pairs.symmetric else 1.0)
+    facing = term.facing(tables[RIGHT])
+    add_products(pairs.left, pairs.right, tables[LEFT], facing, c, pairs.symmetric, products, threads)
     slopes = slopes_of(target.loss, target.pred, target.y)
     bound = target.curvature * float(products @ products) / len(target.y)
     if bound <= 1e-300:
@@ -276,15 +275,17 @@ def _fit_weight(
 
 @jit
 def sweep(
-    order, columns, rows, p, table, sums, n, curvature, shrinkage, totals, sizes, offset
+    order, columns, rows, p, table, sums, n, curvature, shrinkage, totals, sizes, offset, orders
 ):  # fmt: skip
     """Descend feature by feature on the objects' quadratics; p, table and sums change in place.
 
     `sizes` are the |p| of both sides, this one's from `offset`; `totals` their symmetric polynomials.
+    `orders` is a tuple of m entries: its length is known when this is compiled, once for each m, which
+    makes the loops over orders straight code.
     """
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    m = table.shape[1] - 1
+    m = len(orders)
     guard = guard_of(m)
     moved = 0.0
     coupled = has_totals(penalty)

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.fm.objective import Objective
-from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, fill_components
 from recsys.multilinear.losses import slopes_of
 from recsys.optim.prox import project_simplex
 
-__all__ = ["order_parts", "theta_step"]
+__all__ = ["descend_on_simplex", "order_parts", "theta_step"]
 
 STEPS = 20
 
@@ -22,15 +22,23 @@ def theta_step(objective: Objective) -> float:
     model = objective.model
     P, theta = model.tables()[0][0], model.theta[0]
     parts = order_parts(objective.X, P, len(theta), model.weights[0])
-    n = len(objective.y)
-    bound = objective.loss.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
+    return descend_on_simplex(parts, theta, objective.target)
+
+
+def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], target: Target) -> float:
+    """Take the steps for predictions that are `parts` (rows, orders) times θ, beside others'.
+
+    θ and the target's predictions change in place; returns the change of θ.
+    """
+    n = len(target.y)
+    bound = target.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
     if bound <= 0.0:
         return 0.0
     before = theta.copy()
     for _ in range(STEPS):
-        slopes = slopes_of(objective.loss.code, objective.pred, objective.y)
+        slopes = slopes_of(target.loss, target.pred, target.y)
         new = project_simplex(theta - parts.T @ slopes / n / bound)
-        objective.pred += parts @ (new - theta)
+        np.add(target.pred, parts @ (new - theta), out=target.pred)
         theta[:] = new
     return float(np.abs(theta - before).sum())
 

@@ -1,0 +1,62 @@
+"""The weights of the orders that share one table of factors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.errors import InputError
+from recsys.multilinear.symmetric import symmetric_polynomials
+
+__all__ = ["check_theta", "weights_of_ones"]
+
+
+def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.float64]:
+    """Return the weights of the orders that are given, (degree,).
+
+    Raises
+    ------
+    InputError
+        If they are not `degree` finite numbers, or the model learns them, or has none.
+    """
+    if fit_lower != "inhomogeneous":
+        raise InputError(
+            f"theta is given under fit_lower='inhomogeneous', not {fit_lower!r}: others learn "
+            "it, or have none"
+        )
+    try:
+        given = np.array(theta, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.shape != (degree,) or not np.isfinite(given).all():
+        raise InputError(
+            f"theta must be {degree} numbers, one for each order from 1 to degree, not {str(theta)[:60]}"
+        )
+    return given
+
+
+def weights_of_ones(entries: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """Return what columns of ones come to, (degree, components), from their entries in P.
+
+    Entry (t − 1, s) multiplies A^t(p_s, x): e_(degree − t) of the entries in p_s, 0 where they are
+    fewer, and 1 for the highest order.
+
+    Notes
+    -----
+    Source: Blondel et al. 2016, (18)–(20).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights_of_ones(np.array([[2.0], [3.0]]), 3).ravel()
+    array([6., 5., 1.])
+    """
+    out = np.zeros((degree, entries.shape[1]))
+    out[-1] = 1.0
+    many = min(degree - 1, len(entries))
+    for s in range(entries.shape[1]):
+        e = symmetric_polynomials(np.ascontiguousarray(entries[:, s]), many)
+        out[degree - 1 - many : degree - 1, s] = e[::-1]
+    return out
