@@ -523,6 +523,27 @@ def test_divergence_names_a_step_that_works():
     FactorizationMachineRegressor(solver="sgd", learning_rate=works, degree=3).fit(X, y)
 
 
+@pytest.mark.parametrize("solver", ["sgd", "psgd", "adagrad"])
+def test_the_search_for_a_step_that_works_walks_few_rows(solver, monkeypatch):
+    """An epoch of many rows takes minutes, and up to TRIED of them would be made at each step."""
+    from recsys.fm.solvers import stochastic
+
+    monkeypatch.setattr(stochastic, "SEARCHED", 20)
+    walked = []
+    sampled = stochastic.Stochastic._sampled
+
+    def note(self):
+        walked.append(len(sampled(self)[0]))
+        return sampled(self)
+
+    monkeypatch.setattr(stochastic.Stochastic, "_sampled", note)
+    X, y = task(7, n=300)
+    with pytest.raises(FitError, match=r"learning_rate=1e\+09 diverges.*learning_rate=[0-9.e-]+ works"):
+        FactorizationMachineRegressor(solver=solver, learning_rate=1e9, degree=3).fit(100.0 * X, y)
+    epochs = walked.index(20)  # of the fit itself
+    assert set(walked[:epochs]) == {300} and set(walked[epochs:]) == {20}
+
+
 @pytest.mark.parametrize("solver", ["sgd", "psgd"])
 @pytest.mark.parametrize("penalty", ["l21-power", "l1-power", "ti"])
 @pytest.mark.parametrize("max_iter", [1, 60])

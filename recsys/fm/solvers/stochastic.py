@@ -36,6 +36,7 @@ Indices = NDArray[np.int64]
 SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 WORKS = 1e-12  # the step at which the search for one that works ends
 TRIED = 5  # epochs after which a step is said to work
+SEARCHED = 5000  # most rows of such an epoch: a step that is too long shows within a few
 PAYS = 8.0  # entries of a window of batches for each feature: then its proximal step costs little beside
 TINY = 1e-10  # beside the root of the summed squared gradients
 ALONE = -1  # in the place of a second row where there is none
@@ -81,6 +82,7 @@ class Stochastic(Solver):
             touches = np.bincount(X.indices, minlength=X.shape[1]) / max(X.shape[0], 1)
         self.share = np.divide(1.0, touches, out=np.zeros_like(touches), where=touches > 0)
         self.passes = 0
+        self.most: int | None = None  # rows of an epoch, while a step that works is looked for
 
     def get_state(self) -> Any:
         """Return the sums of squared gradients and the clock."""
@@ -113,7 +115,7 @@ class Stochastic(Solver):
             first, second = objective.draw(n)
         else:
             first, second = objective.rng.permutation(n), np.full(n, ALONE)
-        return first.astype(np.int64), second.astype(np.int64)
+        return first[: self.most].astype(np.int64), second[: self.most].astype(np.int64)
 
     def _walk(self, first: Indices, second: Indices, rate: float) -> float:
         objective, model, by = self.objective, self.objective.model, self.objective.regularization
@@ -135,6 +137,7 @@ class Stochastic(Solver):
         p.refresh()
         before = p.value()
         self.rate = given  # a fit that ran away slowly has halved it
+        self.most = max(SEARCHED, self.options.batch_size)
         while self.rate > WORKS:
             self.rate *= 0.25
             self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
