@@ -7,8 +7,8 @@ Squared loss, coordinate descent, rank 30, first P from N(0, 0.01), a bias in ev
 
 β is one of the paper's 1e-6, 1e-5, … up to 10, by the AUC on a fifth of the first split's training pairs;
 from 100 to 1e6, which the paper tries too, nothing is left of P. The grid is gone down from its top, and
-left where WORSE values in a row were below the best, unless the best is the top itself, where next to nothing
-is left of P and the AUC is that of noise. A fit ends when an epoch lowers the objective by less
+left where WORSE values in a row were below the best, but not above LEAVE, nor while the best is the top
+itself: where next to nothing is left of P, the AUC is what the first P happens to say. A fit ends when an epoch lowers the objective by less
 than a share of it (ENDS, with the most epochs): the columns `epochs` (mean of the three fits) and
 `converged` (how many of them ended by that) say how. `seconds` are of the processor.
 
@@ -65,6 +65,7 @@ BETAS = tuple(10.0**k for k in range(1, -7, -1))
 SPLITS = 3
 ENDS = {"nips": (60, 5e-3), "movielens": (100, 1e-3)}  # most epochs, least progress
 WORSE = 2  # values of β in a row below the best after which no smaller one is tried
+LEAVE = 1e-4  # the largest β after which the search may end
 CLEAR = 0.52  # AUC from which a model has learned anything: above it the search may end
 COLUMNS = (
     "data", "model", "printed", "auc", "std", "difference", "beta", "validation", "tried", "epochs",
@@ -204,7 +205,7 @@ def choose(make: Any, graph: Any, inner: LinkSplit) -> dict[float, float]:
         best = max(tried.values())
         top = tried[BETAS[0]] == best
         behind = behind + 1 if CLEAR < best and tried[beta] < best and not top else 0
-        if behind == WORSE:
+        if behind >= WORSE and beta <= LEAVE:
             break
     return tried
 

@@ -5,8 +5,9 @@ and 3, of the all-subsets kernel and of the polynomial kernels (RM, TS), with ke
 all-subsets model beside. MovieLens 100K (ratings of 5 against as many others) and phishing have the thesis'
 numbers of rows; IJCNN is not at hand, a9a stands for it. `sparse` and `narrow`, Figure 4.9: one-hot
 MovieLens 1M, users' and movies' ids, occupation, gender, age, zip code and genres, on maps with sparse and
-with dense features. `density`, Figure 4.10: error by the density of the bases; protein is not at hand, dna
-stands for it. RCV1 (Figure 4.8) is not at hand.
+with dense features. `text`, Figure 4.8: RCV1 is not at hand; papers of NIPS stand for it (see
+`sparse_fm_table_3`), 1,113 to train for 558,112. `density`, Figure 4.10: error by the density of the bases;
+protein is not at hand, dna stands for it.
 
 C of the linear machines is the kernel SVM's as in the thesis, by the error on validation rows; both are trained
 on at most `CHOOSING` rows to find it. Cs are tried from the least up to `PATIENCE` in a row that are no better
@@ -18,7 +19,7 @@ fitting (the map among it) and predicting.
 
 Goes on where it was stopped: rows are appended, and those there are not run again.
 
-python -m benchmarks.lab.random_feature_machines [dense] [sparse] [narrow] [density] [figures]
+python -m benchmarks.lab.random_feature_machines [dense] [sparse] [narrow] [text] [density] [figures]
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.lab.common import RESULTS, append_csv, chosen, figure, read_csv, write_png
-from benchmarks.lab.random_features import phishing_rows, rows_of
+from benchmarks.lab.random_features import a9a_rows, phishing_rows, rows_of
+from benchmarks.lab.sparse_fm_table_3 import nips
 from recsys.data.encoding import encode_table
 from recsys.datasets import load_dataset
 from recsys.fm import AllSubsetsClassifier, FactorizationMachineClassifier
@@ -58,6 +60,7 @@ from recsys.random_features import (
 TRIALS = 5  # of each map, and of each FM, in `dense` and `density`
 SPARSE_TRIALS = 1  # of each map of MovieLens 1M
 NARROW = 1_048  # D of its dense maps
+TEXT = 2_048  # D of those of texts
 TIMES = (2, 4, 8, 16)  # D over d
 POWERS = range(-1, 5)  # C is 10 to one of them over the mean of K(x, x)
 BETAS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4)
@@ -102,8 +105,20 @@ def phishing() -> Task:
 
 
 def a9a() -> Task:
-    X, y = load_svmlight_file(str(Path(os.environ["RECSYS_DATA"]) / "libsvm" / "a9a.gz"), n_features=123)
-    return divided("a9a", normalize(X, norm="l1"), y.astype(int), 10_000, 2_000, 16_000)
+    return divided("a9a", *a9a_rows(), 10_000, 2_000, 16_000)
+
+
+def papers() -> Task:
+    """Papers of NIPS as tf-idf of unit ℓ1 length, and whether they are of the later half of the volumes."""
+    parts = nips()
+    X = normalize(sp.vstack([part[0] for part in parts]), norm="l1")
+    places = np.split(np.arange(X.shape[0]), np.cumsum([len(part[1]) for part in parts])[:2])
+    return Task(
+        "papers of NIPS",
+        sp.csr_matrix(X),
+        np.concatenate([part[1] for part in parts]).astype(int),
+        *places,
+    )
 
 
 def one_hot_movielens() -> Task:
@@ -348,13 +363,9 @@ def dense() -> None:
                     )  # fmt: skip
 
 
-def sparse() -> None:
-    """Figure 4.9: MovieLens 1M."""
-    table, task = Table("random_features_machines_1m"), one_hot_movielens()
-    d, p = task.X.shape[1], 0.996
-    k = round(d * (1 - p))
-    print(f"{d} features, {task.X.nnz / task.X.shape[0]:.2f} a row", flush=True)
-    wide: dict[str, dict[str, Callable[..., Any]]] = {
+def sparse_maps(p: float, k: int) -> dict[str, dict[str, Callable[..., Any]]]:
+    """Return the maps of sparse features by kernel: bases of density 1 − p, or of k features."""
+    return {
         "anova 2": {
             "SparseRK": lambda D, s: SparseRandomKernelMap(2, D, sparsity=p, random_state=s),
             "SubRK": lambda D, s: SubsampledRandomKernelMap(2, D, subset=k, random_state=s),
@@ -364,6 +375,31 @@ def sparse() -> None:
             "SubRM": lambda D, s: SubsampledRandomMaclaurin(2, D, subset=k, random_state=s),
         },
     }
+
+
+def text() -> None:
+    """Figure 4.8: papers of NIPS in the place of RCV1, with the thesis' p and multiples of d."""
+    table, task = Table("random_features_machines_text"), papers()
+    d, p = task.X.shape[1], 0.999
+    for kernel, wide in sparse_maps(p, round(d * (1 - p))).items():
+        cost = compare_exact(table, task, kernel)
+        if kernel == "anova 2":
+            compare_machine(table, task, kernel, TRIALS)
+        dense = {name: maker for name, maker in maps_of(kernel).items() if name != "SCRK"}
+        made = [(name, maker, times * d) for name, maker in wide.items() for times in (2, 3, 4)]
+        for name, maker, D in [*made, *((name, maker, TEXT) for name, maker in dense.items())]:
+            table.add(
+                (task.name, kernel, name, D), cost, TRIALS,
+                lambda s: map_error(task, maker(D, s), cost, task.train, task.test),  # noqa: B023
+            )  # fmt: skip
+
+
+def sparse() -> None:
+    """Figure 4.9: MovieLens 1M."""
+    table, task = Table("random_features_machines_1m"), one_hot_movielens()
+    d, p = task.X.shape[1], 0.996
+    print(f"{d} features, {task.X.nnz / task.X.shape[0]:.2f} a row", flush=True)
+    wide = sparse_maps(p, round(d * (1 - p)))
     for kernel in chosen(list(wide)):
         cost = compare_exact(table, task, kernel, KERNEL_ROWS)
         if kernel == "anova 2":
@@ -417,8 +453,10 @@ def density() -> None:
 
 
 def figures() -> None:
-    """Draw the errors of `dense` and `sparse` by D, of what was run."""
-    for file in ("random_features_machines", "random_features_machines_1m"):
+    """Draw the errors of `dense`, `sparse` and `text` by D, of what was run."""
+    for file in (
+        "random_features_machines", "random_features_machines_1m", "random_features_machines_text",
+    ):  # fmt: skip
         if not (RESULTS / f"{file}.csv").exists():
             print(f"{file}.csv is not there: nothing of it is drawn", flush=True)
             continue
@@ -442,7 +480,8 @@ def figures() -> None:
                     )
             axis.set(title=f"{panel[0]}, {panel[1]}", xlabel="D", ylabel="error", xscale="log")
             ticks = sorted({int(row["D"]) for row in shown if row["D"]})
-            axis.set_xticks(ticks, [str(D) for D in ticks])
+            long = max(ticks) > 9_999
+            axis.set_xticks(ticks, [str(D) for D in ticks], rotation=60 if long else 0)
             axis.minorticks_off()
             axis.legend(fontsize=7)
         write_png(file, drawn)
@@ -450,7 +489,9 @@ def figures() -> None:
 
 if __name__ == "__main__":
     with threadpool_limits(1):
-        for what in sys.argv[1:] or ["dense", "sparse", "narrow", "density", "figures"]:
-            {"dense": dense, "sparse": sparse, "narrow": narrow, "density": density, "figures": figures}[
-                what
-            ]()
+        every = {
+            "dense": dense, "sparse": sparse, "narrow": narrow, "text": text, "density": density,
+            "figures": figures,
+        }  # fmt: skip
+        for what in sys.argv[1:] or every:
+            every[what]()

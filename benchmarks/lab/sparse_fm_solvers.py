@@ -14,8 +14,7 @@ over d²); all of MovieLens 100K with side features (2,703 columns), and the tra
 has as many rows as have one non-zero a feature between them. The stochastic solvers with a rate have RATES,
 and the best is shown; one that diverges at a rate is not. The strengths are those of about 1,000 interactions
 in Table 3a. A run ends after `--seconds` (of the processor, at the end of the epoch) or EPOCHS. A row at a
-time on MovieLens, an epoch writes all of P 100,000 times and takes longer than that: Katyusha's runs are of one
-epoch, and PSGD, whose rates would each be tried so, is left out there.
+time on MovieLens, an epoch writes all of P 100,000 times and takes longer than that: those runs are of one epoch.
 
 Of the paper's ten first P's there is one; SEEDS has more of them on planted data of 500 rows, at the rate that
 is best from the first.
@@ -181,8 +180,6 @@ def solvers(names: Sequence[str], seconds: float) -> None:
                 batch = rows or few
                 if rows == 0 and few == 1:  # dense rows: batches that are worth the name
                     batch = 10
-                if (data, name) == ("movielens", "PSGD"):
-                    continue
                 rates = RATES if solver in RATED else (0.0,)
                 for seed in range(SEEDS if data.endswith(f" {SMALL}") else 1):
                     for rate in rates if seed == 0 else (runs.best_rate(data, penalty, name),):

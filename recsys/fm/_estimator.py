@@ -72,7 +72,7 @@ class FactorMachine(BaseEstimator):
     learning_rate : float > 0
         Of "sgd" (over √epoch), "adagrad" and "psgd" (falling with β and the batches).
     batch_size : int ≥ 1
-        Of "sgd", "adagrad", "psgd" and "katyusha".
+        Of "sgd", "adagrad", "psgd" (at most so many rows, in batches of one size) and "katyusha".
     line_search : bool
         Of "block": look for longer steps than the bound of the curvature allows, an evaluation each.
         "fista", "nmapgd", "katyusha" and "subgradient" always search.

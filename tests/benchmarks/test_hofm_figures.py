@@ -15,7 +15,7 @@ def small(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = sp.csr_matrix((rng.random((20, 6)) < 0.5).astype(float)), (rng.random(20) < 0.5).astype(float)
     monkeypatch.setattr(hofm_figure_1, "task", lambda name: (X, y))
-    monkeypatch.setattr(hofm_figure_1, "FIGURES", {"figure": ("graph", {2: 0.1})})
+    monkeypatch.setattr(hofm_figure_1, "FIGURES", {"figure": ("graph", {2: 0.1}, 0.1)})
     monkeypatch.setattr(hofm_figure_1, "EPOCHS", {"cd": 3, "adagrad": 3})
     return tmp_path / "figure.csv", X, y
 

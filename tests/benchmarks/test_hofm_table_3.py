@@ -66,3 +66,5 @@ def test_the_search_does_not_end_on_the_noise_of_its_top(monkeypatch):
     monkeypatch.setattr(hofm_table_3, "auc", lambda beta, graph, inner: found[beta])
     tried = hofm_table_3.choose(lambda beta, random_state: beta, None, None)
     assert max(tried, key=tried.get) == 1e-3 and min(tried) == 1e-5
+    found |= {10.0: 0.6, 1.0: 0.66, 0.1: 0.56, 1e-2: 0.65, 1e-3: 0.75, 1e-4: 0.8, 1e-5: 0.7, 1e-6: 0.7}
+    assert max(hofm_table_3.choose(lambda beta, random_state: beta, None, None).values()) == 0.8

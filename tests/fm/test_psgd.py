@@ -25,12 +25,12 @@ def test_an_epoch_is_a_gradient_step_and_an_operator_a_batch(penalty, order):
     model = Model.zeros([Form(ANOVA, order, 1)], d, k, True)
     model.z[:] = 0.5 * rng.normal(size=len(model.z))
     by = Regularization(PENALTIES.get(penalty), 0.03, 0.2, 0.05)
-    start, rate, size = model.z.copy(), 0.02, 5
+    start, rate, size = model.z.copy(), 0.02, 5  # 23 rows: five batches of 4 or 5
     fit = Objective(model, X, y, LOSSES.get("squared"), by, True, np.random.RandomState(4))
     SOLVERS.get("psgd")(fit, Options(rate, size, None)).epoch()
     z = start
     plain = Regularization(PENALTIES.get("l2"), 0.0, 0.0, 0.0)
-    for t, rows in enumerate(np.array_split(np.random.RandomState(4).permutation(23), range(5, 23, 5))):
+    for t, rows in enumerate(np.split(np.random.RandomState(4).permutation(23), [4, 9, 13, 18])):
         eta = rate / (1 + rate * 0.2 * t)
         batch = Objective(Model(model.forms, d, k, z.copy(), model.theta, model.weights, True), X[rows], y[rows], LOSSES.get("squared"), plain, True, None)  # fmt: skip
         _, gradient = batch.smooth(z)
@@ -68,6 +68,16 @@ def test_it_selects_once_a_batch_is_quieter_than_the_penalty(penalty, gamma, lar
     ).T
     assert counts[0] > 0.5 * 378 and (np.diff(counts) < 0).all() and counts[-1] < 0.15 * 378, counts
     assert values[-1] <= 1.1 * goal, (values, goal)
+
+
+def test_rows_that_no_batch_has_room_for_undo_no_selection():
+    """4,001 rows in batches of 400: the last of ten is not of one row, which selects nothing."""
+    X, y = paired(2, n=4001)
+    model = FactorizationMachineRegressor(
+        solver="psgd", penalty="ti", gamma=0.02, n_components=3, init_scale=0.2, tol=0.0, batch_size=400,
+        learning_rate=0.1, max_iter=100,
+    ).fit(X, y)  # fmt: skip
+    assert model.n_used_interactions_ < 0.25 * 378  # with a last batch of one row: a third
 
 
 @pytest.mark.parametrize("loss", ["logistic", "bpr"])

@@ -6,8 +6,9 @@ PSGD; one with as many non-zeros as there are features, twice as dear as its gra
 
 A zero is left when the noise of a batch's gradient exceeds the penalty's pull, and both scale with the
 step: a smaller step does not help, a larger batch does. "sgd" and "adagrad" sum steps over many batches
-for that reason before they take the operator once. The last batch of an epoch has the rows that are left
-over: of a few it lifts zeros that the others had left.
+for that reason before they take the operator once. So the batches of an epoch are of one size, give or
+take a row, at most `batch_size`: a last one of the few rows that are left over would lift the zeros that the
+others had left.
 
 Source: Atarashi et al. 2021, 4.1, 5.1 and appendix B; the steps: Bottou 2012,
 "Stochastic gradient descent tricks", 5.2.
@@ -57,13 +58,13 @@ class ProximalStochastic(Stochastic):
 @jit
 def psgd_epoch(z, state, clock, layout, rows, target, first, second, steps):
     """Walk the samples first[i] (with second[i], if not ALONE) in mini-batches; returns the change."""
-    batch = steps.batch
+    batches = (len(first) + steps.batch - 1) // steps.batch
     spec, features, k = layout.spec, layout.features, layout.components
     tables, slopes = np.empty((len(spec), layout.width, k)), np.empty(k)
     gradient = np.zeros(len(z))
     moved = 0.0
-    for start in range(0, len(first), batch):
-        stop = min(start + batch, len(first))
+    for part in range(batches):
+        start, stop = part * len(first) // batches, (part + 1) * len(first) // batches
         batch_gradient(
             z, layout, rows, target, first[start:stop], second[start:stop], tables, slopes, gradient
         )
