@@ -1,4 +1,4 @@
-"""The pairwise-kernel SVM, whose Gram matrix over pairs is never formed."""
+"""The pairwise-kernel SVM, whose Gram matrix over many pairs is never formed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from recsys._jit import jit
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
 from recsys.links.serialization import taken, taken_csr, taken_flag, taken_number
 from recsys.utils.docstrings import documented
-from recsys.utils.memory import check_fits
+from recsys.utils.memory import check_fits, free_memory
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]
+
+DIRECT = 4000  # pairs up to which the kernel's matrix is formed and factored
 
 
 @LINKS.add("pair-svm")
@@ -29,7 +32,8 @@ class PairSVM(LinkPredictor):
 
     Pairs of one kind get the symmetrised kernel ½(⟨a, a'⟩⟨b, b'⟩ + ⟨a, b'⟩⟨b, a'⟩). Products with the
     kernel of the pairs come from the two Gram matrices of the objects in O(pairs · objects): they and as
-    much again must fit the memory, and what does not is refused with an InputError.
+    much again must fit the memory, and what does not is refused with an InputError. To fit at most 4,000
+    pairs their kernel matrix is formed, where that fits.
 
     Parameters
     ----------
@@ -40,7 +44,7 @@ class PairSVM(LinkPredictor):
     max_iter : int ≥ 1
         Newton steps.
     tol : float > 0
-        Of the linear systems, relative.
+        Of the linear systems, relative, where conjugate gradients solve them.
 
     Attributes
     ----------
@@ -49,8 +53,9 @@ class PairSVM(LinkPredictor):
 
     Notes
     -----
-    Newton steps on the active pairs (Chapelle 2007); each is a linear system solved by conjugate
-    gradients. Source: Atarashi's thesis, 3.4.2.
+    Newton steps on the active pairs (Chapelle 2007); each is a linear system, solved by Cholesky's
+    method where the matrix is formed and by conjugate gradients elsewhere. Source: Atarashi's thesis,
+    3.4.2.
 
     Examples
     --------
@@ -90,6 +95,7 @@ class PairSVM(LinkPredictor):
         n = len(y)
         alpha, self.intercept_ = np.zeros(n), 0.0
         active = np.ones(n, dtype=bool)
+        K = self._pair_gram(GA, GB, left, right) if n <= DIRECT and 24 * n * n < free_memory() else None
         for step in range(self.max_iter):
             index = np.flatnonzero(active)
 
@@ -100,17 +106,36 @@ class PairSVM(LinkPredictor):
                 out = self._products(GA, GB, left, right, index, v, index)
                 return out + ridge * v + v.sum()
 
-            operator = LinearOperator((len(index), len(index)), matvec=times, dtype=np.float64)
-            solution, _ = cg(operator, y[index], x0=alpha[index], rtol=self.tol, maxiter=500)
+            solution = None
+            if K is not None:
+                report(f"Newton step {step + 1}", step, self.max_iter)
+                solution = _solved(K[np.ix_(index, index)], ridge, y[index])
+            if solution is None:
+                operator = LinearOperator((len(index), len(index)), matvec=times, dtype=np.float64)
+                solution, _ = cg(operator, y[index], x0=alpha[index], rtol=self.tol, maxiter=500)
             alpha = np.zeros(n)
             alpha[index] = solution
             self.intercept_ = float(solution.sum())
-            scores = self._products(GA, GB, left, right, index, solution, np.arange(n)) + self.intercept_
+            if K is not None:
+                scores = K[:, index] @ solution + self.intercept_
+            else:
+                whole = np.arange(n)
+                scores = self._products(GA, GB, left, right, index, solution, whole) + self.intercept_
             now = y * scores < 1.0
             if (now == active).all():
                 break
             active = now
         self.dual_coef_ = alpha
+
+    def _pair_gram(
+        self, GA: Array, GB: Array, left: NDArray[np.int64], right: NDArray[np.int64]
+    ) -> Array:
+        """Return the kernel of all pairs with all."""
+        K = GA[np.ix_(left, left)] * GB[np.ix_(right, right)]
+        if self.symmetric_:
+            K += GA[np.ix_(left, right)] * GB[np.ix_(right, left)]
+            K *= 0.5
+        return np.asarray(K)
 
     def _products(
         self, GA: Array, GB: Array, left: NDArray[np.int64], right: NDArray[np.int64],
@@ -172,6 +197,16 @@ class PairSVM(LinkPredictor):
             if len(end) == 0 or end.min() < 0 or end.max() >= X.shape[0]:
                 raise ValueError("pairs_ point to no rows of A_ and B_")
         self.pairs_ = (ends[0], ends[1])
+
+
+def _solved(K: Array, ridge: float, y: Array) -> Array | None:
+    """Return (K + 1 + ridge·I)⁻¹y; None where rounding leaves the matrix without a factor. K is lost."""
+    K += 1.0
+    K[np.diag_indices_from(K)] += ridge
+    try:
+        return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), y))
+    except LinAlgError:
+        return None
 
 
 def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:

@@ -7,8 +7,8 @@ PSGD; one with as many non-zeros as there are features, twice as dear as its gra
 A zero is left when the noise of a batch's gradient exceeds the penalty's pull, and both scale with the
 step: a smaller step does not help, a larger batch does. "sgd" and "adagrad" sum steps over many batches
 for that reason before they take the operator once. So the batches of an epoch are of one size, give or
-take a row, at most `batch_size`: a last one of the few rows that are left over would lift the zeros that the
-others had left.
+take a row, at most `batch_size`: a last one of the few rows that are left over would lift the zeros that
+the others had left.
 
 Source: Atarashi et al. 2021, 4.1, 5.1 and appendix B; the steps: Bottou 2012,
 "Stochastic gradient descent tricks", 5.2.
