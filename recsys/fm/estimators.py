@@ -123,7 +123,8 @@ class _FactorizationMachine(Interpretation):
             return self.theta_[0, :m, None] * self._signs(0)  # type: ignore[attr-defined,no-any-return]
         if ones == 0:
             raise InputError(
-                "order_weights needs orders that share a P: fit_lower='augment' or 'simplex'"
+                "order_weights needs orders that share a P: fit_lower='augment', 'simplex' or "
+                "'inhomogeneous'"
             )
         return weights_of_ones(self.P_[0][0][-ones:], m) * self._signs(0)
 

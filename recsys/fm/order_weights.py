@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,11 @@ def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.fl
             "it, or have none"
         )
     try:
-        given = np.array(theta, dtype=np.float64)
-    except (TypeError, ValueError):
+        values = list(theta)
+        given = np.array([float(value) for value in values if isinstance(value, Real)])
+    except (TypeError, ValueError, OverflowError):
+        values, given = [], np.empty(0)
+    if len(given) < len(values):
         given = np.empty(0)
     if given.shape != (degree,) or not np.isfinite(given).all():
         raise InputError(

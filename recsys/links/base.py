@@ -151,6 +151,10 @@ class LinkPredictor(BaseEstimator):
             )
         return A, B, left, right
 
+    def saved_parameters(self) -> dict[str, Any]:
+        """Return the parameters as a file holds them."""
+        return dict(self.get_params())
+
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit first")

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import FitError, InputError
 from recsys.fm.order_weights import check_theta, weights_of_ones
@@ -146,8 +145,9 @@ class _Factorized(LinkPredictor):
                 pred = self._forward(pairs, task, shared)
             objective = self._objective(loss.code, pred, y)
             if not np.isfinite(objective):
+                given = ", lower theta" if getattr(self, "theta", None) is not None else ""
                 raise FitError(
-                    f"the objective is {objective} after {step} epochs: scale the features, "
+                    f"the objective is {objective} after {step} epochs: scale the features{given}, "
                     f"or raise beta (now {self.beta:g})"
                 )
             self.history_.append({"objective": objective, "seconds": time.perf_counter() - started})
@@ -502,17 +502,20 @@ class PairFactorizationMachine(_Factorized):
         ------
         InputError
             If no orders share a table.
+        NotFittedError
+            Before fit.
 
         Notes
         -----
         Source: Blondel et al. 2016, (17)–(20).
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if self.theta_ is not None:
             return np.repeat(self.theta_[:, None], self.n_components, axis=1)
         if self.fit_lower != "augment":
             raise InputError(
-                "order_weights needs orders that share a table: fit_lower='augment' or 'simplex'"
+                "order_weights needs orders that share a table: fit_lower='augment', 'simplex' or "
+                "'inhomogeneous'"
             )
         (term,) = self.terms_
         left, right = self.n_features_
@@ -521,6 +524,8 @@ class PairFactorizationMachine(_Factorized):
     @property
     def theta_(self) -> NDArray[np.float64] | None:
         """The weights of the orders that share a table, (degree,)."""
+        if not hasattr(self, "terms_"):
+            raise AttributeError("theta_ is there after fit")
         return self.terms_[-1].theta
 
     def _theta(self) -> NDArray[np.float64] | None:
@@ -561,6 +566,13 @@ class PairFactorizationMachine(_Factorized):
         more = self.degree - 1 if self.fit_lower == "augment" else 0
         left, right = self.n_features_
         return left + more, right + (more if self._symmetric(self.one_kind_) else 0)
+
+    def saved_parameters(self) -> dict[str, Any]:
+        """Return the parameters as a file holds them: θ, of whatever kind it was given, as numbers."""
+        params = super().saved_parameters()
+        if self.theta is not None:
+            params["theta"] = check_theta(self.theta, self.degree, self.fit_lower).tolist()
+        return params
 
     def _learned(self) -> Learned:
         learned = super()._learned()

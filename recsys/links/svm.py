@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.exceptions import ConvergenceWarning
 
-from recsys._jit import jit
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
+from recsys.links.pair_newton import PairKernel, minimize_squared_hinge, picked
 from recsys.links.serialization import taken, taken_csr, taken_flag, taken_number
 from recsys.utils.docstrings import documented
-from recsys.utils.memory import check_fits, free_memory
-from recsys.utils.progress import report
+from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["PairSVM"]
-
-DIRECT = 4000  # pairs up to which the kernel's matrix is formed and factored
 
 
 @LINKS.add("pair-svm")
@@ -33,7 +30,7 @@ class PairSVM(LinkPredictor):
     Pairs of one kind get the symmetrised kernel ½(⟨a, a'⟩⟨b, b'⟩ + ⟨a, b'⟩⟨b, a'⟩). Products with the
     kernel of the pairs come from the two Gram matrices of the objects in O(pairs · objects): they and as
     much again must fit the memory, and what does not is refused with an InputError. To fit at most 4,000
-    pairs their kernel matrix is formed, where that fits.
+    pairs their kernel matrix is formed once, where that takes less time, and fits.
 
     Parameters
     ----------
@@ -42,9 +39,9 @@ class PairSVM(LinkPredictor):
     symmetric : bool, optional
         By default where both ends are of one kind.
     max_iter : int ≥ 1
-        Newton steps.
+        Newton steps. A fit that ends before the optimum comes with a ConvergenceWarning.
     tol : float > 0
-        Of the linear systems, relative, where conjugate gradients solve them.
+        Of the objective, relative: how far above the optimum it may end.
 
     Attributes
     ----------
@@ -53,9 +50,8 @@ class PairSVM(LinkPredictor):
 
     Notes
     -----
-    Newton steps on the active pairs (Chapelle 2007); each is a linear system, solved by Cholesky's
-    method where the matrix is formed and by conjugate gradients elsewhere. Source: Atarashi's thesis,
-    3.4.2.
+    Newton steps on the active pairs (Chapelle 2007), with a line search (Keerthi & DeCoste 2005): see
+    `recsys.links.pair_newton`. Source: Atarashi's thesis, 3.4.2.
 
     Examples
     --------
@@ -91,61 +87,15 @@ class PairSVM(LinkPredictor):
         _check_grams(len(used_a), len(used_a), len(used_b), len(used_b))
         GA = np.asarray((self.A_ @ self.A_.T).todense())
         GB = GA if self.symmetric_ else np.asarray((self.B_ @ self.B_.T).todense())
-        y, ridge = task.y, 0.5 / self.C
-        n = len(y)
-        alpha, self.intercept_ = np.zeros(n), 0.0
-        active = np.ones(n, dtype=bool)
-        K = self._pair_gram(GA, GB, left, right) if n <= DIRECT and 24 * n * n < free_memory() else None
-        for step in range(self.max_iter):
-            index = np.flatnonzero(active)
-
-            def times(v: Array, index: NDArray[np.int64] = index, step: int = step) -> Array:
-                report(f"Newton step {step + 1}", step, self.max_iter)
-                # bordered by the bias, with the constant's weight as one more feature
-                v = np.asarray(v).ravel()
-                out = self._products(GA, GB, left, right, index, v, index)
-                return out + ridge * v + v.sum()
-
-            solution = None
-            if K is not None:
-                report(f"Newton step {step + 1}", step, self.max_iter)
-                solution = _solved(K[np.ix_(index, index)], ridge, y[index])
-            if solution is None:
-                operator = LinearOperator((len(index), len(index)), matvec=times, dtype=np.float64)
-                solution, _ = cg(operator, y[index], x0=alpha[index], rtol=self.tol, maxiter=500)
-            alpha = np.zeros(n)
-            alpha[index] = solution
-            self.intercept_ = float(solution.sum())
-            if K is not None:
-                scores = K[:, index] @ solution + self.intercept_
-            else:
-                whole = np.arange(n)
-                scores = self._products(GA, GB, left, right, index, solution, whole) + self.intercept_
-            now = y * scores < 1.0
-            if (now == active).all():
-                break
-            active = now
-        self.dual_coef_ = alpha
-
-    def _pair_gram(
-        self, GA: Array, GB: Array, left: NDArray[np.int64], right: NDArray[np.int64]
-    ) -> Array:
-        """Return the kernel of all pairs with all."""
-        K = GA[np.ix_(left, left)] * GB[np.ix_(right, right)]
-        if self.symmetric_:
-            K += GA[np.ix_(left, right)] * GB[np.ix_(right, left)]
-            K *= 0.5
-        return np.asarray(K)
-
-    def _products(
-        self, GA: Array, GB: Array, left: NDArray[np.int64], right: NDArray[np.int64],
-        index: NDArray[np.int64], v: Array, wanted: NDArray[np.int64],
-    ) -> Array:  # fmt: skip
-        """Return the kernel of the wanted pairs with the indexed ones times v."""
-        W = sp.csr_matrix((v, (left[index], right[index])), shape=(GA.shape[1], GB.shape[1]))
-        if self.symmetric_:
-            W = 0.5 * (W + W.T)
-        return _pick(np.ascontiguousarray((W.T @ GA.T).T), GB, left[wanted], right[wanted])
+        kernel = PairKernel(GA, GB, left, right, self.symmetric_)
+        found = minimize_squared_hinge(kernel, task.y, self.C, self.max_iter, self.tol)
+        self.dual_coef_, self.intercept_ = found.alpha, float(found.alpha.sum())
+        if found.ended != "optimum":
+            message = {
+                "max_iter": f"max_iter={self.max_iter} Newton steps ended before the optimum: raise it",
+                "unsolved": "the linear systems are too ill-conditioned for tol: scale the features",
+            }
+            warnings.warn(f"{message[found.ended]}, or lower C", ConvergenceWarning, stacklevel=3)
 
     def _score(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
@@ -156,7 +106,7 @@ class PairSVM(LinkPredictor):
         GA = np.asarray((A[ends_a] @ self.A_.T).todense())
         GB = np.asarray((B[ends_b] @ self.B_.T).todense())
         W = self._weights()
-        return _pick(np.ascontiguousarray((W.T @ GA.T).T), GB, left, right) + self.intercept_
+        return picked(np.ascontiguousarray((W.T @ GA.T).T), GB, left, right) + self.intercept_
 
     def _weights(self) -> sp.csr_matrix:
         """Return the dual coefficients, (left objects, right objects)."""
@@ -199,16 +149,6 @@ class PairSVM(LinkPredictor):
         self.pairs_ = (ends[0], ends[1])
 
 
-def _solved(K: Array, ridge: float, y: Array) -> Array | None:
-    """Return (K + 1 + ridge·I)⁻¹y; None where rounding leaves the matrix without a factor. K is lost."""
-    K += 1.0
-    K[np.diag_indices_from(K)] += ridge
-    try:
-        return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), y))
-    except LinAlgError:
-        return None
-
-
 def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> None:
     # a sparse product on its way to a dense one takes half as much again, one more is Wᵀ·GA
     check_fits(
@@ -216,15 +156,3 @@ def _check_grams(rows_a: int, columns_a: int, rows_b: int, columns_b: int) -> No
         f"the Gram matrices of {rows_a} × {columns_a} and {rows_b} × {columns_b} objects",
         "use PairNet or FactorizedBilinear, which need none, or fewer objects",
     )
-
-
-# ---- kernels
-
-
-@jit
-def _pick(L, R, left, right):
-    """Return ⟨L[left], R[right]⟩ of each pair."""
-    out = np.empty(len(left))
-    for i in range(len(left)):
-        out[i] = np.dot(L[left[i]], R[right[i]])
-    return out

@@ -473,8 +473,6 @@ def _plain(value: Any) -> Any:
     """Return a parameter that NumPy made as JSON has it."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biuf":
-        return value.tolist()
     raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
 
 

@@ -171,3 +171,31 @@ def test_no_one_number_of_ones_gives_all_of_table_6_3():
     assert {key: row[key] for row in rows[:1] for key in table_6.FORMS} == {
         key: read_csv("table_6_3")[0][key] for key in table_6.FORMS
     }
+
+
+# Maps of sparse features on texts (Figure 4.8), and Table 3b of the sparse FM paper
+
+
+def test_maps_of_sparse_features_lie_between_dense_ones_and_the_kernel_machine():
+    rows = read_csv("random_features_machines_text")
+    behind, ahead = [], []
+    for kernel in ("anova 2", "polynomial 2"):
+        own = of(rows, kernel=kernel)
+        exact = float(of(own, method="kernel SVM")[0]["error"])
+        dense = [float(row["error"]) for row in own if row["D"] == "2048"]
+        widest = max(int(row["D"]) for row in own if row["D"])
+        for row in of(own, D=widest):
+            behind.append(float(row["error"]) - exact)
+            ahead += [error - float(row["error"]) for error in dense]
+    assert (round(min(behind), 2), round(max(behind), 2)) == (0.08, 0.14)
+    assert (round(min(ahead), 2), round(max(ahead), 2)) == (0.10, 0.14)
+
+
+def test_on_movielens_the_sparse_models_by_blocks_are_best_where_they_leave_out_nothing():
+    rows = of(read_csv("sparse_fm_table_3_movielens_splits"), table="3b")
+    by_blocks = [row for row in rows if row["method"] in ("CS", "L21")]
+    assert len(by_blocks) == 10 and {float(row["gamma"]) for row in by_blocks} == {1e-9}
+    whole = {row["split"]: float(row["interactions"]) for row in read_csv("sparse_fm_table_3_movielens_splits") if row["method"] == "FM"}  # fmt: skip
+    assert all(float(row["interactions"]) > 0.99 * whole[row["split"]] for row in by_blocks)
+    few = {int(row["features"]): float(row["rmse"]) for row in read_csv("sparse_fm_few_features")}
+    assert round(few[121] - few[max(few)], 3) == 0.013

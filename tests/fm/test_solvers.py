@@ -516,7 +516,7 @@ def test_early_stopping_keeps_the_best_epoch():
 def test_divergence_names_a_step_that_works():
     X, y = task(7, n=300)
     with pytest.raises(
-        FitError, match=r"learning_rate=50 diverges.*learning_rate=[0-9.e-]+ works"
+        FitError, match=r"learning_rate=50 diverges.*learning_rate=[0-9.e-]+ lowers it"
     ) as found:
         FactorizationMachineRegressor(solver="sgd", learning_rate=50.0, degree=3).fit(X, y)
     works = float(str(found.value).split("learning_rate=")[-1].split()[0])
@@ -538,10 +538,30 @@ def test_the_search_for_a_step_that_works_walks_few_rows(solver, monkeypatch):
 
     monkeypatch.setattr(stochastic.Stochastic, "_sampled", note)
     X, y = task(7, n=300)
-    with pytest.raises(FitError, match=r"learning_rate=1e\+09 diverges.*learning_rate=[0-9.e-]+ works"):
+    with pytest.raises(
+        FitError, match=r"learning_rate=1e\+09 diverges.*learning_rate=[0-9.e-]+ lowers it"
+    ):
         FactorizationMachineRegressor(solver=solver, learning_rate=1e9, degree=3).fit(100.0 * X, y)
     epochs = walked.index(20)  # of the fit itself
-    assert set(walked[:epochs]) == {300} and set(walked[epochs:]) == {20}
+    assert set(walked[:epochs]) == {300} and set(walked[epochs:]) == {20, 300}
+    last = walked[-1 - stochastic.TRIED :]
+    assert last == [20] * stochastic.TRIED + [300]  # what works on few rows is tried on all of them
+
+
+@pytest.mark.parametrize("solver", ["sgd", "psgd"])
+def test_a_rate_that_only_a_rare_row_forbids_is_not_named(solver, monkeypatch):
+    from recsys.fm.solvers import stochastic
+
+    monkeypatch.setattr(stochastic, "SEARCHED", 20)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    X[1500] *= 30.0
+    y = X[:, 0] * X[:, 1]
+    shape = {"n_components": 2, "max_iter": 1, "batch_size": 1, "random_state": 0, "solver": solver}
+    with pytest.raises(FitError, match="lowers it") as found:
+        FactorizationMachineRegressor(learning_rate=100.0, **shape).fit(X, y / y.std())
+    rate = float(str(found.value).split("learning_rate=")[-1].split()[0])
+    FactorizationMachineRegressor(learning_rate=rate, **shape).fit(X, y / y.std())
 
 
 @pytest.mark.parametrize("solver", ["sgd", "psgd"])
@@ -556,7 +576,9 @@ def test_a_fit_that_runs_away_and_stays_finite_has_diverged(solver, penalty, max
         degree=3, fit_lower=None, n_components=2, gamma=0.01, init_scale=0.5, max_iter=max_iter,
         solver=solver, penalty=penalty, learning_rate=5.0, batch_size=12,
     )  # fmt: skip
-    with pytest.raises(FitError, match=r"learning_rate=5 diverges: .* learning_rate=.* works") as found:
+    with pytest.raises(
+        FitError, match=r"learning_rate=5 diverges: .* learning_rate=.* lowers it"
+    ) as found:
         model.fit(X, y)
     assert not hasattr(model, "stopped_")
     works = float(str(found.value).split("learning_rate=")[-1].split()[0])

@@ -20,9 +20,9 @@ from recsys.links import (
     sample_negatives,
     split_objects,
     split_pairs,
-    svm,
 )
 from tests.links.contract import BAD, check_contract, check_refusal, name_of, world
+from tests.links.test_pair_newton import use
 from tests.reference import links as reference
 
 SHALLOW = [
@@ -106,7 +106,7 @@ def test_threads_do_not_change_a_bit():
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("one", [False, True])
 def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one, direct, monkeypatch):
-    monkeypatch.setattr(svm, "DIRECT", 4000 if direct else 0)
+    use(monkeypatch, direct)
     A, B, pairs, y = world(5, one, n=120)
     model = PairSVM(C=0.5, tol=1e-10).fit(A, B, pairs, y)
     other = A if B is None else B
@@ -117,25 +117,6 @@ def test_the_pair_svm_is_the_svm_on_the_kronecker_features(one, direct, monkeypa
     peer = LinearSVC(C=0.5, loss="squared_hinge", dual=False, tol=1e-10, max_iter=100_000).fit(wide, y)
     ours = model.decision_function(A, B, pairs)
     np.testing.assert_allclose(ours, peer.decision_function(wide), atol=1e-3)
-
-
-@pytest.mark.parametrize("one", [False, True])
-@pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
-def test_a_pair_svm_by_the_formed_matrix_is_that_by_products(one, C, monkeypatch):
-    A, B, pairs, y = world(6, one, n=90)
-    pairs, y = np.concatenate([pairs, pairs[:9]]), np.concatenate([y, y[:9]])  # some are there twice
-    direct = PairSVM(C=C).fit(A, B, pairs, y).decision_function(A, B, pairs)
-    monkeypatch.setattr(svm, "DIRECT", 0)
-    iterated = PairSVM(C=C, tol=1e-12).fit(A, B, pairs, y).decision_function(A, B, pairs)
-    np.testing.assert_allclose(direct, iterated, atol=1e-5)
-
-
-def test_a_matrix_that_rounding_leaves_without_a_factor_is_left(monkeypatch):
-    """Equal pairs and next to no ridge: conjugate gradients serve instead."""
-    A, pairs = np.ones((3, 1)), np.array([[0, 0], [1, 1], [2, 2], [0, 1]])
-    assert svm._solved(np.full((4, 4), 1e9), 1e-9, np.array([1.0, -1.0, 1.0, -1.0])) is None
-    model = PairSVM(C=1e9).fit(1e5 * A, None, pairs, [1, 0, 1, 0])
-    assert np.isfinite(model.decision_function(A, None, pairs)).all()
 
 
 def test_gram_matrices_that_do_not_fit_are_refused(monkeypatch):

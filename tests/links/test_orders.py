@@ -1,10 +1,11 @@
 """Pairs by machines whose orders share one table, weighted by a θ that is learned or given."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from recsys import InputError
+from recsys import FitError, InputError, NotFittedError
 from recsys.fm import FactorizationMachineRegressor
 from recsys.links import PairFactorizationMachine, load_link_predictor
 from tests.links.contract import world
@@ -166,8 +167,45 @@ def test_theta_is_a_parameter_and_is_checked(tmp_path):
     np.testing.assert_array_equal(
         again.decision_function(A, B, pairs), given.decision_function(A, B, pairs)
     )
-    for theta in ((1.0,), (1.0, np.nan), "ab"):
+    bad = [
+        (1.0,), (1.0, np.nan), "ab", ["1", "2"], [10**400, 1], np.array([1 + 2j, 1]), 3.0, {1.0: 2.0},
+        np.array(["2020", "2021"], "datetime64[Y]"), np.ma.array([1.0, 2.0], mask=[False, True]),
+    ]  # fmt: skip
+    for theta in bad:
         with pytest.raises(InputError, match="theta must be 2 numbers, one for each order from 1"):
             PairFactorizationMachine(fit_lower="inhomogeneous", theta=theta).fit(A, B, pairs, y)
     with pytest.raises(InputError, match="theta is given under fit_lower='inhomogeneous', not"):
         PairFactorizationMachine(fit_lower="simplex", theta=(1.0, 2.0)).fit(A, B, pairs, y)
+
+
+@pytest.mark.parametrize(
+    "theta", [range(1, 3), pd.Series([1.0, 2.0]), np.ones(2, np.longdouble), (np.float32(0.5), 2)]
+)
+def test_a_theta_of_any_kind_is_saved_as_numbers(theta, tmp_path):
+    A, B, pairs, y = world(5, n=60)
+    model = PairFactorizationMachine(fit_lower="inhomogeneous", theta=theta, max_iter=2).fit(
+        A, B, pairs, y
+    )
+    model.save(tmp_path / "m")
+    again = load_link_predictor(tmp_path / "m")
+    assert again.theta == [float(value) for value in theta] and again.theta_.tolist() == again.theta
+
+
+def test_a_fit_that_overflows_is_a_fit_error():
+    X, P = np.random.default_rng(0).normal(size=(9, 3)), np.column_stack([np.arange(9)] * 2)
+    y = [0, 1] * 4 + [0]
+    for lower in ("explicit", "simplex", "inhomogeneous"):
+        with pytest.raises(FitError, match="scale the features"):
+            PairFactorizationMachine(degree=3, fit_lower=lower).fit(X * 1e80, X * 1e80, P, y)
+    with pytest.raises(FitError, match="scale the features, lower theta, or raise beta"):
+        PairFactorizationMachine(fit_lower="inhomogeneous", theta=[1e160, 1e160]).fit(X, X, P, y)
+    with pytest.raises(FitError):
+        FactorizationMachineRegressor(degree=3, fit_lower="simplex").fit(X * 1e80, y)
+
+
+def test_nothing_is_told_of_the_orders_before_fit():
+    model = PairFactorizationMachine(fit_lower="simplex")
+    with pytest.raises(NotFittedError, match="not fitted"):
+        model.order_weights()
+    with pytest.raises(AttributeError, match="theta_ is there after fit"):
+        model.theta_  # noqa: B018

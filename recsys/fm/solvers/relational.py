@@ -4,8 +4,8 @@ A row that is the concatenation of a left and a right object has A^m(a⊕b) = Σ
 on for more. With all kinds of objects but one held fixed, the loss' quadratic bound is a small quadratic
 for each object of that kind, in its own A^1…A^m: `gather` brings the predictions up to date and sums it
 over the object's rows, `sweep` descends on it feature by feature. An epoch of pairs costs
-O(m²k(nz(A) + nz(B)) + mkN) for N rows, which have far more non-zeros; for the squared loss the steps are
-those of plain coordinate descent.
+O(m²k(nz(A) + nz(B)) + m²kN) for N rows, which have far more non-zeros; for the squared loss the steps
+are those of plain coordinate descent.
 
 Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object's pairs taken out.
 """

@@ -36,7 +36,8 @@ Indices = NDArray[np.int64]
 SLOWER, SLOWEST = 0.5, 0.01  # of a stochastic step that no longer helps; the last share of the first
 WORKS = 1e-12  # the step at which the search for one that works ends
 TRIED = 5  # epochs after which a step is said to work
-SEARCHED = 5000  # most rows of such an epoch: a step that is too long shows within a few
+SEARCHED = 5000  # most rows of such an epoch; what works on them is tried on all rows once
+LARGEST = 0.1  # share of them that are those of the largest norm, which forbid a step first
 PAYS = 8.0  # entries of a window of batches for each feature: then its proximal step costs little beside
 TINY = 1e-10  # beside the root of the summed squared gradients
 ALONE = -1  # in the place of a second row where there is none
@@ -82,7 +83,8 @@ class Stochastic(Solver):
             touches = np.bincount(X.indices, minlength=X.shape[1]) / max(X.shape[0], 1)
         self.share = np.divide(1.0, touches, out=np.zeros_like(touches), where=touches > 0)
         self.passes = 0
-        self.most: int | None = None  # rows of an epoch, while a step that works is looked for
+        # How many rows an epoch walks, fewer while a step that works is looked for, and which surely.
+        self.sure, self.most = np.empty(0, dtype=np.int64), X.shape[0]
 
     def get_state(self) -> Any:
         """Return the sums of squared gradients and the clock."""
@@ -115,6 +117,9 @@ class Stochastic(Solver):
             first, second = objective.draw(n)
         else:
             first, second = objective.rng.permutation(n), np.full(n, ALONE)
+            if len(self.sure):
+                some = np.concatenate([first[: self.most - len(self.sure)], self.sure])
+                first = objective.rng.permutation(some)
         return first[: self.most].astype(np.int64), second[: self.most].astype(np.int64)
 
     def _walk(self, first: Indices, second: Indices, rate: float) -> float:
@@ -131,26 +136,37 @@ class Stochastic(Solver):
         )  # fmt: skip
 
     def diverged(self, objective: float, epoch: int) -> FitError:
-        """Return the error, with a learning rate a few epochs of which lower the objective."""
+        """Return the error, with a learning rate of which an epoch lowers the objective.
+
+        Rates are tried on few rows, and one that lowers it there in an epoch of all.
+        """
         given, p = self.options.learning_rate, self.objective
         p.model.z[:] = self.start
         p.refresh()
         before = p.value()
         self.rate = given  # a fit that ran away slowly has halved it
-        self.most = max(SEARCHED, self.options.batch_size)
+        rows = p.X.shape[0]
+        few = min(max(SEARCHED, self.options.batch_size), rows)
+        sizes = np.asarray(p.X.multiply(p.X).sum(axis=1)).ravel()
+        largest = np.argsort(-sizes, kind="stable")[: int(LARGEST * few)]
         while self.rate > WORKS:
             self.rate *= 0.25
-            self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
-            if self._lowers(before):
-                break
+            self.sure = largest if few < rows else largest[:0]
+            if self._lowers(before, few, TRIED):
+                self.sure = largest[:0]
+                if few == rows or self._lowers(before, rows, 1):
+                    break
         return FitError(
             f"learning_rate={given:g} diverges: the objective is {objective:.3g} after {epoch} epochs; "
-            f"learning_rate={self.rate:g} works"
+            f"learning_rate={self.rate:g} lowers it"
         )
 
-    def _lowers(self, before: float) -> bool:
-        """Return whether some epochs end below this objective, and none is far above it."""
-        for _ in range(TRIED):
+    def _lowers(self, before: float, most: int, epochs: int) -> bool:
+        """Return whether epochs of so many rows end below this objective, and none is far above it."""
+        p = self.objective
+        self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
+        self.most = most
+        for _ in range(epochs):
             self.epoch()
             now = self.objective.value()
             if not now < FAR * before:

@@ -31,13 +31,20 @@ def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], t
     θ and the target's predictions change in place; returns the change of θ.
     """
     n = len(target.y)
-    bound = target.curvature * float(np.linalg.norm(parts.T @ parts, 2)) / n
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = parts.T @ parts
+    if not np.isfinite(products).all():  # a fit that runs away: its objective tells
+        return 0.0
+    bound = target.curvature * float(np.linalg.norm(products, 2)) / n
     if bound <= 0.0:
         return 0.0
     before = theta.copy()
     for _ in range(STEPS):
         slopes = slopes_of(target.loss, target.pred, target.y)
-        new = project_simplex(theta - parts.T @ slopes / n / bound)
+        step = parts.T @ slopes / n / bound
+        if not np.isfinite(step).all():
+            break
+        new = project_simplex(theta - step)
         np.add(target.pred, parts @ (new - theta), out=target.pred)
         theta[:] = new
     return float(np.abs(theta - before).sum())

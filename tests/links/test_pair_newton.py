@@ -1,0 +1,122 @@
+"""PairSVM's solver: the optimum by whichever way its systems are solved, or a word that it is not there."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+
+from recsys import FitError
+from recsys.links import PairSVM, pair_newton
+from tests.links.contract import world
+
+
+def use(monkeypatch, direct):
+    """Have systems solved by a factor of the formed matrix from the first on, or never."""
+    monkeypatch.setattr(pair_newton, "DIRECT", 4000 if direct else 0)
+    monkeypatch.setattr(pair_newton, "FEW", 1)
+    monkeypatch.setattr(pair_newton, "WORTH", 10**9)
+
+
+def kernel(model, A, B, pairs):
+    """The kernel of the pairs plus 1, from the outer products of their ends."""
+    wide = np.einsum("pi,pj->pij", A[pairs[:, 0]], (A if B is None else B)[pairs[:, 1]])
+    if model.symmetric_:
+        wide = 0.5 * (wide + wide.transpose(0, 2, 1))
+    wide = wide.reshape(len(pairs), -1)
+    return wide @ wide.T + 1.0
+
+
+def reached(model, A, B, pairs, y):
+    """The objective of a fit: its weights' norm from the coefficients, its losses from its scores."""
+    K, signs = kernel(model, A, B, pairs), np.where(y, 1.0, -1.0)
+    hinge = np.maximum(0.0, 1.0 - signs * model.decision_function(A, B, pairs))
+    return 0.5 * model.dual_coef_ @ K @ model.dual_coef_ + model.C * (hinge**2).sum()
+
+
+def optimum(model, A, B, pairs, y):
+    """The least objective, in the space of features, by L-BFGS from nothing and again from its end."""
+    K, signs = kernel(model, A, B, pairs), np.where(y, 1.0, -1.0)
+    values, vectors = np.linalg.eigh(K)
+    kept = values > 1e-12 * values.max()
+    F = vectors[:, kept] * np.sqrt(values[kept])
+
+    def value(w):
+        hinge = np.maximum(0.0, 1.0 - signs * (F @ w))
+        return 0.5 * w @ w + model.C * hinge @ hinge, w - 2.0 * model.C * F.T @ (signs * hinge)
+
+    w, best = np.zeros(F.shape[1]), np.inf
+    for _ in range(20):
+        found = minimize(
+            value, w, jac=True, method="L-BFGS-B", options={"maxiter": 10_000, "ftol": 1e-15}
+        )
+        if found.fun >= best * (1.0 - 1e-12):
+            break
+        w, best = found.x, found.fun
+    return best
+
+
+CYCLES = (
+    np.array([[0, 2], [0, -3], [-2, -1], [2, -1]], float),
+    np.array([[-1, 3], [2, -2], [1, -2], [1, -3]], float),
+    np.array([[3, 3], [1, 2], [2, 3], [2, 1], [1, 0], [2, 0], [3, 0]]),
+    np.array([1, 0, 1, 1, 0, 1, 0]),
+)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_active_sets_that_would_alternate_for_ever_end_at_the_optimum(direct, monkeypatch):
+    use(monkeypatch, direct)
+    model = PairSVM(C=100.0, tol=1e-10).fit(*CYCLES)
+    assert reached(model, *CYCLES) == pytest.approx(optimum(model, *CYCLES), rel=1e-6)
+    again = PairSVM(C=100.0, tol=1e-10, max_iter=51).fit(*CYCLES)
+    np.testing.assert_array_equal(
+        again.decision_function(*CYCLES[:3]), model.decision_function(*CYCLES[:3])
+    )
+
+
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize("one", [False, True])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 300.0])
+def test_fits_end_at_the_optimum(direct, one, C, monkeypatch):
+    use(monkeypatch, direct)
+    for seed in range(6):
+        A, B, pairs, y = world(seed, one, n=20 + 15 * seed)
+        y = y ^ (np.random.default_rng(seed).random(len(y)) < 0.1 * (seed % 3))
+        pairs, y = np.concatenate([pairs, pairs[:5]]), np.concatenate([y, y[:5]])  # some are there twice
+        model = PairSVM(C=C, tol=1e-10).fit(A, B, pairs, y)
+        assert reached(model, A, B, pairs, y) <= optimum(model, A, B, pairs, y) * (1.0 + 1e-5)
+
+
+def test_a_matrix_is_formed_only_where_products_take_longer():
+    rng = np.random.default_rng(0)
+
+    def formed(objects, n, C):
+        X = rng.normal(size=(objects, 3 if objects < 50 else 200))
+        ends = rng.integers(0, objects, (2, n))
+        kernel = pair_newton.PairKernel(X @ X.T, X @ X.T, *ends, symmetric=False)
+        pair_newton.minimize_squared_hinge(kernel, rng.choice([-1.0, 1.0], n), C, 50, 1e-4)
+        return kernel.matrix is not None
+
+    assert formed(100, 600, 1e4)  # ill-conditioned, of many objects
+    assert not formed(20, 600, 1e4)  # of a low rank: conjugate gradients need few products
+    assert not formed(100, 600, 1e-6)
+
+
+def test_what_is_not_the_optimum_is_said():
+    A, B, pairs, y = world(0, n=200)
+    with pytest.warns(
+        ConvergenceWarning, match="max_iter=1 Newton steps ended before the optimum: raise"
+    ):
+        PairSVM(C=10.0, max_iter=1).fit(A, B, pairs, y)
+    flipped = y ^ (np.random.default_rng(0).random(200) < 0.2)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = PairSVM(C=1e3).fit(1e5 * A, 1e5 * B, pairs, flipped)
+    assert all("scale the features, or lower C" in str(warning.message) for warning in told)
+    hinge = 1.0 - np.where(flipped, 1.0, -1.0) * model.decision_function(1e5 * A, 1e5 * B, pairs)
+    assert (np.maximum(hinge, 0.0) ** 2).sum() <= 200  # that of no weights at all
+    for size in (1e80, 1e160):
+        with pytest.raises(FitError, match="too large for a float: scale the features"):
+            PairSVM().fit(np.eye(3) * size, np.eye(3) * size, [[0, 0], [1, 1], [2, 2]], [0, 1, 0])
