@@ -149,7 +149,12 @@ def draw(file: str) -> None:
     for axis, (degree, beta) in zip(axes, FIGURES[file][1].items(), strict=True):
         own = [row for row in rows if int(row["degree"]) == degree]
         for solver, rate in dict.fromkeys((row["solver"], row["rate"]) for row in own):
-            curve = [row for row in own if (row["solver"], row["rate"]) == (solver, rate)]
+            curve = [
+                row
+                for row in own
+                if (row["solver"], row["rate"]) == (solver, rate)
+                and np.isfinite(float(row["objective"]))
+            ]
             axis.plot(
                 [float(row["seconds"]) for row in curve], [float(row["objective"]) for row in curve],
                 marker=".", label=f"{solver} {rate}".strip(),

@@ -199,3 +199,45 @@ def test_on_movielens_the_sparse_models_by_blocks_are_best_where_they_leave_out_
     assert all(float(row["interactions"]) > 0.99 * whole[row["split"]] for row in by_blocks)
     few = {int(row["features"]): float(row["rmse"]) for row in read_csv("sparse_fm_few_features")}
     assert round(few[121] - few[max(few)], 3) == 0.013
+
+
+# Figure 1 of HOFM, and its Table 3
+
+
+@pytest.mark.parametrize("file", ["hofm_figure_1", "hofm_figure_1_small"])
+def test_coordinate_descent_ends_lowest_at_each_order(file):
+    rows = read_csv(file)
+    for m in (2, 3, 4):
+        own = of(rows, degree=m)
+        last = {(row["solver"], row["rate"]): float(row["objective"]) for row in own}
+        finite = {key: value for key, value in last.items() if value == value}
+        assert min(finite, key=lambda key: finite[key]) == ("cd", "")
+        wild = {float(rate) for solver, rate in last if solver == "adagrad" and not last[solver, rate] < float(own[0]["objective"])}  # fmt: skip
+        if file.endswith("small"):
+            assert wild == {1.0, 0.1, 0.01, 0.001} and max(finite.values()) < 0.3
+        else:
+            assert wild == ({1.0, 0.1, 0.01} if m == 3 else {1.0, 0.1}) and min(finite.values()) > 1e4
+
+
+def test_on_nips_two_rows_are_as_printed_and_the_others_above():
+    rows = read_csv("hofm_table_3_nips")
+    assert len(rows) == 18 and all(row["epochs"] for row in rows)
+    gap = {row["model"]: float(row["difference"]) for row in rows}
+    near = {model for model, value in gap.items() if abs(value) <= 0.003}
+    assert near == {"augmented 3", "augmented 5"}
+    others = [value for model, value in gap.items() if model not in near]
+    assert (round(min(others), 2), round(max(others), 2)) == (0.04, 0.33)
+
+
+def test_models_far_above_the_printed_auc_pass_it_within_twenty_epochs():
+    rows = read_csv("hofm_gaps")
+    for data, model in {(row["data"], row["model"]) for row in rows}:
+        own = of(rows, data=data, model=model, init_scale=0.1)
+        early = [float(row["auc"]) for row in own if int(row["epochs"]) <= 20]
+        if max(float(row["auc"]) for row in own) > float(own[0]["printed"]) + 0.03:
+            assert max(early) > float(own[0]["printed"]), (data, model)
+
+
+def test_hofm_on_nips_is_at_the_printed_accuracy_after_twenty_epochs():
+    found = {int(row["epochs"]): float(row["accuracy"]) for row in of(read_csv("links_nips_epochs"), model="HOFM 2")}  # fmt: skip
+    assert (round(found[20], 3), round(found[100], 3)) == (0.784, 0.829)
