@@ -67,7 +67,7 @@ def values(model, A, B, pairs, y, P, theta):
 @pytest.mark.parametrize("lower", SHARED)
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_a_fit_ends_where_no_entry_and_no_theta_lowers_the_objective(lower, symmetric):
-    A, _, pairs, y = world(2, one=True, n=50)
+    A, _, pairs, y = world(2, one=True, n=30)
     model = machine(
         lower, 3, loss="squared", beta=0.1, tol=1e-14, max_iter=4000, fit_linear=False,
         symmetric=symmetric, init_scale=0.3,
