@@ -246,7 +246,11 @@ def shallow(name: str, epochs: int, k: int, seeds: int = 3) -> None:
         graph = graph._replace(A=sp.csr_matrix(normalize(graph.A)))
     common = {"n_components": k, "max_iter": epochs, "tol": 1e-4}
     betas = (1e-7, 1e-6, 1e-5)
-    costs = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5) if name == "nips" else (1e-4, 1e-3, 0.01, 0.1, 1.0)
+    costs = (
+        (1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+        if name == "nips"
+        else (1e-4, 1e-3, 0.01, 0.1, 1.0)
+    )
     families: dict[str, list[Any]] = {
         "PairSVM": [partial(PairSVM, C=C) for C in costs],
         "FBM": [partial(FactorizedBilinear, beta=b, **common) for b in betas],
