@@ -151,7 +151,7 @@ class LinkPredictor(BaseEstimator):
             )
         return A, B, left, right
 
-    def saved_parameters(self) -> dict[str, Any]:
+    def _saved_parameters(self) -> dict[str, Any]:
         """Return the parameters as a file holds them."""
         return dict(self.get_params())
 

@@ -7,6 +7,7 @@ line search, without which the active sets may alternate for ever.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -74,24 +75,33 @@ class PairKernel:
             self.matrix = K
         return self.matrix is not None
 
-    def solve(self, index: Index, ridge: float, y: Array, start: Array, tol: float) -> Array:
-        """Return about (K + 1 + ridge·I)⁻¹y of the indexed pairs.
+    def solve(
+        self, index: Index, ridge: float, y: Array, start: Array, tol: float, heard: Callable[[], None]
+    ) -> Array:  # fmt: skip
+        """Return about (K + 1 + ridge·I)⁻¹y of the indexed pairs; `heard` is called at each product.
 
         Conjugate gradients from `start`; where they take longer than a factor would, that.
         """
+        n = len(index)
+        if n == 0:
+            return np.zeros(0)
 
         def times(v: Array) -> Array:
+            heard()
             v = np.asarray(v).ravel()
             return self.product(index, v, index) + ridge * v
 
-        n = len(index)
+        def iterated(most: int) -> tuple[Array, bool]:
+            operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
+            found, left_over = cg(operator, y, x0=start, rtol=tol, maxiter=most)
+            return np.asarray(found), left_over == 0
+
         if self.matrix is None:
             objects = len(self.GA) + len(self.GB)
             worth = max(FEW, n * n // (WORTH * objects)) if len(self.left) <= DIRECT else ITERATIONS
-            operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
-            found, left_over = cg(operator, y, x0=start, rtol=tol, maxiter=min(worth, ITERATIONS))
-            if not left_over or not self.form():
-                return np.asarray(found)
+            found, solved = iterated(min(worth, ITERATIONS))
+            if solved or not self.form():
+                return found
         assert self.matrix is not None
         factored = self.matrix[np.ix_(index, index)]
         factored += 1.0
@@ -100,8 +110,7 @@ class PairKernel:
             factor = cho_factor(factored, lower=True, overwrite_a=True, check_finite=False)
             return np.asarray(cho_solve(factor, y, check_finite=False))
         except LinAlgError:  # of rounding
-            operator = LinearOperator((n, n), matvec=times, dtype=np.float64)
-            return np.asarray(cg(operator, y, x0=start, rtol=tol, maxiter=ITERATIONS)[0])
+            return iterated(ITERATIONS)[0]
 
 
 class Solution(NamedTuple):
@@ -151,12 +160,16 @@ def minimize_squared_hinge(
     residual = tol
     with threadpool_limits(1, "blas"):  # the same bits on any number of threads
         for step in range(max_iter):
-            report(f"Newton step {step + 1}", step, max_iter)
+
+            def heard(step: int = step) -> None:
+                report(f"Newton step {step + 1}", step, max_iter)
+
+            heard()
             active = y * scores < 1.0
             index = np.flatnonzero(active)
             target = np.zeros(n)
             with np.errstate(over="ignore", invalid="ignore"):
-                target[index] = kernel.solve(index, ridge, y[index], alpha[index], residual)
+                target[index] = kernel.solve(index, ridge, y[index], alpha[index], residual, heard)
                 reached = kernel.product(index, target[index])
             if not np.isfinite(reached).all():
                 raise FitError("the kernel of the pairs is too large for a float: scale the features")

@@ -145,7 +145,7 @@ class _Factorized(LinkPredictor):
                 pred = self._forward(pairs, task, shared)
             objective = self._objective(loss.code, pred, y)
             if not np.isfinite(objective):
-                given = ", lower theta" if getattr(self, "theta", None) is not None else ""
+                given = ", lower theta" if self._theta() is not None and not self._learns_theta() else ""
                 raise FitError(
                     f"the objective is {objective} after {step} epochs: scale the features{given}, "
                     f"or raise beta (now {self.beta:g})"
@@ -567,9 +567,9 @@ class PairFactorizationMachine(_Factorized):
         left, right = self.n_features_
         return left + more, right + (more if self._symmetric(self.one_kind_) else 0)
 
-    def saved_parameters(self) -> dict[str, Any]:
+    def _saved_parameters(self) -> dict[str, Any]:
         """Return the parameters as a file holds them: θ, of whatever kind it was given, as numbers."""
-        params = super().saved_parameters()
+        params = super()._saved_parameters()
         if self.theta is not None:
             params["theta"] = check_theta(self.theta, self.degree, self.fit_lower).tolist()
         return params

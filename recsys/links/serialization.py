@@ -36,7 +36,7 @@ def write_link_predictor(path: model_file.Target, model: LinkPredictor) -> None:
     name = next((name for name in LINKS if LINKS.get(name) is type(model)), None)
     if name is None:
         raise InputError(f"{type(model).__name__} cannot be saved: it is no link predictor with a name")
-    params = {key: value for key, value in model.saved_parameters().items() if key not in HERE}
+    params = {key: value for key, value in model._saved_parameters().items() if key not in HERE}
     if "random_state" in params and not isinstance(params["random_state"], (int, np.integer)):
         params["random_state"] = (
             None  # a generator is somewhere in its stream, and was of use to fit only

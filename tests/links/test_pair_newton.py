@@ -120,3 +120,14 @@ def test_what_is_not_the_optimum_is_said():
     for size in (1e80, 1e160):
         with pytest.raises(FitError, match="too large for a float: scale the features"):
             PairSVM().fit(np.eye(3) * size, np.eye(3) * size, [[0, 0], [1, 1], [2, 2]], [0, 1, 0])
+
+
+def test_a_long_fit_is_heard_at_each_product():
+    """A cancel comes by the report of progress: a system of many products is not deaf meanwhile."""
+    from recsys.utils.progress import listening
+
+    A, B, pairs, y = world(0, n=200)
+    heard = []
+    with listening(lambda *told: heard.append(told[0])):
+        PairSVM(C=10.0).fit(A, B, pairs, y)
+    assert heard.count("Newton step 1") > 3
