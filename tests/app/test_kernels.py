@@ -167,8 +167,9 @@ def test_what_no_rule_weighs_more_than_is_said_after_the_seconds_that_are_given(
     noisy = replace(table, y=np.where(rng.random(len(table.y)) < 0.1, 1 - table.y, table.y))
 
     def measured(*arguments, **options):
-        given.append(measure_rule(*arguments, **options))
-        asked.append(options["seconds"])
+        asked.append(options.pop("seconds"))
+        # Whether two seconds are enough is the machine's affair; no second is not, on any.
+        given.append(measure_rule(*arguments, **options, seconds=0.0))
         return given[-1]
 
     asked = []
