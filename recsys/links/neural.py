@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +26,7 @@ from recsys.utils.validation import check_integer, check_real
 __all__ = ["HONFM", "ConcatDNN", "PairDNN"]
 
 MOST_LAYERS = 100  # whose arrays fit one file
-BATCH = 2048  # pairs that are scored at once
+BATCH = 2**16  # pairs that are scored at once
 
 
 def _torch() -> Any:
@@ -110,8 +113,15 @@ class _Network(LinkPredictor):
         """Return the inputs and outputs of each layer of the network."""
         return list(pairwise([self.n_components, *[self.hidden] * self.layers, 1]))
 
-    def _layer(self, a: list[Any], b: list[Any]) -> Any:
-        """Return the network's input, (pairs, width), from the sparse powers of both ends' features."""
+    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
+        """Return all that the layer takes from objects at one end, tensors (objects, k).
+
+        `x` holds the sparse powers of their features, and `side` is 0 at the left end, 1 at the right.
+        """
+        raise NotImplementedError
+
+    def _layer(self, left: list[Any], right: list[Any]) -> Any:
+        """Return the network's input, (pairs, width), from what `_end` gives for each pair's ends."""
         raise NotImplementedError
 
     def _powers(self) -> int:
@@ -198,7 +208,8 @@ class _Network(LinkPredictor):
             for start in range(0, len(order), self.batch_size):
                 report(f"epoch {epoch + 1}", epoch + start / len(order), self.epochs)
                 rows = order[start : start + self.batch_size]
-                logits = self._forward(task.A, task.B, task.left[rows], task.right[rows])
+                logits = self._network(self._inputs(task.A, task.B, task.left[rows], task.right[rows]))
+                logits = logits.squeeze(1)
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(
                     logits, goal[torch.as_tensor(rows, device=self._place)]
                 )
@@ -214,34 +225,34 @@ class _Network(LinkPredictor):
             self.history_.append({"loss": total / len(order), "seconds": time.perf_counter() - started})
         self._network.eval()
 
-    def _forward(
+    def _inputs(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Any:
-        a, b = A[left], B[right]
-        if self.symmetric_:  # both directions in one pass: the powers of the tables are dear
-            z = self._layer(self._sparse(sp.vstack([a, b])), self._sparse(sp.vstack([b, a])))
-            z = 0.5 * (z[: len(left)] + z[len(left) :])
-        else:
-            z = self._layer(self._sparse(a), self._sparse(b))
-        return self._network(z).squeeze(1)
+        """Return the network's input for pairs; what an object has to give is computed once."""
+        (a, left), (b, right) = self._objects(left), self._objects(right)
+        x, z = self._sparse(A[a]), self._sparse(B[b])
+        one = self._layer(_of(self._end(x, 0), left), _of(self._end(z, 1), right))
+        if not self.symmetric_:
+            return one
+        return 0.5 * (one + self._layer(_of(self._end(z, 0), right), _of(self._end(x, 1), left)))
+
+    def _objects(self, of: NDArray[np.int64]) -> tuple[NDArray[np.int64], Any]:
+        """Return the objects among `of`, each once, and the place there of each."""
+        objects, places = np.unique(of, return_inverse=True)
+        return objects, _torch().as_tensor(places, device=self._place)
 
     def _symmetrises(self) -> bool:
         return False
 
-    def _sparse(self, X: sp.csr_matrix) -> list[Any]:
-        """Return the features of the pairs' ends and their element-wise powers as sparse tensors."""
-        torch = _torch()
-        part = X.tocoo()
-        index = torch.as_tensor(np.vstack([part.row, part.col]).astype(np.int64))
+    def _sparse(self, X: sp.csr_matrix) -> list[tuple[Any, Any]]:
+        """Return the element-wise powers of the features of objects, each with its transpose."""
+        part = sp.csr_matrix(X, dtype=np.float64)
+        across = part.T.tocsr()
         out = []
         for power in range(1, self._powers() + 1):
             with np.errstate(over="ignore"):  # of which there is a message later
-                values = torch.as_tensor((part.data**power).astype(np.float32))
-            out.append(
-                torch.sparse_coo_tensor(
-                    index, values, part.shape, is_coalesced=True, check_invariants=True
-                ).to(self._place)
-            )
+                both = [(x, (x.data**power).astype(np.float32)) for x in (part, across)]
+            out.append((_tensor(*both[0], self._place), _tensor(*both[1], self._place)))
         return out
 
     def _score(
@@ -252,7 +263,8 @@ class _Network(LinkPredictor):
         with torch.no_grad():
             for start in range(0, len(left), BATCH):
                 part = slice(start, start + BATCH)
-                out[part] = self._forward(A, B, left[part], right[part]).cpu().numpy()
+                inputs = self._inputs(A, B, left[part], right[part])
+                out[part] = self._network(inputs).squeeze(1).cpu().numpy()
         if not np.isfinite(out).all():
             raise InputError(
                 "a score is not finite: the features are too large for single precision, scale them"
@@ -260,7 +272,54 @@ class _Network(LinkPredictor):
         return out
 
 
-def _power_sums(x: list[Any], tables: list[Any], needs: list[int]) -> list[list[Any]]:
+def _tensor(X: sp.csr_matrix, values: NDArray[np.float32], place: str) -> Any:
+    """Return the matrix of `X`'s entries with other values as a sparse tensor.
+
+    By rows, with short indices, its product is MKL's and takes a third of the time; PyTorch without MKL
+    has none of that kind.
+    """
+    torch = _torch()
+    if torch.backends.mkl.is_available() or place != "cpu":
+        rows, columns = X.indptr.astype(np.int32), X.indices.astype(np.int32)
+        parts = [torch.as_tensor(part, device=place) for part in (rows, columns, values)]
+        with warnings.catch_warnings():  # once a process: that such tensors are new
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.sparse_csr_tensor(*parts, X.shape, check_invariants=True)
+    entries = X.tocoo()
+    index = torch.as_tensor(np.vstack([entries.row, entries.col]).astype(np.int64), device=place)
+    values = torch.as_tensor(values, device=place)
+    return torch.sparse_coo_tensor(index, values, X.shape, is_coalesced=True, check_invariants=True)
+
+
+@cache
+def _product() -> Any:
+    """Return the product of a sparse tensor with a table, which has a slope by the table alone."""
+    torch = _torch()
+
+    class Product(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, x: Any, across: Any, table: Any) -> Any:
+            context.across = across
+            return torch.sparse.mm(x, table)
+
+        @staticmethod
+        def backward(context: Any, slope: Any) -> Any:
+            return None, None, torch.sparse.mm(context.across, slope)
+
+    return Product
+
+
+def _times(x: tuple[Any, Any], table: Any) -> Any:
+    """Return x table for a sparse x that is given with its transpose."""
+    return _product().apply(*x, table)
+
+
+def _of(end: list[Any], places: Any) -> list[Any]:
+    """Return the rows at `places` of each tensor."""
+    return [tensor.index_select(0, places) for tensor in end]
+
+
+def _power_sums(x: list[tuple[Any, Any]], tables: list[Any], needs: list[int]) -> list[list[Any]]:
     """Return Σ_j (p_js x_j)^r of each table, (pairs, k), r = 1…what it needs; needs rise.
 
     The tables are side by side: a product with the sparse features serves all of them.
@@ -274,11 +333,17 @@ def _power_sums(x: list[Any], tables: list[Any], needs: list[int]) -> list[list[
         first = sum(need <= r for need in needs)  # the tables before it have all they need
         if r:
             power = power[:, (first - before) * k :] * wide[:, first * k :]
-        found = torch.sparse.mm(x[r], power).split(k, dim=1)
+        found = _times(x[r], power).split(k, dim=1)
         for sums, own in zip(out[first:], found, strict=True):
             sums.append(own)
         before = first
     return out
+
+
+def _orders(counts: Iterable[int]) -> list[slice]:
+    """Return where the tensors of each order are in what `_end` gives, of which it has so many."""
+    ends = [0, *accumulate(counts)]
+    return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 @dataclass(eq=False, repr=False)
@@ -330,17 +395,15 @@ class PairDNN(_Interactions):
     def _powers(self) -> int:
         return self.degree - 1
 
-    def _layer(self, a: list[Any], b: list[Any]) -> Any:
-        needs = list(range(1, self.degree))
-        ends = zip(
-            _power_sums(a, self._parameters[::2], needs),
-            _power_sums(b, self._parameters[1::2], needs),
-            strict=True,
-        )
+    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
+        """Return A^1…A^(t − 1) of an end for t = 2, for t = 3 and so on."""
+        sums = _power_sums(x, self._parameters[side::2], list(range(1, self.degree)))
+        return [kernel for own in sums for kernel in newton_identities(own)]
+
+    def _layer(self, left: list[Any], right: list[Any]) -> Any:
         total: Any = 0.0
-        for sums in ends:
-            left, right = (newton_identities(own) for own in sums)  # A^1…A^(t − 1) of each end
-            total = total + sum(p * q for p, q in zip(left, right[::-1], strict=True))
+        for part in _orders(range(1, self.degree)):
+            total = total + sum(p * q for p, q in zip(left[part], right[part][::-1], strict=True))
         return total
 
 
@@ -375,16 +438,15 @@ class HONFM(_Interactions):
     def _powers(self) -> int:
         return self.degree
 
-    def _layer(self, a: list[Any], b: list[Any]) -> Any:
-        needs = list(range(2, self.degree + 1))
-        ends = zip(
-            _power_sums(a, self._parameters[::2], needs),
-            _power_sums(b, self._parameters[1::2], needs),
-            strict=True,
-        )
+    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
+        """Return the power sums 1…t of an end for t = 2, for t = 3 and so on."""
+        sums = _power_sums(x, self._parameters[side::2], list(range(2, self.degree + 1)))
+        return [power for own in sums for power in own]
+
+    def _layer(self, left: list[Any], right: list[Any]) -> Any:
         total: Any = 0.0
-        for left, right in ends:
-            both = [p + q for p, q in zip(left, right, strict=True)]
+        for part in _orders(range(2, self.degree + 1)):
+            both = [p + q for p, q in zip(left[part], right[part], strict=True)]
             total = total + newton_identities(both)[-1]
         return total
 
@@ -420,7 +482,8 @@ class ConcatDNN(_Network):
     def _tables(self, d1: int, d2: int) -> list[tuple[int, int]]:
         return [(d1, self.n_components), (d2, self.n_components)]
 
-    def _layer(self, a: list[Any], b: list[Any]) -> Any:
-        torch = _torch()
-        P, Q = self._parameters
-        return torch.relu(torch.sparse.mm(a[0], P) + torch.sparse.mm(b[0], Q))
+    def _end(self, x: list[tuple[Any, Any]], side: int) -> list[Any]:
+        return [_times(x[0], self._parameters[side])]
+
+    def _layer(self, left: list[Any], right: list[Any]) -> Any:
+        return _torch().relu(left[0] + right[0])

@@ -18,7 +18,10 @@ DISTRIBUTIONS = ("rademacher", "gaussian", "uniform", "laplace")
 def draw(rng: np.random.Generator, distribution: str, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return independent entries of mean 0 and variance 1, float64."""
     if distribution == "rademacher":
-        return rng.integers(0, 2, shape) * 2.0 - 1.0
+        signs = rng.integers(0, 2, shape).astype(np.float64)
+        signs *= 2.0
+        signs -= 1.0
+        return signs
     if distribution == "gaussian":
         return rng.standard_normal(shape)
     if distribution == "uniform":

@@ -146,7 +146,9 @@ class RandomKernelMap(_Map):
         self.random_state = random_state
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        self._check_bases(features)
+        self._check_bases(
+            features, 2 if self.distribution == "rademacher" else 1
+        )  # drawn as whole numbers
         self.bases_ = draw(rng, self.distribution, (features, self.n_components))
 
     def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
@@ -191,12 +193,16 @@ class SignedCirculantMap(_Map):
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         blocks = -(-self.n_components // features)
+        what = f"the bases of {features} features and n_components={self.n_components}"
+        # two tables, and the whole numbers that the second one is drawn as
+        check_fits(3.0 * blocks * features, what, "lower n_components")
         self.omega_ = draw(rng, "rademacher", (blocks, features))
         self.sign_ = draw(rng, "rademacher", (blocks, features))
 
     def bases(self) -> NDArray[np.float64]:
         """Return the bases as a matrix, (features, n_components)."""
         d = self.omega_.shape[1]
+        self._check_bases(d, 2)
         shift = (np.arange(d)[:, None] - np.arange(d)[None, :]) % d  # [output, feature]
         rows = [
             sign[:, None] * omega[shift] for omega, sign in zip(self.omega_, self.sign_, strict=True)

@@ -252,11 +252,102 @@ def test_other_objects_than_those_of_the_fit_are_scored():
         model.decision_function(A[:, :5], B, pairs)
 
 
-def test_many_pairs_are_scored_a_batch_at_a_time():
+def test_many_pairs_are_scored_a_batch_at_a_time(monkeypatch):
+    from recsys.links import neural
+
+    monkeypatch.setattr(neural, "BATCH", 100)
     A, B, pairs, y = world()
     model = PairDNN(**QUICK).fit(A, B, pairs, y)
     many = np.tile(pairs, (7, 1))
     np.testing.assert_allclose(model.decision_function(A, B, many), np.tile(model.decision_function(A, B, pairs), 7), rtol=1e-5, atol=1e-6)  # fmt: skip
+
+
+@pytest.mark.parametrize("mkl", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_products_and_their_slopes_are_those_of_dense_matrices(seed, mkl, monkeypatch):
+    import torch
+
+    from recsys.links import neural
+
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(1, 8, 2)
+    X = sp.csr_matrix(rng.normal(size=(n, d)) * (rng.random((n, d)) < seed / 3))  # the first is empty
+    model = PairDNN(degree=3)
+    model._place = "cpu"
+    for power, x in enumerate(model._sparse(X), start=1):
+        table = torch.tensor(rng.normal(size=(d, 5)).astype(np.float32), requires_grad=True)
+        slope = rng.normal(size=(n, 5)).astype(np.float32)
+        found = neural._times(x, table)
+        found.backward(torch.tensor(slope))
+        dense = X.toarray() ** power
+        np.testing.assert_allclose(found.detach(), dense @ table.detach().numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(table.grad, dense.T @ slope, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_step_is_that_of_the_definitions_slope(kind):
+    """One batch of all pairs: Adam's first step goes by the learning rate against the slope's sign."""
+    A, B, pairs, y = world(n=60)
+    shape = {"n_components": 3, "hidden": 4, "layers": 1, "dropout": 0.0, "batch_size": len(y)}
+    degree = {} if kind is ConcatDNN else {"degree": 3}
+    model = kind(**shape, **degree, epochs=1, learning_rate=1e-9).fit(A, B, pairs, y)
+    name = {PairDNN: "pair-dnn", HONFM: "honfm", ConcatDNN: "concat-dnn"}[kind]
+    still = [table.detach().numpy().astype(float) for table in model._parameters]
+    moved = kind(**shape, **degree, epochs=1, learning_rate=0.01).fit(A, B, pairs, y)._parameters
+    # the dense layers' step is the same in both; the slope is taken where they were before it
+    start = kind(**shape, **degree, epochs=1, learning_rate=0.01)
+    start.classes_, start.n_features_ = model.classes_, model.n_features_
+    dense = first_layers(start)
+    signs = np.where(y == model.classes_[1], 1.0, -1.0)
+
+    def loss(tables):
+        scores = np.array([reference.network(name, tables, dense, A[i], B[j], False) for i, j in pairs])
+        return np.log1p(np.exp(-signs * scores)).mean()
+
+    rng = np.random.default_rng(0)
+    seen = 0
+    for k, table in enumerate(still):
+        for row, column in zip(*(rng.integers(0, size, 4) for size in table.shape), strict=True):
+            near = []
+            for step in (1e-4, -1e-4):
+                other = [t.copy() for t in still]
+                other[k][row, column] += step
+                near.append(loss(other))
+            slope = (near[0] - near[1]) / 2e-4
+            if abs(slope) > 1e-5:
+                step = float(moved[k][row, column].detach()) - table[row, column]
+                assert step == pytest.approx(-0.01 * np.sign(slope), rel=0.02)
+                seen += 1
+    assert seen > 4
+
+
+def first_layers(model):
+    """The dense layers as they are drawn, behind the tables."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(model.random_state)
+        for shape in model._tables(*model.n_features_):
+            torch.randn(shape)
+        model._place = "cpu"
+        model._build(torch)
+    return [(d.weight.detach().numpy().copy(), d.bias.detach().numpy().copy()) for d in model._dense()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_number_of_threads_changes_no_bit(kind):
+    import torch
+
+    A, B, pairs, y = world()
+    before, scores = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            scores.append(kind(**QUICK).fit(A, B, pairs, y).decision_function(A, B, pairs))
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(*scores)
 
 
 def test_progress_and_history():
