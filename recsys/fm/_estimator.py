@@ -24,6 +24,7 @@ from recsys.fm.objective import Model, Objective, Regularization
 from recsys.fm.penalties import PENALTIES, penalties
 from recsys.fm.signs import choose_signs
 from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
+from recsys.fm.solvers.component_weights import size_matters
 from recsys.fm.stopping import StoppingRule
 from recsys.multilinear.arrays import column_counts
 from recsys.multilinear.forms import MIXED, Form
@@ -95,6 +96,9 @@ class FactorMachine(BaseEstimator):
     fit_signs : bool
         Choose each component's sign by trial at the start; all are 1 without. Under an even order no
         p_s makes a component negative, and what one of the other sign does takes several.
+    fit_component_weights : bool
+        Learn a weight λ_s of each component, under ½β‖λ‖², with a step after each epoch. It is of orders
+        that share a P with given or learned θ, and of all subsets: of one order P takes up its size.
 
     Attributes
     ----------
@@ -104,8 +108,9 @@ class FactorMachine(BaseEstimator):
         One an order; one factor but for polynomial networks, with the rows of columns of ones, if any.
     theta_ : (terms, orders) float64
         Weights of the orders of a shared P; 1 elsewhere.
-    signs_ : (terms, n_components) float64
-        −1 or 1 for each term's components.
+    component_weights_ : (terms, n_components) float64
+        λ of each term's components: 1, a sign under `fit_signs`, any number under
+        `fit_component_weights`.
     history_ : list of dict
         "objective", "violation" (sum of absolute changes), "seconds", and "validation" (loss) if there
         is any, first at the start.
@@ -144,6 +149,7 @@ class FactorMachine(BaseEstimator):
     random_state: Any = 0
     callback: Callable[[int, float], Any] | None = None
     fit_signs: bool = False
+    fit_component_weights: bool = False
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn that there are parameters."""
@@ -171,13 +177,19 @@ class FactorMachine(BaseEstimator):
             check_real(name, getattr(self, name), 0.0, open_low=True)
         if self.line_search and not SOLVERS.get(self.solver).searches:
             raise InputError(f"line_search is of solver='block', not {self.solver!r}: leave it False")
-        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms(), bool(self.fit_signs))
+        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms())
         refused = refusal(self.solver, *rest)
         if refused:
             able = [name for name in solver_names() if not refusal(name, *rest)]
             raise InputError(
                 f"solver {self.solver!r} cannot serve {refused}"
                 + (f": use solver={' or '.join(map(repr, able))}" if able else "; no solver can")
+            )
+        if self.fit_component_weights and not all(map(size_matters, self._forms())):
+            raise InputError(
+                "fit_component_weights is of orders that share a P (fit_lower='simplex' or "
+                "'inhomogeneous') and of all subsets; of one order P takes up a component's size, and "
+                "fit_signs=True is what is left: set it to False"
             )
 
     def _loss(self) -> Loss:
@@ -224,14 +236,14 @@ class FactorMachine(BaseEstimator):
         for P, known in zip(model.tables(), self.P_, strict=True):
             P[:] = known
         model.theta[:] = self.theta_
-        if hasattr(self, "signs_"):  # absent where an older version fitted: all are 1
-            model.weights[:] = self.signs_
+        if hasattr(self, "component_weights_"):  # absent where an older version fitted: all are 1
+            model.weights[:] = self.component_weights_
         return model
 
     def _keep(self, model: Model) -> None:
         self.w_, self.intercept_ = model.w.copy(), float(model.z[0])
         self.P_ = [P.copy() for P in model.tables()]
-        self.theta_, self.signs_ = model.theta, model.weights
+        self.theta_, self.component_weights_ = model.theta, model.weights
 
     # ---- fitting
 
@@ -244,7 +256,7 @@ class FactorMachine(BaseEstimator):
         )
         return Objective(
             model, X, y, loss, by, self.fit_intercept and not loss.pairwise, rng,
-            self.num_threads or None, self._learns_theta(),
+            self.num_threads or None, self._learns_theta(), bool(self.fit_component_weights),
         )  # fmt: skip
 
     def _solver(self, objective: Objective) -> Solver:
@@ -395,6 +407,11 @@ class FactorMachine(BaseEstimator):
         if self.validation_fraction > 0.0:
             raise InputError(
                 "partial_fit keeps no rows out: set validation_fraction=0, and measure on your own rows"
+            )
+        if self.fit_component_weights:
+            raise InputError(
+                "partial_fit learns no weights of components, for which a few rows are no ground: set "
+                "fit_component_weights=False, or call fit"
             )
         self._check_pairs(y)
         again = hasattr(self, "P_")

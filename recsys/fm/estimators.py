@@ -85,9 +85,9 @@ class _FactorizationMachine(Interpretation):
         if order not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
         if self._shares():
-            return self.P_[0][0], self.theta_[0, order - 1] * self._signs(0)  # type: ignore[attr-defined]
+            return self.P_[0][0], self.theta_[0, order - 1] * self._component_weights(0)  # type: ignore[attr-defined]
         place = self._orders().index(order)
-        return self.P_[place][0], self._signs(place)
+        return self.P_[place][0], self._component_weights(place)
 
     def _interactions(self) -> tuple[int, Any, Any]:
         check_is_fitted(self)
@@ -97,16 +97,16 @@ class _FactorizationMachine(Interpretation):
         order = 2 if 2 in self._orders() else self.degree
         return order, *self._table_of(order)
 
-    def _signs(self, term: int) -> NDArray[np.float64]:
-        """Return the signs of a term's components, (k,): 1 where an older version fitted."""
-        known = getattr(self, "signs_", None)
+    def _component_weights(self, term: int) -> NDArray[np.float64]:
+        """Return λ of a term's components, (k,): 1 where an older version fitted."""
+        known = getattr(self, "component_weights_", None)
         return np.ones(self.n_components) if known is None else np.asarray(known[term])
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
 
         Entry (t − 1, s) multiplies A^t(p_s, x): θ under "simplex" and "inhomogeneous"; under "augment"
-        what the columns of ones come to, e_(degree − t) of their entries in p_s; times the sign.
+        what the columns of ones come to, e_(degree − t) of their entries in p_s; times λ_s.
 
         Raises
         ------
@@ -120,13 +120,13 @@ class _FactorizationMachine(Interpretation):
         check_is_fitted(self)
         m, ones = self.degree, self._dummies()
         if self._shares():
-            return self.theta_[0, :m, None] * self._signs(0)  # type: ignore[attr-defined,no-any-return]
+            return self.theta_[0, :m, None] * self._component_weights(0)  # type: ignore[attr-defined,no-any-return]
         if ones == 0:
             raise InputError(
                 "order_weights needs orders that share a P: fit_lower='augment', 'simplex' or "
                 "'inhomogeneous'"
             )
-        return weights_of_ones(self.P_[0][0][-ones:], m) * self._signs(0)
+        return weights_of_ones(self.P_[0][0][-ones:], m) * self._component_weights(0)
 
 
 @documented

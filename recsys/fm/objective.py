@@ -121,6 +121,8 @@ class Objective:
     threads : int, optional
     learns_theta : bool
         Whether the weights of the orders are learned, on the simplex.
+    learns_weights : bool
+        Whether the weights λ of the components are learned; they are then under ½β‖λ‖².
 
     Attributes
     ----------
@@ -137,6 +139,7 @@ class Objective:
     rng: np.random.RandomState
     threads: int | None = None
     learns_theta: bool = False
+    learns_weights: bool = False
     _pred: Vector | None = field(init=False, default=None, repr=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 
@@ -184,7 +187,7 @@ class Objective:
 
     def trivial(self) -> float:
         """Return the objective of the model whose parameters are all 0: what no fit should end above."""
-        k = self.model.components
+        k = 0 if self.learns_weights else self.model.components  # with them λ is 0, too
         constant = float(k * sum(form.kind == ALL_SUBSETS for form in self.model.forms))
         zeros = np.zeros_like(self.model.z)
         return self.data_loss(np.full(len(self.y), constant)) + self.penalty_value(zeros)
@@ -198,10 +201,13 @@ class Objective:
         return float(mean_loss(self.loss.code, differences, np.ones(len(differences))))
 
     def ridge(self, z: Vector) -> float:
-        """Return ½α‖w‖² + ½β‖P‖²."""
+        """Return ½α‖w‖² + ½β‖P‖², and ½β‖λ‖² where λ is learned."""
         d, by = 1 + self.model.features, self.regularization
         with np.errstate(over="ignore", invalid="ignore"):
-            return 0.5 * by.alpha * float(z[1:d] @ z[1:d]) + 0.5 * by.beta * float(z[d:] @ z[d:])
+            squares = float(z[d:] @ z[d:])
+            if self.learns_weights:
+                squares += float((self.model.weights**2).sum())
+            return 0.5 * by.alpha * float(z[1:d] @ z[1:d]) + 0.5 * by.beta * squares
 
     def penalty_value(self, z: Vector) -> float:
         """Return γΩ(P)."""

@@ -223,8 +223,9 @@ class PathRows:
                 f"penalty {estimator.penalty!r} leaves out no interaction exactly: use "
                 f"{', '.join(map(repr, (*COUPLED, *ABSOLUTE)))}"
             )
-        if estimator.fit_signs:
-            raise InputError("a path's components all have the sign 1: set fit_signs=False")
+        for name in ("fit_signs", "fit_component_weights"):
+            if getattr(estimator, name):
+                raise InputError(f"a path's components all have the weight 1: set {name}=False")
         if estimator.validation_fraction > 0.0:
             raise InputError("a path keeps no rows out: set validation_fraction=0, and give held_out")
         estimator._check_parameters()

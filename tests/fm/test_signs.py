@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from recsys import InputError
 from recsys.fm import (
     AllSubsetsRegressor,
     FactorizationMachineClassifier,
@@ -82,8 +81,8 @@ def test_one_component_is_enough_for_the_negative_of_an_even_order():
     common = {"n_components": 1, "beta": 1e-6, "fit_linear": False, "max_iter": 300}
     without = FactorizationMachineRegressor(**common).fit(X, y)
     model = FactorizationMachineRegressor(**common, fit_signs=True).fit(X, y)
-    assert without.score(X, y) < 0.8 and without.signs_.tolist() == [[1.0]]
-    assert model.score(X, y) > 0.999 and model.signs_.tolist() == [[-1.0]]
+    assert without.score(X, y) < 0.8 and without.component_weights_.tolist() == [[1.0]]
+    assert model.score(X, y) > 0.999 and model.component_weights_.tolist() == [[-1.0]]
 
 
 @CUT_SHORT
@@ -94,7 +93,7 @@ def test_the_even_power_of_a_network_has_a_sign_too():
     assert PolynomialNetworkRegressor(**common).fit(X, y).score(X, y) < 0.8
     model = PolynomialNetworkRegressor(**common, fit_signs=True).fit(X, y)
     assert model.score(X, y) > 0.999
-    assert sorted(model.signs_[0]) == [-1.0, 1.0]
+    assert sorted(model.component_weights_[0]) == [-1.0, 1.0]
 
 
 @CUT_SHORT
@@ -107,15 +106,15 @@ def test_predictions_are_those_of_the_definition(lower, solver):
         degree=2 if lower == "augment" else 3, fit_lower=lower, n_components=2, max_iter=12, solver=solver, fit_signs=True,
         fit_linear=False, beta=0.01,
     ).fit(X, y)  # fmt: skip
-    assert (model.signs_ == -1.0).any()
+    assert (model.component_weights_ == -1.0).any()
     expected = np.full(60, model.intercept_)
     if lower == "explicit":
-        for P, order, weights in zip(model.P_, (2, 3), model.signs_, strict=True):
+        for P, order, weights in zip(model.P_, (2, 3), model.component_weights_, strict=True):
             for s in range(2):
                 expected += weights[s] * np.array([reference.anova(P[0][:, s], x, order) for x in X])
         pair = sum(
             weight * model.P_[0][0][1, s] * model.P_[0][0][4, s]
-            for s, weight in enumerate(model.signs_[0])
+            for s, weight in enumerate(model.component_weights_[0])
         )
         assert model.interaction_weight([4, 1]) == pytest.approx(pair)
         assert dict(model.top_interactions(15))[1, 4] == pytest.approx(pair)
@@ -134,7 +133,7 @@ def test_a_long_fit_is_stationary():
     model = FactorizationMachineRegressor(
         n_components=2, beta=0.05, max_iter=2000, tol=0.0, fit_signs=True, fit_linear=False
     ).fit(X, y)
-    P, signs, b = model.P_[0][0], model.signs_[0], model.intercept_
+    P, signs, b = model.P_[0][0], model.component_weights_[0], model.intercept_
 
     def objective(P):
         parts = [signs[s] * np.array([reference.anova(P[:, s], x, 2) for x in X]) for s in range(2)]
@@ -148,18 +147,46 @@ def test_a_long_fit_is_stationary():
 
 
 @CUT_SHORT
-def test_other_models_and_classes_have_signs_and_two_solvers_refuse():
+def test_other_models_and_classes_have_signs():
     X, y = negative_pairs()
     for model in (AllSubsetsRegressor, PolynomialNetworkRegressor):
-        assert model(n_components=2, max_iter=3, fit_signs=True).fit(X, y).signs_.shape == (1, 2)
+        assert model(n_components=2, max_iter=3, fit_signs=True).fit(X, y).component_weights_.shape == (
+            1,
+            2,
+        )
     common = {"n_components": 1, "fit_signs": True, "fit_linear": False}
     for kw in ({}, {"solver": "adagrad", "loss": "bpr"}, {"penalty": "cs", "solver": "fista"}):
         model = FactorizationMachineClassifier(**common, **kw, gamma=1e-5, max_iter=30)
-        assert model.fit(X, y > 0).signs_.tolist() == [[-1.0]]
-    for solver in ("block", "relational"):
-        message = f"'{solver}' cannot serve fit_signs=True: use solver='cd' or "
-        with pytest.raises(InputError, match=message):
-            FactorizationMachineRegressor(solver=solver, fit_signs=True).fit(X, y)
+        assert model.fit(X, y > 0).component_weights_.tolist() == [[-1.0]]
+
+
+@CUT_SHORT
+@pytest.mark.parametrize("lower", [None, "explicit"])
+@pytest.mark.parametrize("solver", ["block", "relational"])
+def test_solvers_of_whole_rows_and_objects_heed_signs(solver, lower):
+    rng = np.random.default_rng(3)
+    left, right = rng.normal(size=(9, 3)), rng.normal(size=(7, 3))
+    i, j = rng.integers(0, 9, 150), rng.integers(0, 7, 150)
+    X = np.hstack([left[i], right[j]])
+    y = np.array([-reference.anova(np.array([1.0, 2.0, -1.0, 0.5, 1.0, 1.0]), x, 2) for x in X])
+    common = {
+        "degree": 3 if lower else 2, "fit_lower": lower, "n_components": 2, "beta": 1e-3, "tol": 0.0,
+        "fit_signs": True, "random_state": 1,
+    }  # fmt: skip
+    model = FactorizationMachineRegressor(**common, solver=solver, max_iter=40).fit(X, y)
+    assert (model.component_weights_[0] == -1.0).any()
+    assert np.all(np.diff([entry["objective"] for entry in model.history_]) <= 1e-9)
+    expected = model.intercept_ + X @ model.w_
+    for P, order, weights in zip(model.P_, (2, 3), model.component_weights_, strict=False):
+        for s in range(2):
+            expected += weights[s] * np.array([reference.anova(P[0][:, s], x, order) for x in X])
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)
+    if solver == "relational":  # the steps are those of plain coordinate descent
+        plain = FactorizationMachineRegressor(**common, max_iter=40).fit(X, y)
+        assert model.history_[-1]["objective"] == pytest.approx(
+            plain.history_[-1]["objective"], rel=1e-9
+        )
+    assert model.score(X, y) > 0.99
 
 
 @CUT_SHORT
@@ -168,11 +195,11 @@ def test_signs_stay_where_a_fit_goes_on():
     model = FactorizationMachineRegressor(
         n_components=2, fit_signs=True, solver="adagrad", fit_linear=False, beta=1e-6
     )
-    signs = model.partial_fit(X, y).signs_.copy()
+    signs = model.partial_fit(X, y).component_weights_.copy()
     assert -1.0 in signs
-    np.testing.assert_array_equal(model.partial_fit(X, -y).signs_, signs)
+    np.testing.assert_array_equal(model.partial_fit(X, -y).component_weights_, signs)
     model.set_params(warm_start=True, max_iter=3)
-    np.testing.assert_array_equal(model.fit(X, -y).signs_, signs)
+    np.testing.assert_array_equal(model.fit(X, -y).component_weights_, signs)
 
 
 @CUT_SHORT
@@ -180,7 +207,7 @@ def test_what_an_older_version_fitted_has_weights_of_one():
     X, y = negative_pairs()
     model = FactorizationMachineRegressor(n_components=2, max_iter=5).fit(X, y)
     before, pairs = model.predict(X), model.top_interactions(5)
-    del model.signs_
+    del model.component_weights_
     np.testing.assert_array_equal(model.predict(X), before)
     assert model.top_interactions(5) == pairs
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from recsys.errors import FitError
 from recsys.fm.objective import Objective
 from recsys.fm.penalties import Penalty
+from recsys.fm.solvers.component_weights import weights_step
 from recsys.fm.solvers.theta import theta_step
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, FORM_NAMES, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import Loss
@@ -58,8 +59,6 @@ class Solver:
         Whether it can compare rows, as losses over pairs do.
     monotone : bool
         Whether no epoch raises the objective.
-    signed : bool
-        Whether it heeds the signs of the components.
     resumes : bool
         Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
     searches : bool
@@ -78,7 +77,6 @@ class Solver:
     kinds: ClassVar[tuple[int, ...]] = (ANOVA, ALL_SUBSETS, PRODUCT, MIXED, POWER)
     pairwise: ClassVar[bool] = False
     monotone: ClassVar[bool] = True
-    signed: ClassVar[bool] = True
     resumes: ClassVar[bool] = False
     searches: ClassVar[bool] = False
     place: ClassVar[int]
@@ -89,16 +87,22 @@ class Solver:
     def run(self, ended: Callable[[float], bool], max_iter: int) -> None:
         """Make epochs until `ended`, given the parameters' change, says so."""
         for _ in range(max_iter):
-            if ended(self.epoch() + self.weigh_orders()):
+            if ended(self.epoch() + self.weigh()):
                 return
 
     def epoch(self) -> float:
         """Make one pass that leaves `pred` of the objective current; return the parameters' change."""
         raise NotImplementedError
 
-    def weigh_orders(self) -> float:
-        """Take a step on the weights of the orders, where they are learned; returns their change."""
-        return theta_step(self.objective) if self.objective.learns_theta else 0.0
+    @property
+    def weighs(self) -> bool:
+        """Whether weights of orders or of components are learned."""
+        return self.objective.learns_theta or self.objective.learns_weights
+
+    def weigh(self) -> float:
+        """Take a step on the weights of orders and components that are learned; returns their change."""
+        moved = theta_step(self.objective) if self.objective.learns_theta else 0.0
+        return moved + (weights_step(self.objective) if self.objective.learns_weights else 0.0)
 
     def slower(self) -> bool:
         """Take shorter steps where longer ones no longer help; False if there are none."""
@@ -127,13 +131,9 @@ def solver_names() -> tuple[str, ...]:
     return tuple(sorted(SOLVERS.names(), key=lambda name: SOLVERS.get(name).place))
 
 
-def refusal(
-    solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form], fit_signs: bool = False
-) -> str:
+def refusal(solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form]) -> str:
     """Return what a solver cannot serve, or nothing: it follows from what it needs."""
     able = SOLVERS.get(solver)
-    if fit_signs and not able.signed:
-        return "fit_signs=True"
     if loss.pairwise and not able.pairwise:
         return f"loss {loss.name!r}, which compares rows"
     if not penalty.offers(able.required):

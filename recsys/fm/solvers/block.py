@@ -50,7 +50,6 @@ class BlockDescent(Descent):
 
     required = ("prox_row",)
     kinds = (ANOVA, ALL_SUBSETS)
-    signed = False
     searches = True
     place = 2
 
@@ -70,7 +69,7 @@ class BlockDescent(Descent):
         return float(
             block_epoch(
                 form.kind, self.rows, self.order, self.columns, objective.target, P, table,
-                self.shrinkage, form.penalty_order, stretches,
+                model.weights[n], self.shrinkage, form.penalty_order, stretches,
             )
         )  # fmt: skip
 
@@ -153,7 +152,9 @@ def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, loss):
 
 
 @jit
-def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree, stretches):
+def block_epoch(
+    kind, rows, order, columns, target, P, table, weights, shrinkage, degree, stretches
+):  # fmt: skip
     """Update a feature's whole row at once, for kinds ANOVA and all-subsets, in the order given.
 
     Without a penalty on rows the step minimises the quadratic bound exactly; with one (ℓ2,1 or CS)
@@ -189,20 +190,20 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree,
             r = loss_slope(loss, pred[i], y[i])
             if kind == ANOVA and width == 1:
                 for s in range(k):
-                    slopes[s] = x * (table[i, s, 0] - row[s] * x)
+                    slopes[s] = weights[s] * x * (table[i, s, 0] - row[s] * x)
             else:
                 for s in range(k):
                     if kind == ALL_SUBSETS:
                         one = 1.0 + row[s] * x
                         if abs(one) < NEAR_ZERO:
-                            slopes[s] = x * product_without(rows, P, s, i, j)
+                            slopes[s] = weights[s] * x * product_without(rows, P, s, i, j)
                         else:
-                            slopes[s] = x * table[i, s, 0] / one
+                            slopes[s] = weights[s] * x * table[i, s, 0] / one
                         continue
                     b, z = 1.0, row[s] * x
                     for t in range(width):
                         b = table[i, s, t] - z * b
-                    slopes[s] = x * b
+                    slopes[s] = weights[s] * x * b
             if searched:
                 own[p - col_ptr[j]] = slopes
             square = 0.0
@@ -278,7 +279,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree,
             step = 0.0
             if kind == ANOVA and width == 1:
                 for s in range(k):
-                    step += g[s] * (table[i, s, 0] - row[s] * x)
+                    step += weights[s] * g[s] * (table[i, s, 0] - row[s] * x)
                     table[i, s, 0] += g[s] * x
                 step *= x
             else:
@@ -289,7 +290,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree,
                             others = product_without(rows, P, s, i, j)
                         else:
                             others = table[i, s, 0] / one
-                        step += g[s] * x * others
+                        step += weights[s] * g[s] * x * others
                         table[i, s, 0] = others * (one + g[s] * x)
                         continue
                     b, z = 1.0, row[s] * x
@@ -297,7 +298,7 @@ def block_epoch(kind, rows, order, columns, target, P, table, shrinkage, degree,
                         held_t = table[i, s, t]
                         table[i, s, t] = held_t + g[s] * x * b
                         b = held_t - z * b
-                    step += g[s] * x * b
+                    step += weights[s] * g[s] * x * b
             pred[i] += step
         size = 0.0
         for s in range(k):

@@ -12,7 +12,7 @@ from recsys.fm.solvers.base import SOLVERS, Solver
 
 __all__ = ["Lbfgs"]
 
-BURST = 10  # iterations between two steps on the weights of the orders
+BURST = 10  # iterations between two steps on the weights of orders or components
 
 
 @SOLVERS.add("lbfgs")
@@ -25,13 +25,13 @@ class Lbfgs(Solver):
     def run(self, ended: Callable[[float], bool], max_iter: int) -> None:
         """Leave the loop to scipy, which may itself end earlier.
 
-        Where the weights of the orders are learned, each of their steps makes another problem, for which
-        scipy begins anew: one after every BURST iterations.
+        Where weights of orders or components are learned, each of their steps makes another problem, for
+        which scipy begins anew: one after every BURST iterations.
         """
         p = self.objective
         over, left = False, max_iter
         while left > 0 and not over:
-            burst = min(BURST, left) if p.learns_theta else left
+            burst = min(BURST, left) if self.weighs else left
             made = 0
 
             def settle(z: NDArray[np.float64], burst: int = burst) -> None:
@@ -41,7 +41,7 @@ class Lbfgs(Solver):
                 p.refresh()
                 made += 1
                 if made == burst:
-                    moved += self.weigh_orders()
+                    moved += self.weigh()
                 over = ended(moved)
                 if over or made == burst:
                     raise StopIteration  # how scipy's `minimize` is told to end
@@ -53,4 +53,4 @@ class Lbfgs(Solver):
             left -= made
             if made < burst and not over:  # it found nothing better
                 p.refresh()
-                over = self.weigh_orders() == 0.0 or made == 0
+                over = self.weigh() == 0.0 or made == 0

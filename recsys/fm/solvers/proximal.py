@@ -30,9 +30,9 @@ class Proximal(Solver):
         self.t = 1.0
         self.value = objective.value()
 
-    def weigh_orders(self) -> float:
-        """Take the step on the weights of the orders, and compare with what is after it."""
-        moved = super().weigh_orders()
+    def weigh(self) -> float:
+        """Take the step on the weights, and compare with what is after it."""
+        moved = super().weigh()
         if moved > 0.0:
             self.value = self.objective.value()
         return moved
@@ -112,9 +112,9 @@ class NonMonotone(Proximal):
         self._settle(self.best)
         return True
 
-    def weigh_orders(self) -> float:
-        """Take the step on the weights of the orders, and begin afresh: what was is of other weights."""
-        moved = super().weigh_orders()
+    def weigh(self) -> float:
+        """Take the step on the weights, and begin afresh: what was is of other weights."""
+        moved = super().weigh()
         if moved > 0.0:
             self.mean, self.q = self.value, 1.0
             self.best, self.least = self.now, self.value

@@ -57,7 +57,6 @@ class RelationalDescent(Descent):
 
     required = ("prox_scalar",)
     kinds = (ANOVA,)
-    signed = False
     place = 3
 
     def _prepare(self) -> None:
@@ -90,18 +89,21 @@ class RelationalDescent(Descent):
         objective = self.objective
         linear = Shrinkage(objective.regularization.alpha, L2, self.shrinkage.gamma)
         moved = self._bias(self.target)
-        for order, P in self._terms():
+        for order, P, weights in self._terms():
             shrinkage = linear if order == 1 else self.shrinkage
-            moved += self.passes.epoch(order, P, self.target, shrinkage)
+            moved += self.passes.epoch(order, P, weights, self.target, shrinkage)
         moved = self._finished(moved)
         self._tell()
         return moved
 
-    def _terms(self) -> list[tuple[int, NDArray[np.float64]]]:
+    def _terms(self) -> list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
         model = self.objective.model
-        terms = [(form.order, P[0]) for form, P in zip(model.forms, model.tables(), strict=True)]
+        terms = [
+            (form.order, P[0], weights)
+            for form, P, weights in zip(model.forms, model.tables(), model.weights, strict=True)
+        ]
         if model.linear:
-            terms.insert(0, (1, model.w[:, None]))
+            terms.insert(0, (1, model.w[:, None], np.ones(1)))
         return terms
 
     def _tell(self) -> None:
@@ -136,20 +138,27 @@ class BlockPasses:
         parts = np.split(np.arange(len(at)), np.flatnonzero(np.diff(of)) + 1)
         self.runs = [(int(of[part[0]]), at[part] - self.starts[of[part[0]]]) for part in parts]
 
-    def epoch(self, order: int, P: NDArray[np.float64], target: Target, shrinkage: Shrinkage) -> float:
+    def epoch(
+        self, order: int, P: NDArray[np.float64], weights: NDArray[np.float64], target: Target,
+        shrinkage: Shrinkage,
+    ) -> float:  # fmt: skip
         """Update a term's parameters once, in place; returns the sum of absolute changes."""
         moved, m, n = 0.0, order, len(target.y)
         objects = self.objects
         threads = threads_for(2.0 * n * (m + m * m), self.threads)
-        state, pending = objects.state(m, target.y, target.pred), NOTHING
+        state, pending, of_pending = objects.state(m, target.y, target.pred), NOTHING, 1.0
         for s in range(P.shape[1]):
+            weight = float(weights[s])
             p = P[self.features, s]
             component = objects.component(m, P[:, s])
             sizes = np.abs(p)
             totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
             for b, features in self.runs:
                 block = objects.blocks[b]
-                sums = objects.gather(b, component, pending, 1.0, state, target.loss, threads)
+                sums = objects.gather(b, component, pending, of_pending, state, target.loss, threads)
+                if weight != 1.0:
+                    sums[:, :m] *= weight
+                    sums[:, m:] *= weight * weight
                 mine = component.table[objects.slices[b]]
                 before = mine.copy()
                 moved += sweep(
@@ -157,18 +166,23 @@ class BlockPasses:
                     p[self.starts[b] : self.starts[b + 1]], mine, sums, n, target.curvature,
                     shrinkage, totals, sizes, int(self.starts[b]), (0,) * m,
                 )  # fmt: skip
-                pending = objects.changed(b, component, before)
+                pending, of_pending = objects.changed(b, component, before), weight
             P[self.features, s] = p
-        objects.apply(pending, 1.0, state, threads)
+        objects.apply(pending, of_pending, state, threads)
         target.pred[:] = state[:, 0]
         return moved
 
-    def predict(self, terms: list[tuple[int, NDArray[np.float64]]]) -> NDArray[np.float64]:
+    def predict(
+        self, terms: list[tuple[int, NDArray[np.float64], NDArray[np.float64]]]
+    ) -> NDArray[np.float64]:
         """Return the sum of the terms, (rows,)."""
         out = np.zeros(len(self.objects.of))
-        for order, P in terms:
-            for s in range(P.shape[1]):
-                self.objects.add(self.objects.component(order, P[:, s]), out)
+        for order, P, weights in terms:
+            for s, weight in enumerate(weights.tolist()):
+                part = out if weight == 1.0 else np.zeros_like(out)
+                self.objects.add(self.objects.component(order, P[:, s]), part)
+                if weight != 1.0:
+                    out += weight * part
         return out
 
 
