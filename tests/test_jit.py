@@ -43,6 +43,7 @@ def run(program, **env):
     return out.stdout.split()
 
 
+@pytest.mark.slow
 def test_a_second_process_takes_compiled_code_from_disk(tmp_path):
     first = run(PROGRAM, NUMBA_CACHE_DIR=str(tmp_path))
     second = run(PROGRAM, NUMBA_CACHE_DIR=str(tmp_path))
@@ -65,6 +66,7 @@ def test_a_cache_folder_that_cannot_be_written_and_no_home(tmp_path):
     assert nowhere[3] == "None" and nowhere[0] == out[0]
 
 
+@pytest.mark.slow
 def test_an_edited_callee_in_another_module_is_not_served_stale(tmp_path):
     """numba would: its cache looks at one file only. The digest is over all that a module imports."""
     shutil.copytree(

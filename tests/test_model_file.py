@@ -502,6 +502,7 @@ def test_a_ranker_without_ids_is_no_bundle(saved):
         load_bundle(saved)
 
 
+@pytest.mark.slow
 def test_concurrent_saves_and_loads_see_whole_models(tmp_path):
     path = tmp_path / "model"
     writers = [

@@ -84,6 +84,7 @@ def test_a_search_that_is_gone_on_with_is_the_one_that_was_not_interrupted(plant
     assert parts == whole and tune(planted, "ease", 2, seed=6).trials != whole.trials[:2]
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_share_the_trials(alone, tmp_path):
     both = [started(99, tmp_path / "study") for _ in range(2)]
     said = [process.communicate(timeout=300)[0].split() for process in both]

@@ -437,6 +437,7 @@ def command(*arguments, **env):
     return [sys.executable, "-c", "from recsys.cli import run; run()", *map(str, arguments)]
 
 
+@pytest.mark.slow
 def test_signals_stop_a_fit_within_two_seconds_and_leave_nothing(tmp_path):
     rng = np.random.default_rng(0)
     lines = (f"{u},{i}\n" for u in range(4000) for i in rng.choice(3000, 60, replace=False))
@@ -487,6 +488,7 @@ def test_a_closed_pipe_is_no_error(ranker, tmp_path):
     assert out.returncode == 0 and out.stderr == "" and out.stdout.startswith("user_id,")
 
 
+@pytest.mark.slow
 def test_the_environment_does_not_change_the_figures(ratings, tmp_path):
     reports = []
     settings = (

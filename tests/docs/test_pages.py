@@ -9,8 +9,12 @@ import pytest
 from tests.docs.pages import ROOT, pages, play, prepare, without_figures
 
 PAGES = {str(path.relative_to(ROOT)): path for path in pages()}
-# Ten seconds and more, most of them compiling what no other page needs.
-LONG = {"docs/howto/rules.md", "docs/howto/factorization-machines.md", "docs/howto/links.md"}
+# Five seconds and more, some of them compiling what no other page needs.
+LONG = {
+    "docs/howto/rules.md", "docs/howto/factorization-machines.md", "docs/howto/links.md",
+    "docs/howto/interactions.md", "docs/howto/partitioned.md", "docs/howto/clusters.md",
+    "docs/tutorials/researcher.md",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,7 @@ def test_on_clusters_everything_is_as_here(described, name):
     assert searched == tune(described, "ease", 6, threads=1)
 
 
+@pytest.mark.slow
 def test_scratch_of_a_run_that_was_killed_is_swept_by_the_next(tmp_path, monkeypatch):
     with scratch_folder(tmp_path) as held:
         killed = OwnFolder(SCRATCH, str(tmp_path))

@@ -64,7 +64,7 @@ def letters(m):
     return np.array(["".join("abcdefghij"[int(d)] for d in str(k)) for k in range(m)], dtype=object)
 
 
-@pytest.fixture(scope="module", params=["sample", "movielens"])
+@pytest.fixture(scope="module", params=["sample", pytest.param("movielens", marks=pytest.mark.slow)])
 def case(request):
     found = data(request.param)
     R = found.matrix

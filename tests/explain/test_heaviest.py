@@ -421,6 +421,7 @@ def test_each_number_of_a_sentence_is_counted(name, of_item, data):
     )
 
 
+@pytest.mark.slow
 def test_what_the_search_says_of_those_not_listed_is_so(data):
     """A search of pairs with support says nothing of those without: some of them weigh more."""
     row, X = data.matrix[0], data.matrix.toarray() > 0

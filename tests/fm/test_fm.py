@@ -37,7 +37,7 @@ ESTIMATORS = [
 
 @pytest.mark.parametrize(
     "model",
-    ESTIMATORS,
+    [pytest.param(m, marks=() if m.solver == "cd" else pytest.mark.slow) for m in ESTIMATORS],
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'degree', '')}-{m.solver}-{m.penalty}",
 )
 def test_scikit_learns_checks(model):

@@ -102,6 +102,7 @@ def test_the_quadratic_model_ends_at_the_optimum_of_its_convex_problem():
                 assert objective(W) >= best - 1e-9 * best
 
 
+@pytest.mark.slow
 def test_the_quadratic_model_recovers_the_planted_groups():
     """As in Figure 3 of Atarashi et al. 2021: a step that is far too short had not got there."""
     data = planted_interactions(500, 8, 10, 20, seed=3)

@@ -155,6 +155,7 @@ def test_easymkl_tells_the_sum_from_the_mean_and_the_weights_from_their_reciproc
     np.testing.assert_allclose(model.weights_, right, atol=2e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 10.0]))
 @example(942, 10.0)  # steps of exactly twice the right length went to and fro over the minimum

@@ -193,6 +193,7 @@ def test_what_was_stopped_goes_on_and_comes_to_the_same(tmp_path, monkeypatch, s
     assert load_ranker(tmp_path / "m2").get_params()["kernel"] == "mc"
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_rerun_by_two_come_to_the_same(tmp_path):
     data = write(tmp_path / "data", *likes())
     fit_partitions(
