@@ -1,5 +1,6 @@
 """Random feature maps: itemset and polynomial kernels for linear models."""
 
+from recsys.random_features.bounds import components_for, error_bound
 from recsys.random_features.itemsets import CountableItemsetMap, ItemsetMap
 from recsys.random_features.kernel_maps import (
     RandomKernelMap,
@@ -28,5 +29,7 @@ __all__ = [
     "SubsampledRandomKernelMap",
     "SubsampledRandomMaclaurin",
     "TensorSketch",
+    "components_for",
+    "error_bound",
     "redundant_feature_augmentation",
 ]
