@@ -10,6 +10,7 @@ Each fit is kept as soon as it is there: a run that was stopped goes on.
 
     python -m benchmarks.lab.hofm_figure_5
     LAB_SECONDS=900 python -m benchmarks.lab.hofm_figure_5     # begin no fit after a quarter of an hour
+    python -m benchmarks.lab.hofm_figure_5 subsets             # all subsets by epochs, components weighed or not
 
 Not here: (b), Last.fm, whose data are not at hand.
 """
@@ -17,6 +18,7 @@ Not here: (b), Last.fm, whose data are not at hand.
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from typing import Any
@@ -32,6 +34,7 @@ from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor, Polyno
 BETAS = (1e-4, 3e-5, 1e-5, 3e-6, 1e-6)
 EPOCHS, TOLERANCE = 30, 1e-3
 FITS = "hofm_figure_5_fits"
+FOLLOWED, STEPS = "hofm_figure_5_subsets", (10, 20, 30, 50, 75, 100)
 COLUMNS = ("model", "beta", "validation RMSE", "test RMSE", "epochs", "seconds")
 
 
@@ -105,5 +108,33 @@ def main() -> None:
     write_png("hofm_figure_5", drawn)
 
 
+def subsets() -> None:
+    """Follow the all-subsets model, which ends last, past EPOCHS, and with weights of its components."""
+    train, valid, test = parts()
+    columns = ("beta", "weights", "epochs", "objective", "validation RMSE", "test RMSE")
+    there = read_csv(FOLLOWED) if (RESULTS / f"{FOLLOWED}.csv").exists() else []
+    done = {(row["beta"], row["weights"]) for row in there}
+    for beta in (1e-4, 3e-5, 1e-5):
+        for weights in ("1", "learned"):
+            if (f"{beta:g}", weights) in done:
+                continue
+            model = models(beta)["all-subsets"]
+            rows: list[tuple[Any, ...]] = []
+
+            def follow(
+                epoch: int, objective: float, model: Any = model, rows: list[tuple[Any, ...]] = rows,
+                at: tuple[str, str] = (f"{beta:g}", weights),
+            ) -> None:  # fmt: skip
+                if epoch in STEPS:
+                    rows.append((*at, epoch, objective, rmse(model, valid), rmse(model, test)))
+                    print(*rows[-1], flush=True)
+
+            model.set_params(
+                max_iter=max(STEPS), tol=0.0, callback=follow, fit_component_weights=weights == "learned"
+            )
+            model.fit(*train)
+            append_csv(FOLLOWED, columns, rows)
+
+
 if __name__ == "__main__":
-    main()
+    subsets() if sys.argv[1:] == ["subsets"] else main()
