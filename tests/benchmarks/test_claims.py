@@ -242,3 +242,19 @@ def test_models_far_above_the_printed_auc_pass_it_early():
 def test_hofm_on_nips_is_at_the_printed_accuracy_after_twenty_epochs():
     found = {int(row["epochs"]): float(row["accuracy"]) for row in of(read_csv("links_nips_epochs"), model="HOFM 2")}  # fmt: skip
     assert (round(found[20], 3), round(found[100], 3)) == (0.784, 0.829)
+
+
+def test_networks_on_interactions_beside_the_others_on_nips():
+    found = {row["model"]: float(row["accuracy"]) for row in read_csv("links_table_3_3")}
+    leads = [found[f"HOPairDNN {m}"] - found[f"HONFM {m}"] for m in (2, 3, 4)]
+    assert min(leads) > 0.045 and max(leads) < 0.08
+    assert found["Concat"] > max(found[f"HONFM {m}"] for m in (2, 3, 4))
+    assert max(found, key=lambda model: found[model]) == "PairSVM"
+    near = [("FBM", 2), ("HOPairNet 3", 3), ("HOPairNet 4", 4)]
+    assert all(abs(found[a] - found[f"HOPairDNN {m}"]) < 0.025 for a, m in near)
+    rates = read_csv("links_table_3_3_rates")
+    for model in {row["model"] for row in rates}:
+        own = of(rates, model=model)
+        assert [float(row["learning_rate"]) for row in own] == [k / 1000 for k in range(1, 10)]
+        counts = [134 * float(row["accuracy"]) for row in own]
+        assert all(abs(count - round(count)) < 1e-3 for count in counts)
