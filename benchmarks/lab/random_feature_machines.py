@@ -453,7 +453,7 @@ def density() -> None:
 
 
 def figures() -> None:
-    """Draw the errors of `dense`, `sparse` and `text` by D, of what was run."""
+    """Draw the errors of `dense`, `sparse` and `text` by D, and the seconds under them, of what was run."""
     for file in (
         "random_features_machines", "random_features_machines_1m", "random_features_machines_text",
     ):  # fmt: skip
@@ -463,28 +463,40 @@ def figures() -> None:
         rows = read_csv(file)
         panels = list(dict.fromkeys((row["data"], row["kernel"]) for row in rows))
         columns = min(5, len(panels))
-        drawn, axes = figure(columns, -(-len(panels) // columns))
-        for panel, axis in zip(panels, axes, strict=False):
+        drawn, axes = figure(columns, 2 * -(-len(panels) // columns))
+        for place, panel in enumerate(panels):
             shown = [row for row in rows if (row["data"], row["kernel"]) == panel]
-            for method in dict.fromkeys(row["method"] for row in shown):
-                own = [row for row in shown if row["method"] == method]
-                errors = [float(row["error"]) for row in own]
-                if own[0]["D"] == "":
-                    axis.axhline(
-                        errors[0], linestyle=":" if "SVM" in method else "--", label=method, color="grey"
-                    )
-                else:
-                    spread = [float(row["std"]) for row in own]
-                    axis.errorbar(
-                        [float(row["D"]) for row in own], errors, spread, marker="o", label=method
-                    )
-            axis.set(title=f"{panel[0]}, {panel[1]}", xlabel="D", ylabel="error", xscale="log")
-            ticks = sorted({int(row["D"]) for row in shown if row["D"]})
-            long = max(ticks) > 9_999
-            axis.set_xticks(ticks, [str(D) for D in ticks], rotation=60 if long else 0)
-            axis.minorticks_off()
-            axis.legend(fontsize=7)
+            upper = 2 * columns * (place // columns) + place % columns
+            draw(axes[upper], shown, "error")
+            draw(axes[upper + columns], shown, "seconds")
+            axes[upper].set(ylabel="error")
+            axes[upper + columns].set(ylabel="seconds", yscale="log")
+            axes[upper].legend(
+                title=f"{panel[0]}, {panel[1]}", fontsize=7, ncols=3, frameon=False, loc="lower center",
+                bbox_to_anchor=(0.5, 1.0),
+            )  # fmt: skip
         write_png(file, drawn)
+
+
+def draw(axis: Any, rows: list[dict[str, str]], what: str) -> None:
+    """Draw a column of rows by D, a line across of methods that have none."""
+    marks = iter("os^v")
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        values = [float(row[what]) for row in own]
+        if own[0]["D"] == "":
+            axis.axhline(
+                values[0], linestyle=":" if "SVM" in method else "--", label=method, color="grey"
+            )
+        else:
+            spread = [float(row["std"]) for row in own] if what == "error" else None
+            axis.errorbar(
+                [float(row["D"]) for row in own], values, spread, marker=next(marks), mfc="none", label=method
+            )  # fmt: skip
+    ticks = sorted({int(row["D"]) for row in rows if row["D"]})
+    axis.set(xlabel="D", xscale="log")
+    axis.set_xticks(ticks, [str(D) for D in ticks], rotation=60 if max(ticks) > 9_999 else 0)
+    axis.set_xticks([], minor=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.lab import chapter_10, table_6, table_7_2, table_9_1
+from benchmarks.lab import chapter_10, hofm_figure_5, random_features, table_6, table_7_2, table_9_1
 from benchmarks.lab.common import LARGE, read_csv
 from docs.generate import reproductions
 
@@ -201,7 +201,131 @@ def test_on_movielens_the_sparse_models_by_blocks_are_best_where_they_leave_out_
     assert round(few[121] - few[max(few)], 3) == 0.013
 
 
-# Figure 1 of HOFM, and its Table 3
+# Random feature maps of the thesis (Table 4.2, Figures 4.1 to 4.3 and 4.9)
+
+
+def test_the_circulant_map_is_the_faster_one_at_the_smallest_d():
+    rows = of(read_csv("random_features_circulant"), d=512)
+    assert [(row["degree"], round(float(row["ratio"]), 1)) for row in rows] == [("2", 2.6), ("3", 2.8)]
+    assert random_features.MAPPED == 8192
+
+
+def test_errors_of_the_anova_kernels_are_below_print():
+    theirs = reproductions.printed()["Atarashi 2021, thesis", "Table 4.2"]
+    ratios = {"anova": [], "all-subsets": []}
+    for row in read_csv("random_features_errors"):
+        found = theirs.get((f"{row['kernel']}, {row['map']}", row["D over d"]))
+        if found is not None:
+            ratios[row["kernel"].split()[0]].append(float(row["mean absolute error"]) / found - 1)
+    anova, subsets = ratios["anova"], ratios["all-subsets"]
+    assert (len(anova), round(min(anova), 2), round(max(anova), 2)) == (40, -0.13, -0.04)
+    assert min(subsets) < 0 < max(subsets) and max(map(abs, subsets)) < 0.07
+
+
+@pytest.fixture(scope="module")
+def widest():
+    """(data, kernel) → error and seconds of RK at D = 16d, the kernel machine, the FM."""
+    rows = read_csv("random_features_machines")
+    out = {}
+    for data, D in (("movielens 100K", 1248), ("phishing", 480)):
+        for kernel in ("anova 2", "anova 3", "all-subsets"):
+            own = of(rows, data=data, kernel=kernel)
+            models = [of(own, method="RK", D=D), of(own, method="kernel SVM")]
+            models.append(of(own, method="all-subsets model" if kernel == "all-subsets" else "FM"))
+            out[data, kernel] = [numbers(found, "error", "seconds")[0] for found in models]
+    return out
+
+
+def test_machines_on_rk_are_as_good_as_printed_but_at_order_3(widest):
+    for data, allowed in (("movielens 100K", 0.005), ("phishing", 0.006)):
+        for kernel in ("anova 2", "all-subsets"):
+            (rk, _), (exact, _), (fm, _) = widest[data, kernel]
+            assert round(rk - exact, 4) <= allowed
+            assert rk - fm <= (allowed if data != "phishing" else 0)
+    assert [round(error, 3) for error, _ in widest["movielens 100K", "anova 3"]] == [0.376, 0.343, 0.358]
+    assert [round(error, 3) for error, _ in widest["phishing", "anova 3"]] == [0.075, 0.047, 0.055]
+
+
+def test_on_movielens_the_fm_is_faster_than_rk(widest):
+    shown = {kernel: [s for _, s in found] for (data, kernel), found in widest.items() if data != "phishing"}  # fmt: skip
+    assert [round(exact / rk) for rk, exact, _ in shown.values()] == [5, 17, 3]
+    ratios = [rk / fm for rk, _, fm in shown.values()]
+    assert (round(min(ratios)), round(max(ratios))) == (3, 22)
+    assert [(round(shown[k][2], 1), round(shown[k][0], 1)) for k in ("anova 2", "all-subsets")] == [(2.4, 19.6), (3.0, 63.9)]  # fmt: skip
+    assert all(rk < min(exact, fm) for (data, _), ((_, rk), (_, exact), (_, fm)) in widest.items() if data == "phishing")  # fmt: skip
+
+
+def test_sparse_maps_of_movielens_1m_lie_between_the_fm_and_the_kernel_machine():
+    rows = read_csv("random_features_machines_1m")
+    (fm,) = numbers(of(rows, method="FM"), "error", "seconds")
+    assert (round(fm[0], 3), round(fm[1])) == (0.259, 272)
+    assert {round(float(row["error"]), 3) for row in of(rows, method="kernel SVM")} == {0.328}
+    wide = numbers(of(rows, D=105824), "error", "seconds")
+    assert len(wide) == 4
+    for place, ends in ((0, (0.285, 0.300)), (1, (277, 607))):
+        found = [round(row[place], 0 if place else 3) for row in wide]
+        assert (min(found), max(found)) == ends
+    assert min(float(row["error"]) for row in rows) == fm[0]
+
+
+# Sparse FMs (Figures 5 and 6)
+
+
+def test_where_ti_and_cs_are_not_lowest():
+    rows = of(read_csv("sparse_fm_convergence"), epochs=256)
+    ends = {
+        (row["setting"], row["gamma"], row["data"], row["method"]): float(row["objective"])
+        for row in rows
+    }
+
+    def last(setting, gamma, data):
+        return {key[3]: value for key, value in ends.items() if key[:3] == (setting, gamma, data)}
+
+    for data in ("3", "4"):
+        weak = last("interaction selection", "0.01", data)
+        assert weak["omega nmAPGD"] < weak["TI"] and min(weak, key=weak.get) == "omega nmAPGD"
+        weak = last("feature selection", "0.01", data)
+        assert weak["CS"] == min(weak.values()) and weak["TI"] > max(weak["L21"], weak["omega nmAPGD"])
+        strong = last("feature selection", "0.1", data)
+        level = {name: strong[name] for name in ("TI", "CS", "L21", "SLQR", "omega nmAPGD")}
+        assert max(level.values()) < 1.005 * min(level.values())
+        assert strong["TI"] > max(strong["L21"], strong["SLQR"])
+        strong = last("interaction selection", "0.1", data)
+        assert abs(strong["TI"] / strong["SLQR"] - 1) < 0.001
+        assert min(strong, key=strong.get) in ("TI", "SLQR")
+
+
+def test_slqr_grows_past_the_others_with_d():
+    took = {(row["method"], int(row["d"])): float(row["seconds"]) for row in read_csv("sparse_fm_time_against_d")}  # fmt: skip
+    four = ("TI", "L1", "CS", "L21")
+    slower = {d: [round(took["SLQR", d] / took[name, d]) for name in four] for d in (640, 2560)}
+    assert slower[2560] == [50, 51, 159, 160]
+    assert (min(slower[640]), max(slower[640])) == (3, 9)
+    step = {name: round(took[name, 2560] / took[name, 1280]) for name in (*four, "SLQR", "omega nmAPGD")}
+    assert step == dict.fromkeys(four, 2) | {"SLQR": 9, "omega nmAPGD": 6}
+    assert max(d for _, d in took) == 2560
+
+
+# Figure 1 of HOFM, its Table 3 and its Figure 5
+
+
+def test_on_nips_three_models_end_at_the_cap():
+    rows = read_csv("hofm_table_3_nips")
+    open_ended = [row for row in rows if row["converged"] == "0"]
+    assert {row["model"] for row in open_ended} == {"augmented 3", "augmented 5", "all-subsets"}
+    assert {row["epochs"] for row in open_ended} == {"60"}
+
+
+def test_all_subsets_is_last_on_movielens_1m():
+    found = {row["model"]: row for row in read_csv("hofm_figure_5")}
+    said = {"all-subsets": 0.8807, "FM": 0.8713, "FM-augmented": 0.8679, "polynomial network": 0.8722}
+    assert {name: round(float(row["test RMSE"]), 4) for name, row in found.items()} == said
+    assert int(found["all-subsets"]["epochs"]) == 30 == hofm_figure_5.EPOCHS
+
+
+def test_figure_1_of_hofm_has_the_rows_that_its_entry_says():
+    (links,) = of(read_csv("hofm_datasets"), data="NIPS", what="links")
+    assert links["ours"] == "3134" and 2 * int(links["printed"]) == 8280
 
 
 @pytest.mark.parametrize("file", ["hofm_figure_1", "hofm_figure_1_small"])
