@@ -323,6 +323,23 @@ def test_all_subsets_is_last_on_movielens_1m():
     assert int(found["all-subsets"]["epochs"]) == 30 == hofm_figure_5.EPOCHS
 
 
+def test_all_subsets_of_movielens_1m_need_more_epochs_than_the_others():
+    rows = read_csv("hofm_figure_5_subsets")
+    found = {
+        (row["beta"], row["weights"], int(row["epochs"])): round(float(row["test RMSE"]), 4)
+        for row in rows
+    }
+    final = {row["model"]: row for row in read_csv("hofm_figure_5")}
+    assert float(final["all-subsets"]["beta"]) == 3e-5
+    assert found["3e-05", "1", 30] == round(float(final["all-subsets"]["test RMSE"]), 4)
+    assert found["3e-05", "1", 100] == 0.8685 < float(final["FM"]["test RMSE"])
+    assert (found["0.0001", "learned", 100], found["0.0001", "1", 100]) == (0.8833, 0.9071)
+    course = [found["3e-05", "learned", epochs] for epochs in hofm_figure_5.STEPS]
+    assert min(course) == 0.8836 == found["3e-05", "learned", 30] and course[-1] > min(course)
+    lower = [float(row["objective"]) for row in of(rows, weights="learned", epochs=100)]
+    assert all(a < float(b["objective"]) for a, b in zip(lower, of(rows, weights="1", epochs=100), strict=True))  # fmt: skip
+
+
 def test_figure_1_of_hofm_has_the_rows_that_its_entry_says():
     (links,) = of(read_csv("hofm_datasets"), data="NIPS", what="links")
     assert links["ours"] == "3134" and 2 * int(links["printed"]) == 8280
