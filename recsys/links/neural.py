@@ -296,7 +296,7 @@ def _product() -> Any:
     """Return the product of a sparse tensor with a table, which has a slope by the table alone."""
     torch = _torch()
 
-    class Product(torch.autograd.Function):  # type: ignore[misc]
+    class Product(torch.autograd.Function):  # type: ignore[name-defined,misc]
         @staticmethod
         def forward(context: Any, x: Any, across: Any, table: Any) -> Any:
             context.across = across
