@@ -211,7 +211,9 @@ class _Subsets:
 @documented
 @dataclass(eq=False, repr=False)
 class AllSubsetsRegressor(_Subsets, Regressor):
-    """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s Π_j (1 + p_js x_j).
+    """The all-subsets model for regression: ŷ = b + ⟨w, x⟩ + Σ_s λ_s Π_j (1 + p_js x_j).
+
+    λ is 1, or −1 by `fit_signs`, or learned by `fit_component_weights`.
 
     Examples
     --------
