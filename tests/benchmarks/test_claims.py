@@ -271,6 +271,15 @@ def test_sparse_maps_of_movielens_1m_lie_between_the_fm_and_the_kernel_machine()
 # Sparse FMs (Figures 5 and 6)
 
 
+def test_planted_data_of_few_rows_have_three_first_tables():
+    rows = read_csv("sparse_fm_solvers_courses")
+    seeds = {}
+    for row in rows:
+        seeds.setdefault((row["data"], row["penalty"], row["method"]), set()).add(row["seed"])
+    for (data, _, _), found in seeds.items():
+        assert found == ({"0", "1", "2"} if data.endswith(" 500") else {"0"})
+
+
 def test_where_ti_and_cs_are_not_lowest():
     rows = of(read_csv("sparse_fm_convergence"), epochs=256)
     ends = {
