@@ -48,6 +48,26 @@ def test_on_filmtrust_all_weight_is_on_the_best_by_ndcg(gram):
     assert float(parts["md"]["ndcg@10"]) == max(float(row["ndcg@10"]) for row in parts.values())
 
 
+# Tables 3.3 and 10.1
+
+
+def test_two_printed_densities_are_not_of_the_counts_beside_them():
+    rows = read_csv("table_3_3")
+    off = {}
+    for row in rows:
+        ours, printed = float(row["density"]), float(row["printed_density"])
+        assert ours == pytest.approx(
+            100 * int(row["ratings"]) / (int(row["users"]) * int(row["items"])), rel=1e-5
+        )
+        if abs(ours - printed) > 0.03 * printed:
+            off[row["dataset"]] = (round(ours, 2), printed)
+    assert off == {"bookcrossing": (0.43, 0.004), "movielens-1m": (4.47, 1.34)}
+    (book,) = of(rows, dataset="bookcrossing")
+    assert all(book[key] == book[f"printed_{key}"] for key in ("users", "items", "ratings"))
+    (films,) = of(read_csv("table_10_1"), dataset="movielens-1m")
+    assert float(films["printed_density"]) == 1.34
+
+
 # Table 9.1 and Figures 9.2 to 9.5
 
 
@@ -151,6 +171,18 @@ def test_more_formulas_find_rules_of_all_weight_but_on_the_two_largest():
     assert missed[500] == {"tic-tac-toe", "art-d2-c4", "art-d4-c3", "art-d5-c4", "art-d5-c5"}
     assert missed[2000] == {"art-d5-c4", "art-d5-c5"}
     assert all(sizes[2000][task] == sizes[500][task] for task in missed[2000])
+
+
+def test_accuracies_of_table_7_2_are_in_percent_beside_the_printed_ones():
+    keys, compared = reproductions.BESIDE["table_7_2_means.csv"]
+    printed = reproductions.printed()["Polato 2018", "Table 7.2"]
+    shares = {column for column, scale in compared.items() if scale == 100}
+    assert keys == ("task",) and shares == {"machine", "train", "test", "fidelity"}
+    assert set(printed) == {(task, column) for task in table_7_2.TASKS for column in compared}
+    short = {task for task in table_7_2.TASKS if printed[task, "train"] < 100}
+    assert short == {"art-d2-c4", "art-d5-c4", "art-d5-c5"}
+    for row in read_csv("table_7_2_means"):
+        assert all(80 < 100 * float(row[column]) <= 100 for column in shares)
 
 
 # Table 6.4
