@@ -57,10 +57,10 @@ class ALS(ImplicitFactors):
 
     Notes
     -----
-    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1); Rendle, Krichene, Zhang and Koren,
-    Revisiting the performance of iALS on item recommendation benchmarks, 2022, for `ridge_power`. Their
-    weight α₀ of all pairs beside 1 for likes is alpha = 1 + 1/α₀ here; the targets, and with them the
-    scores and λ, differ by a factor.
+    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), whose print has the target 1 for all
+    pairs; Rendle, Krichene, Zhang and Koren, Revisiting the performance of iALS on item recommendation
+    benchmarks, 2022, for `ridge_power`. Their weight α₀ of all pairs beside 1 for likes is
+    alpha = 1 + 1/α₀ here; the targets, and with them the scores and λ, differ by a factor.
 
     Examples
     --------
