@@ -26,7 +26,10 @@ PAPERS = {
 BESIDE: dict[str, tuple[tuple[str, ...], dict[str, float]]] = {
     "table_6_3.csv": (("kernel",), {"mdnf": 1, "mcnf": 1, "dnf": 1, "cnf": 1, "rank": 1}),
     "table_6_3_ones.csv": (("kernel",), {"mdnf": 1, "mcnf": 1, "dnf": 1, "cnf": 1, "rank": 1}),
-    "table_7_2_means.csv": (("task",), {"machine": 100, "test": 100, "fidelity": 100, "generation": 1}),
+    "table_7_2_means.csv": (
+        ("task",),
+        {"machine": 100, "train": 100, "test": 100, "fidelity": 100, "generation": 1},
+    ),
     "links_table_3_3.csv": (("model",), {"accuracy": 1}),
 }
 PRINTED_AS = {

@@ -31,8 +31,8 @@ class ALS(ImplicitFactors):
 
     The confidence of a liked item is alpha × its value (implicit's reading), of any other item 1
     for the target 0. Hu, Koren and Volinsky write C = 1 + aR: with likes of value 1 that is
-    alpha = 1 + a, so the thesis' a = 1 is `alpha=2`, and alpha = 1, the default, weighs likes
-    and the rest alike.
+    alpha = 1 + a. The thesis' a = 1 is `alpha=2`, with which `benchmarks/table_10_3.py` runs it;
+    alpha = 1, the default, is a = 0 and weighs likes and the rest alike.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ class ALS(ImplicitFactors):
 
     Notes
     -----
-    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1); Rendle, Krichene, Zhang and Koren,
-    Revisiting the performance of iALS on item recommendation benchmarks, 2022, for `ridge_power`. Their
-    weight α₀ of all pairs beside 1 for likes is alpha = 1 + 1/α₀ here; the targets, and with them the
-    scores and λ, differ by a factor.
+    Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), whose print has the target 1 for all
+    pairs; Rendle, Krichene, Zhang and Koren, Revisiting the performance of iALS on item recommendation
+    benchmarks, 2022, for `ridge_power`. Their weight α₀ of all pairs beside 1 for likes is
+    alpha = 1 + 1/α₀ here; the targets, and with them the scores and λ, differ by a factor.
 
     Examples
     --------

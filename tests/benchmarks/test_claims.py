@@ -1,9 +1,12 @@
 """What pages and docstrings say of result files, against the files."""
 
+import os
+
 import pytest
 
+from benchmarks import table_10_3 as chapter_10_3
 from benchmarks.lab import chapter_10, hofm_figure_5, random_features, table_6, table_7_2, table_9_1
-from benchmarks.lab.common import LARGE, read_csv
+from benchmarks.lab.common import LARGE, RESULTS, read_csv, table
 from docs.generate import reproductions
 
 
@@ -45,6 +48,26 @@ def test_on_filmtrust_all_weight_is_on_the_best_by_ndcg(gram):
     assert float(parts["md"]["ndcg@10"]) == max(float(row["ndcg@10"]) for row in parts.values())
 
 
+# Tables 3.3 and 10.1
+
+
+def test_two_printed_densities_are_not_of_the_counts_beside_them():
+    rows = read_csv("table_3_3")
+    off = {}
+    for row in rows:
+        ours, printed = float(row["density"]), float(row["printed_density"])
+        assert ours == pytest.approx(
+            100 * int(row["ratings"]) / (int(row["users"]) * int(row["items"])), rel=1e-5
+        )
+        if abs(ours - printed) > 0.03 * printed:
+            off[row["dataset"]] = (round(ours, 2), printed)
+    assert off == {"bookcrossing": (0.43, 0.004), "movielens-1m": (4.47, 1.34)}
+    (book,) = of(rows, dataset="bookcrossing")
+    assert all(book[key] == book[f"printed_{key}"] for key in ("users", "items", "ratings"))
+    (films,) = of(read_csv("table_10_1"), dataset="movielens-1m")
+    assert float(films["printed_density"]) == 1.34
+
+
 # Table 9.1 and Figures 9.2 to 9.5
 
 
@@ -61,6 +84,26 @@ def test_table_9_1_ends_where_its_entry_says():
         assert ours < printed / 3
         average = float(made[name, "Average"]["printed_ratio"])
         assert abs(printed - average) < 0.003 * average
+
+
+def test_another_end_of_gram_changes_next_to_nothing():
+    rows = read_csv("table_9_1_ends")
+    counts = {name: len(of(rows, table=name)) for name in table_9_1.PRINTED}
+    assert counts == table_9_1.ENDS == dict.fromkeys(counts, 5) | {"kr-vs-kp": 1}
+    assert sum(row["stopped"] == "max_iter" for row in rows) == 18 and len(rows) == 41
+    lower = [1 - a / b for a, b in numbers(rows, "ratio", "ratio_9_1")]
+    assert 0 <= min(lower) and max(lower) < 0.0006
+    apart = {
+        name: [a - b for a, b in numbers(of(rows, table=name), "auc", "auc_9_1")] for name in counts
+    }
+    assert max(abs(gap) for gaps in apart.values() for gap in gaps) < 0.19
+    assert max(abs(sum(gaps) / len(gaps)) for gaps in apart.values()) < 0.04
+    runs = {(row["table"], row["seed"]): row for row in of(read_csv("table_9_1_runs"), method="GRAM")}
+    assert all(
+        runs[row["table"], row["seed"]][key] == row[f"{key}_9_1"]
+        for row in rows
+        for key in ("auc", "ratio")
+    )
 
 
 def test_r_mkl_is_without_a_margin_in_five_runs_on_splice():
@@ -101,6 +144,36 @@ def test_where_a_small_ratio_goes_with_a_high_auc():
     assert float(worst["auc"]) < linear
 
 
+def test_what_the_choice_is_without_the_identity():
+    rows = {row["table"]: row for row in read_csv("figure_8_3_choice")}
+    never = {name for name, row in rows.items() if row["plain_finite"] == "0"}
+    assert never == {"spect", "primary-tumor"}
+    rest = {name: row for name, row in rows.items() if name not in never}
+    assert all(row["plain_small_ratio_high_auc"] == row["small_ratio_high_auc"] for row in rest.values())
+    other = {
+        name: (round(float(row["plain_auc"]), 2), round(float(row["auc"]), 2))
+        for name, row in rest.items()
+        if row["plain_expression"] != row["expression"]
+    }
+    assert other == {
+        "house-votes": (98.58, 98.96), "promoters": (96.26, 96.41), "splice": (98.91, 98.88),
+        "monks-2": (100, 100),
+    }  # fmt: skip
+    assert round(float(rows["house-votes"]["plain_behind"]), 2) == 1.01
+    least = of(read_csv("figure_8_3"), table="promoters", ratio_plain=rows["promoters"]["plain_ratio"])
+    assert [round(float(row["auc"]), 2) for row in least] == [96.26, 95.93]
+
+
+@pytest.mark.parametrize("name", ["spect", "primary-tumor"])
+def test_rows_of_both_classes_are_equal(name):
+    if not os.environ.get("RECSYS_DATA"):
+        pytest.skip("the table is not here")
+    classes: dict[bytes, set] = {}
+    for x, label in zip(table(name).X, table(name).y, strict=True):
+        classes.setdefault(x.tobytes(), set()).add(int(label))
+    assert any(len(found) == 2 for found in classes.values())
+
+
 # Table 7.2
 
 
@@ -118,6 +191,18 @@ def test_more_formulas_find_rules_of_all_weight_but_on_the_two_largest():
     assert missed[500] == {"tic-tac-toe", "art-d2-c4", "art-d4-c3", "art-d5-c4", "art-d5-c5"}
     assert missed[2000] == {"art-d5-c4", "art-d5-c5"}
     assert all(sizes[2000][task] == sizes[500][task] for task in missed[2000])
+
+
+def test_accuracies_of_table_7_2_are_in_percent_beside_the_printed_ones():
+    keys, compared = reproductions.BESIDE["table_7_2_means.csv"]
+    printed = reproductions.printed()["Polato 2018", "Table 7.2"]
+    shares = {column for column, scale in compared.items() if scale == 100}
+    assert keys == ("task",) and shares == {"machine", "train", "test", "fidelity"}
+    assert set(printed) == {(task, column) for task in table_7_2.TASKS for column in compared}
+    short = {task for task in table_7_2.TASKS if printed[task, "train"] < 100}
+    assert short == {"art-d2-c4", "art-d5-c4", "art-d5-c5"}
+    for row in read_csv("table_7_2_means"):
+        assert all(80 < 100 * float(row[column]) <= 100 for column in shares)
 
 
 # Table 6.4
@@ -150,6 +235,40 @@ def test_jesters_ratio_is_rounding_from_degree_200_on():
         (row["dataset"], int(row["degree"])) for row in rows if float(row["ratio"]) < chapter_10.ROUNDING
     }
     assert small == {("jester", degree) for degree in (200, 300, 500)}
+
+
+# Table 10.3 and Figure 10.7
+
+
+def test_mc_is_best_at_degree_2_but_on_jester():
+    rows = read_csv("figure_10_7")
+    best = {}
+    for name in {row["dataset"] for row in rows}:
+        auc = [(float(row["auc"]), int(row["degree"])) for row in of(rows, dataset=name)]
+        best[name] = max(auc)[1]
+        if name == "jester":
+            assert [round(max(a for a, d in auc if d == k), 4) for k in (3, 2)] == [0.5791, 0.5745]
+    assert {name for name, degree in best.items() if degree != 2} == {"jester"}
+    assert best["jester"] == 3
+
+
+def test_reasons_of_table_10_3_are_in_its_cells():
+    """What the report says of CiaoDVD's items nobody has, and of the passes of BPR-MF."""
+    assert (RESULTS / "table_10_3.md").read_text() == chapter_10_3.markdown()
+    ciao = {
+        row["unrated"]: float(row["auc"])
+        for row in of(read_csv("figure_10_7"), dataset="ciaodvd", degree=2)
+    }
+    assert chapter_10_3.by_unrated("ciaodvd", "mC") == (
+        f"{ciao['mean']:.4f}",
+        f"{ciao['kernel']:.4f} (+0.010)",
+    )
+    said = chapter_10_3.passes_of("bookcrossing", "BPR-MF")
+    assert (
+        "0.6616, 0.6677, 0.7070, 0.7247 with 10, 40, 100, 200, the printed 0.691 between 40 and 100"
+        in said
+    )
+    assert "largest on bookcrossing, ciaodvd, filmtrust, movielens-1m, where" in said
 
 
 # Table 6.3

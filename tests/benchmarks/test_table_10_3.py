@@ -178,6 +178,34 @@ def test_reasons_say_what_was_measured_and_what_was_not(tmp_path, monkeypatch):
     assert "MSDw 0.7500 by time and 0.8750 at random (printed 0.875)" in table_10_3.firsts()
 
 
+def test_reasons_from_cells_are_of_their_settings(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_10_3, "CELLS", tmp_path)
+    assert "AUC not measured" in table_10_3.reason("ciaodvd", "mC")
+    assert "was not measured" in table_10_3.reason("bookcrossing", "BPR-MF")
+
+    def cell(name, method, values):
+        specs = table_10_3.specs_of(name, method)
+        part = {
+            str(fold): {
+                spec: {"auc": value, "ndcg@10": 0.0} for spec, value in zip(specs, values, strict=True)
+            }
+            for fold in range(1, 6)
+        }
+        table_10_3.write(table_10_3.path(name, method), {"validated": part, "tested": part})
+
+    cell("ciaodvd", "mC", [0.5625, 0.75, 0.5, 0.625, 0.25, 0.25])  # kernel and mean of each degree
+    said = table_10_3.reason("ciaodvd", "mC")
+    assert "with AUC 0.7500; " in said and said.endswith("AUC is 0.5625 (+0.022).")
+    cell("bookcrossing", "BPR-MF", [0.5, 0.625, 0.75, 0.875])
+    cell("jester", "BPR-MF", [0.75, 0.625, 0.5])
+    said = table_10_3.reason("bookcrossing", "BPR-MF")
+    assert (
+        "0.5000, 0.6250, 0.7500, 0.8750 with 10, 40, 100, 200, the printed 0.691 between 40 and 100;"
+        in said
+    )
+    assert said.endswith("its largest on bookcrossing, where more may be better still.")
+
+
 def test_new_items_are_those_of_tested_likes_that_training_lacks(tmp_path, monkeypatch):
     data = make([[0, 1, 2], [0, 1, 3], [0, 2, 4], [1, 2, 5], [0, 1, 6], [2, 3, 7]])
     for module in (table_10_3, common):

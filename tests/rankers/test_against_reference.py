@@ -199,6 +199,57 @@ def test_a_constant_added_to_the_kernel_changes_nothing(movielens):
     np.testing.assert_allclose(other, ours, atol=1e-4 * np.abs(ours).max())
 
 
+POWER_SERIES = {  # f with coefficients of which none is negative, and f(0) > 0
+    "exponential": np.exp,
+    "polynomial": lambda x: (1.0 + x) ** 3,
+    "geometric": lambda x: 1.0 / (1.5 - x),
+}
+
+
+def with_gram(ranker, gram):
+    """Let a fitted ranker over items have another kernel matrix."""
+    key, view, _, offsets = ranker._view()
+    ranker._derived = key, type(view)(gram), gram.sum(axis=1, dtype=np.float64), offsets
+    return ranker
+
+
+@pytest.mark.parametrize("name", ["cf-komd", "cf-omd"])
+@pytest.mark.parametrize("form", POWER_SERIES)
+def test_without_its_constant_a_dot_product_kernel_has_the_linear_zeros_and_the_same_lists(
+    movielens, name, form
+):
+    """Theorem 10.1 of Polato's thesis and the sparsification that it draws from it."""
+    R = movielens.matrix[:, 700:1000].tocsr()
+    users = np.flatnonzero(np.diff(R.indptr) > 4)[:: 10 if name == "cf-komd" else 60]
+    linear = make_ranker("cf-komd").fit(R).gram_.astype(np.float64)
+    f = POWER_SERIES[form]
+    dense = f(linear)
+    sparse = dense - f(np.zeros(()))
+    np.testing.assert_array_equal(sparse == 0, linear == 0)
+    assert (dense > 0).all() and 0.05 < (linear == 0).mean() < 0.95
+    ridge = {"regularization": 1.0}
+    kind = np.float64 if name == "cf-komd" else np.float32
+    ours, other = (
+        with_gram(make_ranker(name, **ridge).fit(R), gram.astype(kind)) for gram in (dense, sparse)
+    )
+    scores = [ranker.scores(users, R[users]).astype(np.float64) for ranker in (ours, other)]
+    np.testing.assert_allclose(ours.signed_weights(R[users]), other.signed_weights(R[users]), atol=1e-5)
+    lists = [ranker.recommend(users, R[users], N=10)[0] for ranker in (ours, other)]
+    for row, (one, two) in enumerate(zip(*lists, strict=True)):
+        for mine in scores:  # places may be changed by what is equal to rounding only
+            np.testing.assert_allclose(mine[row, one], mine[row, two], atol=1e-5)
+    assert (lists[0] == lists[1]).mean() > 0.98
+
+
+def test_zeros_of_the_dot_product_kernels(movielens):
+    """hp has no constant; of polynomial it is coef to the degree."""
+    X = movielens.matrix[:, 700:900].T.tocsr()
+    zero = make_kernel("linear")(X) == 0
+    np.testing.assert_array_equal(make_kernel("hp", degree=3)(X) == 0, zero)
+    np.testing.assert_array_equal(make_kernel("polynomial", degree=3, coef=2.0)(X) == 8, zero)
+    assert (make_kernel("mc", degree=2)(X) == 0).sum() > zero.sum() > 0
+
+
 @pytest.mark.parametrize(
     "name, params",
     [
