@@ -55,7 +55,16 @@ def board():
 R = board()
 
 
-@pytest.fixture(scope="module", params=list_rankers())
+# Half a minute of compiling, which another process makes for test_rankers at the same time.
+LONG = ("auto", "all-subsets")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in list_rankers()
+    ],
+)
 def fitted(request):
     return make_ranker(request.param, **SMALL.get(request.param, {})).fit(R, show_progress=False)
 
