@@ -117,7 +117,9 @@ def select(values, strength):
 
 
 def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1}."""
-    u = np.sort(v)[::-1]
-    sums = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
+    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size."""
+    with np.errstate(over="ignore"):  # what is so far below the largest is 0
+        v = v - v.max()  # a constant changes nothing, and 1 is lost beside 10¹⁶
+        u = np.sort(v)[::-1]
+        sums = (np.cumsum(u) - 1.0) / np.arange(1, len(u) + 1)
     return np.maximum(v - sums[np.flatnonzero(u > sums)[-1]], 0.0)

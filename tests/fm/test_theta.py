@@ -8,6 +8,7 @@ from sklearn.base import clone
 from recsys import InputError
 from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
 from recsys.links import PairFactorizationMachine
+from recsys.optim.prox import project_simplex
 from tests.reference import fm as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -176,3 +177,18 @@ def test_learned_weights_of_the_orders_leave_no_stale_objective(solver, seed):
     assert found[-1] == pytest.approx(
         fitted + 0.5 * 1e-3 * (model.P_[0][0] ** 2).sum() + 0.5 * model.alpha * (model.w_**2).sum()
     )
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e10, 1e17, 1e200, 1.7e308])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_projection_onto_the_simplex_is_the_nearest_point_at_any_size(seed, size):
+    v = np.random.default_rng(seed).uniform(-1.0, 1.0, 4) * size
+    theta = project_simplex(v)
+    assert theta.sum() == pytest.approx(1.0) and (theta >= 0).all()
+    # θ is the nearest where v − θ is largest, and one value, on the entries that are above 0
+    rest = v / max(size, 1.0) - theta / max(size, 1.0)
+    assert np.ptp(rest[theta > 0]) <= 1e-9 and (rest <= rest[theta > 0].max() + 1e-9).all()
+
+
+def test_equal_entries_share_the_simplex_alike():
+    np.testing.assert_array_equal(project_simplex(np.full(4, 1e20)), np.full(4, 0.25))
