@@ -48,9 +48,9 @@ NOTES = {
     "sparse_fm_table_3_nips.csv": "The printed columns are of RCV1, ours of papers of NIPS: other data, not to be compared.",
     "links_table_3_2_nips.csv": "NIPS: the plain cosine of tf-idf, nothing learned but a threshold, is beside the "
     "models in the next table, on ten divisions; PairSVM has there the better of two C on the half that is tested.",
-    "links_table_3_3.csv": "The printed column is of DBLP, ours of NIPS: other data, not to be compared. The next table has the means "
-    "over the divisions that are run so far (`runs`), of models that were added later; their seconds are of one thread of a machine "
-    "that was busy with other work, and say nothing of the model.",
+    "links_table_3_3.csv": "The printed column is of DBLP, ours of NIPS: other data, not to be compared. Seconds are of one thread of a "
+    "machine that was busy with other work. The next table has the same means from the divisions' own rows, with their number (`runs`), the "
+    "last one what each learning rate came to.",
     "table_7_2_means.csv": "Printed is the genetic search; `branch and bound` is ours, and proved best on every split. "
     "Why the genetic search misses the printed figure on some: [](../measurements.md), Reasons.",
     "table_6_3.csv": "Printed beside ours, of other formulas drawn in the same way; by the number of ones in a row: "
