@@ -263,7 +263,7 @@ def tables(name: str) -> None:
                     data, last[0]["penalty"], method, last[0]["batch"],
                     last[0]["rate"] if float(last[0]["rate"]) else "",
                     float(np.mean([float(r["epoch"]) for r in last])),
-                    float(np.mean([float(r["seconds"]) for r in last])), objective, objective / best - 1.0,
+                    float(np.mean([float(r["seconds"]) for r in last])), objective, max(0.0, objective / best - 1.0),
                     float(np.mean(near)) if np.isfinite(near).all() else "",
                 )
             )  # fmt: skip
