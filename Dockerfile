@@ -16,7 +16,7 @@ RUN /opt/recsys/bin/python -m pip install --no-cache-dir -c /tmp/constraints.txt
 ENV PATH=/opt/recsys/bin:$PATH
 RUN useradd --system --uid 10001 --create-home recsys && mkdir -p /var/cache/recsys /models /events && chown recsys /var/cache/recsys /events
 USER recsys
-RUN recsys doctor --warmup
+RUN recsys compile
 WORKDIR /home/recsys
 EXPOSE 8000 8501
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \

@@ -44,7 +44,7 @@ test-torch: $(VENV)/installed
 		echo "SKIPPED: $(TORCH) cannot be installed here, so the link predictors on PyTorch are not tested"; exit 0; fi; \
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden
 
-# Campaigns against files, calls, the command line and the service, and their table; MINUTES for all of them.
+# Fuzz tests of files, calls, the command line and the service, and their table; MINUTES for all of them.
 MINUTES ?= 10
 attack: $(VENV)/installed
 	$(BIN)/python -m benchmarks.attack --minutes $(MINUTES)
@@ -61,9 +61,10 @@ test-pythons: $(VENV)/installed
 docs: $(VENV)/installed
 	$(BIN)/python docs/build.py
 
-# Puts what commands and examples print now into the pages.
+# Puts what commands and examples print now, and the README's measured table, into the pages.
 pages: $(VENV)/installed
 	$(BIN)/python -W ignore -m tests.docs.pages
+	$(BIN)/python -m docs.generate.readme
 
 # The pictures of the app, of the app as it is; the system's Chromium draws them.
 screenshots: $(VENV)/installed

@@ -20,7 +20,6 @@ from recsys.reranking import tail_items
 from recsys.utils.dates import dated
 
 GRADES = 20  # different ratings at most that are taken for a scale; more are counts or a dial
-LIKED = 0.75  # of the way from the lowest rating to the highest: 4 on 1…5, as usual on MovieLens
 
 
 @dataclass(frozen=True)
@@ -117,16 +116,11 @@ def datasets() -> list[str]:
 
 
 def usual_threshold(ratings: NDArray[np.float64]) -> float:
-    """Return the lowest rating that counts as liked unless a person says otherwise.
+    """Return the lowest rating that counts as liked unless a person says otherwise: the lowest of all.
 
-    On a scale the first grade three quarters of the way up: 4 on 1…5, 3.5 on ½…4. Where there are
-    more than 20 different values they are counts or a dial, and every one counts.
+    Ratings at or below 0 are none of the data where they are read.
     """
-    grades = np.unique(ratings)
-    if len(grades) > GRADES:
-        return float(grades[0])
-    least = grades[0] + LIKED * (grades[-1] - grades[0])
-    return float(grades[grades >= least - 1e-9][0])
+    return float(ratings.min())
 
 
 def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None = None) -> Catalogue:
@@ -134,7 +128,7 @@ def catalogue_of(key: tuple[Any, ...], data: Interactions, least: float | None =
     every, ratings = data, None
     if every.rating is not None:
         least = usual_threshold(every.rating) if least is None else least
-        data = every.rated(least)
+        data = every if least <= every.rating.min() else every.rated(least)
         user = pd.Index(data.user_ids).get_indexer(pd.Index(every.user_ids))[every.users]
         item = pd.Index(data.item_ids).get_indexer(pd.Index(every.item_ids))[every.items]
         known = (user >= 0) & (item >= 0)

@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from app import state  # noqa: E402
-from app.navigation import menu  # noqa: E402
+from app.navigation import MOVED, menu  # noqa: E402
 from app.session import session, write_address  # noqa: E402
 
 LOGO = str(HERE / "logo.svg")  # an icon by name would be fetched from elsewhere
@@ -25,17 +25,18 @@ button[kind^="primary"], button[kind^="primary"]:hover, span[data-tag] {
 </style>"""
 
 # Streamlit adds to the browser's history for every choice, which the address holds: the back button
-# is for pages.
+# is for pages, and not for addresses that lead on to one.
 HISTORY = """<script>
 if (!window.recsysPages) {
   window.recsysPages = true;
   const push = history.pushState.bind(history);
   history.pushState = (state, unused, url) =>
     new URL(url, location.href).pathname === location.pathname
+      || /\\/(MOVED)?$/.test(location.pathname)
       ? history.replaceState(state, unused, url)
       : push(state, unused, url);
 }
-</script>"""
+</script>""".replace("MOVED", "|".join(MOVED))
 
 page = menu()
 session().page = page.title

@@ -1,4 +1,4 @@
-"""The pages by name, in the order of the menu. A new page is a file in `app/views` and a line here."""
+"""The pages by name, in the order of the menu. A new page is a file in `app/views` and a word here."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 
 import streamlit as st
 
-PAGES = (
-    "recommend",  # the first one opens
-    "explain",
+from app.session import session
+
+MAIN = ("recommend", "compare", "data")
+LAB = (
     "interactions",
     "links",
     "map",
-    "evaluate",
-    "data",
+    "rules",
     "kernels",
 )
+CARD = "explain"  # opens from a card, and has an address, but no line of the menu
+PAGES = (*MAIN, CARD, *LAB)
+MOVED = {"evaluate": "compare"}  # addresses that were in use, and the pages that are there now
 
 
 def menu() -> Any:
@@ -30,12 +33,30 @@ def menu() -> Any:
             _opener(name),
             title=name.capitalize(),
             url_path=name,
-            default=name == PAGES[0],
+            visibility="hidden" if name == CARD else "visible",
         )
         for name in PAGES
     }
+    hidden = [
+        st.Page(_first, title="Welcome", url_path="welcome", default=True, visibility="hidden"),
+        *(
+            st.Page(_sender(new), title=new.capitalize(), url_path=old, visibility="hidden")
+            for old, new in MOVED.items()
+        ),
+    ]
     st.session_state["pages"] = pages
-    return st.navigation(list(pages.values()), position="top")
+    first = [pages[name] for name in (*MAIN, CARD)]
+    return st.navigation({"": [*hidden, *first], "Lab": [pages[name] for name in LAB]}, position="top")
+
+
+def _first() -> None:
+    """Welcome a first visit, and lead any other one on to Recommend."""
+    if session().fresh:
+        from app.parts.welcome import welcome
+
+        welcome()
+    else:
+        open_page("recommend")
 
 
 def _opener(name: str) -> Callable[[], None]:
@@ -45,6 +66,11 @@ def _opener(name: str) -> Callable[[], None]:
         importlib.import_module(f"app.views.{name}").page()
 
     return show
+
+
+def _sender(name: str) -> Callable[[], None]:
+    """Return what opens a page in the place of another address."""
+    return lambda: open_page(name)
 
 
 def open_page(name: str) -> None:

@@ -63,6 +63,11 @@ class Session:
         for name, texts in given.items():
             self._raw.setdefault(self._scoped(name), texts)
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing is chosen yet, neither here nor by the address."""
+        return not self._raw and not self._values
+
     def get(self, name: str, default: Any = None) -> Any:
         """Return a choice, or the default; what the address held is read as the default's type."""
         key = self._scoped(name)
@@ -104,7 +109,10 @@ class Session:
         self._defaults[self._scoped(name)] = default
 
     def address(self) -> dict[str, Any]:
-        """Return what a reload needs: choices in force that are no defaults, short ones first."""
+        """Return what a reload needs: choices in force that are no defaults, short ones first.
+
+        The dataset is among them once it is chosen, be it the default: a reload is no first visit.
+        """
         found: dict[str, Any] = {}
         for key in [*self._raw, *self._values]:
             name = key.split(" @")[0]
@@ -112,7 +120,9 @@ class Session:
                 continue
             if key in self._raw:
                 found[name] = self._raw[key]
-            elif (value := self._values[key]) is not None and value != self._defaults.get(key):
+            elif (value := self._values[key]) is not None and (
+                name == "data" or value != self._defaults.get(key)
+            ):
                 found[name] = _written(value)
         kept: dict[str, Any] = {}
         length = 0

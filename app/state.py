@@ -27,6 +27,7 @@ UPLOAD = "upload-"  # before the token of an uploaded dataset
 MOST_FILES = 750_000_000  # bytes of all uploaded files
 MOST_TABLES = 750_000_000  # bytes of all tables that were read from them
 LETTERS = 24  # of a token: nobody guesses another person's
+COMPARING = "evaluation"  # kind of the jobs of the page Compare
 Work = Callable[[Progress], Any]
 Key = tuple[Any, ...]
 
@@ -98,7 +99,7 @@ def choose_data() -> Catalogue:
 
 
 def choose_dataset() -> str:
-    """Show the dataset's selector beside the page, and return the name of the chosen one."""
+    """Show the dataset's selector beside the page, its name under the heading, and return that name."""
     here = session()
     chosen = here.get("data", SAMPLE)
     own = dict.fromkeys([*here.get("uploads", []), chosen])
@@ -121,6 +122,8 @@ def choose_dataset() -> str:
             ),
             filter_mode="contains",
         )
+    example = ", an example" if name == SAMPLE else ""
+    st.caption(f"Dataset: {escaped(title_of(name))}{example}")
     return name
 
 
@@ -138,6 +141,12 @@ def catalogue(name: str) -> Catalogue:
     text = f"Preparing {data.name}"
     made: Catalogue = result(("catalogue", full), lambda progress: catalogue_of(full, data, least), text)
     return made
+
+
+def title_of(name: str) -> str:
+    """Return what a heading calls a dataset, an uploaded one among them."""
+    table = tables().find(name)
+    return dataset_label(name) if table is None else f"{table.data.name} (uploaded)"
 
 
 def dataset_label(name: str) -> str:
@@ -279,8 +288,11 @@ def _cancelled(key: Key, text: str) -> None:
 def tray() -> None:
     """Show, on every page, what runs for this session besides what the page waits for."""
     here = session()
-    shown = here.awaited if here.awaited_on == here.page else None  # the page itself shows it
-    running = {k: j for k, j in jobs().of(here.id, here.browser).items() if k != shown}
+    # The page itself shows these.
+    shown = [here.awaited if here.awaited_on == here.page else None]
+    if here.page == "Compare":
+        shown.append((COMPARING, here.get("evaluate.running", "")))
+    running = {k: j for k, j in jobs().of(here.id, here.browser).items() if k not in shown}
     if running:
         with st.sidebar:
             _tray(here, frozenset(running))

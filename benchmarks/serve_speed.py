@@ -29,7 +29,9 @@ import numpy as np, uvicorn
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from recsys.rankers import load_bundle
-from recsys.service.schemas import RecommendRequest
+from pydantic import BaseModel
+class Asked(BaseModel):
+    user: str
 app = FastAPI()
 bundle = load_bundle(%r)
 ranker, names = bundle.ranker, list(bundle.item_ids)
@@ -39,7 +41,7 @@ rows = [bundle.user_items[k] for k in range(len(users))]
 async def health():
     return {}
 @app.post("/recommend")
-async def recommend(ask: RecommendRequest):
+async def recommend(ask: Asked):
     user = users[ask.user]
     scores = ranker.scores(user, rows[user])[0]
     scores[rows[user].indices] = -np.inf
@@ -71,14 +73,14 @@ def measured(address: tuple[str, int], bodies: list[bytes]) -> tuple[float, floa
     return found.rate(), found.ms(0.5), found.ms(0.99)
 
 
-def shares(process: subprocess.Popen) -> tuple[float, float]:
-    """Return the MB of the model's copy that all workers hold together, and of one mapping of it."""
+def shares(process: subprocess.Popen, path: Path) -> tuple[float, float]:
+    """Return the MB of the model's file that all workers hold together, and of one mapping of it."""
     together = size = 0.0
     for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
         within = False
         for line in Path(f"/proc/{child}/smaps").read_text().splitlines():
             if "-" in line.split()[0]:
-                within = "/model/" in line
+                within = line.endswith(str(path))
             elif within and line.startswith(("Pss:", "Size:")):
                 megabytes = int(line.split()[1]) / 1024
                 together += megabytes if line.startswith("Pss:") else 0.0
@@ -145,8 +147,8 @@ def main() -> None:
                     told(name, what + behind, *measured(("127.0.0.1", 8771), mixed))
                 if workers > 1:
                     print(
-                        "MB of the model's copy that 2 processes hold, and of one mapping:",
-                        shares(server),
+                        "MB of the model's file that 2 processes hold, and of one mapping:",
+                        shares(server, path),
                     )
                 stop(server)
             server = start([sys.executable, "-c", BARE % (str(path), 8772)], 8772)

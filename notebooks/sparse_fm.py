@@ -56,7 +56,7 @@ for penalty, solver in (("ti", "cd"), ("cs", "block"), ("l21", "block"), ("l1", 
 pd.DataFrame(rows, columns=["penalty", "gamma", "error", "F1", "recovered"]).round(3)
 
 # %% [markdown]
-# A model of a wanted size: bisection over the strength (8.3).
+# A model with a given number of interactions: bisection over the regularization strength (8.3).
 
 # %%
 model = FactorizationMachineRegressor(

@@ -25,7 +25,7 @@ for item, score in zip(ids, scores, strict=True):
     print(f"{score:.4f}  {data.titles[item]}: {because(data.titles, found)}")
 
 # %% [markdown]
-# The shares of the liked items, and the bias, sum to the score.
+# The contributions of the liked items, and the bias, sum to the score.
 
 # %%
 found = reasons(ranker, 7, user_items[7], int(ids[0]), N=user_items[7].nnz)
@@ -36,7 +36,7 @@ assert abs(shares["adds"].sum() + found.bias - found.score) < 1e-5
 alt.Chart(shares).mark_bar().encode(x="adds", y=alt.Y("item", sort=None))
 
 # %% [markdown]
-# A rule about the user's taste, and one about other people.
+# A rule about the user's items, and one about other users.
 
 # %%
 popularity = (
@@ -50,7 +50,7 @@ if rule is not None:
     print(text.people(data.titles, rule))
 
 # %% [markdown]
-# Two models on the same folds, with the difference over users.
+# Two models on the same folds, with the paired difference over users.
 
 # %%
 models = {"ease": make_ranker("ease"), "cf-komd": ranker}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 
+from recsys.utils.version import __version__ as __version__
+
 TYPE_CHECKING = (
     False  # as type checkers know it; `typing` itself takes longer to import than all of this
 )
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
         OutOfRangeError,
         RecsysError,
     )
-    from recsys.experiments import evaluate
+    from recsys.evaluation import evaluate
     from recsys.rankers import list_rankers, load_ranker, make_ranker
     from recsys.rankers.all_subsets import AllSubsetsRanker
     from recsys.rankers.als import ALS
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from recsys.rankers.cf_gram import CFGRAM
     from recsys.rankers.cf_komd import CFKOMD
     from recsys.rankers.cf_omd import CFOMD
+    from recsys.rankers.content import Content
     from recsys.rankers.ease import EASE
     from recsys.rankers.ecf_omd import ECFOMD
     from recsys.rankers.fm import FM
@@ -44,14 +47,16 @@ if TYPE_CHECKING:
     from recsys.rankers.hofm import HOFM
     from recsys.rankers.lmf import LMF
     from recsys.rankers.msdw import MSDw
+    from recsys.rankers.neighbours import BM25, TFIDF, Cosine
     from recsys.rankers.pairnet import PairNetRanker
     from recsys.rankers.popularity import Popularity
     from recsys.rankers.random_features import RandomFeaturesRanker
     from recsys.rankers.slim import SLIM
     from recsys.rankers.slist import SLIST
+    from recsys.rankers.sparse_fm import SparseFM
+    from recsys.rankers.tifu_knn import TIFUKNN
+    from recsys.rankers.user_knn import UserKNN
     from recsys.recommender import Recommender, load
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "recsys.data": ("Interactions",),
@@ -66,7 +71,7 @@ _HOMES = {
         "OutOfRangeError",
         "RecsysError",
     ),
-    "recsys.experiments": ("evaluate",),
+    "recsys.evaluation": ("evaluate",),
     "recsys.rankers": (
         "list_rankers",
         "load_ranker",
@@ -83,17 +88,22 @@ _HOMES = {
     "recsys.rankers.cf_komd": ("CFKOMD",),
     "recsys.rankers.cf_omd": ("CFOMD",),
     "recsys.rankers.ease": ("EASE",),
+    "recsys.rankers.content": ("Content",),
     "recsys.rankers.ecf_omd": ("ECFOMD",),
     "recsys.rankers.fm": ("FM",),
     "recsys.rankers.graph_filter": ("GraphFilter",),
     "recsys.rankers.hofm": ("HOFM",),
     "recsys.rankers.lmf": ("LMF",),
     "recsys.rankers.msdw": ("MSDw",),
+    "recsys.rankers.neighbours": ("BM25", "TFIDF", "Cosine"),
     "recsys.rankers.pairnet": ("PairNetRanker",),
     "recsys.rankers.popularity": ("Popularity",),
     "recsys.rankers.random_features": ("RandomFeaturesRanker",),
     "recsys.rankers.slim": ("SLIM",),
     "recsys.rankers.slist": ("SLIST",),
+    "recsys.rankers.sparse_fm": ("SparseFM",),
+    "recsys.rankers.tifu_knn": ("TIFUKNN",),
+    "recsys.rankers.user_knn": ("UserKNN",),
     "recsys.recommender": ("Recommender", "load"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -102,6 +112,7 @@ __all__ = [
     "ALS",
     "AllSubsetsRanker",
     "Auto",
+    "BM25",
     "BPR",
     "BilinearRanker",
     "Blend",
@@ -109,6 +120,8 @@ __all__ = [
     "CFKOMD",
     "CFOMD",
     "CapabilityError",
+    "Content",
+    "Cosine",
     "DatasetError",
     "EASE",
     "ECFOMD",
@@ -131,6 +144,10 @@ __all__ = [
     "RecsysError",
     "SLIM",
     "SLIST",
+    "SparseFM",
+    "TFIDF",
+    "TIFUKNN",
+    "UserKNN",
     "evaluate",
     "list_rankers",
     "load",

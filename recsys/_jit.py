@@ -1,5 +1,8 @@
 """The package's only numba decorator, its threads, and the lock around what runs in them.
 
+numba is imported when a compiled function is first called: a model that needs only LAPACK and SciPy
+does not pay for it.
+
 numba's disk cache looks at one source file only: a cached caller goes on computing with an
 old callee from another file. So compiled code is kept in a folder named after a digest: in a checkout,
 of the module's source and of all that it imports of the package, so that an edit compiles again what may
@@ -8,9 +11,12 @@ depend on it, and no more; of an installed package, which is replaced and not ed
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.metadata
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
@@ -19,12 +25,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-import numba
-import numba.extending
 import platformdirs
-from numba.core.event import Listener, install_listener
 
 from recsys.errors import InputError
 
@@ -82,7 +86,7 @@ class Sources:
         return out
 
     def _combined(self, files: Iterable[Path]) -> str:
-        digest = hashlib.sha256(numba.__version__.encode())
+        digest = hashlib.sha256(importlib.metadata.version("numba").encode())
         for path in sorted(set(files)):
             digest.update(os.path.relpath(path, self.root).encode())
             if self.installed:
@@ -104,7 +108,8 @@ class Sources:
         return self._read[file]
 
 
-def _cache_dir() -> Path | None:
+@cache
+def cache_dir() -> Path | None:
     """Return the first folder that can be written, or None: compiled code is then not kept."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     uid = os.getuid() if hasattr(os, "getuid") else "user"
@@ -131,12 +136,101 @@ def _own(folder: Path) -> bool:
     return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
-CACHE_DIR = _cache_dir()
 _SOURCES = Sources(Path(__file__).parent)
-_DECORATING = threading.Lock()
+_LOADING, _DECORATING = threading.Lock(), threading.Lock()
 
 # numba's `workqueue` layer aborts the process when two Python threads enter a parallel kernel.
 _PARALLEL_LOCK = threading.RLock()
+
+
+# Operations of one function that NumPy does in some tenths of a second: what numba's import takes.
+PAYS_FROM = 50_000_000
+_AT_ONCE = {"on": False}
+COMPILING = (
+    "recsys compiles what is used for the first time on this machine: some seconds, once "
+    "(`recsys compile` does it ahead)"
+)
+
+
+def compile_at_once() -> None:
+    """Compile whatever is called from now on: for processes that live long and answer fast."""
+    _AT_ONCE["on"] = True
+
+
+@contextmanager
+def compiled_at_once(when: bool = True) -> Iterator[None]:
+    """Compile whatever is called inside the block, if `when` holds: it would be later, and be timed."""
+    before, _AT_ONCE["on"] = _AT_ONCE["on"], _AT_ONCE["on"] or when
+    try:
+        yield
+    finally:
+        _AT_ONCE["on"] = before
+
+
+class Compiled:
+    """A plain function of arrays that numba compiles, from its first call on.
+
+    numba sees the dispatcher in its stead (`_numba_type_`), also where compiled code calls it.
+    """
+
+    def __init__(self, plain: Callable[..., Any], settings: dict[str, Any]) -> None:
+        functools.update_wrapper(self, plain)
+        self.py_func, self._settings, self._asked = plain, settings, 0
+        self._dispatcher: Any = None
+
+    @property
+    def dispatcher(self) -> Any:
+        """The compiled function; where numba is switched off, the Python function itself."""
+        if self._dispatcher is None:
+            numba, folder = _numba(), cache_dir()
+            settings = {"cache": folder is not None} | self._settings
+            with _DECORATING:  # numba takes the folder from its configuration, when it decorates
+                before = numba.config.CACHE_DIR
+                if settings["cache"]:
+                    numba.config.CACHE_DIR = str(_folder(self.py_func.__code__.co_filename))
+                try:
+                    made = self._dispatcher or numba.njit(**settings)(self.py_func)
+                    if settings["cache"] and self._dispatcher is None:
+                        _survive_damage(made)
+                    self._dispatcher = made
+                finally:
+                    numba.config.CACHE_DIR = before
+        return self._dispatcher
+
+    @cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The function in Python, and what it calls as well."""
+        names = dict(self.py_func.__globals__)
+        for name in self.py_func.__code__.co_names:
+            if isinstance(names.get(name), Compiled):
+                names[name] = names[name].plain
+        return FunctionType(self.py_func.__code__, names, self.__name__)
+
+    def small(self, operations: int) -> bool:
+        """Return whether a form in Python or NumPy that gives the same bits is the cheaper one.
+
+        It is until so much was asked for in this process that compiling, or importing numba and reading
+        compiled code from disk, pays for itself. A service, which cares for each call, compiles at once.
+        """
+        if self._dispatcher is not None or _AT_ONCE["on"]:
+            return False
+        self._asked += operations
+        return self._asked < PAYS_FROM
+
+    def __call__(self, *args: Any) -> Any:
+        return (self._dispatcher or self.dispatcher)(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_dispatcher":
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # a global of its module
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -145,45 +239,109 @@ def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     A literal 0 handed to another compiled function is a type of its own, for which that is compiled once
     more: counters that are passed on start at np.int64(0). Sorting by numpy takes seconds to compile.
     """
-    settings = {"cache": CACHE_DIR is not None, "nogil": True, "error_model": "numpy"} | options
+    settings = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
+    if function is None:
+        return lambda plain: Compiled(plain, settings)
+    return Compiled(function, settings)
 
-    def decorate(plain: Callable[..., Any]) -> Any:
-        if not settings["cache"]:
-            return numba.njit(**settings)(plain)
-        with _DECORATING:  # numba takes the folder from here, when it decorates
-            before, numba.config.CACHE_DIR = (
-                numba.config.CACHE_DIR,
-                str(_folder(plain.__code__.co_filename)),
-            )
-            try:
-                return numba.njit(**settings)(plain)
-            finally:
-                numba.config.CACHE_DIR = before
 
-    return decorate if function is None else decorate(function)
+def _survive_damage(dispatcher: Any) -> None:
+    """Let a dispatcher compile again where its files on disk are damaged, which numba raises."""
+    cache = getattr(dispatcher, "_cache", None)
+    if cache is None:  # numba is switched off
+        return
+    load = cache.load_overload
+
+    def load_overload(*args: Any) -> Any:
+        try:
+            return load(*args)
+        except Exception:
+            cache.flush()  # the next one starts empty
+            return None
+
+    cache.load_overload = load_overload
+
+
+def _numba() -> Any:
+    """Import numba, and define what it must know before anything is compiled."""
+    with _LOADING:
+        import numba
+        import numba.extending
+
+        if borrowed.intrinsic is None and not numba.config.DISABLE_JIT:
+            borrowed.intrinsic = numba.extending.intrinsic(_borrow)
+            _announce_compilations()
+    return numba
+
+
+# Called, in the thread that compiles, when something is compiled that is not on disk.
+when_compiling: list[Callable[[], None]] = []
+
+
+def _announce_compilations() -> None:
+    from numba.core.event import Listener, register
+
+    class Announcer(Listener):
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            for each in when_compiling:
+                each()
+            if not self.said and (sys.stderr.isatty() or "ipykernel" in sys.modules):
+                print(COMPILING, file=sys.stderr)
+            self.said = True
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    register("numba:compile", Announcer())
+
+
+def processors() -> int:
+    """Return how many threads numba may use."""
+    return _numba().config.NUMBA_NUM_THREADS
 
 
 @cache
 def _folder(file: str) -> Path:
     """Return where the compiled code of a module is kept."""
-    assert CACHE_DIR is not None
-    return CACHE_DIR / _SOURCES.digest(Path(file))
+    folder = cache_dir()
+    assert folder is not None
+    return folder / _SOURCES.digest(Path(file))
 
 
-@numba.extending.intrinsic
-def borrowed(typing: Any, x: Any) -> Any:
+class _Borrowed:
+    """The function `borrowed` for compiled code, an intrinsic of numba; in Python, the identity."""
+
+    intrinsic: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+    @property
+    def _numba_type_(self) -> Any:
+        from numba.core.registry import cpu_target
+
+        return cpu_target.typing_context.resolve_value_type(self.intrinsic)
+
+
+borrowed = _Borrowed()
+
+
+def _borrow(typing: Any, x: Any) -> Any:
     """Return an array, or a tuple of arrays, whose references are not counted: the caller holds it.
 
     Counts are atomic. Each slice of an array and each call that is handed a tuple changes them, and
     threads that share the arrays wait for each other.
     """
+    from numba import types
 
     def strip(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-        if isinstance(kind, numba.types.Array):
+        if isinstance(kind, types.Array):
             array = context.make_array(kind)(context, builder, value=value)
             array.meminfo, array.parent = array.meminfo.type(None), array.parent.type(None)
             return array._getvalue()
-        if isinstance(kind, numba.types.BaseTuple):
+        if isinstance(kind, types.BaseTuple):
             parts = [
                 strip(context, builder, each, builder.extract_value(value, k))
                 for k, each in enumerate(kind)
@@ -197,29 +355,23 @@ def borrowed(typing: Any, x: Any) -> Any:
     return x(x), make
 
 
-def _itself(x: Any) -> Any:
-    """Return what is given: Python counts by itself."""
-    return x
-
-
-if numba.config.DISABLE_JIT:  # for tests that read compiled code as Python
-    borrowed = _itself
-
-
-class _Compiling(Listener):
-    """Adds up the seconds that one thread spends compiling; the calls of a compilation nest."""
+class _Compiling:
+    """Adds up what one thread compiles, and the seconds it spends; the calls of a compilation nest."""
 
     def __init__(self) -> None:
-        self.seconds, self._depth, self._since = 0.0, 0, 0.0
+        self.seconds, self.functions, self._depth, self._since = 0.0, 0, 0, 0.0
         self._thread = threading.get_ident()
 
     def on_start(self, event: Any) -> None:
+        """Begin to count, unless a compilation runs."""
         if threading.get_ident() == self._thread:
             if self._depth == 0:
                 self._since = time.perf_counter()
             self._depth += 1
+            self.functions += event.data["dispatcher"].py_func.__module__.startswith("recsys")
 
     def on_end(self, event: Any) -> None:
+        """Add what the outermost compilation took."""
         if threading.get_ident() == self._thread and self._depth > 0:
             self._depth -= 1
             if self._depth == 0:
@@ -228,8 +380,11 @@ class _Compiling(Listener):
 
 @contextmanager
 def compiling() -> Iterator[_Compiling]:
-    """Measure, in `seconds`, what this thread spends compiling inside the block."""
-    listener = _Compiling()
+    """Count, in `functions` and `seconds`, what this thread compiles inside the block."""
+    _numba()
+    from numba.core.event import Listener, install_listener
+
+    listener = type("CompilingListener", (_Compiling, Listener), {})()
     with install_listener("numba:compile", listener):
         yield listener
 
@@ -259,6 +414,7 @@ def parallel(threads: int | None = None) -> Iterator[int]:
             "this process was forked after recsys had used its threads, which a fork does not keep: "
             "start processes by 'spawn' or 'forkserver'"
         )
+    numba = _numba()
     limit = numba.config.NUMBA_NUM_THREADS
     with _PARALLEL_LOCK:
         _state["used"] = True
@@ -279,7 +435,7 @@ def in_parts(threads: int, function: Any, *args: Any) -> None:
     """
     others = []
     if threads > 1:
-        if not numba.config.DISABLE_JIT:
+        if not _numba().config.DISABLE_JIT:
             types = tuple(function.typeof_pyval(x) for x in (0, threads, *args))
             if types not in function.overloads:  # here, where `compiling` sees it
                 function.compile(types)
@@ -292,7 +448,7 @@ def in_parts(threads: int, function: Any, *args: Any) -> None:
 
 
 def over_rows(rows: int, function: Any, *args: Any) -> None:
-    """Call a function of `in_parts` for so many rows; for one it runs here, without the lock."""
+    """Call a function of `in_parts` for `rows` rows; a single row runs here, without the lock."""
     if rows <= 1:
         function(0, 1, *args)
         return
@@ -302,4 +458,4 @@ def over_rows(rows: int, function: Any, *args: Any) -> None:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, numba.config.NUMBA_NUM_THREADS - 1), "recsys")
+    return ThreadPoolExecutor(max(1, processors() - 1), "recsys")

@@ -1,49 +1,85 @@
-"""What the program runs on, and compiling it ahead of the first use."""
+"""A report on the installation, and compilation ahead of the first use."""
 
 from __future__ import annotations
 
 import os
 import platform
-import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 
-import numba
 import psutil
 from threadpoolctl import threadpool_info
 
-from recsys._jit import CACHE_DIR
+from recsys import __version__
+from recsys._jit import cache_dir, compiled_at_once, compiling, processors
 from recsys.datasets import planted_catalogue
 from recsys.evaluation import evaluate
 from recsys.rankers import list_rankers, make_ranker
+from recsys.recommender import Recommender
+from recsys.utils.extras import DISTRIBUTION
+from recsys.utils.spec import parse_spec
 
-PACKAGES = ("recsys", "numpy", "scipy", "pandas", "numba", "implicit", "scikit-learn", "pyarrow")
+PACKAGES = ("numpy", "scipy", "pandas", "numba", "implicit", "scikit-learn", "pyarrow")
 
 
 def versions() -> dict[str, str]:
     """Return the versions that results may depend on."""
-    return {"python": platform.python_version()} | {name: metadata.version(name) for name in PACKAGES}
+    versions = {"python": platform.python_version(), "recsys": __version__}
+    return versions | {name: metadata.version(name) for name in PACKAGES}
 
 
 def findings() -> list[tuple[str, str]]:
-    """Return what `recsys doctor` prints: (what, value), in order."""
+    """Return the lines of `recsys doctor`: (name, value), in order."""
     memory = psutil.virtual_memory()
     rows = [(name, version) for name, version in versions().items()]
-    rows.append(("processors", f"{os.cpu_count()} ({numba.config.NUMBA_NUM_THREADS} used by numba)"))
+    rows.append(("processors", f"{os.cpu_count()} ({processors()} used by numba)"))
     for pool in threadpool_info():
         if pool["user_api"] == "blas":
             rows.append(
                 ("BLAS", f"{pool['internal_api']} {pool['version']}, {pool['num_threads']} threads")
             )
     rows.append(("memory", f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB free"))
-    rows.append(("compiled code", str(CACHE_DIR or "kept nowhere: no folder can be written")))
+    owners = sorted(set(metadata.packages_distributions().get("recsys", [])))
+    if len(owners) > 1:
+        rows.append(
+            (
+                "installation",
+                f"{' and '.join(owners)} own the folder recsys: pip uninstall {' '.join(owners)}, then "
+                f"install {DISTRIBUTION} again",
+            )
+        )
+    rows.append(("compiled code", str(cache_dir() or "kept nowhere: no folder can be written")))
     return rows
 
 
-def warm_up(progress: Callable[[str, float, int], None] | None = None) -> float:
-    """Compile every ranker and the metrics on a small generated catalogue; return the seconds."""
-    start = time.perf_counter()
+def compile_models(models: Sequence[str] | None = None) -> Iterator[tuple[str, int, float]]:
+    """Compile what models need to fit, to list and to be evaluated, on a small generated catalogue.
+
+    Parameters
+    ----------
+    models : sequence of str, optional
+        Specifications such as "ease" or "cf-komd:kernel=mc,degree=2"; all rankers when not given.
+
+    Yields
+    ------
+    (model, functions, seconds)
+        How many functions were compiled, and not found on disk, and how long that took.
+
+    Raises
+    ------
+    InputError
+        If a model is unknown, before anything is compiled.
+    """
+    made = {}
+    for spec in models or list_rankers():
+        name, params = parse_spec(spec)
+        made[spec] = make_ranker(name, **params)
     data = planted_catalogue(60, 40, seed=0).interactions
-    models = {name: make_ranker(name) for name in list_rankers()}
-    evaluate(data, models, folds=2, metrics=("auc", "ndcg@10", "coverage@10"), progress=progress)
-    return time.perf_counter() - start
+    with compiled_at_once():
+        for spec, ranker in made.items():
+            with compiling() as work:
+                model = Recommender(ranker).fit(data)
+                model.recommend(data.user_ids[:1].tolist(), n=3)
+                model.recommend(data.user_ids.tolist(), n=3)
+                evaluate(data, {spec: ranker}, folds=2, metrics=("auc", "ndcg@10", "coverage@10"))
+            yield spec, work.functions, work.seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.utils.files import replacing
+from recsys.utils.atomic import replacing
+from recsys.utils.extras import install_hint
+from recsys.utils.linalg import first_converged, leading_singular
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
@@ -62,9 +65,7 @@ def embeddings(ranker: Any, user_items: Any, factors: int = 64, seed: int = 0) -
         return Embeddings(ranker.user_embeddings(rows), ranker.item_embeddings(), 0.0)
     check_integer("factors", factors, 1, min(rows.shape))
     scores = ranker.scores(np.arange(rows.shape[0]), rows).astype(np.float64)
-    from sklearn.utils.extmath import randomized_svd
-
-    U, s, Vt = randomized_svd(scores, factors, n_iter=4, random_state=seed)
+    U, s, Vt = leading_singular(scores, factors, passes=4, seed=seed)
     users, items = U * np.sqrt(s), Vt.T * np.sqrt(s)
     size = float(np.linalg.norm(scores))
     missed = float(np.linalg.norm(scores - users @ items.T)) / size if size > 0 else 0.0
@@ -136,10 +137,8 @@ def item_vectors(
     report("scores", 0, 2)
     scores = ranker.scores(users, rows[users]).astype(np.float64)
     report("main directions", 1, 2)
-    from sklearn.utils.extmath import randomized_svd
-
     rank = min(factors, *scores.shape)
-    U, s, Vt = randomized_svd(scores, rank, n_iter=4, random_state=seed)
+    U, s, Vt = leading_singular(scores, rank, passes=4, seed=seed)
     size = float(np.linalg.norm(scores))
     missed = float(np.linalg.norm(scores - (U * s) @ Vt)) / size if size > 0 else 0.0
     # a score is linear in an item's side of it: s·v, which keeps the distances between its scores
@@ -194,15 +193,15 @@ def project(vectors: Any, method: str = "pca", seed: int = 0) -> Projection:
         raise InputError(f"a map needs {FEWEST} vectors or more, not an array of shape {X.shape}")
     if not np.isfinite(X).all():
         raise InputError("vectors hold NaN or infinity")
-    from sklearn.decomposition import PCA
-
     if X.shape[1] == 1:
         X = np.column_stack([X, np.zeros(len(X))])
     if method == "pca":
         with np.errstate(invalid="ignore"):  # vectors all alike
-            made = PCA(2, svd_solver="full").fit(X)
-        shares = np.nan_to_num(made.explained_variance_ratio_)
-        return Projection(made.transform(X), shares)
+            ways = [functools.partial(_components, X, how) for how in ("full", "covariance_eigh")]
+            at, shares = first_converged(
+                "the principal components did not converge: scale the vectors", ways
+            )
+        return Projection(at, shares)
     from sklearn.manifold import TSNE
 
     # in chunks, each from where the one before ended, so that it can be stopped between two
@@ -214,6 +213,14 @@ def project(vectors: Any, method: str = "pca", seed: int = 0) -> Projection:
             early_exaggeration=EXAGGERATION if chunk == 0 else 1.0, random_state=seed,
         ).fit_transform(X)  # fmt: skip
     return Projection(np.asarray(points, dtype=np.float64), None)
+
+
+def _components(X: NDArray[np.float64], how: str) -> tuple[Any, Any]:
+    """Return vectors on their two principal axes and the shares of the variance, by a solver of PCA."""
+    from sklearn.decomposition import PCA
+
+    made = PCA(2, svd_solver=how).fit(X)
+    return made.transform(X), np.nan_to_num(made.explained_variance_ratio_)
 
 
 def export_embeddings(path: str | Path, ids: NDArray[np.object_], vectors: Vectors) -> None:
@@ -261,7 +268,7 @@ class ItemIndex:
         try:
             from usearch.index import Index
         except ImportError as error:
-            raise InputError("an index needs usearch: pip install 'recsys[index]'") from error
+            raise InputError(f"an index needs usearch: {install_hint('index')}") from error
         self._items = np.ascontiguousarray(items, dtype=np.float32)
         # the product itself as the metric: turned into a direction by one more coordinate, items of
         # much larger vectors than others hide them (recall 0.75 instead of 1.00 on Gowalla)

@@ -11,15 +11,25 @@ RecsysError
 └── FitError (RuntimeError)         fitting diverged or did not reach its tolerance
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+LONGEST = 1000  # characters of a message
 
 
 class RecsysError(Exception):
-    """Base of every exception that recsys raises on purpose."""
+    """Base of every exception that recsys raises on purpose: its message is one line.
+
+    Messages quote what was given, and a NumPy array or a data frame has a text of several lines, a list
+    one of any length. Line breaks become spaces, and the middle of what is too long is left out.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(one_line(part) if isinstance(part, str) else part for part in args))
 
 
 class InputError(RecsysError, ValueError):
-    """What was given cannot be used; the message names it, what is accepted and the remedy."""
+    """An invalid input; the message names it, what is accepted and the remedy."""
 
 
 class OutOfRangeError(InputError, IndexError):
@@ -53,8 +63,34 @@ class FitError(RecsysError, RuntimeError):
     """Fitting diverged or did not reach its tolerance."""
 
 
+def one_line(text: str, longest: int = LONGEST) -> str:
+    r"""Return a text in one line: without line breaks, and without its middle where it is too long.
+
+    Parameters
+    ----------
+    text : str
+        Whose other white space stays, as it does in names of files.
+    longest : int
+        Characters that are returned at most.
+
+    Examples
+    --------
+    >>> one_line("N must be an integer, not array([[1, 2],\n       [3, 4]])")
+    'N must be an integer, not array([[1, 2], [3, 4]])'
+    >>> one_line("a" * 9 + "b" * 9, longest=8)
+    'aaa … bb'
+    """
+    lines = text.splitlines()
+    if lines != [text]:
+        text = " ".join(filter(None, (line.strip() for line in lines)))
+    if len(text) <= longest:
+        return text
+    end = longest // 4
+    return f"{text[: longest - end - 3]} … {text[-end:]}"
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun: '1 user', '1,682 users', '0 people'.
+    """Return a number with its noun: '1 user', '1,682 users', '0 rows'.
 
     Parameters
     ----------
@@ -64,6 +100,17 @@ def counted(number: int, one: str, many: str | None = None) -> str:
         The plural; `one` with an s when not given.
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return 'a', 'a and b' or 'a, b and c'.
+
+    Examples
+    --------
+    >>> listing(["Alien", "Brazil", "Casablanca"])
+    'Alien, Brazil and Casablanca'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def __getattr__(name: str) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
 import pkgutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from recsys.errors import InputError
@@ -31,11 +32,17 @@ class Registry(Generic[T]):
     package : str, optional
         Package whose modules are imported before the first look-up, so that a new
         module registers itself and no list has to be edited.
+    homes : mapping, optional
+        Names of entries that share a module to the module's name, so that looking one of them up imports
+        that module alone.
     """
 
-    def __init__(self, kind: str, package: str | None = None) -> None:
+    def __init__(
+        self, kind: str, package: str | None = None, homes: Mapping[str, str] | None = None
+    ) -> None:
         self.kind = kind
         self._package = package
+        self._homes = homes or {}
         self._entries: dict[str, T] = {}
         self._discovering: set[int] = set()  # threads
 
@@ -67,10 +74,21 @@ class Registry(Generic[T]):
         InputError
             If there is none; the message suggests the nearest name.
         """
-        self._discover()
+        if isinstance(name, str) and name not in self._entries:
+            self._import_module_of(name)
+        if not isinstance(name, str) or name not in self._entries:
+            self._discover()
         if not isinstance(name, str) or name not in self._entries:
             raise InputError(f"unknown {self.kind} {name!r}: {did_you_mean(str(name), self._entries)}")
         return self._entries[name]
+
+    def _import_module_of(self, name: str) -> None:
+        """Import the entry's home, or the module named like it, if there is one: all cost seconds."""
+        if self._package is not None and threading.get_ident() not in self._discovering:
+            home = self._homes.get(name, name.replace("-", "_"))
+            module = f"{self._package}.{home}"
+            if name.replace("-", "").isalnum() and importlib.util.find_spec(module) is not None:
+                importlib.import_module(module)
 
     def _discover(self) -> None:
         # Another thread waits for the modules, too; this one, asked by a module it imports, does not.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,24 +14,23 @@ import numpy as np
 from recsys.data import Interactions, find_protocol, split
 from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
-from recsys.errors import InputError
+from recsys.errors import FitError, InputError
 from recsys.evaluation import evaluate
 from recsys.evaluation.measuring import divided, figure_of, parsed_metrics
 from recsys.evaluation.metrics import parse_metric
 from recsys.evaluation.shared_data import Shared, share
 from recsys.evaluation.units import Division, Unit, measured, scratch_folder, threads_of
 from recsys.rankers.registry import RANKERS, list_rankers, make_ranker
-from recsys.utils.shared_study import one_trial, open_study, taken, whole_name
+from recsys.utils.attempts import Dropped
+from recsys.utils.shared_study import missing, one_trial, open_study, whole_name
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = ["Tuned", "tunable", "tune"]
 
-PAUSE = 0.5  # seconds between looks at what another process is about
-
 
 class Tuned(NamedTuple):
-    """The best parameters, as text for --model, their figure, and every trial's."""
+    """The best parameters, as text for --model, their metric value, and those of every trial."""
 
     spec: str
     params: dict[str, Any]
@@ -67,8 +65,8 @@ def tune(
         A ranker with a search space, one of `tunable()`; parameters given with it,
         `name:key=value,…`, are held fixed.
     trials : int ≥ 1
-        In total; a study that is gone on with makes only those that are missing, and several calls at
-        once that name one `storage` share them.
+        In total: a study that is resumed makes only those that are missing. Several calls at once that
+        name one `storage` share them, and may make one more each.
     metric : str
         Several joined by + are summed.
     protocol : str
@@ -92,7 +90,10 @@ def tune(
     ------
     InputError
         For a ranker without a space, a metric of which more is not better, or when Optuna is not
-        installed, the study cannot be opened, or the engine is not there.
+        installed, the study cannot be opened, or the engine is not there; if every trial was refused
+        because of what was asked for.
+    FitError
+        If no trial could be evaluated for another reason. A trial that fails is left out otherwise.
     """
     check_integer("trials", trials, 1)
     name, fixed = parse_spec(model)
@@ -100,7 +101,7 @@ def tune(
     for text in metric.split("+"):
         if parse_metric(text)[0].better != "more":
             raise InputError(
-                f"metric {text!r}: more of it is not better, and a search raises a figure; name "
+                f"metric {text!r}: more of it is not better, and a search maximises; name "
                 "another, such as ndcg@10"
             )
     inner = training_part(data, protocol, seed)
@@ -118,15 +119,16 @@ def tune(
         finished = _finished(study)
     found = [(dict(trial.user_attrs["params"]), float(trial.value)) for trial in finished]
     if not found:
-        why = f": {refused[-1]}" if refused else ""
-        raise InputError(f"no trial of {name} could be evaluated on {data.name}{why}")
+        why = "; ".join(dict.fromkeys(one.reason for one in reversed(refused)))
+        text = f"no trial of {name} could be evaluated on {data.name}{': ' if why else ''}{why}"
+        raise InputError(text) if all(one.wrong_input for one in refused) else FitError(text)
     params, value = max(found, key=lambda pair: pair[1])
     text = ",".join(f"{key}={value}" for key, value in params.items())
     return Tuned(f"{name}:{text}" if text else name, params, value, found)
 
 
 class _Search(NamedTuple):
-    """What is searched, as workers are handed it."""
+    """The definition of a search, as workers get it."""
 
     study: str
     storage: str | None
@@ -159,13 +161,10 @@ def _handed(
 
 def _make(
     search: _Search, study: Any, runner: Engine, inner: Interactions, threads: int | None, progress: Any
-) -> list[str]:
-    """Make the trials that are missing, until others have ended theirs; return what was refused.
+) -> list[Dropped]:
+    """Make the trials that are missing; return why trials were refused."""
 
-    Those of another host are not waited for: whether they go on cannot be seen from here.
-    """
-
-    def here(search: _Search) -> str | None:
+    def here(search: _Search) -> Dropped | None:
         return one_trial(
             study, search.trials, search.first, lambda trial: _value(trial, search, in_memory)
         )
@@ -178,31 +177,23 @@ def _make(
         return float(sum(figure.mean for figure in report.results[0].metrics.values()))
 
     def tell() -> None:
-        found = taken(study, search.first)
-        done = found.complete + found.refused
+        done = search.trials - missing(study, search.trials, search.first)
         if progress and done < search.trials:
             progress(f"{search.model}, trial {done + 1}", done, search.trials)
 
     task = here if search.shared is None else _there
-    refused: list[str] = []
+    refused: list[Dropped] = []
     tell()
-    while True:
-        found = taken(study, search.first)
-        missing = search.trials - found.all
-        if missing > 0:
-            for why in runner.map(task, [search] * missing, threads=threads):
-                refused += [why] if why else []
-                tell()
-        elif found.near:
-            time.sleep(PAUSE)
-        else:
-            break
+    while more := missing(study, search.trials, search.first):
+        for why in runner.map(task, [search] * more, threads=threads):
+            refused += [why] if why else []
+            tell()
     if progress:
         progress("done", search.trials, search.trials)
     return refused
 
 
-def _there(search: _Search) -> str | None:
+def _there(search: _Search) -> Dropped | None:
     """Make one trial in a worker."""
     shared = search.shared
     assert shared is not None
@@ -224,7 +215,7 @@ def _opened(name: str, storage: str, seed: int) -> Any:
 
 
 def _value(trial: Any, search: _Search, figure: Callable[[Any], float]) -> float:
-    """Return the figure of what a trial suggests."""
+    """Return the metric value of what a trial suggests."""
     params = _suggested(trial, search.model, search.fixed, search.in_time)
     value = figure(make_ranker(search.model, **params))
     trial.set_user_attr("params", params)
@@ -232,12 +223,12 @@ def _value(trial: Any, search: _Search, figure: Callable[[Any], float]) -> float
 
 
 def _finished(study: Any) -> list[Any]:
-    """Return the trials with a figure.
+    """Return the trials with a value.
 
     Raises
     ------
     InputError
-        If somebody else has put another one into the study.
+        If another program has written another kind of trial into the study.
     """
     found = [trial for trial in study.trials if trial.values]
     for trial in found:
@@ -272,9 +263,9 @@ def _suggested(trial: Any, name: str, fixed: dict[str, Any], in_time: bool = Tru
 
 
 def training_part(data: Interactions, protocol: str, seed: int) -> Interactions:
-    """Return what the first fold of a protocol trains on, as interactions of their own."""
+    """Return the training half of a protocol's first fold, as interactions of their own."""
     fold = next(iter(split(data, protocol, seed=seed)))
-    train = fold.train.tocoo()
+    train = (fold.train if fold.fitted is None else fold.fitted).tocoo()
     wanted = train.row.astype(np.int64) * data.n_items + train.col
     have = np.asarray(data.users, dtype=np.int64) * data.n_items + np.asarray(data.items)
     keep = np.isin(have, wanted)

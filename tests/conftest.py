@@ -7,11 +7,21 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import Phase, settings
 
+from recsys._jit import compile_at_once
 from recsys.datasets import load_dataset, planted_catalogue
 from tests.checkout import untouched_checkout  # noqa: F401  (a fixture of every run)
 
 # For runs that only ask whether a test fails (tests/mutants): an example is not made smaller.
 settings.register_profile("first-failure", phases=[Phase.explicit, Phase.generate])
+
+
+def pytest_addoption(parser):
+    parser.addoption("--compiled", action="store_true", help="compile what small inputs do without")
+
+
+def pytest_configure(config):
+    if config.getoption("--compiled"):
+        compile_at_once()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 EXTRAS = ("app", "benchmark", "dev", "docs", "events", "excel", "index", "plot", "service", "tune")
 HEAD = """\
-# One set of versions for installs that must repeat: pip install recsys -c constraints.txt
+# One set of versions for installs that must repeat: pip install . -c constraints.txt
 # Made by `make constraints`; nothing here binds an install without -c.
 """
 

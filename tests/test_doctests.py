@@ -27,6 +27,7 @@ def modules(name):
             yield importlib.import_module(found.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_examples(package, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # for examples that write a file

@@ -15,13 +15,14 @@ from recsys._jit import Sources, compiling, in_parts, jit
 
 PROGRAM = """
 import numpy as np, scipy.sparse as sp
-from recsys._jit import CACHE_DIR
+from recsys._jit import cache_dir, compile_at_once
+compile_at_once()
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.gram.dense import _fill
 R = sp.csr_matrix(np.random.default_rng(0).random((30, 20)) < 0.3, dtype=np.float32)
 gram = item_gram(R, make_kernel("tanimoto"))
 print(hash(gram.tobytes()), sum(_fill.stats.cache_hits.values()),
-      sum(_fill.stats.cache_misses.values()), CACHE_DIR)
+      sum(_fill.stats.cache_misses.values()), cache_dir())
 """
 
 
@@ -121,6 +122,7 @@ print(len(wrong), numba.threading_layer())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["workqueue", "omp"])
 def test_eight_threads_on_one_ranker(layer):
     try:
@@ -135,6 +137,8 @@ FORKED = """
 import os, sys, warnings, numpy as np, scipy.sparse as sp
 warnings.simplefilter("ignore")
 from recsys import InputError, make_ranker
+from recsys._jit import compile_at_once
+compile_at_once()  # small inputs are computed without threads
 X = sp.csr_matrix((np.random.default_rng(0).random((300, 200)) < 0.1) * 1.0)
 ranker = make_ranker("cf-komd").fit(X)
 one = ranker.recommend(3, X[3], N=5).ids.tolist()
@@ -152,6 +156,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.slow
 def test_a_fork_after_a_fit_is_told_what_to_do():
     done = subprocess.run([sys.executable, "-c", FORKED], timeout=120, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
@@ -188,6 +193,7 @@ def test_an_installed_package_is_told_apart_without_being_read(tmp_path, monkeyp
     assert len({before, importing, digest("a", checkout)}) == 3
 
 
+@pytest.mark.slow
 def test_what_a_module_imports_is_all_found():
     """Beside Python's own reading of every source: what a line of import names is looked up by a pattern."""
     root = Path(recsys.__file__).parent
@@ -208,6 +214,7 @@ def test_what_a_module_imports_is_all_found():
     assert {root / "fm" / "penalties" / "ti.py", root / "optim" / "prox.py"} <= below
 
 
+@pytest.mark.slow
 def test_an_edit_compiles_again_what_imports_it_and_nothing_else(tmp_path):
     package = tmp_path / "recsys"
     package.mkdir()
@@ -270,3 +277,49 @@ def test_parts_are_shares_of_one_compiled_function():
 def test_what_a_part_raises_is_raised(which):
     with pytest.raises(ValueError, match="no"):
         in_parts(3, refuse, which)
+
+
+COMPILES = """
+import sys, numpy as np
+from recsys._jit import jit
+from recsys.utils.progress import listening
+{terminal}
+@jit(cache=False)
+def double(x): return 2 * x
+heard = []
+with listening(lambda *told: heard.append(told)):
+    double(1)
+    double(1.5)
+print(*sorted(set(heard)), sep="|")
+"""
+
+
+@pytest.mark.parametrize("person", [True, False])
+def test_a_person_is_told_of_the_first_compilation_once(tmp_path, person):
+    program = COMPILES.format(terminal="sys.stderr.isatty = lambda: True" if person else "")
+    out = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+        check=True,
+    )
+    assert out.stdout.strip() == "('compiling once, for some seconds', 0.0, 1)"
+    assert out.stderr.count("for the first time on this machine") == person
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+def test_damaged_files_of_compiled_code_are_compiled_again(tmp_path, ending):
+    program = (
+        "from recsys.utils.topn import _sift; import numpy as np\n"
+        "_sift(np.zeros(3, np.float32), np.zeros(3, np.int32), np.int64(0), 3); print('fine')"
+    )
+    env = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert run(program, **env) == ["fine"]
+    damaged = [path for path in tmp_path.rglob(f"*{ending}")]
+    assert damaged
+    for path in damaged:
+        path.write_bytes(b"\0" * 40)
+    assert run(program, **env) == ["fine"]
+    assert run(program, **env) == ["fine"]

@@ -6,6 +6,7 @@ Its Python runs in tests/docs/test_pages.py, as that of every page.
 import re
 from pathlib import Path
 
+from docs.generate import readme
 from recsys import list_rankers
 from recsys.data import PROTOCOLS
 from recsys.kernels import list_kernels
@@ -20,8 +21,25 @@ def page(name):
 
 def test_it_is_read_in_three_minutes():
     assert len(TEXT.splitlines()) <= 120
-    assert len(TEXT.split()) <= 720  # 240 words a minute
-    assert TEXT.count("![") == 1 and len(re.findall(r"^\|---", TEXT, re.M)) == 1
+    assert len(TEXT.replace(readme.table(), "").split()) <= 720  # 240 words a minute
+    assert TEXT.count("![") == 1 and len(re.findall(r"^\|---", TEXT, re.M)) == 2
+
+
+def test_the_measured_table_is_that_of_the_results():
+    assert readme.table() in TEXT and readme.filled(TEXT) == TEXT, "python -m docs.generate.readme"
+
+
+def test_the_advice_is_that_of_the_page_about_rankers():
+    rows = re.findall(r"^\| ([^|`]+) \| ([^|]+) \|$", TEXT.split("## Which model")[1], re.M)[1:]
+    assert len(rows) == 6
+    for have, begin in rows:
+        assert f"| {have} | {begin} |" in page("concepts/rankers.md"), have
+
+
+def test_no_page_tells_to_install_another_authors_package():
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install (-\S+ )*['\"]?recsys(?!_cpu|-cpu)\b", text), path
 
 
 def test_what_it_links_is_there():

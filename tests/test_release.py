@@ -20,7 +20,7 @@ def read(name):
 
 def test_the_version_is_written_once():
     assert "version" not in PROJECT["project"] and PROJECT["project"]["dynamic"] == ["version"]
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == "recsys/__init__.py"
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "recsys/utils/version.py"
     assert re.search(
         rf"^## {re.escape(recsys.__version__)} \(\d{{4}}-\d\d-\d\d\)$", read("CHANGELOG.md"), re.M
     )
@@ -60,7 +60,7 @@ def test_constraints_hold_every_dependency_at_one_version():
     ]
     for line in asked:
         name = re.match(r"[\w.-]+", line)[0].lower()
-        if name != "recsys":
+        if name != "recsys-cpu":
             assert name in pinned, f"{name} is not in constraints.txt: make constraints"
             least = tuple(map(int, re.search(r">=([\d.]+)", line)[1].split(".")))
             assert all(
@@ -71,11 +71,11 @@ def test_constraints_hold_every_dependency_at_one_version():
 def test_extras_say_each_requirement_once():
     """`dev` takes the others by their names."""
     extras = PROJECT["project"]["optional-dependencies"]
-    (others,) = [line for line in extras["dev"] if line.startswith("recsys[")]
-    assert set(re.findall(r"\w+", others)) - {"recsys"} <= set(extras)
+    (others,) = [line for line in extras["dev"] if line.startswith("recsys-cpu[")]
+    assert set(re.findall(r"\w+", others)) - {"recsys", "cpu"} <= set(extras)
     own = [re.match(r"[\w.-]+", line)[0] for line in extras["dev"] if line != others]
     taken = {
-        re.match(r"[\w.-]+", line)[0] for name in re.findall(r"\w+", others)[1:] for line in extras[name]
+        re.match(r"[\w.-]+", line)[0] for name in re.findall(r"\w+", others)[2:] for line in extras[name]
     }
     assert not set(own) & taken
 
@@ -85,7 +85,7 @@ def test_the_image_runs_without_root_is_warm_and_says_how_it_is():
     final = lines[max(k for k, line in enumerate(lines) if line.startswith("FROM")) :]
     assert "slim" in final[0]
     user = final.index("USER recsys")
-    assert user < next(k for k, line in enumerate(final) if "doctor --warmup" in line)
+    assert user < next(k for k, line in enumerate(final) if "recsys compile" in line)
     assert not [line for line in final[user:] if "pip install" in line]
     assert any(line.startswith("HEALTHCHECK") for line in final) and any(
         '"serve"' in line for line in final
@@ -118,6 +118,30 @@ def test_the_docs_need_no_network():
     )
     for asked in ("intersphinx", "http://", "https://", "mathjax_path", "@import"):
         assert asked not in settings, asked
+
+
+def test_the_workflows_test_three_systems_and_publish_without_a_stored_token():
+    test, publish = (
+        yaml.safe_load(read(f".github/workflows/{name}.yaml")) for name in ("test", "publish")
+    )
+    matrix = test["jobs"]["test"]["strategy"]["matrix"]
+    assert matrix["python"] == supported()
+    assert {name.split("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    assert test["permissions"] == publish["permissions"] == {"contents": "read"}
+    granted = {name: job.get("permissions") for name, job in publish["jobs"].items()}
+    assert granted == {"build": None, "publish": {"id-token": "write"}}
+    assert not re.search(r"secrets\.|password|api-token", read(".github/workflows/publish.yaml"))
+    assert any("twine check" in step.get("run", "") for step in publish["jobs"]["build"]["steps"])
+
+
+def test_the_hosted_pages_are_built_as_here():
+    """Extras that are installed there are extras of the package, and the command is that of `make docs`."""
+    found = yaml.safe_load(read(".readthedocs.yaml"))
+    commands = " ".join(found["build"]["commands"])
+    assert found["version"] == 2 and "python docs/build.py" in commands
+    assert found["build"]["tools"]["python"] in supported()
+    extras = re.search(r"\.\[([\w,]+)\]", commands)[1].split(",")
+    assert "docs" in extras and set(extras) <= set(PROJECT["project"]["optional-dependencies"])
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/tutorials/analyst.md"])

@@ -35,7 +35,7 @@ from recsys.evaluation.metrics import ListContext, auc, coverage, ndcg
 from recsys.explain import because, changes, reasons
 from recsys.reranking import rerank, similar
 from recsys.rankers import Bundle, Ranker, fit_bundle, list_rankers, load_bundle
-from recsys import ALS
+from recsys import ALS, Recommender
 
 
 def ranked(path: Path) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -72,8 +72,14 @@ def by_ids(path: Path) -> Bundle:
     return bundle
 
 
+def at_the_front_door(path: Path) -> Recommender:
+    model: Recommender = Recommender(ALS(factors=8)).fit(load_dataset("sample").matrix)
+    print(model.recommend([1, 2], n=5, filter_liked=False)["item"])
+    return model
+
+
 def measured(path: Path) -> list[str]:
-    data = read_interactions(path, user_col="user")
+    data = read_interactions(path, user="user")
     report = evaluate(data, {"ease": make_ranker("ease")}, folds=2)
     fold = next(iter(split(data, "half-profile")))
     scores = make_ranker("ease").fit(fold.train).scores(fold.users, fold.train[fold.users])
@@ -113,6 +119,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("typing")  # one for both, so that what is imported is read once
 
 
+@pytest.mark.slow
 def test_the_python_of_pages_is_typed(folder):
     found = []
     for page in PAGES:

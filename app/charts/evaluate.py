@@ -10,25 +10,25 @@ import pandas as pd
 
 from recsys.utils.palette import COLOURS
 
-BEST, OTHER = COLOURS[0], "#8a8a8a"
+OTHER = "#8a8a8a"
 BINS = 25  # of a histogram
 PLOT, AROUND, LINE = 220, 80, 22  # pixels: of a plot, of its title and axis, of a line of its legend
 
 
 def forest(frame: pd.DataFrame, metric: str, unit: str) -> Any:
-    """Return each model's mean as a dot on its interval, the best one in colour.
+    """Return each model's mean as a dot on its interval, in its own colour.
 
     Parameters
     ----------
     frame : DataFrame
-        Columns `model`, `mean`, `low`, `high` (NaN where there is no interval) and `best`, bool.
+        Columns `model`, `mean`, `low` and `high` (NaN where there is no interval).
     metric, unit : str
         The chart's title, and what the axis counts.
     """
     order = frame["model"].tolist()
     base = alt.Chart(frame, title=metric).encode(
         y=alt.Y("model:N", sort=order, title=None, axis=alt.Axis(labelLimit=200, labelOverlap=False)),
-        color=alt.condition("datum.best", alt.value(BEST), alt.value(OTHER)),
+        color=alt.Color("model:N", scale=_scale(order), legend=None),
         tooltip=[
             "model",
             alt.Tooltip("mean:Q", format=".4f"),

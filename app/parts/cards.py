@@ -1,4 +1,4 @@
-"""Cards: an item with its year and genres, how good its score is beside the others, and one reason.
+"""Cards: an item with its year and genres, how well it matches beside the others, and one reason.
 
 Titles come from anybody's file: all of it is escaped, and nothing of it is read as markup.
 """
@@ -18,16 +18,14 @@ MOST_CHIPS = 4
 STYLE = """
 <style>
 .rs-head {display: flex; flex-wrap: wrap; gap: .3rem .5rem; align-items: baseline; line-height: 1.35;}
-.rs-place {font-variant-numeric: tabular-nums; opacity: .75; min-width: 1.2rem;}
+.rs-place {font-variant-numeric: tabular-nums; opacity: .75;}
+.rs-match {font-size: .85rem; margin-left: auto; white-space: nowrap; opacity: .85; cursor: help;}
 .rs-title {font-weight: 650; font-size: 1.05rem; overflow-wrap: anywhere;}
 .rs-chip {font-size: .78rem; padding: 0 .5rem; border-radius: 1rem; white-space: nowrap;
   border: 1px solid color-mix(in srgb, currentColor 30%, transparent);}
-.rs-mark {font-size: .78rem; font-weight: 600; white-space: nowrap;}
-.rs-bar {height: 5px; border-radius: 3px; margin: .45rem 0 .4rem;
-  background: color-mix(in srgb, currentColor 14%, transparent);}
-.rs-bar span {display: block; height: 100%; border-radius: 3px; background: #3b8fcb;}
-.rs-why {font-size: .92rem; line-height: 1.4; margin: 0; overflow-wrap: anywhere;}
-.rs-row {display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .1rem 0;}
+.rs-mark {font-weight: 600; border-color: currentColor;}
+.rs-why {font-size: .92rem; line-height: 1.4; margin: .35rem 0 0; overflow-wrap: anywhere;}
+.rs-row {display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .3rem 0 .1rem; min-height: 1.5rem;}
 </style>
 """
 
@@ -59,18 +57,23 @@ def shares(scores: NDArray[np.float32], every: NDArray[np.float32]) -> list[floa
     return [min(max((float(s) - low) / span, 0.0), 1.0) if span > 0 else 1.0 for s in scores]
 
 
+def match(share: float) -> str:
+    """Return a word for where a score lies between the lowest of all and the highest, in thirds."""
+    return f"{'strong' if share >= 2 / 3 else 'fair' if share >= 1 / 3 else 'weak'} match"
+
+
 def card(
-    place: int, title: str, chips: Sequence[str], share: float, score: float, why: str, mark: str = ""
+    rank: int, title: str, chips_: Sequence[str], share: float, score: float, why: str, mark: str = ""
 ) -> str:
     """Return a card's markup; every text is escaped."""
-    head = f'<span class="rs-place">{place}.</span> <span class="rs-title">{escape(title)}</span>'
-    small = "".join(f' <span class="rs-chip">{escape(chip)}</span>' for chip in chips)
-    noted = f' <span class="rs-mark">{escape(mark)}</span>' if mark else ""
-    bar = (
-        f'<div class="rs-bar" role="img" aria-label="score {score:.4g}" title="score {score:.4g}">'
-        f'<span style="width: {100 * share:.0f}%"></span></div>'
+    exact = f"score {score:.4g}, {share:.0%} of the way from the lowest score to the highest"
+    told = f'role="img" aria-label="{match(share)}: {exact}" title="{exact}"'
+    head = (
+        f'<span class="rs-place">{rank}.</span> <span class="rs-title">{escape(title)}</span>'
+        f'<span class="rs-match" {told}>{match(share)}</span>'
     )
-    return f'<div class="rs-head">{head}{small}{noted}</div>{bar}<p class="rs-why">{escape(why)}</p>'
+    noted = f'<span class="rs-chip rs-mark">{escape(mark)}</span>' if mark else ""
+    return f'<div class="rs-head">{head}</div>{chips(chips_, noted)}<p class="rs-why">{escape(why)}</p>'
 
 
 def title(text: str, small: Sequence[str]) -> str:
@@ -81,7 +84,7 @@ def title(text: str, small: Sequence[str]) -> str:
     )
 
 
-def chips(texts: Sequence[str]) -> str:
-    """Return a row of chips as markup."""
+def chips(texts: Sequence[str], more: str = "") -> str:
+    """Return a row of chips as markup, with more markup of ours behind them."""
     inside = "".join(f'<span class="rs-chip">{escape(text)}</span>' for text in texts)
-    return f'<div class="rs-row">{inside}</div>'
+    return f'<div class="rs-row">{inside}{more}</div>'

@@ -61,13 +61,13 @@ def limits(
     several = int((lengths >= 2).sum())
     if several == 0:
         cannot.append(
-            "Nobody has two items, so none can be hidden and predicted: Evaluate has nothing to measure."
+            "Nobody has two items, so none can be hidden and predicted: Compare has nothing to measure."
         )
     elif n == 1:
-        cannot.append("Evaluate divides users into groups and needs two of them.")
+        cannot.append("Compare divides users into groups and needs two of them.")
     elif several < NARROW:
         know.append(
-            f"Evaluate can hide items of {counted(several, 'user')} only: its intervals will be wide."
+            f"Compare can hide items of {counted(several, 'user')} only: its intervals will be wide."
         )
     full = int((lengths == m).sum())
     if full == n:

@@ -17,7 +17,8 @@ from app import state
 from app.catalogues import Catalogue
 from app.jobs import ENTRY, size_of
 from app.store import Store
-from recsys.data.columns import Columns
+from recsys.data.columns import Columns, Spelling
+from recsys.data.reading import NONE
 from recsys.doctor import versions
 from recsys.evaluation import Groups, Report
 from recsys.evaluation.page import Ends, report_document
@@ -45,6 +46,10 @@ class Source:
         Name of an uploaded table of items; "" where there is none.
     left_out : int
         Rows of the file that could not be read: a command needs the cleaned file.
+    weight : str
+        Column of counts or amounts; "" where there is none.
+    form : tuple of (str, str or bool)
+        What a person said of how the file is read, by the words of `recsys.data.reading.read`.
     """
 
     dataset: str = "sample"
@@ -56,6 +61,8 @@ class Source:
     items: str = ""
     least: float | None = None
     left_out: int = 0
+    weight: str = ""
+    form: tuple[tuple[str, str | bool], ...] = ()
 
     def options(self) -> list[str]:
         """Return the options of a command that reads the same."""
@@ -63,9 +70,17 @@ class Source:
             out = ["--dataset", self.dataset]
         else:
             out = ["--interactions", self.file]
-            for column in ("user", "item", "rating", "time"):
-                if getattr(self, column):
-                    out += [f"--{column}-col", getattr(self, column)]
+            for column in ("user", "item", "rating", "time", "weight"):
+                name = getattr(self, column) or (NONE if column in ("rating", "time") else "")
+                out += [f"--{column}-col", name] if name else []
+            if self.left_out:  # the cleaned table is UTF-8 with commas and a header
+                out.append("--header")
+            spelling = Spelling("terminal")
+            for word, value in () if self.left_out else self.form:
+                if isinstance(value, bool):
+                    out.append(spelling.choice(word, value))
+                else:
+                    out += [spelling.of(word), value]
             out += ["--items", self.items] if self.items else []
         return out if self.least is None else [*out, "--min-rating", f"{self.least!r}"]
 
@@ -79,6 +94,7 @@ def source_of(catalogue: Catalogue) -> Source:
     return Source(
         "", catalogue.data.name, columns.user, columns.item, columns.rating or "", columns.time or "",
         table.items if table else "", catalogue.least, table.left_out if table else 0,
+        columns.weight or "", table.form if table else (),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from recsys.explain import text as wording
 
 HEAD_START = 2.0  # seconds that the first list has before its rule is begun
 PATIENCE = 0.6  # seconds a list waits for its rule
-MARK = "◆"  # beside the items of a list that follow the taste rule
+MARK = "fits your rule"  # on the items of a list that follow the taste rule
 
 
 def taste(
@@ -57,13 +57,13 @@ def taste(
     if found is None or not found.shown:
         return nothing
     how = following(found.rule, catalogue.attributes, ranked, listed)
-    st.text(f"This taste as a rule: {wording.readable(found.rule)}{f' ({MARK})' if marked else ''}")
-    with st.expander("What the rule covers, and whether the list follows it", expanded=not marked):
+    st.text(f"This taste as a rule: {wording.readable(found.rule)}")
+    with st.expander("What the rule covers, and whether the list follows it"):
         st.caption(
             " ".join(wording.taste(found, word=catalogue.word))
             + " The rule is read from the profile and the items' attributes; the model does not use it."
         )
-        st.caption(" ".join(wording.follows(how, MARK if marked else "")))
+        st.caption(" ".join(wording.follows(how, f"“{MARK}”" if marked else "")))
     return how.follows
 
 

@@ -18,8 +18,25 @@ from recsys import InputError
 
 MOST_BYTES = 200_000_000
 MOST_TEXT = 400  # characters of an error
-TYPES = ("csv", "tsv", "txt", "gz", "parquet", "xlsx")  # of tables, as an uploader offers them
-ENDINGS = (".csv.gz", ".tsv.gz", ".csv", ".tsv", ".parquet", ".xlsx", ".arff", ".gz", ".txt")
+TYPES = (
+    "csv", "tsv", "txt", "dat", "data", "json", "jsonl", "gz", "bz2", "xz", "zst", "zip",
+    "parquet", "xlsx",
+)  # fmt: skip  # of tables, as an uploader offers them
+ENDINGS = (
+    ".bz2",
+    ".xz",
+    ".zst",
+    ".zip",
+    ".csv.gz",
+    ".tsv.gz",
+    ".csv",
+    ".tsv",
+    ".parquet",
+    ".xlsx",
+    ".arff",
+    ".gz",
+    ".txt",
+)
 
 
 # ---- files that are kept
@@ -158,6 +175,6 @@ def clean(message: str, name: str) -> str:
     A longer one ends at a word, with an ellipsis.
     """
     shown = name[:60]
-    text = re.sub(r"\S*[/\\]upload\.[a-z.]*[a-z]", lambda found: shown, " ".join(message.split()))
+    text = re.sub(r"\S*[/\\]upload\.[a-z.0-9]*[a-z0-9]", lambda found: shown, " ".join(message.split()))
     text = text if text.startswith(shown) else f"{shown}: {text}"
     return text if len(text) <= MOST_TEXT else text[:MOST_TEXT].rsplit(" ", 1)[0].rstrip(",;") + " …"

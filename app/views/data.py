@@ -23,15 +23,12 @@ from app.parts.upload import (
 )
 from app.parts.words import escaped
 from app.session import ask, session
-from app.uploads import UploadedTable
+from app.uploads import UploadedFile, UploadedTable, as_written
 from recsys import InputError
 from recsys.data import Interactions
-from recsys.data.columns import Columns
-from recsys.data.guesses import Guess, guess_columns
-from recsys.data.readers import Table, read_table
+from recsys.data.reading import Look, features_table, look, read
+from recsys.data.row_counts import RowCounts
 from recsys.data.statistics import Profile, kept_at_least, profile
-from recsys.data.tables import features_table
-from recsys.data.usable_rows import RowCounts, usable_rows
 from recsys.datasets import load_dataset
 from recsys.errors import counted
 from recsys.utils.export import csv_text
@@ -40,20 +37,48 @@ MOST_ROWS = 5_000_000
 DENSE = 60_000  # items beyond which the kernel's density is not computed on a page
 SHOWN = 8  # rows of a preview
 NONE = "none"
-ROLES = {"user": "User column", "item": "Item column", "rating": "Rating column", "time": "Time column"}
+ROLES = {
+    "user": "User column", "item": "Item column", "rating": "Rating column", "time": "Time column",
+    "weight": "Weight column",
+}  # fmt: skip
 TOLD = {
     "name": "{} in {}, as its name says.",
-    "content": "{} in {}, as what it holds says.",
     "position": "{} in {}, the first column left: choose another one if that is wrong.",
 }
 PLURAL = {"user": "Users are", "item": "Items are", "rating": "Ratings are", "time": "Times are"}
+FOUND = "as found"
+CHOICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "header": ("First row", {"names of columns": True, "cells": False}),
+    "delimiter": ("Delimiter", {";": ";", ",": ",", "tab": "\t", "|": "|", "::": "::"}),
+    "encoding": (
+        "Encoding",
+        {"UTF-8": "utf-8", "cp1252": "cp1252", "cp1250": "cp1250", "UTF-16": "utf-16"},
+    ),
+    "decimal": ("Decimal mark", {"point": ".", "comma": ","}),
+    "day_first": ("01/02/2020", {"1 February": True, "2 January": False}),
+}
+FORM = ("header", "delimiter", "encoding")  # that decide what the columns are
 
 
 def page() -> None:
     """Show the page."""
     st.header("Data", anchor=False)
-    upload()
-    catalogue = state.choose_data()
+    given = kept_files("data.file")
+    if given and not used(given[0].token):  # nothing of another dataset beside a file that waits
+        st.caption(f"File: {escaped(given[0].name)}, not used yet")
+        steps(given[0])
+        return
+    name = state.choose_dataset()
+    if given:
+        st.success("This table is the dataset now, on every page.")
+        if st.button("Recommend from it", type="primary"):
+            open_page("recommend")
+        with st.expander("The file, its columns and its rows"):
+            steps(given[0])
+    else:
+        with st.container(border=True):
+            upload()
+    catalogue = state.catalogue(name)
     key = ("profile", catalogue.key)
     small = len(catalogue.labels) <= DENSE
     found = state.result(key, lambda progress: profile(catalogue.matrix, small), "Measuring")
@@ -63,106 +88,136 @@ def page() -> None:
 # ---- uploads
 
 
+def used(token: str) -> bool:
+    """Return whether the dataset that is chosen is of this file."""
+    table = state.tables().find(session().get("data", ""))
+    return table is not None and table.file == token
+
+
 def upload() -> None:
-    """Show the upload: a preview, the columns, and what becomes of the rows."""
-    here = session()
-    given, more = kept_files("data.file"), kept_files("data.items")
-    with st.expander("Upload a table of interactions", expanded=bool(given)):
-        uploader("CSV, TSV, Parquet or Excel; plain or gzip", "data.file")
+    """Show where a file comes in."""
+    uploader("A file of your own: CSV, JSON, Parquet or Excel; plain or packed", "data.file")
+    st.caption(
+        f"A row for each time that a user had an item. Up to {MOST_BYTES // 1_000_000} MB and "
+        f"{MOST_ROWS:,} rows. The file stays on the machine that runs this app."
+    )
+
+
+def steps(file: UploadedFile) -> None:
+    """Show the three steps from a file to a dataset: the file, its columns, what becomes of its rows."""
+    token, name, content = file
+    more = kept_files("data.items")
+    items = more[0] if more else None
+    st.subheader("1. The file", anchor=False)
+    told = f"Files: {name}, items in {items.name}" if items is not None else ""
+    say_kept([file, *more], "data.file", "data.items", told=told)
+    with st.expander("Another file, or a table of the items: title, genres, year"):
+        upload()
         uploader("Item table (optional): title, genres, year", "data.items")
-        if not given:
-            st.caption(
-                f"Up to {MOST_BYTES // 1_000_000} MB and {MOST_ROWS:,} rows. The file stays on the "
-                "machine that runs this app."
-            )
-            return
-        token, name, content = given[0]
-        items = more[0] if more else None
-        told = f"Files: {name}, items in {items.name}" if items is not None else ""
-        say_kept([*given, *more], "data.file", "data.items", told=told)
-        try:
-            table = read(token, content, name)
-            columns = choose_columns(token, table)
-            data, counts = parsed(token, table, name, columns)
-            if items is not None:
-                data = with_items(data, columns, items.name, items.content)
-        except InputError as error:
-            st.error(escaped(clean(str(error), name)))
-            return
-        what_became(data, counts)
-        if st.button("Use this table", type="primary"):
-            told = f"{token} {columns} {'' if items is None else items.token}"
-            named = "" if items is None else items.name
-            state.use_table(UploadedTable(data, token, named, counts), told)
-            st.rerun()  # the address is written when a run of the page begins
-        used = state.tables().find(here.get("data", ""))
-        if used is not None and used.file == token:
-            st.success("This table is the dataset now, on every page.")
-            if st.button("Recommend from it"):
-                open_page("recommend")
+    st.subheader("2. Its columns", anchor=False)
+    form = choose_form(token)
+    try:
+        found = looked(token, content, name, tuple((key, form[key]) for key in FORM))
+        chosen = choose_columns(token, found)
+        data, counts = parsed(token, content, name, tuple((chosen | form).items()))
+        data = as_written(data)
+        if items is not None:
+            data = with_items(data, items.name, items.content)
+    except InputError as error:
+        st.error(escaped(clean(str(error), name)))
+        return
+    st.subheader("3. What was read", anchor=False)
+    what_became(data, counts)
+    if st.button("Use this table", type="secondary" if used(token) else "primary"):
+        said = tuple((word, value) for word, value in form.items() if value is not None)
+        state.use_table(
+            UploadedTable(data, token, "" if items is None else items.name, counts, said),
+            f"{token} {chosen} {form} {'' if items is None else items.token}",
+        )
+        st.rerun()  # the address is written when a run of the page begins
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the file")
-def read(token: str, _content: bytes, name: str) -> Table:
-    """Return the cells of an upload; rows of another length than the header are left out.
+def choose_form(token: str) -> dict[str, Any]:
+    """Show what may be said of a file's form, and return it; None where the file decides."""
+    out: dict[str, Any] = {}
+    with st.expander("How the file is read"):
+        for place, (key, (label, options)) in zip(
+            st.columns(len(CHOICES)), CHOICES.items(), strict=True
+        ):
+            with place:
+                told = ask(
+                    st.selectbox, label, name=f"file.{token[:8]}.{key}", default=FOUND,
+                    options=[FOUND, *options],
+                )  # fmt: skip
+            out[key] = options.get(told)
+    return out
+
+
+@st.cache_resource(max_entries=4, show_spinner="Looking at the columns")
+def looked(token: str, _content: bytes, name: str, form: tuple[tuple[str, Any], ...]) -> Look:
+    """Return the first rows of an upload and which columns are meant.
 
     Raises
     ------
     InputError
-        If it cannot be read, is too long, or has one column only.
+        If it cannot be read, or has one column only.
     """
     with spooled(_content, name) as path:
-        table = read_table(path, strict=False, max_rows=MOST_ROWS)
-    if len(table.names) < 2:
+        found = look(path, SHOWN, **dict(form))
+    if len(found.names) < 2:
         raise InputError("a table of interactions needs a column of users and one of items")
-    return table
-
-
-@st.cache_resource(max_entries=4, show_spinner="Looking at the columns")
-def guessed(token: str, _table: Table) -> Guess:
-    """Return which columns are meant."""
-    return guess_columns(_table.names, _table.columns)
+    return found
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the rows")
-def parsed(token: str, _table: Table, name: str, columns: Columns) -> tuple[Interactions, RowCounts]:
+def parsed(
+    token: str, _content: bytes, name: str, chosen: tuple[tuple[str, Any], ...]
+) -> tuple[Interactions, RowCounts]:
     """Return the interactions of an upload, and what became of its rows."""
-    return usable_rows(_table, columns, name[:60])
+    with spooled(_content, name) as path:
+        data = read(path, name=name[:60], door="page", max_rows=MOST_ROWS, **dict(chosen))
+    return data, data.counts or RowCounts(len(data.users), kept=len(data.users))
 
 
-def choose_columns(token: str, table: Table) -> Columns:
-    """Show the first rows and the columns as they are guessed, and return those that are chosen."""
-    st.caption(f"The first {counted(min(SHOWN, len(table)), 'row')} of {len(table):,}:")
-    names = [f"{name} ({table.names[: k + 1].count(name)})" if table.names.count(name) > 1 else name
-             for k, name in enumerate(table.names)]  # fmt: skip
-    first = pd.DataFrame(
-        {name: column[:SHOWN] for name, column in zip(names, table.columns, strict=True)}
-    )
+def choose_columns(token: str, found: Look) -> dict[str, str | None]:
+    """Show the first rows and the columns as they are found, and return those that are chosen."""
+    names = found.names
+    shown = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name
+             for k, name in enumerate(names)]  # fmt: skip
+    first = pd.DataFrame(dict(zip(shown, found.first, strict=True)), dtype=object)
+    st.caption(f"The first {counted(len(first), 'row')}:")
     st.dataframe(first, hide_index=True, width="stretch")
-    found = guessed(token, table)
-    chosen: dict[str, str] = {}
-    for place, (role, label) in zip(st.columns(4), ROLES.items(), strict=True):
+    chosen: dict[str, str | None] = {}
+    proposed = {role: getattr(found.roles, role, None) for role in ROLES}
+    free = [k for k in range(len(names)) if k not in proposed.values()]
+    for role in ("user", "item"):
+        if proposed[role] is None:
+            proposed[role] = free.pop(0) if free else 0
+    for place, (role, label) in zip(st.columns(len(ROLES)), ROLES.items(), strict=True):
         needed = role in ("user", "item")
-        options = [*([] if needed else [NONE]), *dict.fromkeys(table.names)]
+        at = proposed[role]
         with place:
             chosen[role] = ask(
                 st.selectbox, label, name=f"file.{token[:8]}.{role}",
-                default=getattr(found, role) or NONE, options=options, filter_mode="contains",
-                help="Numbers such as Unix seconds, or ISO dates." if role == "time" else None,
+                default=NONE if at is None else names[at],
+                options=[*([] if needed else [NONE]), *dict.fromkeys(names)], filter_mode="contains",
+                help="Counts such as plays, or amounts." if role == "weight" else None,
             )  # fmt: skip
     told = [
-        TOLD[found.why[role]].format(PLURAL[role], name)
+        TOLD[found.roles.how.get(role, "position")].format(PLURAL[role], name)
         for role, name in chosen.items()
-        if role in found.why and name == getattr(found, role)
+        if role in PLURAL and proposed[role] is not None and name == names[proposed[role]]
     ]
     if chosen["rating"] == NONE:
         told.append("No column of ratings: every row counts as a like.")
+    told += [f"{question[:1].upper()}{question[1:]}." for question in found.questions]
     st.text("\n".join(told))
-    more = {role: None if chosen[role] == NONE else chosen[role] for role in ("rating", "time")}
-    return Columns(chosen["user"], chosen["item"], **more)
+    if chosen["weight"] == NONE:
+        chosen["weight"] = None
+    return chosen
 
 
-def with_items(data: Interactions, columns: Columns, name: str, content: bytes) -> Interactions:
+def with_items(data: Interactions, name: str, content: bytes) -> Interactions:
     """Return the interactions with an uploaded table of items.
 
     Raises
@@ -170,9 +225,11 @@ def with_items(data: Interactions, columns: Columns, name: str, content: bytes) 
     InputError
         If it cannot be read, or none of the items is in it.
     """
+    assert data.columns is not None
+    column = data.columns.item
     with spooled(content, name) as path:
         try:
-            return data.with_features(items=features_table(path, "item", columns.item, data.item_ids))
+            return data.with_features(items=features_table(path, "item", column, data.item_ids))
         except InputError as error:
             raise InputError(f"item table {clean(str(error), name)}") from None
 
@@ -209,7 +266,10 @@ def cleaned(data: Interactions) -> str:
     assert data.columns is not None
     names = [data.columns.user, data.columns.item]
     columns: list[Any] = [data.user_ids[data.users], data.item_ids[data.items]]
-    for name, values in ((data.columns.rating, data.rating), (data.columns.time, data.time)):
+    for name, values in (
+        (data.columns.rating, data.rating), (data.columns.time, data.time),
+        (data.columns.weight, data.weight),
+    ):  # fmt: skip
         if name is not None and values is not None:
             names.append(name)
             columns.append([repr(float(value)) for value in values])

@@ -1,4 +1,4 @@
-"""Explain: one item taken apart for a person, recommended or why it is not; and rules of all users."""
+"""Explain: one item taken apart for a person, recommended or why it is not."""
 
 from __future__ import annotations
 
@@ -12,50 +12,40 @@ from numpy.typing import NDArray
 from app import state
 from app.catalogues import Catalogue
 from app.charts import explain as charts
+from app.navigation import open_page
 from app.parts import cards
-from app.parts.discoveries import discoveries
 from app.parts.lists import recommend
 from app.parts.models import choose_model
 from app.parts.people import Asked, choose_order, choose_person
 from app.parts.taste import taste
-from app.session import ask
-from recsys.data.side_information import described
+from app.parts.words import escaped
+from app.session import ask, session
 from recsys.errors import counted
 from recsys.explain import (
     Reasons,
     WhatIf,
-    because,
     blend_parts,
     into_list,
-    item_rule,
     out_of_list,
-    products,
-    reasons,
     what_if,
 )
 from recsys.explain import text as wording
+from recsys.rankers import Bundle
+from recsys.recommender import Why
+from recsys.recommender.explained import explained_row
 
 FIRST = 10  # the list that a person looks at
 LISTED = 12  # counterfactual rows
 COMPANIONS = 40  # items that are tried as further likes
-ITEM, RULES = "One item", "Rules of all users"
+RULES = "Rules of all users"  # that were here, and have a page of their own
 
 
 def page() -> None:
     """Show the page."""
     st.header("Explain", anchor=False)
-    shown = ask(
-        st.segmented_control, "Show", name="explain.show", default=ITEM, options=[ITEM, RULES],
-        required=True, label_visibility="collapsed",
-    )  # fmt: skip
-    if shown == RULES:
-        discoveries(state.choose_data())
-    else:
-        one_item()
-
-
-def one_item() -> None:
-    """Show one item of a person's list taken apart."""
+    if session().get("explain.show") == RULES:
+        session().forget("explain.show")
+        open_page("rules")
     cards.style()
     name = state.choose_dataset()
     spec = choose_model()
@@ -63,6 +53,8 @@ def one_item() -> None:
     asked = choose_person(catalogue)
     model = state.ranker(catalogue, spec)
     asked = choose_order(catalogue, asked, [model])
+    if st.button("Back to the list", icon=":material/arrow_back:", type="tertiary"):
+        open_page("recommend")
     ranked, scores = recommend(model, asked, len(catalogue.labels))
     if asked.row.nnz == 0:
         st.info("This profile is empty: type a title beside to begin.")
@@ -79,10 +71,8 @@ def one_item() -> None:
         help="The best come first; any item can be asked about, also one that is not recommended.",
     )
     item = catalogue.items[chosen]
-    if text := wording.parts(model):
-        st.text(text)
-    if text := wording.left_out(model):
-        with st.expander("Models that were left out"):
+    if text := "\n".join(filter(None, [wording.parts(model), wording.left_out(model)])):
+        with st.expander(f"What {escaped(model.name)} is made of"):
             st.text(text)
     explained(catalogue, model, asked, item, ranked, scores)
     taste(catalogue, asked, ranked, ranked[:FIRST], marked=False)
@@ -109,32 +99,49 @@ def explained(
     if without:
         # What speaks for it besides itself.
         row = catalogue.profile([int(k) for k in row.indices if k != item]).row
-    found = reasons(model, user, row, item, times=asked.times)
+    why = explained_row(
+        bundle_of(catalogue, model), user, row, item, fold_in=asked.profile.fold_in or without,
+        times=asked.times, exclude=asked.user,
+        word=catalogue.word, ratings=asked.given,
+    )  # fmt: skip
+    found = why.reasons
     away = [k for k in asked.dislikes if k != item]
     out = np.concatenate([asked.lower, asked.row.indices, away]).astype(np.int64)
     after = what_if(model, user, row, item, leave_out=out, times=asked.times)
     st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
-    st.text(because(titles, found, word=catalogue.word, ratings=asked.given))
-    st.text(standing(catalogue, asked, item, without, after, ranked, scores))
+    st.text(why.sentence)
+    told = standing(catalogue, asked, item, without, after, ranked, scores)
+    st.text(told if item in asked.row.indices else f"{rank(found, after)} {told}")
     listed = np.flatnonzero(ranked == item)
     if asked.dislikes and folds and len(listed) and listed[0] + 1 != after.place:
         st.text(
-            f"In the list it has place {listed[0] + 1:,}, because what goes with titles you dislike is "
-            f"lowered there; all below is about the score without that."
+            f"In the list it has rank {listed[0] + 1:,}, because what goes with titles you dislike is "
+            f"lowered there; all else here is about the score without that."
         )
-    one, two, _ = st.columns([1, 1, 2])
-    unit = "score: people who have it" if found.unit == "people" else "score"
-    one.metric(unit, f"{found.score:,.0f}" if found.unit == "people" else f"{found.score:.4f}")
-    two.metric("place", f"{after.place:,} of {after.of:,}")
     bars(catalogue, found)
-    blended(model, user, row, item, out, asked)
-    multiplied(catalogue, model, user, row, item)
     moved(catalogue, model, asked, user, row, item, out, after)
-    rule = item_rule(catalogue.matrix, row.indices, item, exclude=asked.user)
-    if rule is not None:
+    if why.rule is not None:
         st.subheader("What other people like", anchor=False)
-        st.text(wording.people(titles, rule, word=catalogue.word))
-        st.caption("Counted in the data; the model does not use this rule.")
+        st.text(why.people)
+        low = int(100 * why.rule.low)
+        st.caption(
+            f"Counted in the data: with 95% confidence it holds for at least {low}% of such people. The "
+            "model does not use this rule."
+        )
+    if "similar-items" in model.capabilities:
+        near, _ = model.similar_items(item, N=7)
+        st.caption("Similar to it")
+        st.html(cards.chips([str(titles[k]) for k in near if k != item][:6]))
+    blended(model, user, row, item, out, asked)
+    multiplied(why)
+
+
+def rank(found: Reasons, after: WhatIf) -> str:
+    """Return an item's rank by its score alone, and that score."""
+    people = found.unit == "people"
+    score = counted(round(found.score), "person", "people") if people else f"{found.score:.4f}"
+    told = f"because {score} have it" if people else f"with a score of {score}"
+    return f"Rank {after.place:,} of {after.of:,}, {told}."
 
 
 def blended(
@@ -144,46 +151,44 @@ def blended(
     parts = blend_parts(model, user, row, item, out, times=asked.times)
     if not parts:
         return
-    st.subheader("What each part adds", anchor=False)
-    st.dataframe(
-        {
-            "part": [part.name for part in parts],
-            "weight": np.round([part.weight for part in parts], 3),
-            "adds to the score": np.round([part.adds for part in parts], 4),
-            "its own place": [part.place for part in parts],
-        },
-        hide_index=True,
-    )
-    st.caption(
-        "A part's scores are brought to mean 0 and deviation 1 before they are weighted; what the parts "
-        "add sums to the score. The last column is where the part alone would put this item."
-    )
+    with st.expander("What each part of the blend adds"):
+        st.dataframe(
+            {
+                "part": [part.name for part in parts],
+                "weight": np.round([part.weight for part in parts], 3),
+                "adds to the score": np.round([part.adds for part in parts], 4),
+                "its own rank": [part.place for part in parts],
+            },
+            hide_index=True,
+        )
+        st.caption(
+            "A part's scores are brought to mean 0 and deviation 1 before they are weighted; what the "
+            "parts add sums to the score. The last column is where the part alone would put this item."
+        )
 
 
-def multiplied(catalogue: Catalogue, model: Any, user: int, row: sp.csr_matrix, item: int) -> None:
+def bundle_of(catalogue: Catalogue, model: Any) -> Bundle:
+    """Return a ranker with the ids and titles of a dataset, as explanations take them."""
+    data = catalogue.data
+    return Bundle(
+        model, data.user_ids, data.item_ids, catalogue.titles, catalogue.matrix, catalogue.times,
+        data.item_features, data.user_features, data.columns,
+    )  # fmt: skip
+
+
+def multiplied(why: Why) -> None:
     """Show which features of the profile a machine multiplies with the item's."""
-    given = [described(table) for table in (catalogue.data.item_features, catalogue.data.user_features)]
-    known = [() if table is None else table.names for table in given]
-    people = getattr(model, "user_features_", None) is not None
-    things = getattr(model, "item_features_", None) is not None
-    found = products(
-        model, user, row, item, catalogue.titles, known[0] if things else (), known[1] if people else ()
-    )
-    if found is None or not found.listed:
+    if why.products is None or not why.products.listed:
         return
-    st.subheader("Which features, and which two together", anchor=False)
-    rows = [("the item's own", "base", found.base)]
-    rows += [(" × ".join(one.names), "part", one.adds) for one in found.listed]
-    if found.unlisted:
-        rows.append((counted(found.unlisted, "other product"), "part", found.others))
-    if found.higher:
-        rows.append(("more than two together", "part", found.higher))
-    rows.append(("score", "score", found.score))
-    st.altair_chart(charts.waterfall(rows, "How the score adds up"), width="stretch")
-    st.caption(
-        "The machine multiplies features of the profile with those of the item. A title stands for "
-        "having it; two names joined by × add what having both adds beyond each."
-    )
+    (own, base), *rest = why.multiplied
+    rows = [(own, "base", base), *((name, "part", value) for name, value in rest)]
+    rows.append(("score", "score", why.products.score))
+    with st.expander("Which features, and which two together"):
+        st.altair_chart(charts.waterfall(rows, "How the score adds up"), width="stretch")
+        st.caption(
+            "The machine multiplies features of the profile with those of the item. A title stands for "
+            "having it; two names joined by × add what having both adds beyond each."
+        )
 
 
 def standing(
@@ -209,7 +214,7 @@ def standing(
     if item in asked.row.indices:
         given = f", {asked.given[item]}" if item in asked.given else ""
         told = f"You {catalogue.word} it already{given}, so it is not recommended."
-        place = f" Without it in the profile it would have place {after.place:,} of {after.of:,}."
+        place = f" Without it in the profile it would have rank {after.place:,} of {after.of:,}."
         return told + (place if without else "")
     if item in asked.lower:
         return f"You rated it {asked.given[item]}, below what counts as liked: it is not recommended."
@@ -262,9 +267,9 @@ def moved(
     """Show without which items this one would stand elsewhere, and with which."""
     if not after.tried:
         return
-    st.subheader("What would change it", anchor=False)
-    for line in wording.changed(catalogue.titles, after, FIRST):
-        st.text(line)
+    st.subheader("What would move it", anchor=False)
+    _, first, *rest = wording.changed(catalogue.titles, after, FIRST)  # its rank now is said above
+    st.text(first)
     if after.place <= FIRST:
         path = out_of_list(model, user, row, item, FIRST, leave_out=out, times=asked.times)
         if text := wording.falls(catalogue.titles, path, word=catalogue.word):
@@ -278,21 +283,23 @@ def moved(
         tried = f"{counted(len(offered), 'title')} whose people are most like its own"
         st.text(text or f"No further like among the {tried} lifts it.")
     rows = after.moved[:LISTED]
-    if not rows:
+    if not rows and not rest:
         return
-    st.dataframe(
-        {
-            "without": [str(catalogue.titles[c.without]) for c in rows],
-            "place now": [after.place] * len(rows),
-            "place then": [c.rank for c in rows],
-            "score now": np.round([after.score] * len(rows), 4),
-            "score then": np.round([c.score for c in rows], 4),
-        },
-        hide_index=True,
-    )
-    same = len(after.tried) - len(after.moved)
-    if same:
-        st.caption(f"Without {counted(same, 'other')} alone its place stays.")
+    with st.expander("Without each liked item alone"):
+        if rows:
+            st.dataframe(
+                {
+                    "without": [str(catalogue.titles[c.without]) for c in rows],
+                    "rank": [c.rank for c in rows],
+                    "score": np.round([c.score for c in rows], 4),
+                },
+                hide_index=True,
+            )
+        for line in rest:
+            st.text(line)
+        same = len(after.tried) - len(after.moved)
+        if same:
+            st.caption(f"Without {counted(same, 'other')} alone its rank stays.")
 
 
 def companions(catalogue: Catalogue, item: int) -> list[int]:

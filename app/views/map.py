@@ -16,7 +16,7 @@ from app.charts import map as map_charts
 from app.navigation import open_page
 from app.parts import cards
 from app.parts.lists import recommend
-from app.parts.models import choose_model, models
+from app.parts.models import choose_model, models, named
 from app.parts.people import Asked, called, choose_order, choose_person, shelf
 from app.session import BUILT, SAMPLE, ask, session
 from recsys import make_ranker
@@ -92,7 +92,7 @@ def page() -> None:
         required=True,
     )  # fmt: skip
     frame, groups = points(catalogue, drawn, colour, asked.row.indices, ranked.ids)
-    chart = map_charts.items(frame, colour, groups, axes(laid), f"Items by {spec}")
+    chart = map_charts.items(frame, colour, groups, axes(laid), f"Items by {named(spec)}")
     told = st.altair_chart(
         chart, width="stretch", on_select="rerun", selection_mode=map_charts.AREA,
         key=f"map {state.digest(catalogue.key, spec, method, colour)}",

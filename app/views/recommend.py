@@ -16,19 +16,18 @@ from app.catalogues import Catalogue
 from app.navigation import open_page
 from app.parts import cards
 from app.parts.lists import recommend
-from app.parts.models import DEFAULT, choose_model, models
+from app.parts.models import DEFAULT, choose_model, models, named
 from app.parts.people import Asked, called, choose_order, choose_person, dislike, like
 from app.parts.taste import MARK, taste
 from app.parts.words import escaped
 from app.session import ask, between, session
 from recsys.errors import counted
-from recsys.explain import because, item_rule, reasons_for_items
+from recsys.explain import because, reasons_for_items
 from recsys.explain import text as wording
 from recsys.rankers.answers import Recommendations
 from recsys.reranking import diversify, favour_rare, list_diversity, overlap
 from recsys.utils.export import csv_text
 
-INTRO = "Choose somebody, or build a profile of titles you like: each suggestion says why it is there."
 NOTHING = "nothing"
 ANY, ALL = "any of these genres", "all of them"
 AUTO = "auto"
@@ -68,8 +67,9 @@ def page() -> None:
     with st.sidebar:
         second = ask(
             st.selectbox, "Compare with", name="with", default=NOTHING, options=[NOTHING, *models()],
-            filter_mode="contains",
+            filter_mode="contains", format_func=named,
         )  # fmt: skip
+    better = st.sidebar.container()
     catalogue = state.catalogue(name)
     asked = choose_person(catalogue)
     order = st.sidebar.container()
@@ -78,8 +78,8 @@ def page() -> None:
         with st.expander("Filters and variety"):
             allowed = filters(catalogue)
             variety, novelty = variety_and_novelty()
-    st.caption(INTRO)
-    offer_auto(catalogue, spec)
+    with better:
+        offer_auto(catalogue, spec)
     model = state.ranker(catalogue, spec)
     other = None if second in (NOTHING, spec) else state.ranker(catalogue, second)
     with order:
@@ -171,7 +171,11 @@ def listed(
     moved = favour_rare(ranked, catalogue.popularity, novelty)
     ids = diversify(moved, N, variety, catalogue.matrix).ids
     why = []
-    for one in reasons_for_items(model, asked.user or 0, asked.row, ids, times=asked.times):
+    built = asked.user is None and "fold-in" in model.capabilities
+    found = reasons_for_items(
+        model, asked.user or 0, asked.row, ids, recalculate_user=built, times=asked.times
+    )
+    for one in found:
         sentence = because(catalogue.titles, one, word=catalogue.word, ratings=asked.given)
         if one.kind != "popularity" and not any(value > 0 for _, value in one.items):
             sentence = f"Filler: {sentence[0].lower()}{sentence[1:]}"
@@ -184,7 +188,8 @@ def listed(
 
 def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
     """Show one list as cards, with what can be done with each."""
-    st.text(heading(catalogue, found, asked))
+    st.text(heading(catalogue, asked))
+    st.caption(f"Model: {escaped(', '.join(dict.fromkeys([named(found.spec), found.spec])))}")
     if text := wording.parts(found.model):
         with st.expander(f"What {found.model.name} is made of"):
             st.text(text)
@@ -195,10 +200,9 @@ def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
     follows = taste(catalogue, asked, found.ranked.ids, found.ids)
     grid = st.grid("auto", min_column_width=330)
     shares = cards.shares(found.scores, found.ranked.scores)
-    opened = session().get("open", "")
     for place, item in enumerate(found.ids):
         key = str(catalogue.data.item_ids[item])
-        with grid.cell().container(border=True):
+        with grid.cell().container(border=True, height="stretch"):
             st.html(
                 cards.card(
                     place + 1, str(catalogue.titles[item]), cards.about(catalogue, int(item)),
@@ -206,23 +210,21 @@ def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
                     MARK if follows[place] else "",
                 )
             )  # fmt: skip
-            buttons(key, opened == key)
-            if opened == key:
-                details(catalogue, found.model, asked, int(item))
+            buttons(key)
     st.caption(besides(catalogue, found))
     if moved := effects(catalogue, found):
         st.caption(moved)
     download(catalogue, [found], asked)
 
 
-def heading(catalogue: Catalogue, found: Listed, asked: Asked) -> str:
-    """Return for whom a list is, and by which model."""
+def heading(catalogue: Catalogue, asked: Asked) -> str:
+    """Return for whom a list is."""
     likes = counted(asked.row.nnz, f"{catalogue.word} item")
     away = f", away from {counted(len(asked.dislikes), 'title')} disliked" if asked.dislikes else ""
-    return f"For {called(catalogue, asked)} ({likes}{away}), by {found.spec}."
+    return f"For {called(catalogue, asked)} ({likes}{away})."
 
 
-def buttons(item_id: str, opened: bool) -> None:
+def buttons(item_id: str) -> None:
     """Show what can be done with a card."""
     with st.container(horizontal=True, gap="small"):
         st.button(
@@ -233,24 +235,8 @@ def buttons(item_id: str, opened: bool) -> None:
             "Dislike", key=f"dislike {item_id}", on_click=dislike, args=(item_id,),
             icon=":material/thumb_down:", type="tertiary",
         )  # fmt: skip
-        st.button(
-            "Close" if opened else "Why", key=f"why {item_id}", on_click=session().set,
-            args=("open", "" if opened else item_id), icon=":material/help:", type="tertiary",
-        )  # fmt: skip
-
-
-def details(catalogue: Catalogue, model: Any, asked: Asked, item: int) -> None:
-    """Show, for one recommended item, a rule of other people, similar items and the way to Explain."""
-    rule = item_rule(catalogue.matrix, asked.row.indices, item, exclude=asked.user)
-    if rule is not None:
-        st.text(wording.people(catalogue.titles, rule, word=catalogue.word))
-        st.caption("Counted in the data; the model does not use this rule.")
-    if "similar-items" in model.capabilities:
-        near, _ = model.similar_items(item, N=7)
-        st.caption("Similar to it")
-        st.html(cards.chips([str(catalogue.titles[k]) for k in near if k != item][:6]))
-    if st.button("Explain this", key=f"explain {item}"):
-        explain(str(catalogue.data.item_ids[item]))
+        if st.button("Explain", key=f"explain {item_id}", icon=":material/help:", type="tertiary"):
+            explain(item_id)
 
 
 def explain(item_id: str) -> None:
@@ -307,7 +293,7 @@ def side_by_side(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> Non
     st.text(agreement(lists[0], lists[1]))
     for column, found, other in zip(st.columns(2), lists, lists[::-1], strict=True):
         with column:
-            st.subheader(found.spec.split(":")[0], anchor=False, help=escaped(found.spec))
+            st.subheader(escaped(short(found.spec)), anchor=False, help=escaped(found.spec))
             shares = cards.shares(found.scores, found.ranked.scores)
             for place, item in enumerate(found.ids):
                 with st.container(border=True):
@@ -329,6 +315,11 @@ def agreement(one: Listed, two: Listed) -> str:
     return f"{both:,} of the {counted(most, 'item')} {'is' if both == 1 else 'are'} in both lists."
 
 
+def short(spec: str) -> str:
+    """Return what a list is called: its model's purpose, or the model's name without parameters."""
+    return named(spec).split(":")[0]
+
+
 def elsewhere(item: int, place: int, other: Listed) -> str:
     """Return where the other list has an item: 'same place', '▲ 3 against ease', 'only here'."""
     where = np.flatnonzero(other.ids == item)
@@ -337,7 +328,7 @@ def elsewhere(item: int, place: int, other: Listed) -> str:
     by = int(where[0]) - place
     if by == 0:
         return "same place"
-    return f"{'▲' if by > 0 else '▼'} {abs(by)} against {other.spec.split(':')[0]}"
+    return f"{'▲' if by > 0 else '▼'} {abs(by)} against {short(other.spec)}"
 
 
 # ---- auto, files

@@ -1,21 +1,27 @@
-"""Run campaigns and print a table: campaign, tried, result, worst; exit 1 if anything failed."""
+"""Run fuzz tests and print a table: what was tried, how it ended, the worst; exit 1 if anything failed.
+
+The minutes are shared among them. Each gets at least `LEAST` seconds, and what it prepares (starting a
+service, fitting models) comes on top: three minutes take four to five.
+"""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 
 from benchmarks.attack import campaigns
-from benchmarks.attack.common import RESULTS, Result, run_apart, run_here
+from benchmarks.attack.common import RESULTS, SHARED, Result, run_apart, run_here, workspace
 
-COLUMNS = ("campaign", "tried", "result", "worst")
+COLUMNS = ("fuzz test", "tried", "result", "worst")
+LEAST = 3.0  # seconds of each fuzz test, however little time all of them have
 
 
 def share(seconds: float, left: int, least: float) -> float:
-    """Return one campaign's part of what is left: what others did not need is shared out.
+    """Return one fuzz test's part of what is left: what others did not need is shared out.
 
     Those that took too long take from the others no more than down to `least`.
     """
@@ -71,15 +77,27 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     unknown = [name for name in given.campaign if name not in campaigns()]
     if unknown:
-        parser.error(f"no campaign {', '.join(unknown)}; there are {', '.join(campaigns())}")
-    if given.answer:  # one campaign, for `run_apart`
+        parser.error(f"no fuzz test {', '.join(unknown)}; there are {', '.join(campaigns())}")
+    if given.answer:  # one fuzz test, for `run_apart`
         found = run_here(given.campaign[0], given.seconds, given.seed)
         given.answer.write_text(json.dumps(found.as_json()), encoding="utf-8")
         return 0
+    if SHARED not in os.environ:
+        with workspace() as folder:
+            os.environ[SHARED] = str(folder)
+            try:
+                return run_all(given)
+            finally:
+                del os.environ[SHARED]
+    return run_all(given)
+
+
+def run_all(given: argparse.Namespace) -> int:
+    """Run them one after another, print the table, and return the exit code."""
     results: dict[str, Result] = {}
     names = given.campaign or campaigns()
     seconds = 60 * given.minutes
-    least = seconds / len(names) / 2
+    least = max(LEAST, seconds / len(names) / 2)
     for place, name in enumerate(names):
         print(f"{name} …", file=sys.stderr, flush=True)
         result = run_apart(name, share(seconds, len(names) - place, least), given.seed)

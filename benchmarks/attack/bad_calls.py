@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.attack.common import Result, cases, forked, workspace
-from benchmarks.attack.tables import fitted, likes, make
+from benchmarks.attack.common import Result, in_batches
+from benchmarks.attack.tables import likes, make, model_files
 from recsys.errors import RecsysError
-from recsys.rankers import Ranker
+from recsys.rankers import Ranker, load_bundle
 
-BATCH = 25  # calls in one fork; after a signal the next fork goes on behind the call that ended it
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 IDS: tuple[Any, ...] = (
     0, 3, -1, 60, 2**31, 2**63, 10**30, 1.5, np.nan, "3", None, True, [], [[1]], [0, 1], [60], ["a"], [None],
@@ -166,46 +163,13 @@ def attempt(number: int, seed: int, rankers: dict[str, Ranker]) -> tuple[str, st
         return f"{name}, {told}", "other error", f"{type(error).__name__}: {error}"[:300]
 
 
-def batch(first: int, seed: int, rankers: dict[str, Ranker], out: Path) -> int:
-    """Make calls one after another; before and after each a line is written."""
-    with out.open("a", encoding="utf-8", errors="replace") as file:
-        for number in range(first, first + BATCH):
-            file.write(f"begin\t{number}\n")
-            file.flush()
-            began = time.perf_counter()
-            told = [" ".join(part.split()) for part in attempt(number, seed, rankers)]
-            file.write(
-                "\t".join(["end", str(number), f"{time.perf_counter() - began:.4f}", *told]) + "\n"
-            )
-            file.flush()
-    return 0
-
-
 def run(seconds: float, seed: int) -> Result:
     result = Result()
-    with workspace() as folder:
-        saved, log, number = folder / "rankers", folder / "log", 0
-        saved.mkdir()
-        # Fitted in a fork and loaded here: a process that has used its threads cannot be forked.
-        ended = forked(lambda: save_all(saved), 600, folder)
-        if ended.code:
-            result.add("the fits", "stopped", ended.fault((0,)))
-            return result
-        from recsys.rankers import load_ranker
-
-        rankers = {path.name: load_ranker(path) for path in sorted(saved.iterdir())}
-        for _ in cases(seconds, seed):
-            log.write_text("")
-            ended = forked(lambda number=number: batch(number, seed, rankers, log), 120, folder)
-            lines = [line.split("\t") for line in log.read_text(encoding="utf-8").splitlines()]
-            done = [line for line in lines if line[0] == "end"]
-            for _, place, took, told, ending, *fault in done:
-                result.add(f"case {place}, {told}", ending, fault[0] if fault else "", float(took))
-            number += len(done)
-            if ended.code or len(done) < BATCH:
-                told = attempt_told(number, seed, rankers)
-                result.add(f"case {number}, {told}", "killed", ended.fault((0,)) or "no end")
-                number += 1
+    rankers = {name: load_bundle(path).ranker for name, path in model_files().items()}
+    in_batches(
+        result, seconds, seed,
+        lambda number: attempt(number, seed, rankers), lambda number: attempt_told(number, seed, rankers),
+    )  # fmt: skip
     return result
 
 
@@ -214,9 +178,3 @@ def attempt_told(number: int, seed: int, rankers: dict[str, Ranker]) -> str:
     names = sorted(rankers)
     name = names[number % len(names)]
     return f"{name}, {call_of(Random(f'{seed}:{number}'), name, rankers[name])[0]}"
-
-
-def save_all(folder: Path) -> int:
-    for name, ranker in fitted().items():
-        ranker.save(folder / name)
-    return 0

@@ -17,8 +17,21 @@ VALUES = (
     "random-features:n_components=1000000000000", "bpr:learning_rate=1e30", "slim:l1=-1", "u1", "u1,u2", "i1,i2,i3",
     "2020-01-01", "2020-13-45", "holdout", "sample", "\udcff",
 )  # fmt: skip
-# Those that start a server or a browser, or rewrite the compiled code, are not called.
-LEFT_OUT = ("serve", "app", "doctor")
+UNWRITABLE = (
+    "/dev/full",
+    "/proc/nowhere",
+    "/nowhere/at/all",
+    "/proc/version",
+    "x" * 300,
+    "",
+    ".",
+    "/dev/null/x",
+    "a\0b",
+)
+OUTPUTS = ("--out", "--json", "--users-out", "--items-out", "--curve", "--events")
+# Those that start a browser, or compile for minutes, are not called.
+LEFT_OUT = ("app", "compile")
+SERVING = 10.0  # seconds after which a service that runs has taken its options
 
 
 def options(command: str) -> list[tuple[str, bool]]:
@@ -50,7 +63,8 @@ def usual(command: str, model: Path, ratings: Path, folder: Path) -> list[str]:
         "recommend": ["--ranker", str(model), "--user", "u1"],
         "similar": ["--ranker", str(model), "--item", "i1"],
         "explain": ["--ranker", str(model), "--user", "u1", "--item", "i1"],
-        "export": ["--ranker", str(model), "--out", str(folder / "vectors")],
+        "export": ["--ranker", str(model), "--items-out", str(folder / "vectors.parquet")],
+        "serve": ["--ranker", str(model), "--port", "0"],
     }
     return some.get(command, [])
 
@@ -75,11 +89,15 @@ def run(seconds: float, seed: int) -> Result:
                     break
                 option, valued = random.choice(known[name])
                 arguments += [option, random.choice(VALUES)] if valued else [option]
+            outputs = [option for option, _ in known[name] if option in OUTPUTS]
+            if outputs and random.random() < 0.3:
+                arguments += [random.choice(outputs), random.choice(UNWRITABLE)]
             if random.random() < 0.1:
                 arguments.append(random.choice(VALUES))
-            ended = forked(inside(place, [name, *arguments]), PATIENCE, folder)
+            serves = name == "serve"
+            ended = forked(inside(place, [name, *arguments]), SERVING if serves else PATIENCE, folder)
             shown = " ".join(argument[:60] for argument in arguments)
-            fault = ended.fault()
+            fault = "" if serves and ended.late and "Traceback" not in ended.err else ended.fault()
             if not fault and "internal error" in ended.err:
                 fault = ended.err.strip()[-200:]
             result.add(

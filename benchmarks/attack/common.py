@@ -1,10 +1,11 @@
-"""What campaigns share: a result, a clock, and cases that run in a process of their own.
+"""What fuzz tests share: a result, a clock, and cases that run in a process of their own.
 
-This module imports nothing heavy: the memory of a forked case starts from what its campaign holds.
+This module imports nothing heavy: the memory of a forked case starts from what its fuzz test holds.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import json
@@ -25,20 +26,22 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-KEPT = 20  # faults of a campaign that are told in full
-PATIENCE = 120.0  # seconds beyond its budget after which a campaign is stopped
+KEPT = 20  # faults of a fuzz test that are told in full
+PATIENCE = 180.0  # seconds beyond its budget after which a fuzz test is stopped
 KIB = 1024
+GROUPS = "RECSYS_ATTACK_GROUPS"  # variable that names the file of `noted`
+SHARED = "RECSYS_ATTACK_SHARED"  # variable that names the folder of `prepared_once`
 
 
 @dataclass
 class Result:
-    """What a campaign found.
+    """What a fuzz test found.
 
     Attributes
     ----------
     tried : int
     counts : dict of str to int
-        How the cases ended, in the campaign's words.
+        How the cases ended, in the fuzz test's words.
     failed : int
     faults : list of str
         The first failures, each told so that it can be tried again.
@@ -133,7 +136,41 @@ def workspace() -> Iterator[Path]:
         yield Path(folder)
 
 
+def prepared_once(name: str, make: Callable[[Path], object]) -> Path:
+    """Return a file that several fuzz tests of a run read; the first one that asks makes it.
+
+    The folder is that of `SHARED`, which the process that runs all of them sets, or one of this process.
+    """
+    if SHARED not in os.environ:
+        own = tempfile.TemporaryDirectory(prefix="recsys-attack-")
+        atexit.register(own.cleanup)
+        os.environ[SHARED] = own.name
+    path = Path(os.environ[SHARED]) / name
+    if not path.exists():
+        fresh = path.with_name(f"{name}.fresh")
+        # In a fork: what was fitted in this process has used threads, after which it cannot be forked.
+        with workspace() as folder:
+            ended = forked(lambda: make(fresh) and None, 600, folder)
+        if ended.code:
+            raise RuntimeError(f"{name} could not be prepared: {ended.fault((0,))}")
+        fresh.rename(path)
+    return path
+
+
 # ---- cases in processes of their own
+
+
+def noted(group: int, begins: bool = True) -> None:
+    """Keep that a process group begins, or has ended, for whoever must end it after a kill."""
+    if GROUPS in os.environ:
+        with open(os.environ[GROUPS], "a", encoding="utf-8") as file:
+            file.write(f"{group if begins else -group}\n")
+
+
+def living(file: Path) -> set[int]:
+    """Return the process groups that began and did not end."""
+    numbers = list(map(int, file.read_text().split())) if file.exists() else []
+    return {one for one in numbers if one > 0 and numbers.count(one) > numbers.count(-one)}
 
 
 @dataclass(frozen=True)
@@ -203,6 +240,79 @@ def forked(
     return _wait(pid, started, seconds, outs)
 
 
+def members(group: int) -> list[int]:
+    """Return the ids of the processes of a group that live."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group and fields[0] != "Z":
+                found.append(int(entry.name))
+    return sorted(found)
+
+
+BATCH = 25  # calls in one fork; after a signal the next fork goes on behind the call that ended it
+
+
+def in_batches(
+    result: Result,
+    seconds: float,
+    seed: int,
+    attempt: Callable[[int], tuple[str, str, str]],
+    told: Callable[[int], str],
+    patience: float = 60.0,
+    address_space: int = 0,
+) -> None:
+    """Make calls in forks of this process until the time is up; one that ends its fork is one failure.
+
+    Parameters
+    ----------
+    attempt : callable
+        Makes the call of a number; returns its description, how it ended, and what is wrong with that.
+    told : callable
+        Describes the call of a number without making it.
+    patience : float
+        Processor seconds of one call, after which its fork is killed.
+    address_space : int
+        Limit of a fork in bytes.
+    """
+
+    def batch(first: int, log: Path) -> int:
+        # Before and after each call a line is written.
+        with log.open("w", encoding="utf-8", errors="replace") as file:
+            for number in range(first, first + BATCH):
+                began = time.perf_counter()
+                # Without handlers they end the fork. Processor time counts: the machine may be busy.
+                signal.setitimer(signal.ITIMER_PROF, patience)
+                signal.setitimer(signal.ITIMER_REAL, 5 * patience)
+                lines = [" ".join(part.split()) for part in attempt(number)]
+                took = f"{time.perf_counter() - began:.4f}"
+                file.write("\t".join([str(number), took, *lines]) + "\n")
+                file.flush()
+                if time.monotonic() > until:
+                    break
+        return 0
+
+    number, until = 0, time.monotonic() + seconds
+    with workspace() as folder:
+        log = folder / "log"
+        for _ in cases(seconds, seed):
+            log.write_text("")
+            limit = 5 * BATCH * patience
+            ended = forked(lambda first=number: batch(first, log), limit, folder, address_space)
+            done = [line.split("\t") for line in log.read_text(encoding="utf-8").splitlines()]
+            for which, took, case, ending, *fault in done:
+                result.add(f"case {which}, {case}", ending, fault[0] if fault else "", float(took))
+            number += len(done)
+            if ended.code in (-signal.SIGALRM, -signal.SIGPROF):
+                result.add(f"case {number}, {told(number)}", "not ended in time")
+                result.notes.append(f"not ended in time: case {number}, {told(number)[:80]}")
+                number += 1
+            elif ended.code:
+                result.add(f"case {number}, {told(number)}", "killed", ended.fault((0,)))
+                number += 1
+
+
 def started(
     arguments: list[str],
     seconds: float,
@@ -241,6 +351,7 @@ def _wait(
     signals: tuple[tuple[float, int], ...] = (),
 ) -> Ended:
     """Wait for a child that leads a process group; kill the group when the time is up."""
+    noted(pid)
     late, left = False, list(signals)
     while True:
         done, status, used = os.wait4(pid, os.WNOHANG)
@@ -258,22 +369,23 @@ def _wait(
             _, status, used = os.wait4(pid, 0)
             break
         time.sleep(0.002 if passed < 0.2 else 0.01)
+    noted(pid, False)
     took = time.monotonic() - begun
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     told = [path.read_text(encoding="utf-8", errors="replace") if path.exists() else "" for path in outs]
     return Ended(code, took, used.ru_maxrss * KIB, told[0], told[1], late)
 
 
-# ---- campaigns in processes of their own
+# ---- fuzz tests in processes of their own
 
 
 def module(name: str) -> Any:
-    """Return the module of a campaign."""
+    """Return the module of a fuzz test."""
     return importlib.import_module(f"benchmarks.attack.{name.replace('-', '_')}")
 
 
 def run_here(name: str, seconds: float, seed: int) -> Result:
-    """Run a campaign in this process; what it raises is its failure."""
+    """Run a fuzz test in this process; what it raises is its failure."""
     begun = time.monotonic()
     try:
         result = module(name).run(seconds, seed)
@@ -281,20 +393,24 @@ def run_here(name: str, seconds: float, seed: int) -> Result:
         result = Result()
         where = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})"
-        result.add("the campaign", "stopped", told)
+        result.add("the fuzz test", "stopped", told)
     result.seed, result.seconds = seed, round(time.monotonic() - begun, 1)
     return result
 
 
 def run_apart(name: str, seconds: float, seed: int) -> Result:
-    """Run a campaign in a process of its own, so that what kills it is one failure more."""
+    """Run a fuzz test in a process of its own, so that what kills it is one failure more."""
     with workspace() as folder:
         answer = folder / "answer.json"
         command = [sys.executable, "-m", "benchmarks.attack", name]
         command += ["--seconds", str(seconds), "--seed", str(seed), "--answer", str(answer)]
-        ended = started(command, 2 * seconds + PATIENCE, folder, cwd=ROOT)
+        own = os.environ | {GROUPS: str(folder / "groups")}
+        ended = started(command, 2 * seconds + PATIENCE, folder, cwd=ROOT, env=own)
+        for group in living(folder / "groups"):  # what it started, had it no time to end that
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
         if answer.exists() and ended.code == 0:
             return Result.from_json(json.loads(answer.read_text(encoding="utf-8")))
         result = Result(seed=seed, seconds=round(ended.seconds, 1))
-        result.add("the campaign", "stopped", ended.fault((0,)) or "gave no result")
+        result.add("the fuzz test", "stopped", ended.fault((0,)) or "gave no result")
         return result

@@ -8,7 +8,7 @@ import time
 
 from benchmarks.attack.common import Result, cases, workspace
 from benchmarks.attack.overload import apart, checked
-from benchmarks.attack.serving import Service, bundle, heavy, known
+from benchmarks.attack.serving import HOST, WORKERS, Service, heavy, known, model_file, running
 from benchmarks.lab.http_load import closed_loop
 
 IDLE, HALF, DEAF = 500, 200, 100
@@ -23,7 +23,7 @@ def half(service: Service) -> list[socket.socket]:
     """Send one byte of a body of nine."""
     found = [socket.create_connection(service.address) for _ in range(HALF)]
     for one in found:
-        one.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        one.sendall(b"POST /recommend HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\n{")
     return found
 
 
@@ -41,24 +41,30 @@ def deaf(service: Service) -> list[socket.socket]:
 
 
 def run(seconds: float, seed: int) -> Result:
-    """Measure eight clients alone, then beside each kind of bad company."""
+    """Measure eight clients alone, then beside each kind of bad company, with one worker and with two."""
     result = Result()
     requests = known(400, next(cases(0, seed))[1])
-    each = max(2.0, (seconds - 8) / 4)
-    with workspace() as folder:
-        bundle().save(folder / "m")
-        with Service(folder / "m", folder) as service:
-            closed_loop(service.address, requests, 8, 1.0)
-            alone = apart(closed_loop, service.address, requests, 8, each, patient=True)
-            result.notes.append(checked(result, "alone", service, alone, 0.0))
-            for bad in (idle, half, deaf):
-                company = bad(service)
-                load = apart(closed_loop, service.address, requests, 8, each, patient=True)
-                told = checked(result, f"beside {len(company)} {bad.__name__}", service, load, 0.0)
-                result.notes.append(f"{told}, {load.ms(0.99) / alone.ms(0.99):.1f} times alone")
-                for one in company:
-                    one.close()
-                time.sleep(0.2)
-            result.add("afterwards", "health", "" if service.healthy() else "/health does not answer")
-            result.memory = service.memory()
+    for workers in WORKERS:
+        with workspace() as folder, running(model_file(), folder, workers) as service:
+            beside(result, service, requests, seconds / len(WORKERS), f"{workers} workers, ")
+            result.memory = max(result.memory, service.memory())
     return result
+
+
+def beside(result: Result, service: Service, requests: list[bytes], seconds: float, told: str) -> None:
+    """Measure eight clients alone, and beside each kind."""
+    each = max(0.8, seconds / 5)
+    closed_loop(service.address, requests, 8, each)
+    alone = apart(closed_loop, service.address, requests, 8, each, patient=True)
+    result.notes.append(checked(result, f"{told}alone", service, alone, 0.0))
+    for bad in (idle, half, deaf):
+        company = bad(service)
+        load = apart(closed_loop, service.address, requests, 8, each, patient=True)
+        name = f"{told}beside {len(company)} {bad.__name__}"
+        figures = checked(result, name, service, load, 0.0)
+        result.notes.append(f"{figures}, {load.ms(0.99) / alone.ms(0.99):.1f} times alone")
+        for one in company:
+            one.close()
+        time.sleep(0.2)
+    fault = "" if service.healthy() else "/health does not answer"
+    result.add(f"{told}afterwards", "health", fault)

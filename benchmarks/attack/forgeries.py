@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import struct
+import sys
 import time
 from pathlib import Path
 from random import Random
@@ -19,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.attack.common import Result, cases, workspace
-from benchmarks.attack.tables import save_bundle
+from benchmarks.attack.tables import model_files
 from recsys.errors import InputError
-from recsys.rankers import Bundle, list_rankers, load_bundle
+from recsys.rankers import Bundle, load_bundle
 
 NUMBERS = (-1, 0, 1, 7, 59, 60, 61, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), -0.0, True)
 TEXTS = ("", "59", "x" * 5000, "\ud800", "\0", "../../x", "ease", "1e3", "é" * 300)
@@ -154,13 +156,29 @@ def tried(path: Path, mapped: bool = False) -> tuple[str, str]:
         return "other error", f"{type(error).__name__} in use: {error}"
 
 
+def bounds_checked() -> None:
+    """Compile with checks of indices from here on: what reads beyond an array is an IndexError then.
+
+    numba does not ask of code in its cache whether it checks, so that such code has a folder of its own.
+    It is kept: the first run compiles much, and gets through few files. What is small is compiled, too.
+    """
+    from recsys._jit import cache_dir, compile_at_once
+
+    folder = cache_dir()
+    assert "numba" not in sys.modules, "it reads its settings once, when it is imported"
+    os.environ["NUMBA_BOUNDSCHECK"] = "1"
+    if folder is not None:
+        os.environ["NUMBA_CACHE_DIR"] = str(folder.parent / "bounds-checked")
+    cache_dir.cache_clear()
+    compile_at_once()
+
+
 def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
-        names = list_rankers()
-        for name in names:
-            save_bundle(name, folder / name)
-        files = {name: (folder / name).read_bytes() for name in names}
+        files = {name: path.read_bytes() for name, path in model_files().items()}
+        names = sorted(files)
+        bounds_checked()
         assert split(files["ease"])[0]["sha256"] == split(joined(*split(files["ease"])))[0]["sha256"]
         for number, random in cases(seconds, seed):
             name = names[number % len(names)]

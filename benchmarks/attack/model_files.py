@@ -9,9 +9,9 @@ from random import Random
 import numpy as np
 
 from benchmarks.attack.common import Result, cases, workspace
-from benchmarks.attack.tables import save_bundle
+from benchmarks.attack.tables import model_files
 from recsys.errors import ModelFileError
-from recsys.rankers import list_rankers, load_bundle
+from recsys.rankers import load_bundle
 
 
 def changed(content: bytes, random: Random) -> tuple[str, bytes]:
@@ -49,10 +49,9 @@ def answers(path: Path, mapped: bool = False) -> tuple[np.ndarray, np.ndarray]:
 def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
-        for name in list_rankers():
-            save_bundle(name, folder / name)
-        files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        whole = {name: answers(folder / name) for name in files}
+        paths = model_files()
+        files = {name: path.read_bytes() for name, path in paths.items()}
+        whole = {name: answers(path) for name, path in paths.items()}
         names = sorted(files)
         for number, random in cases(seconds, seed):
             name = names[number % len(names)]

@@ -2,7 +2,7 @@
 
 Bars: p99 of accepted requests at most 5 times that of one client, refusals within 50 ms, /health within
 100 ms, the first answer at most 2 s after the end; at 4 times the capacity at least 80% of it is answered.
-Figures and whether they meet the bars are told; what fails the campaign is a wrong or a missing answer.
+Figures and whether they meet the bars are told; what fails the fuzz test is a wrong or a missing answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.attack.common import Result, cases, workspace
-from benchmarks.attack.serving import Probe, Service, bundle, heavy
+from benchmarks.attack.serving import WORKERS, Probe, Service, heavy, model_file, running
 from benchmarks.lab.http_load import Load, closed_loop, open_loop
 
 LEVELS = (16, 64, 256, 500)
@@ -45,47 +45,49 @@ def checked(result: Result, name: str, service: Service, load: Load, longest: fl
 
 
 def run(seconds: float, seed: int) -> Result:
-    """Run levels of clients, then a rate of four times the capacity."""
+    """Run levels of clients, then a rate of four times the capacity, with one worker and with two."""
     result = Result()
-    random = next(cases(0, seed))[1]
-    requests = heavy(400, random)
-    each = max(1.5, (seconds - 10) / (2 + 2 * len(LEVELS)))
-    with workspace() as folder:
-        bundle().save(folder / "m")
-        with Service(folder / "m", folder) as service:
-            closed_loop(service.address, requests, 4, 1.0)
-            one = apart(closed_loop, service.address, requests, 1, each)
-            result.notes.append(checked(result, "1 client", service, one, 0.0))
-            for patient in (True, False):
-                for level in LEVELS:
-                    with Probe(service) as probe:
-                        load = apart(
-                            closed_loop, service.address, requests, level, each, patient=patient
-                        )
-                    name = f"{level} clients that {'wait' if patient else 'do not wait'}"
-                    told = checked(result, name, service, load, max(probe.times))
-                    times = load.ms(0.99) / one.ms(0.99)
-                    late = load.count(503) and load.ms(0.99, 503) > 50
-                    missed = times > 5 or late or max(probe.times) > 0.1
-                    result.notes.append(
-                        f"{told}, {times:.1f} times one client's: {'missed' if missed else 'met'}"
-                    )
-                    if probe.failed:
-                        result.add(name, "health", f"{probe.failed} probes of /health failed")
-            began = time.perf_counter()
-            status, _ = service.ask(requests[0])
-            while status == 503 and time.perf_counter() - began < RECOVERS:
-                time.sleep(0.01)  # what was let in before its clients left is still done
-                status, _ = service.ask(requests[0])
-            after = time.perf_counter() - began
-            result.add("after the load", "recovered", "" if status == 200 else f"status {status}", after)
-            capacity = apart(closed_loop, service.address, requests, 4, each).rate()
-            with Probe(service) as probe:
-                load = apart(open_loop, service.address, requests, 4 * capacity, each)
-            told = checked(result, "4 times the capacity", service, load, max(probe.times))
-            share = 100 * load.rate() / capacity
-            result.notes.append(
-                f"{told}, goodput {share:.0f}% of {capacity:.0f}/s: {'met' if share >= 80 else 'missed'}"
-            )
-            result.memory = service.memory()
+    requests = heavy(400, next(cases(0, seed))[1])
+    for workers in WORKERS:
+        with workspace() as folder, running(model_file(), folder, workers) as service:
+            loaded(result, service, requests, seconds / len(WORKERS), f"{workers} workers, ")
+            result.memory = max(result.memory, service.memory())
     return result
+
+
+def loaded(result: Result, service: Service, requests: list[bytes], seconds: float, told: str) -> None:
+    """Measure one client, levels of clients, the first answer afterwards, and an open loop."""
+    each = max(0.5, seconds / (4 + 2 * len(LEVELS)))
+    closed_loop(service.address, requests, 4, each)
+    one = apart(closed_loop, service.address, requests, 1, each)
+    result.notes.append(checked(result, f"{told}1 client", service, one, 0.0))
+    for patient in (True, False):
+        for level in LEVELS:
+            with Probe(service) as probe:
+                load = apart(closed_loop, service.address, requests, level, each, patient=patient)
+            name = f"{told}{level} clients that {'wait' if patient else 'do not wait'}"
+            figures = checked(result, name, service, load, max(probe.times))
+            times = load.ms(0.99) / one.ms(0.99)
+            late = load.count(503) and load.ms(0.99, 503) > 50
+            missed = times > 5 or late or max(probe.times) > 0.1
+            result.notes.append(
+                f"{figures}, {times:.1f} times one client's: {'missed' if missed else 'met'}"
+            )
+            if probe.failed:
+                result.add(name, "health", f"{probe.failed} probes of /health failed")
+    began = time.perf_counter()
+    status, _ = service.ask(requests[0])
+    while status == 503 and time.perf_counter() - began < RECOVERS:
+        time.sleep(0.01)  # what was let in before its clients left is still done
+        status, _ = service.ask(requests[0])
+    after = time.perf_counter() - began
+    fault = "" if status == 200 else f"status {status}"
+    result.add(f"{told}after the load", "recovered", fault, after)
+    capacity = apart(closed_loop, service.address, requests, 4, each).rate()
+    with Probe(service) as probe:
+        load = apart(open_loop, service.address, requests, 4 * capacity, each)
+    figures = checked(result, f"{told}4 times the capacity", service, load, max(probe.times))
+    share = 100 * load.rate() / capacity if capacity else 0.0
+    result.notes.append(
+        f"{figures}, goodput {share:.0f}% of {capacity:.0f}/s: {'met' if share >= 80 else 'missed'}"
+    )

@@ -1,4 +1,4 @@
-"""What campaigns on rankers share: a small table of likes, and every ranker fitted to it."""
+"""What fuzz tests of rankers share: a small table of likes, and every ranker fitted to it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.attack.common import prepared_once
 from recsys.data import Interactions
 from recsys.rankers import Ranker, fit_bundle, list_rankers, make_ranker
 
@@ -16,7 +17,7 @@ SMALL["cf-gram"] = {"users": 10, "iterations": 2}
 SMALL |= {name: {"factors": 4, "iterations": 2} for name in ("bpr", "lmf", "als")}
 SMALL |= {
     name: {"factors": 2, "iterations": 1}
-    for name in ("fm", "hofm", "bilinear", "pairnet", "all-subsets")
+    for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
 }
 
 
@@ -32,11 +33,6 @@ def make(name: str) -> Ranker:
     return make_ranker(name, **SMALL.get(name, {}))
 
 
-def fitted() -> dict[str, Ranker]:
-    """Return every ranker, fitted to `likes`."""
-    return {name: make(name).fit(likes(), show_progress=False) for name in list_rankers()}
-
-
 def interactions(users: int = 60, items: int = 40) -> Interactions:
     """Return the same table with ids."""
     pairs = likes(users, items).tocoo()
@@ -50,3 +46,14 @@ def interactions(users: int = 60, items: int = 40) -> Interactions:
 def save_bundle(name: str, path: Path) -> None:
     """Fit a ranker to the table with ids and write it as `recsys fit` does."""
     fit_bundle(make(name), interactions(), show_progress=False).save(path)
+
+
+def model_files() -> dict[str, Path]:
+    """Return a file of every ranker, by its name; they are fitted once for all fuzz tests of a run."""
+
+    def made(folder: Path) -> None:
+        folder.mkdir()
+        for name in list_rankers():
+            save_bundle(name, folder / name)
+
+    return {path.name: path for path in sorted(prepared_once("rankers", made).iterdir())}

@@ -9,11 +9,9 @@ Netflix is not distributed any more; MovieLens is the 1M version, where the thes
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
-from benchmarks.lab.common import append_csv, figure, read_csv, without, write_csv, write_png
+from benchmarks.lab.common import append_csv, figure, read_csv, run, without, write_csv, write_png
 from recsys.data.statistics import profile
 from recsys.datasets import load_dataset
 from recsys.kernels import make_kernel, spectral_ratio
@@ -110,5 +108,4 @@ def degrees() -> None:
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ["sparsity", "spectral", "degrees"]:
-        {"sparsity": sparsity, "spectral": spectral, "degrees": degrees}[what]()
+    run({"sparsity": sparsity, "spectral": spectral, "degrees": degrees})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -38,6 +39,16 @@ def chosen(tables: Sequence[str]) -> list[str]:
     """Return those that are run now: the ones that $LAB_TABLES names (a,b,…), or all."""
     only = [name for name in os.environ.get("LAB_TABLES", "").split(",") if name]
     return [name for name in tables if not only or name in only]
+
+
+def run(parts: dict[str, Callable[[], Any]], usual: Sequence[str] | None = None) -> None:
+    """Run the parts of a script that the command line names; the usual ones, or all, where it names none."""
+    asked = sys.argv[1:] or usual or list(parts)
+    unknown = [name for name in asked if name not in parts]
+    if unknown:
+        raise SystemExit(f"no part {', '.join(unknown)}; there are {', '.join(parts)}")
+    for name in asked:
+        parts[name]()
 
 
 def rbf(gamma: float) -> Callable[..., np.ndarray]:
@@ -98,26 +109,20 @@ def nested_auc(
     return out
 
 
-def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], mode: str = "w") -> None:
+    """Write rows to a file of the results, floats with six digits."""
     RESULTS.mkdir(exist_ok=True)
-    with open(RESULTS / f"{name}.csv", "w", newline="") as file:
+    with open(RESULTS / f"{name}.csv", mode, newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
+        if not file.tell():
+            writer.writerow(columns)
         for row in rows:
             writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
 
 
 def append_csv(name: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Add rows to a file, which is begun where there is none: a run that ends early leaves them."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.csv"
-    new = not path.exists()
-    with open(path, "a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if new:
-            writer.writerow(columns)
-        for row in rows:
-            writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
+    write_csv(name, columns, rows, "a")
 
 
 def without(name: str, drop: Callable[[dict[str, str]], bool]) -> list[dict[str, str]]:

@@ -5,12 +5,11 @@ python -m benchmarks.lab.counts [3.1] [3.3] [6.1] [7.1]      all where none is n
 
 from __future__ import annotations
 
-import sys
 from math import comb
 
 import numpy as np
 
-from benchmarks.lab.common import names, table, write_csv
+from benchmarks.lab.common import names, run, table, write_csv
 from benchmarks.lab.table_7_2 import FORMULAS, TASKS, task
 from recsys.datasets import load_dataset
 from recsys.kernels import make_kernel
@@ -106,6 +105,4 @@ def table_7_1() -> None:
 
 
 if __name__ == "__main__":
-    parts = {"3.1": table_3_1, "3.3": table_3_3, "6.1": table_6_1, "7.1": table_7_1}
-    for part in sys.argv[1:] or parts:
-        parts[part]()
+    run({"3.1": table_3_1, "3.3": table_3_3, "6.1": table_6_1, "7.1": table_7_1})

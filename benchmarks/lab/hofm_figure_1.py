@@ -26,9 +26,9 @@ is that of all. A batch of AdaGrad has 32 rows.
 from __future__ import annotations
 
 import os
-import sys
 import time
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
-from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, write_csv, write_png
+from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, run, write_csv, write_png
 from recsys import FitError
 from recsys.datasets.graphs import load_graph
 from recsys.fm import FactorizationMachineRegressor
@@ -169,9 +169,5 @@ def draw(file: str) -> None:
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ["a", "small", "4"]:
-        if what == "d":
-            cost()
-        else:
-            files = {"a": "hofm_figure_1", "small": "hofm_figure_1_small", "4": "hofm_figure_4"}
-            compare(files[what])
+    files = {"a": "hofm_figure_1", "small": "hofm_figure_1_small", "4": "hofm_figure_4"}
+    run({name: partial(compare, file) for name, file in files.items()} | {"d": cost}, list(files))

@@ -23,13 +23,13 @@ import numpy as np
 def post(path: str, body: object) -> bytes:
     """Return a request as it is sent."""
     content = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     return head.encode() + content
 
 
 def get(path: str) -> bytes:
     """Return a request as it is sent."""
-    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 @dataclass
@@ -107,6 +107,10 @@ class _Connection:
             self.needed = end + 4 + size
         return int(self.got[9:12]) if len(self.got) >= self.needed else None
 
+    def ended(self) -> bool:
+        """Return whether the server closes the connection after this answer."""
+        return b"\nconnection: close\r" in self.got.split(b"\r\n\r\n", 1)[0].lower() + b"\r"
+
     def after(self) -> float:
         """Seconds that the answer asks to wait."""
         start = self.got.lower().find(b"retry-after:")
@@ -158,10 +162,10 @@ def closed_loop(
             if one.waiting:
                 load.times[status].append(now - one.sent)
                 one.waiting = False
-            if status == 0:
+            rest = one.after() * (1 + chance.random() / 2) if patient and status else 0.0
+            if status == 0 or one.ended():
                 _again(poll, connections, one)
                 number = one.socket.fileno()
-            rest = one.after() * (1 + chance.random() / 2) if patient and status else 0.0
             if rest or not status:
                 heapq.heappush(later, (now + (rest or 0.05), number))
             else:
@@ -206,7 +210,7 @@ def open_loop(
             if one.waiting:
                 load.times[status].append(time.perf_counter() - one.sent)
                 one.waiting, busy = False, busy - 1
-            if status == 0:
+            if status == 0 or one.ended():
                 poll.unregister(one.socket)
                 del connections[number]
                 if one in free:

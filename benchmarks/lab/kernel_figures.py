@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +15,7 @@ from benchmarks.lab.common import (
     figure,
     names,
     read_csv,
+    run,
     table,
     without,
     write_csv,
@@ -114,5 +114,4 @@ def _best(call: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or ("6.7", "10.4"):
-        {"6.7": figure_6_7, "10.4": figure_10_4}[part]()
+    run({"6.7": figure_6_7, "10.4": figure_10_4})

@@ -25,7 +25,6 @@ python -m benchmarks.lab.random_feature_machines [dense] [sparse] [narrow] [text
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,7 +39,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.lab.common import RESULTS, append_csv, chosen, figure, read_csv, write_png
+from benchmarks.lab.common import RESULTS, append_csv, chosen, figure, read_csv, run, write_png
 from benchmarks.lab.random_features import a9a_rows, phishing_rows, rows_of
 from benchmarks.lab.sparse_fm_table_3 import nips
 from recsys.data.encoding import encode_table
@@ -501,9 +500,4 @@ def draw(axis: Any, rows: list[dict[str, str]], what: str) -> None:
 
 if __name__ == "__main__":
     with threadpool_limits(1):
-        every = {
-            "dense": dense, "sparse": sparse, "narrow": narrow, "text": text, "density": density,
-            "figures": figures,
-        }  # fmt: skip
-        for what in sys.argv[1:] or every:
-            every[what]()
+        run({one.__name__: one for one in (dense, sparse, narrow, text, density, figures)})

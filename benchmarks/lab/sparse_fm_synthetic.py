@@ -24,7 +24,6 @@ Left out: the paper's numbers of datasets and of first P's (more than here). `sc
 from __future__ import annotations
 
 import csv
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -34,10 +33,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, write_csv, write_png
+from benchmarks.lab.common import RESULTS, append_csv, figure, read_csv, run, write_csv, write_png
+from benchmarks.lab.quadratic import SparseLowRankQuadratic
 from recsys.fm import (
     FactorizationMachineRegressor,
-    SparseLowRankQuadratic,
     planted_interactions,
     recovery,
 )
@@ -385,12 +384,10 @@ def selection() -> None:
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ["operators", "study", "short", "convergence", "scaling"]:
+    run(
         {
-            "operators": operators,
-            "convergence": convergence,
-            "scaling": scaling,
-            "selection": selection,
-            "short": short,
-            "study": study,
-        }[what]()
+            "operators": operators, "study": study, "short": short, "convergence": convergence,
+            "scaling": scaling, "selection": selection,
+        },
+        ("operators", "study", "short", "convergence", "scaling"),
+    )  # fmt: skip

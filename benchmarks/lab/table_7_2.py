@@ -17,7 +17,6 @@ LAB_TABLES=a,b runs these tables of Table 7.2 alone.
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 
@@ -30,12 +29,14 @@ from benchmarks.lab.common import (
     each,
     figure,
     read_csv,
+    run,
     without,
     write_csv,
     write_png,
 )
+from benchmarks.lab.genetic import genetic_search
 from recsys.datasets.categorical import OneHot, artificial_dnf, load_table
-from recsys.explain import agreement, genetic_search, search_rule, signed_weights
+from recsys.explain import agreement, search_rule, signed_weights
 from recsys.kernel_machines import KOMD
 
 TASKS = (
@@ -216,5 +217,7 @@ def draw() -> None:
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ["table", "proofs", "populations"]:
-        {"table": main, "proofs": proofs, "populations": populations, "draw": draw}[what]()
+    run(
+        {"table": main, "proofs": proofs, "populations": populations, "draw": draw},
+        ("table", "proofs", "populations"),
+    )

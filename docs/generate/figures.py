@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
+from docs.generate import readme  # noqa: E402
 from recsys import Interactions, load_dataset, make_ranker  # noqa: E402
 from recsys.data import split  # noqa: E402
 from recsys.evaluation.metrics import ndcg  # noqa: E402
@@ -129,6 +132,47 @@ def residuals() -> Any:
 def objective(K: Any, q: Any, weights: Any) -> float:
     """Return the value of a program of `solve_simplex` with ridge 0.05."""
     return float(0.5 * weights @ K @ weights + 0.025 * weights @ weights - q @ weights)
+
+
+@figure("pipeline")
+def pipeline() -> Any:
+    """How a list is made: five steps and what each one makes."""
+    made, axis = plt.subplots(figsize=(7.2, 1.7), layout="constrained")
+    steps = (
+        ("interactions", "a row per user\nand item"),
+        ("matrix", "users × items,\n1 or a weight"),
+        ("counts and kernel", "users in common\nof two items"),
+        ("weights", "one program per\nuser, certified"),
+        ("list with reasons", "scores and their\ncontributions"),
+    )
+    for k, (title, text) in enumerate(steps):
+        axis.add_patch(plt.Rectangle((k * 1.25, 0), 1.05, 1, facecolor="none", edgecolor=COLOURS[0]))
+        axis.text(k * 1.25 + 0.525, 0.75, title, ha="center", va="center", fontsize=8, weight="bold")
+        axis.text(k * 1.25 + 0.525, 0.35, text, ha="center", va="center", fontsize=8)
+        if k:
+            ends = ((k * 1.25 - 0.02, 0.5), (k * 1.25 - 0.18, 0.5))
+            axis.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": "0.4"})
+    axis.set(xlim=(-0.05, 6.1), ylim=(-0.05, 1.05))
+    axis.axis("off")
+    return made
+
+
+@figure("accuracy-time")
+def accuracy_time() -> Any:
+    """AUC against the seconds of a fit of the tuned models on MovieLens 1M, from the committed results."""
+    made, (axis,) = panels(height=3.4)
+    with open(readme.RESULTS, encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["setting"] == "movielens-1m/half-profile"]
+    for row in rows:
+        label = readme.MODELS.get(row["peer"])
+        if label:
+            seconds, auc = float(row["fit seconds"]), float(row["auc"])
+            axis.semilogx(seconds, auc, marker="o", color=COLOURS[0])
+            name = re.split(r" \(|,", label.replace("`", ""))[0]
+            axis.annotate(name, (seconds, auc), (5, 4), textcoords="offset points", fontsize=8)
+    axis.margins(x=0.12)
+    axis.set(xlabel="seconds of one fit", ylabel="AUC")
+    return made
 
 
 @figure("ties")

@@ -1,10 +1,10 @@
-"""The gallery: the scripts of `notebooks/` as pages, with what they printed and drew when they were last run.
+"""The gallery: the scripts of `notebooks/` as notebooks and as pages, with the outputs of their last run.
 
     python -m docs.generate.gallery [NAME …]
 
-runs them and stores their outputs in `docs/gallery/`; it needs `jupytext`, `nbclient`, `ipykernel` and, for
-pictures of Altair, `vl-convert-python`. The pages are made from what is stored; a script that
-was changed since is shown without outputs.
+runs them, stores their outputs in `docs/gallery/` and writes `notebooks/*.ipynb`. It needs `jupytext`, `nbclient`,
+`ipykernel` and, for pictures of Altair, `vl-convert-python`. Pages and notebooks are made from what is stored; a
+script that was changed since is shown without outputs. With the name `-` nothing runs, and the notebooks are written.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def run(script: Path) -> None:
     book = jupytext.read(script)
     book.cells.insert(0, nbformat.v4.new_code_cell(SETTINGS))
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        os.environ.update(environment)
+        path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(path)
         where = {"metadata": {"path": folder}}
         nbclient.NotebookClient(book, timeout=900, kernel_name="python3", resources=where).execute()
     outputs = [
@@ -73,31 +73,44 @@ def stale() -> list[str]:
     return out
 
 
+def notebook(script: Path) -> Any:
+    """Return a script as a notebook, with the stored outputs if they are those of this version."""
+    book = jupytext.read(script)
+    if script.stem not in stale():
+        stored = json.loads((STORED / f"{script.stem}.json").read_text(encoding="utf-8"))
+        for cell, outputs in zip(book.cells, stored["outputs"], strict=True):
+            if cell.cell_type == "code":
+                cell.outputs = [nbformat.from_dict(output) for output in outputs]
+    for k, cell in enumerate(book.cells):
+        cell["id"] = f"cell-{k}"  # otherwise drawn anew at each run
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    book.metadata = nbformat.from_dict(
+        {"language_info": {"name": "python", "pygments_lexer": "ipython3"}, "kernelspec": kernel}
+    )
+    return book
+
+
+def write_notebooks(folder: Path) -> None:
+    """Write a notebook for each script."""
+    for script in sorted(SCRIPTS.glob("*.py")):
+        nbformat.write(notebook(script), folder / f"{script.stem}.ipynb")
+
+
 def write(folder: Path) -> None:
     """Write a notebook for each script, and their list."""
     lines = [(STORED / "index.md").read_text(encoding="utf-8"), "", "```{toctree}", ":maxdepth: 1", ""]
-    without = set(stale())
-    for script in sorted(SCRIPTS.glob("*.py"), key=lambda path: (path.stem != "tour", path.stem)):
-        book = jupytext.read(script)
-        if script.stem not in without:
-            stored = json.loads((STORED / f"{script.stem}.json").read_text(encoding="utf-8"))
-            for cell, outputs in zip(book.cells, stored["outputs"], strict=True):
-                if cell.cell_type == "code":
-                    cell.outputs = [nbformat.from_dict(output) for output in outputs]
-        book.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-        book.metadata["kernelspec"] = {
-            "name": "python3",
-            "display_name": "Python 3",
-            "language": "python",
-        }
-        jupytext.write(book, folder / f"{script.stem}.ipynb")
-        lines.append(script.stem)
+    write_notebooks(folder)
+    first = ["own_csv", "tour"]
+    names = sorted(path.stem for path in SCRIPTS.glob("*.py"))
+    lines += first + [name for name in names if name not in first]
     for stored in folder.glob("*.json"):
         stored.unlink()
     (folder / "index.md").write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [path.stem for path in sorted(SCRIPTS.glob("*.py"))]:
+    names = sys.argv[1:] or [path.stem for path in sorted(SCRIPTS.glob("*.py"))]
+    for name in [name for name in names if name != "-"]:
         run(SCRIPTS / f"{name}.py")
         print(name)
+    write_notebooks(SCRIPTS)

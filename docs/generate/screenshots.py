@@ -21,7 +21,7 @@ PICTURES = {
     "interactions": ("Fit", "Top interactions"),
     "links": ("Compare", "Comparison"),
     "map": ("", "Around a title"),
-    "evaluate": ("Run", "Which is better"),
+    "compare": ("Run", ""),
     "data": ("", "Long tails"),
     "kernels": ("Compute", ""),
 }
@@ -78,8 +78,7 @@ def main() -> None:
             page.get_by_text("being read from the profile").wait_for(state="detached", timeout=180_000)
             for name in sys.argv[1:] or PICTURES:
                 button, text = PICTURES[name]
-                path = "" if name == "recommend" else name
-                page.goto(f"http://127.0.0.1:{port}/{path}?user=u0007")
+                page.goto(f"http://127.0.0.1:{port}/{name}?user=u0007")
                 page.get_by_role("heading", name=name.capitalize(), exact=True).wait_for(timeout=180_000)
                 settled(page)
                 if button:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from recsys.data import PROTOCOLS
+from recsys.data import PROTOCOLS, find_protocol
+from recsys.data.splits import VARIANTS
 from recsys.evaluation.metrics import METRICS
 
 ROOM = Path(__file__).resolve().parents[2] / "recsys"
@@ -28,8 +29,8 @@ def metrics() -> str:
 def protocols() -> str:
     """Return every protocol with its description."""
     lines = ["| name | what is hidden | folds | of the future |", "|---|---|---|---|"]
-    for name in PROTOCOLS:
-        found = PROTOCOLS[name] if hasattr(PROTOCOLS, "__getitem__") else PROTOCOLS.get(name)
+    for name in (*PROTOCOLS, *VARIANTS):
+        found = find_protocol(name)
         future = "yes" if found.needs_time else "where there are times" if found.uses_time else "no"
         lines.append(f"| `{name}` | {found.description} | {found.default_folds} | {future} |")
     return "\n".join(lines)

@@ -25,7 +25,7 @@ __all__ = ["RankerScorer", "RankerScorerConfig"]
 
 
 class RankerScorerConfig(BaseModel):  # type: ignore[misc]
-    """What a `RankerScorer` is made of.
+    """The configuration of a `RankerScorer`.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ def metric_name(name: str) -> str:
 def log_report(report: Report, *, run_name: str | None = None) -> str:
     """Log a report: a run for the evaluation, and inside it one for each model.
 
-    The outer run has what the figures depend on as parameters, and the report as evaluation.html,
+    The outer run has what the metric values depend on as parameters, and the report as evaluation.html,
     evaluation.json and evaluation.csv; a model's run has its parameters, each metric's mean
     (`ndcg_at_10`), the ends of its interval (`ndcg_at_10_low`, `ndcg_at_10_high`) and the seconds. It is
     logged where `mlflow.set_tracking_uri` and `mlflow.set_experiment` say, inside the active run if

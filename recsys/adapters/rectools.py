@@ -28,7 +28,7 @@ __all__ = ["RankerModel", "RankerModelConfig"]
 
 
 class RankerModelConfig(ModelConfig):  # type: ignore[misc]
-    """What a `RankerModel` is made of.
+    """The configuration of a `RankerModel`.
 
     Attributes
     ----------

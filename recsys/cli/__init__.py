@@ -1,13 +1,9 @@
-"""The command line: parse, call, print. Everything it does is in the modules it calls.
-
-Importing this takes a moment: the signals' handlers stand before anything heavy is imported.
-"""
+"""The command line: parse, call, print. Everything it does is in the modules it calls."""
 
 from __future__ import annotations
 
+import signal
 import sys
-
-from recsys.cli import signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,21 +23,20 @@ def call(arguments: list[str] | None = None) -> int:
 
 
 def run() -> NoReturn:
-    """Run the command line and exit."""
+    """Run the command line and exit: 130 after Ctrl-C, 143 after SIGTERM, both after cleaning up."""
     try:
-        signals.leave_on_signals()
+        signal.signal(signal.SIGTERM, _terminate)
         from recsys.cli import exits
 
         exits.open_streams()
         code = call()
-        signals.nothing_left_to_clean()
-    except BaseException:
-        signals.nothing_left_to_clean()
-        # A signal while modules were imported comes out as what it is, or as a module's failure.
-        code = signals.code_of(0)
-        if not code:
-            raise
-    sys.exit(signals.code_of(code))
+    except KeyboardInterrupt:  # while modules were imported
+        code = 130
+    sys.exit(code)
+
+
+def _terminate(*_: Any) -> NoReturn:
+    sys.exit(143)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from recsys.cli.terminal import write_bytes
 from recsys.errors import InputError
+from recsys.utils.extras import install_hint
 from recsys.utils.palette import COLOURS, MARKS
 
 
 def require(option: str) -> None:
     """Refuse an option that draws when matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError(f"{option} needs matplotlib: pip install 'recsys[plot]'")
+        raise InputError(f"{option} needs matplotlib: {install_hint('plot')}")
 
 
 def draw_lines(

@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperGroup
 
 from recsys import __version__
-from recsys.cli import signals
 from recsys.cli.outputs import checks_outputs
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
@@ -21,20 +20,20 @@ COMMANDS = {
     "kernels": (
         "List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."
     ),
-    "rules": "Learn a kernel machine on a table, and print the rule it follows.",
+    "rules": "Print the rule that a kernel machine follows on a table, or a fitted ranker in its lists.",
     "interactions": "Fit a factorization machine to features, and print the products that matter in it.",
     "discover": (
-        "Print the rules that users' likes, and a ranker's lists, follow; false discoveries controlled."
+        "Print rules of users' interactions and a ranker's lists, with controlled false discoveries."
     ),
     "links": "Compare link predictors, and list an object's strongest links with what makes them.",
     "fit": "Fit a ranker and write it, with ids, titles and histories, to one file.",
     "recommend": "Print or write the best items for users, or for a history given by item ids.",
-    "similar": "Print the items most similar to one.",
-    "explain": (
-        "Print which liked items an item's score comes from; with --people, which people's likes."
-    ),
+    "predict": "Print the scores of items for a user, or for a history given by item ids.",
+    "similar": "Print the items most similar to one, or the users most similar to one.",
+    "explain": "Print what a score comes from: liked items and features; with --people, other users.",
     "serve": "Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token.",
-    "app": "Open the app: lists, reasons, figures and your own tables in a browser.",
+    "app": "Open the app: lists, reasons, metrics and your own tables in a browser.",
+    "compile": "Compile models ahead of their first use; say what was compiled and how long it took.",
     "doctor": "Print versions, threads, BLAS, cache and memory.",
     "datasets": "List the named datasets, and the graphs that `recsys links` takes.",
     "tune": "Search parameters on a validation split that never sees what is tested.",
@@ -61,7 +60,6 @@ class LazyGroup(TyperGroup):
 def load(name: str) -> Any:
     """Return a command by name, its module imported."""
     alone = typer.Typer(**SETTINGS)
-    signals.leave_without_the_interpreter()
     module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
     alone.command(name)(checks_outputs(getattr(module, name)))
     return typer.main.get_command(alone)
@@ -82,7 +80,7 @@ def main(context: typer.Context, version: Annotated[bool, typer.Option("--versio
 
 
 def _stand_in() -> None:
-    """Never called: `LazyGroup` puts the command itself in its place."""
+    """Never called: `LazyGroup` replaces it by the command itself."""
 
 
 for _name, _text in COMMANDS.items():

@@ -13,9 +13,11 @@ import typer
 
 from recsys.cli import terminal
 from recsys.cli.options import DataDir
-from recsys.data import PROTOCOLS, Interactions, read_features, read_interactions
+from recsys.data import PROTOCOLS, Interactions, read_features
+from recsys.data.reading import read
 from recsys.datasets import load_dataset
 from recsys.errors import InputError
+from recsys.utils.progress import listening
 
 Protocol = Annotated[
     str | None,
@@ -36,16 +38,18 @@ Test = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """Which interactions, and what is known of their items and users; a field is an option.
+    """Options for interactions and the features of their items and users; a field is an option.
 
     Attributes
     ----------
     dataset, interactions
         A dataset's name, or a file; the sample where both are None.
-    user_col, item_col, rating_col, time_col
+    user_col, item_col, rating_col, time_col, weight_col
         Columns of the file.
     min_rating
         The rating below which rows are dropped.
+    duplicates, names, header, delimiter, encoding, decimal, day_first
+        Decisions about the file, as of `Interactions.from_frame`.
     items, item_id, users, user_id
         Tables of features, and their id columns.
     data_dir
@@ -59,15 +63,46 @@ class DataOptions:
         Path | None,
         typer.Option(
             "--interactions",
-            help="CSV, TSV, Parquet or Excel; plain or gzip; a folder with train.txt and test.txt.",
+            help="CSV and the like, JSON, Parquet or Excel; plain, gzip, bz2, xz, zstd or zip; a folder "
+            "with train.txt and test.txt.",
         ),
     ] = None
     user_col: Annotated[str | None, typer.Option("--user-col", help="Column of user ids.")] = None
     item_col: Annotated[str | None, typer.Option("--item-col", help="Column of item ids.")] = None
     rating_col: Annotated[str | None, typer.Option("--rating-col", help="Column of ratings.")] = None
     time_col: Annotated[str | None, typer.Option("--time-col", help="Column of times.")] = None
+    weight_col: Annotated[
+        str | None, typer.Option("--weight-col", help="Column of counts or amounts.")
+    ] = None
     min_rating: Annotated[
         float | None, typer.Option("--min-rating", help="Drop rows rated below this.")
+    ] = None
+    duplicates: Annotated[
+        str | None,
+        typer.Option(
+            "--duplicates", help="Of a repeated pair: sum of weights, count of rows, or the last row."
+        ),
+    ] = None
+    names: Annotated[
+        str | None,
+        typer.Option("--names", help="Columns of a file without a header: NAME,NAME."),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first row has the names of columns."),
+    ] = None
+    delimiter: Annotated[
+        str | None, typer.Option("--delimiter", help="Of fields: one character, or ::.")
+    ] = None
+    encoding: Annotated[str | None, typer.Option("--encoding", help="Of the text, such as cp1252.")] = (
+        None
+    )
+    decimal: Annotated[
+        str | None, typer.Option("--decimal", help="Decimal mark of numbers: . or ,.")
+    ] = None
+    day_first: Annotated[
+        bool | None,
+        typer.Option("--day-first/--no-day-first", help="Whether 01/02/2020 is the first of February."),
     ] = None
     items: Annotated[Path | None, typer.Option("--items", help="Table of item features and titles.")] = (
         None
@@ -90,7 +125,8 @@ class DataOptions:
         ):  # fmt: skip
             if column is not None and table is None:
                 raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
-        data = self._interactions()
+        with terminal.progress(not quiet) as progress, listening(progress):
+            data = self._interactions()
         if test is not None:
             data = data.with_test(test, min_rating=self.min_rating)
         if self.items is not None:
@@ -103,18 +139,24 @@ class DataOptions:
         return data
 
     def _interactions(self) -> Interactions:
-        columns: dict[str, Any] = {
-            "user_col": self.user_col, "item_col": self.item_col, "rating_col": self.rating_col,
-            "time_col": self.time_col,
+        given: dict[str, Any] = {
+            "user": self.user_col, "item": self.item_col, "rating": self.rating_col,
+            "time": self.time_col, "weight": self.weight_col, "duplicates": self.duplicates,
+            "names": None if self.names is None else [name.strip() for name in self.names.split(",")],
+            "header": self.header, "delimiter": self.delimiter, "encoding": self.encoding,
+            "decimal": self.decimal, "day_first": self.day_first,
         }  # fmt: skip
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
-            return read_interactions(self.interactions, min_rating=self.min_rating, **columns)
-        if any(columns.values()):
-            raise InputError("column names are for --interactions FILE; a named dataset knows its own")
+            return read(self.interactions, min_rating=self.min_rating, door="terminal", **given)
+        if any(value is not None for value in given.values()):
+            raise InputError(
+                "columns and the form of a file are for --interactions FILE; a named dataset knows "
+                "its own"
+            )
         data = load_dataset("sample" if self.dataset is None else self.dataset, self.data_dir)
-        return data if self.min_rating is None else data.rated(self.min_rating)
+        return data.positive() if self.min_rating is None else data.rated(self.min_rating)
 
 
 def takes_data(command: Callable[..., None]) -> Callable[..., None]:

@@ -31,7 +31,7 @@ def discover(
         Path | None,
         typer.Option(
             "--ranker",
-            help="A file that `recsys fit` wrote: rules of its lists, too, over the likes in it.",
+            help="A file that `recsys fit` wrote: rules of its lists, too, over the interactions in it.",
         ),
     ] = None,
     top: Annotated[
@@ -63,7 +63,7 @@ def discover(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print the rules that users' likes, and a ranker's lists, follow; false discoveries controlled."""
+    """Print rules of users' interactions and a ranker's lists, with controlled false discoveries."""
     use_threads(threads)
     check_integer("--number", number, 1)
     check_integer("--most-users", most_users, 1)
@@ -86,15 +86,15 @@ def discover(
 
 
 def _of_file(ranker: Path, data: DataOptions) -> tuple[Interactions, Ranker]:
-    """Return the likes in a ranker's file, with the item table that is given, and the ranker."""
+    """Return the interactions in a ranker's file, with the item table that is given, and the ranker."""
     if replace(data, items=None, item_id=None) != DataOptions():
         raise InputError(
-            "pass --ranker FILE, which has the likes that it was fitted on, or likes by --dataset or "
+            "pass --ranker FILE, which has its interactions, or interactions by --dataset or "
             "--interactions, not both; --items goes with either"
         )
     if data.item_id is not None and data.items is None:
         raise InputError("--item-id names a column of --items FILE: give that, too")
-    bundle = load_bundle(ranker)
+    bundle = load_bundle(ranker, mapped=True)
     found = bundle.interactions
     # a file may keep ids as numbers: what is asked for, and the ids of a table, are text
     likes = replace(

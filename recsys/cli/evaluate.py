@@ -11,15 +11,16 @@ from rich.text import Text
 from recsys import doctor as health
 from recsys.cli import terminal
 from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
+from recsys.cli.exits import Interrupted
 from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError, counted
-from recsys.evaluation import Groups, Report
+from recsys.evaluation import EvaluationInterrupted, Groups, Report
 from recsys.evaluation import evaluate as run_evaluation
 from recsys.evaluation.groups import check_attribute
 from recsys.rankers import make_ranker
-from recsys.rankers.registry import compared_models
+from recsys.rankers.registry import COMPARED
 from recsys.utils.spec import parse_spec
 
 DEPTH = 100  # items of a list that a run keeps
@@ -63,7 +64,7 @@ def evaluate(
         use_threads(threads)
     chosen = find_protocol(protocol_for(protocol, test)).name
     models = []
-    for text in _split_commas(model) or compared_models():  # a misspelt name is told before data is read
+    for text in _split_commas(model) or COMPARED:  # a misspelt name is told before data is read
         name, params = parse_spec(text)
         models.append((text, make_ranker(name, **params)))
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
@@ -72,21 +73,25 @@ def evaluate(
     found = data.load(quiet, test)
     for attribute in by or ():
         check_attribute(attribute, found.user_features)
-    with terminal.progress(not quiet) as progress:
-        report = run_evaluation(
-            found,
-            models,
-            protocol=chosen,
-            folds=folds,
-            metrics=names,
-            seed=seed,
-            keep_lists=None if run is None else DEPTH,
-            progress=progress,
-            engine=engine,
-            workers=workers,
-            threads=threads,
-            scratch=scratch,
-        )
+    stopped = None
+    try:
+        with terminal.progress(not quiet) as progress:
+            report = run_evaluation(
+                found,
+                models,
+                protocol=chosen,
+                folds=folds,
+                metrics=names,
+                seed=seed,
+                keep_lists=None if run is None else DEPTH,
+                progress=progress,
+                engine=engine,
+                workers=workers,
+                threads=threads,
+                scratch=scratch,
+            )
+    except EvaluationInterrupted as error:
+        report, stopped = error.report, str(error)
     groups = [report.by(attribute) for attribute in by or ()]
     written = [] if run is None else report.write_trec(run)
     if json_file:
@@ -100,6 +105,8 @@ def evaluate(
             _print_groups(grouped)
     if written:
         terminal.say(f"{counted(len(written), 'file')} in {run}")
+    if stopped is not None:
+        raise Interrupted(stopped)
 
 
 def _print_report(report: Report) -> None:

@@ -1,7 +1,8 @@
-"""How a command ends: exit codes, and one line for each fault."""
+"""Exit of a command: exit codes, and one line for each fault."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -9,18 +10,23 @@ from collections.abc import Callable
 
 import typer
 
-from recsys.cli import signals
 from recsys.cli.terminal import say
 from recsys.errors import RecsysError
 
 REFUSED = 2
 
 
-def open_streams() -> None:
-    """Put something where stdin, stdout or stderr was closed by whoever started the command.
+class Interrupted(Exception):
+    """Ctrl-C, of which there is more to say than that; Typer lets it pass, unlike KeyboardInterrupt."""
 
-    A file that the command opens would else take the place of what is printed. Printing to a closed
-    stdout is refused as by any other program; what goes to a closed stderr is lost.
+
+def open_streams() -> None:
+    """Prepare the standard streams: none is closed, and none refuses a character.
+
+    A file that the command opens would else take the number of a stream that was closed. Printing to a
+    closed stdout is refused as by any other program; what goes to a closed stderr is lost. Characters
+    that the encoding of a stream lacks are printed as escapes: a title in another script, or the frame
+    of a table, must not end a command. Files that are written are UTF-8 whatever the terminal is.
     """
     for number in (0, 1, 2):  # upwards: what is opened takes the lowest number that is free
         try:
@@ -31,6 +37,9 @@ def open_streams() -> None:
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def guarded(command: Callable[[], int]) -> int:
@@ -40,12 +49,16 @@ def guarded(command: Callable[[], int]) -> int:
     """
     try:
         code = command()
+        if code == 130:  # Typer has caught the interrupt
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except RecsysError as error:
         code = _complain(str(error), REFUSED)
     except BrokenPipeError:
         _to_nowhere()
         code = 0
+    except Interrupted as error:
+        code = _complain(str(error), 130)
     except (KeyboardInterrupt, typer.Abort):
         code = _complain("interrupted", 130)
     except MemoryError:
@@ -61,8 +74,6 @@ def guarded(command: Callable[[], int]) -> int:
         told = getattr(error, "format_message", None)
         if told is not None:
             return _complain(told(), REFUSED)
-        if signals.code_of(0):  # a module whose import was interrupted may say anything
-            return _complain("interrupted", signals.code_of(0))
         _trace()
         where = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         code = _complain(f"internal error, please report it: {where} (RECSYS_DEBUG=1 shows more)", 1)

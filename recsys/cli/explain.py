@@ -1,4 +1,4 @@
-"""`recsys explain`: an item's score from the liked items, or a user's scores from other people."""
+"""`recsys explain`: an item's score from the liked items, or a user's scores from other users."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from recsys.cli import terminal
 from recsys.cli.lists import print_items
 from recsys.cli.options import AsOf, Count, History, Json, RankerFile, profile_of, warn_as_of
 from recsys.errors import InputError, counted
-from recsys.explain import Reasons, heaviest_formulas, reasons
-from recsys.explain.text import ago
+from recsys.explain import heaviest_formulas
 from recsys.rankers import Bundle, load_bundle
 from recsys.rankers.catalogue import Profile
+from recsys.recommender.answers import Why
+from recsys.recommender.explained import explained as why_of
 from recsys.utils.validation import check_integer
 
 ROUNDING = 1e-9  # of the score: what sums of shares differ by
@@ -30,27 +31,25 @@ def explain(
         bool,
         typer.Option(
             "--people",
-            help="Which people, liking an item together, weigh most in the user's scores; with --item "
+            help="Which users of an item together weigh most in the user's scores; with --item "
             "in that one's. Of cf-komd with kernel mc, mc-sum, md or linear, ecf-omd and cf-omd.",
         ),
     ] = False,
     min_support: Annotated[
         int | None,
-        typer.Option("--min-support", help="With --people: who share at least so many liked items."),
+        typer.Option("--min-support", help="With --people: least number of shared liked items."),
     ] = None,
     json: Json = None,
 ) -> None:
-    """Print which liked items an item's score comes from; with --people, which people's likes."""
+    """Print what a score comes from: liked items and features; with --people, other users."""
     if (user is None) == (history is None):
         raise InputError("name whom to explain to by exactly one of --user ID and --history ID,ID")
     check_integer("-n", number, 1)
     if not people and min_support is not None:
         raise InputError("--min-support is for --people: leave it out")
-    if not people and json is not None:
-        raise InputError("--json is for --people: leave it out")
     if not people and item is None:
         raise InputError("name the item to explain by --item ID, or pass --people")
-    bundle = load_bundle(ranker)
+    bundle = load_bundle(ranker, mapped=True)
     index = None if item is None else int(bundle.items([item])[0])
     asked = profile_of(bundle, user, history, as_of)
     if index is None or people:
@@ -60,25 +59,28 @@ def explain(
         )  # fmt: skip
         warn_as_of(as_of)
         return
-    found = reasons(
-        bundle.ranker, asked.userid, asked.row, index, number,
-        times=asked.times, as_of=asked.as_of,
-    )  # fmt: skip
+    why = why_of(bundle, asked, bundle.item_ids[index], number)
     warn_as_of(as_of)
+    if json is not None:
+        terminal.write_json(json, why.as_dict())
+    if json == "-":
+        return
     lines = [
-        (bundle.item_ids[i], _titled(bundle, found, i), f"{value:+.4g}") for i, value in found.items
+        (name, f"{title} ({age})" if age else title, f"{value:+.4g}")
+        for name, title, value, age in why.rows
     ]
-    if found.kind == "nearest":
-        _print_nearest(bundle, index, found, lines)
+    if why.reasons.kind == "nearest":
+        _print_nearest(bundle, why, lines)
     else:
-        _print_shares(bundle, index, found, lines)
+        _print_shares(bundle, why, lines)
+    _print_more(bundle, why)
 
 
 def _tell_people(
     bundle: Bundle, asked: Profile, user: str, item: int | None, number: int, min_support: int,
     json: str | None,
 ) -> None:  # fmt: skip
-    """Tell what people like together that weighs most in a user's scores, or in one item's."""
+    """Print which sets of users weigh most in a user's scores, or in one item's."""
     found = heaviest_formulas(
         bundle.ranker, bundle.user_items, asked.userid, asked.row, item=item, N=number,
         min_support=min_support, exclude=asked.user, times=asked.times,
@@ -96,14 +98,9 @@ def _tell_people(
         print(terminal.literal(found.sentence(one, user, bundle.user_ids)))
 
 
-def _titled(bundle: Bundle, found: Reasons, item: int) -> str:
-    """Return a liked item's title, with how long ago it was liked where the model ranks by that."""
-    title = str(bundle.titles[item])
-    return f"{title} ({ago(found.ages[item])})" if item in found.ages else title
-
-
-def _print_shares(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[str, str, str]]) -> None:
+def _print_shares(bundle: Bundle, why: Why, lines: list[tuple[str, str, str]]) -> None:
     """Print what adds up to the score, the score last."""
+    found = why.reasons
     if found.unlisted:
         lines.append(("", counted(found.unlisted, "other liked item"), f"{found.others:+.4g}"))
     base = "what no liked item adds"
@@ -111,14 +108,28 @@ def _print_shares(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[s
         base = "popularity: nothing is liked" if found.unit == "people" else "no liked item is read"
     constant = found.base if abs(found.base) > ROUNDING * abs(found.score) else 0.0
     lines += [("", base, f"{constant:+.4g}"), ("", "score", f"{found.score:.4g}")]
-    title = f"Why {bundle.titles[item]}: what adds up to its score"
+    title = f"Why {why.title}: what adds up to its score"
     print_items(bundle, lines, ("item_id", "because you like", "adds to the score"), title)
 
 
-def _print_nearest(bundle: Bundle, item: int, found: Reasons, lines: list[tuple[str, str, str]]) -> None:
+def _print_nearest(bundle: Bundle, why: Why, lines: list[tuple[str, str, str]]) -> None:
     """Print the liked items most similar to the item, of a model whose scores have no shares."""
+    found = why.reasons
     if found.unlisted:
         lines.append(("", counted(found.unlisted, "other liked item"), ""))
-    title = f"Why {bundle.titles[item]}: the liked items most similar to it"
+    title = f"Why {why.title}: the liked items most similar to it"
     print_items(bundle, lines, ("item_id", "similar to what you like", "similarity"), title)
     print(f"Its score is {found.score:.4g}; {bundle.ranker.name} has no shares that add up to it.")
+
+
+def _print_more(bundle: Bundle, why: Why) -> None:
+    """Print products of features, the models of a blend, and the rule of other users."""
+    if why.multiplied:
+        rows = [(name, f"{value:+.4g}") for name, value in why.multiplied]
+        title = "The score by features"
+        terminal.table(title, ("features", "adds to the score"), rows)
+    if why.parts:
+        rows = [(name, f"{adds:+.4g}") for name, _, adds in why.parts]
+        terminal.table("The score by models", ("model", "adds to the score"), rows)
+    if why.people:
+        print(terminal.literal(f"{why.people} Counted in the data; the model does not use this rule."))

@@ -18,7 +18,8 @@ from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.explain import text
 from recsys.rankers import Ranker, fit_bundle, load_bundle, make_ranker
-from recsys.utils.files import is_stdout
+from recsys.rankers.catalogue import fit_notes
+from recsys.utils.atomic import is_stdout
 from recsys.utils.progress import listening
 from recsys.utils.spec import parse_spec
 
@@ -116,6 +117,9 @@ def fit(
     if events is not None:
         with EventDatabase(events, create=False) as database:
             found = with_events(found, fold(event for _, event in database.after(0)))
+    if not quiet:
+        for note in fit_notes(ranker, found):
+            say(f"note: {note}")
     start = time.perf_counter()
     with terminal.progress(not quiet) as progress, listening(progress):
         progress(f"fitting {ranker.name}", 0, None)
@@ -126,6 +130,8 @@ def fit(
             f"{name} fitted on {counted(found.n_users, 'user')} and {counted(found.n_items, 'item')} in "
             f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
         )
+        if hasattr(bundle.ranker, "choice"):  # of `auto`
+            say(terminal.literal(bundle.ranker.choice()))
         for line in (text.parts(bundle.ranker), *text.left_out(bundle.ranker).splitlines()):
             if line:
                 say(terminal.literal(line))

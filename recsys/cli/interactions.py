@@ -28,11 +28,11 @@ EPOCHS_SHOWN = 10
 def interactions(
     data: DataOptions,
     table: Annotated[
-        Path | None, typer.Option("--table", help="Table of features and a target, not of likes.")
+        Path | None, typer.Option("--table", help="Table of features and a target, not interactions.")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", help="Column of --table; of likes: liked (default) or rating."),
+        typer.Option("--target", help="Column of --table; of interactions: liked (default) or rating."),
     ] = None,
     positive: Annotated[
         str | None, typer.Option("--positive", help="Class of the target to tell from the rest.")
@@ -65,12 +65,12 @@ def interactions(
     ] = None,
     strength: Annotated[
         float | None,
-        typer.Option("--strength", help="Of the penalty; the best of the path by default."),
+        typer.Option("--strength", help="Regularization strength; the best of the path by default."),
     ] = None,
     strengths: Annotated[
-        str | None, typer.Option("--strengths", help="Those of the path: NUMBER,NUMBER.")
+        str | None, typer.Option("--strengths", help="Values for the path: NUMBER,NUMBER.")
     ] = None,
-    path: Annotated[bool, typer.Option("--path/--no-path", help="Fit the path of strengths.")] = True,
+    path: Annotated[bool, typer.Option("--path/--no-path", help="Fit the path.")] = True,
     factors: Annotated[int, typer.Option("--factors", help="Components of a table.")] = 8,
     epochs: Annotated[int, typer.Option("--epochs", help="Most passes of a fit.")] = 50,
     refits: Annotated[
@@ -84,7 +84,7 @@ def interactions(
         int, typer.Option("--halves", help="With --select: pairs of random halves, for stability.")
     ] = 0,
     starts: Annotated[
-        int, typer.Option("--starts", help="With --select: random starts at the chosen strength.")
+        int, typer.Option("--starts", help="With --select: random starts at the chosen point.")
     ] = 0,
     picture: Annotated[
         Path | None, typer.Option("--picture", help="With --select: draw the path (PNG).")
@@ -127,9 +127,9 @@ def interactions(
     codes = ids_of(categories or "")
     if table is not None:
         if data != DataOptions():
-            raise InputError("pass --table, or likes by --dataset or --interactions, not both")
+            raise InputError("pass --table, or interactions by --dataset or --interactions, not both")
         if ids or ratio != 1:
-            raise InputError("--ids and --ratio are for likes: leave them out with --table FILE")
+            raise InputError("--ids and --ratio are for interactions: leave them out with --table FILE")
         problem = table_problem(
             table_of(table), target, kind=kind, positive=positive, numbers=numbers, buckets=buckets,
             categories=codes, rows=rows, seed=seed, name=str(table),
@@ -174,7 +174,7 @@ def _select(
         write_rows(out, columns, [lines])
     if picture is not None:
         charts.draw_lines(
-            picture, _lines(found), "strength of the penalty (log)", f"{found.metric} to choose by",
+            picture, _lines(found), "regularization strength (log)", f"{found.metric} to choose by",
             f"Path over {found.settings.penalty}: {found.wanted}", log=True,
         )  # fmt: skip
     if json is not None:
@@ -184,7 +184,7 @@ def _select(
 
 
 def _lines(found: Selection) -> dict[str, list[tuple[float, float]]]:
-    """Return the path's figures before and after the refit, and the two models beside."""
+    """Return the path's metric values before and after the refit, and the two models beside."""
     ends = [point.strength for point in (found.points[0], found.points[-1])]
     after = [(point.strength, point.refitted) for point in found.points]
     return {
@@ -199,7 +199,7 @@ def _print_selection(found: Selection, number: int) -> None:
     for sentence in found.sentences():
         print(terminal.literal(sentence))
     terminal.table(
-        f"Path over the strength of {found.settings.penalty}",
+        f"Path over the regularization strength of {found.settings.penalty}",
         ("strength", "features", "interactions", f"{found.metric} to choose by", "refitted", "EBIC", ""),
         [
             (f"{point.strength:.3g}", f"{point.features:,}", f"{point.interactions:,}",
@@ -219,7 +219,7 @@ def _print_selection(found: Selection, number: int) -> None:
     )
     chosen = found.points[found.taken].chosen
     if not chosen:
-        print("Nothing is selected at this strength.")
+        print("Nothing is selected at this regularization strength.")
         return
     shares = [name for name in ("halves", "starts") if getattr(chosen[0], name) is not None]
     terminal.table(
@@ -246,7 +246,7 @@ def _print(found: Study) -> None:
     if found.path:
         chosen = found.settings.strength
         terminal.table(
-            f"Path over the strength of {found.settings.penalty}",
+            f"Path over the regularization strength of {found.settings.penalty}",
             ("strength", "features", "pairs", f"{found.metric} to choose by", ""),
             [
                 (f"{step.strength:g}", f"{step.features:,}", f"{step.pairs:,}", f"{step.figure:.4f}",
@@ -302,7 +302,7 @@ def _print_selected(found: Study) -> None:
 
 
 def _spread(curve: Sequence[Epoch], most: int) -> list[Epoch]:
-    """Return so many of a curve's epochs, the first and the last among them."""
+    """Return at most `most` epochs of a curve, evenly spaced, the first and the last among them."""
     if len(curve) <= most:
         return list(curve)
     return [curve[round(k * (len(curve) - 1) / (most - 1))] for k in range(most)]

@@ -194,7 +194,8 @@ def _as_json(graph: Graph, found: models.LinkComparison, told: dict[str, Any] | 
     out = {
         "links": found.links, "train": found.train, "test": found.test, "test_links": found.test_links,
         "cold": found.cold, "seed": found.seed, "about": wording.about_graph(graph),
-        "notes": list(graph.notes), "results": results, "verdicts": wording.verdicts(found),
+        "notes": list(graph.notes), "results": results, "failed": dict(found.failed),
+        "verdicts": wording.verdicts(found),
     }  # fmt: skip
     return out if told is None else out | {"object": told}
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from recsys.errors import InputError
+from recsys.utils.extras import install_hint
 from recsys.utils.validation import check_integer
 
 
@@ -53,10 +54,10 @@ def app(
     port: Annotated[int, typer.Option("--port")] = 8501,
     headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser.")] = False,
 ) -> None:
-    """Open the app: lists, reasons, figures and your own tables in a browser."""
+    """Open the app: lists, reasons, metrics and your own tables in a browser."""
     missing = [name for name in ("streamlit", "altair") if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"app needs {' and '.join(missing)}: pip install 'recsys[app]'")
+        raise InputError(f"app needs {' and '.join(missing)}: {install_hint('app')}")
     check_integer("--port", port, 1, 65535)
     command = command_line(host, port, headless)
     sys.stdout.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from recsys.cli import terminal
 from recsys.errors import InputError
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
+from recsys.utils.files import read_text
 
 Threads = Annotated[int | None, typer.Option("--threads", help="Processors to use, all by default.")]
 Scratch = Annotated[
@@ -27,7 +28,7 @@ History = Annotated[
     str | None,
     typer.Option(
         "--history",
-        help="Item ids a new user likes, oldest first: ID,ID, or with times: ID@TIME,ID@TIME.",
+        help="Item ids of a new user, oldest first: ID,ID, or with times: ID@TIME,ID@TIME.",
     ),
 ]
 AsOf = Annotated[
@@ -36,8 +37,21 @@ AsOf = Annotated[
         "--as-of", help="Leave out what was liked from this date, or time of the data's unit, on."
     ),
 ]
-Only = Annotated[str | None, typer.Option("--items", help="Rank these item ids only: ID,ID.")]
-Without = Annotated[str | None, typer.Option("--filter-items", help="Item ids to leave out: ID,ID.")]
+Only = Annotated[
+    str | None, typer.Option("--items", help="Rank these item ids only: ID,ID, or @FILE, an id a line.")
+]
+Without = Annotated[
+    str | None,
+    typer.Option("--filter-items", help="Item ids to leave out: ID,ID, or @FILE, an id a line."),
+]
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        help="By what is known of items: genres=Drama,War or year=1980..1999, an end may be left out; "
+        "repeat for more.",
+    ),
+]
 Diversity = Annotated[
     float, typer.Option("--diversity", help="From 0 (best first) to 1 (unlike first).")
 ]
@@ -63,10 +77,72 @@ def ids_of(given: str) -> list[str]:
     return [part.strip() for part in given.split(",") if part.strip()]
 
 
+def ids_or_file(given: str) -> list[str]:
+    """Return the ids of a text like ID,ID, or the lines of a file for @FILE.
+
+    Raises
+    ------
+    InputError
+        If the file is no text. A name that no file has is an id, which may begin with an @ itself.
+    """
+    file = Path(given[1:])
+    if not given.startswith("@") or not file.is_file():
+        return ids_of(given)
+    return [line.strip() for line in read_text(file).split("\n") if line.strip()]
+
+
+def pairs_of(option: str, given: list[str] | None, form: str) -> dict[str, str]:
+    """Return the values of a repeated option such as NAME=VALUE, by name.
+
+    Raises
+    ------
+    InputError
+        If there is no name or no value, or a name comes twice.
+    """
+    found: dict[str, str] = {}
+    for one in given or ():
+        name, _, value = one.rpartition("=")
+        if not name or not value or name in found:
+            raise InputError(f"{option} {one[:60]!r}: give each once, as {option} {form}")
+        found[name] = value
+    return found
+
+
+def filters_of(given: list[str] | None) -> dict[str, Any] | None:
+    """Return the filters of --filter, as `Recommender.recommend` takes them."""
+    found: dict[str, Any] = {}
+    for name, wanted in pairs_of("--filter", given, "genres=Drama,War").items():
+        least, between, most = wanted.partition("..")
+        found[name] = tuple(_end(one) for one in (least, most)) if between else ids_of(wanted)
+    return found or None
+
+
+def numbers_of(option: str, given: list[str] | None, form: str, kind: type) -> dict[str, Any]:
+    """Return the numbers of a repeated option like NAME=NUMBER, by name.
+
+    Raises
+    ------
+    InputError
+    """
+    pairs = pairs_of(option, given, form)
+    try:
+        return {name: kind(value) for name, value in pairs.items()}
+    except ValueError as error:
+        raise InputError(f"{option} needs numbers, as {option} {form}: {error}") from None
+
+
+def _end(text: str) -> float | str | None:
+    """Return an end of a range: a number, a date as it is, or None where there is none."""
+    try:
+        return float(text) if text.strip() else None
+    except ValueError:
+        return text.strip()
+
+
 def profile_of(
     bundle: Bundle, user: str | None, history: str | None, as_of: str | None = None
 ) -> Profile:
-    """Return the profile of a user, or of somebody of this history.
+    """Return the profile of a user, or of a new user with this history.
 
     Raises
     ------

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from recsys.errors import InputError
-from recsys.utils.files import check_target, is_folder, is_stdout
+from recsys.utils.atomic import check_target, is_stdout
+from recsys.utils.files import is_folder
 
 OUTPUTS = ("--out", "--json", "--users-out", "--items-out", "--curve")
 FOLDERS = ("--out",)  # may be folders, of options whose type is text
@@ -62,7 +63,7 @@ def checks_outputs(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _option(hint: Any) -> str | None:
-    """Return what an option is called, None for what is no option."""
+    """Return the name of an option, None for a parameter that is no option."""
     for told in getattr(hint, "__metadata__", ()):
         # the first name that Typer is given stands where the default of older code does
         names = (getattr(told, "default", None), *(getattr(told, "param_decls", None) or ()))

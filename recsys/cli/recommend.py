@@ -15,21 +15,26 @@ from recsys.cli.options import (
     Count,
     Diversity,
     EngineName,
+    Filter,
     History,
     Only,
     RankerFile,
     Threads,
     Without,
     Workers,
+    filters_of,
     ids_of,
+    ids_or_file,
+    numbers_of,
     profile_of,
     use_threads,
     warn_as_of,
 )
 from recsys.errors import InputError, counted
 from recsys.rankers import load_bundle
+from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
-from recsys.recommender.filters import left_out
+from recsys.recommender.filters import left_out, merchandising
 from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists
 from recsys.utils.files import is_folder
 from recsys.utils.progress import listening
@@ -48,15 +53,44 @@ def recommend(
     dislike: Annotated[
         str | None, typer.Option("--dislike", help="Item ids to keep away from, and what is like them.")
     ] = None,
+    filter_by: Filter = None,
+    pin: Annotated[
+        str | None, typer.Option("--pin", help="Item ids that come first, in this order: ID,ID.")
+    ] = None,
+    boost: Annotated[
+        list[str] | None,
+        typer.Option("--boost", help="Factor of an item's scores: ID=1.5; repeat for more."),
+    ] = None,
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at-most",
+            help="How many items of one value a list may hold, by what is known of items: brand=2; "
+            "repeat for more.",
+        ),
+    ] = None,
     diversity: Diversity = 0.0,
+    keep_liked: Annotated[
+        bool, typer.Option("--keep-liked", help="List the user's own items, too.")
+    ] = False,
     out: Annotated[
         str | None,
         typer.Option(
             "--out",
-            help="CSV file to write (.json, .parquet); with --all also a folder, top/, of one Parquet "
-            "file a block of users: the same call goes on with one that was stopped.",
+            help="CSV file to write (.json, .jsonl, .parquet); with --all also a folder, top/, of one "
+            "Parquet file a block of users: the same call goes on with one that was stopped.",
         ),
     ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            help="With --all: an SQLAlchemy URL, in whose --table the rows of each user are replaced.",
+        ),
+    ] = None,
+    table: Annotated[
+        str, typer.Option("--table", help="Table of --database; made if it is absent.")
+    ] = "recommendations",
     raw: Annotated[bool, typer.Option("--raw", help="No apostrophe before formulas in CSV.")] = False,
     threads: Threads = None,
     engine: EngineName = "local",
@@ -76,8 +110,10 @@ def recommend(
     if work is not None:
         others = {
             "--user": user, "--history": history, "--as-of": as_of, "--items": items,
-            "--filter-items": filter_items, "--dislike": dislike, "--diversity": diversity or None,
-            "--raw": raw or None, "--threads": threads,
+            "--filter-items": filter_items, "--filter": filter_by, "--pin": pin, "--boost": boost,
+            "--at-most": at_most, "--database": database, "--dislike": dislike,
+            "--diversity": diversity or None,
+            "--keep-liked": keep_liked or None, "--raw": raw or None, "--threads": threads,
         }  # fmt: skip
         _check_work(out, everyone, [name for name, given in others.items() if given is not None])
         from recsys.partitioned.lists import write_lists as write_partitions
@@ -94,6 +130,13 @@ def recommend(
         )
     if items is not None and filter_items is not None:
         raise InputError("pass --items or --filter-items, not both")
+    only = None if items is None else ids_or_file(items)
+    without = None if filter_items is None else ids_or_file(filter_items)
+    filters, pinned = filters_of(filter_by), [] if pin is None else ids_of(pin)
+    boosts = numbers_of("--boost", boost, "ID=1.5", float)
+    limits = numbers_of("--at-most", at_most, "brand=2", int)
+    if database is not None and (not everyone or out is not None):
+        raise InputError("--database is for lists of all users: give --all, and leave out --out")
     if out is not None and is_folder(out):
         if not everyone:
             raise InputError(f"{out} is a folder, of lists of all users; name a file")
@@ -102,9 +145,9 @@ def recommend(
         _write_parts(
             ranker, out,
             plain_options(
-                check_integer("-n", number, 1), None if items is None else ids_of(items),
-                None if filter_items is None else ids_of(filter_items),
-                [] if dislike is None else ids_of(dislike), diversity, None, as_of, text=True,
+                check_integer("-n", number, 1), only, without,
+                [] if dislike is None else ids_of(dislike), diversity, filters, as_of, text=True,
+                filter_liked=not keep_liked, pinned=pinned, boosts=boosts, at_most=limits,
             ),
             engine, workers, threads, USERS if block is None else block,
         )  # fmt: skip
@@ -112,7 +155,7 @@ def recommend(
     if engine != "local" or workers is not None or block is not None:
         raise InputError("--engine, --workers and --block are for --all with a folder: --out top/")
     use_threads(threads)
-    bundle = load_bundle(ranker)
+    bundle = load_bundle(ranker, mapped=True)
     if history is not None:
         asked = Asked.of_profile("new", profile_of(bundle, None, history, as_of))
     else:
@@ -120,13 +163,17 @@ def recommend(
     lists = Lists(
         bundle, asked, check_integer("-n", number, 1),
         [] if dislike is None else bundle.items(ids_of(dislike)).tolist(), diversity,
-        left_out(
-            bundle, None if items is None else ids_of(items),
-            None if filter_items is None else ids_of(filter_items), None,
-        ),
+        left_out(bundle, only, without, filters), not keep_liked,
+        merchandising(bundle, pinned, boosts, limits),
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
-    if out is not None or everyone:
+    if database is not None:
+        columns = {"user": str, "rank": int, "item": str, "title": str, "score": float}
+        blocks = (
+            ([str(lists.asked.labels[k]) for k, _ in some], lists.lines(some)) for some in lists.blocks()
+        )
+        write_table(database, table, columns, blocks)
+    elif out is not None or everyone:
         write_lists(None if out is None else Path(out), lines, raw)
     else:
         shown = [(*line[:4], f"{line[4]:.4g}") for block in lines for line in block]
@@ -183,5 +230,5 @@ def _notes(fallbacks: int, as_of: str | None) -> None:
     if fallbacks:
         get = "gets" if fallbacks == 1 else "get"
         who = counted(fallbacks, "user")
-        lacks = "liked items" if as_of is None else f"a like before {as_of}"
+        lacks = "liked items" if as_of is None else f"interactions before {as_of}"
         terminal.say(f"note: {who} without {lacks} {get} the most popular ones")

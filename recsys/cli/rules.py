@@ -1,7 +1,8 @@
-"""`recsys rules`: the rule that a kernel machine follows on a table of categories."""
+"""`recsys rules`: the rule that a kernel machine follows on a table, or a ranker in its lists."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -12,6 +13,9 @@ from recsys.cli.options import Json, Seed
 from recsys.cli.table_options import Positive, TableFile, Target, load_categories
 from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
+from recsys.rankers import load_bundle
+from recsys.recommender import Recommender
+from recsys.recommender.model_rules import FIRST
 from recsys.utils.memory import check_memory
 from recsys.utils.validation import check_integer, check_real
 
@@ -32,11 +36,34 @@ def rules(
             "second by default, the same work on every machine.",
         ),
     ] = None,
+    ranker: Annotated[
+        Path | None,
+        typer.Option(
+            "--ranker",
+            help="A file that `recsys fit` wrote: the rule of its list for --user, or of --item.",
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="With --ranker: user id.")] = None,
+    item: Annotated[str | None, typer.Option("--item", help="With --ranker: item id.")] = None,
+    number: Annotated[
+        int, typer.Option("-n", "--number", help="With --ranker: so many of a list are put first.")
+    ] = FIRST,
     json: Json = None,
 ) -> None:
-    """Learn a kernel machine on a table, and print the rule it follows."""
+    """Print the rule that a kernel machine follows on a table, or a fitted ranker in its lists."""
+    if ranker is not None:
+        if data is not None:
+            raise InputError("pass --ranker FILE or --data FILE, not both")
+        _of_ranker(ranker, user, item, number, json)
+        return
+    if user is not None or item is not None:
+        raise InputError(
+            "--user and --item are for --ranker FILE: name the model that `recsys fit` wrote"
+        )
     if data is None:
-        raise InputError("pass --data FILE, a table of categories")
+        raise InputError(
+            "pass --data FILE, a table of categories, or --ranker FILE with --user or --item"
+        )
     check_real("--test-size", test_size, 0.0, 0.9, open_low=True)
     check_integer("--seed", seed, 0, 2**32 - 1)
     check_integer("--max-clauses", max_clauses, 1, 100)
@@ -72,3 +99,15 @@ def rules(
         print(f"{learned}; the larger class has {found.majority:.3f}")
         size = f"clauses {len(rule.clauses)}  literals {rule.literals}"
         print(f"accuracy {found.accuracy:.3f}  fidelity {found.fidelity:.3f}  {size}")
+
+
+def _of_ranker(ranker: Path, user: str | None, item: str | None, number: int, json: str | None) -> None:
+    """Print the rule of a ranker's list for a user, or of an item."""
+    if (user is None) == (item is None):
+        raise InputError("name what the rule is about by exactly one of --user ID and --item ID")
+    check_integer("-n", number, 1)
+    found = Recommender.of(load_bundle(ranker)).model_rule(user=user, item=item, n=number)
+    if json is not None:
+        terminal.write_json(json, found.as_dict())
+    if json != "-":
+        print(terminal.literal(found.sentence))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib.util
 import ipaddress
 import os
+import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recsys.cli.options import RankerFile
-from recsys.cli.signals import leave_to_the_server
 from recsys.errors import InputError
+from recsys.utils.extras import install_hint
 from recsys.utils.validation import check_integer, check_real
 
 
@@ -45,14 +47,22 @@ def serve(
     ] = None,
     events: Annotated[
         str | None,
+        typer.Option("--events", help="Storage of POST /events: a file of SQLite, or a database URL."),
+    ] = None,
+    item_sets: Annotated[
+        Path | None,
         typer.Option(
-            "--events", help="Where POST /events keeps likes: a file of SQLite, or a database URL."
+            "--item-sets", help="Folder where PUT /item-sets keeps sets of items; else a temporary one."
         ),
     ] = None,
-    drain: Annotated[
-        float,
-        typer.Option("--drain", help="Seconds to go on with after SIGTERM, while /ready says 503."),
-    ] = 0.0,
+    allowed_hosts: Annotated[
+        str | None,
+        typer.Option(
+            "--allowed-hosts",
+            help="Names, with commas, that requests may give in Host, such as '*.example.com'; '*' is "
+            "any. On a loopback address without --proxy: loopback names; else any.",
+        ),
+    ] = None,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Write a line of JSON for each request to stdout.")
     ] = False,
@@ -61,11 +71,11 @@ def serve(
     ] = False,
 ) -> None:
     """Serve a fitted ranker over HTTP; RECSYS_TOKEN sets a bearer token."""
-    needed = ("fastapi", "uvicorn", "httptools", "prometheus_client")
+    needed = ("fastapi", "uvicorn", "httptools", "msgspec", "prometheus_client")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
-        raise InputError(f"serve needs {named}: pip install 'recsys[service]'")
+        raise InputError(f"serve needs {named}: {install_hint('service')}")
     check_integer("--port", port, 0, 65535)
     check_integer("--at-once", at_once, 1)
     check_integer("--workers", workers, 1)
@@ -79,7 +89,6 @@ def serve(
             raise InputError(
                 f"--proxy {one.strip()[:60]!r} is no address: name it as 10.0.0.2"
             ) from None
-    check_real("--drain", drain, 0.0)
     if workers > 1 and events is not None:
         raise InputError("--events needs --workers 1: one process writes to the database and follows it")
     if workers > 1 and sys.platform == "win32":
@@ -87,13 +96,20 @@ def serve(
     from recsys.service import server
 
     where = server.Listening(
-        host, port, uds, workers, connections, proxy, drain,
+        host, port, uds, workers, connections, proxy,
         {
             "token": os.environ.get("RECSYS_TOKEN") or None, "at_once": at_once, "rate": rate,
             "events": events, "access_log": access_log or log_ids, "log_ids": log_ids,
+            "item_sets": item_sets,
         },
     )  # fmt: skip
+    where.options["hosts"] = server.allowed_hosts(where, allowed_hosts)
     main = threading.current_thread() is threading.main_thread()
     code = server.run(str(ranker), where, leave_to_the_server if main else lambda: None)
     if code:
         raise typer.Exit(code)
+
+
+def leave_to_the_server() -> None:
+    """Let the server answer SIGTERM; it raises the signal once more at its end, which is ignored."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -7,29 +7,53 @@ from typing import Annotated
 import typer
 
 from recsys.cli.lists import print_items
-from recsys.cli.options import Count, Diversity, Only, RankerFile, Without, ids_of
-from recsys.rankers import load_bundle
+from recsys.cli.options import (
+    Count,
+    Diversity,
+    Filter,
+    Only,
+    RankerFile,
+    Without,
+    filters_of,
+    ids_or_file,
+)
+from recsys.errors import InputError
+from recsys.rankers import Bundle, load_bundle
+from recsys.recommender.filters import left_out
 from recsys.reranking import similar as similar_items
 from recsys.utils.validation import check_integer
 
 
 def similar(
     ranker: RankerFile,
-    item: Annotated[str, typer.Option("--item", help="Item id.")],
+    item: Annotated[str | None, typer.Option("--item", help="Item id.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="User id, for similar users.")] = None,
     number: Count = 10,
     items: Only = None,
     filter_items: Without = None,
+    filter_by: Filter = None,
     diversity: Diversity = 0.0,
 ) -> None:
-    """Print the items most similar to one."""
-    bundle = load_bundle(ranker)
-    index = int(bundle.items([item])[0])
+    """Print the items most similar to one, or the users most similar to one."""
+    if (item is None) == (user is None):
+        raise InputError("name what is similar to what by exactly one of --item ID and --user ID")
+    bundle = load_bundle(ranker, mapped=True)
     check_integer("-n", number, 1)
+    if user is not None:
+        if items or filter_items or filter_by or diversity:
+            raise InputError("--items, --filter-items, --filter and --diversity are for --item")
+        _similar_users(bundle, user, number)
+        return
+    if items is not None and filter_items is not None:
+        raise InputError("pass --items or --filter-items, not both")
+    index = int(bundle.items([str(item)])[0])
     ids, scores = similar_items(
         bundle.ranker, index, number, diversity=diversity,
         item_users=bundle.user_items.tocsc() if diversity else None,
-        items=None if items is None else bundle.items(ids_of(items)),
-        filter_items=None if filter_items is None else bundle.items(ids_of(filter_items)),
+        filter_items=left_out(
+            bundle, None if items is None else ids_or_file(items),
+            None if filter_items is None else ids_or_file(filter_items), filters_of(filter_by),
+        ),
     )  # fmt: skip
     lines = [
         (place + 1, bundle.item_ids[i], bundle.titles[i], f"{score:.4g}")
@@ -38,3 +62,13 @@ def similar(
     print_items(
         bundle, lines, ("rank", "item_id", "title", "similarity"), f"Similar to {bundle.titles[index]}"
     )
+
+
+def _similar_users(bundle: Bundle, user: str, number: int) -> None:
+    index = int(bundle.rows([user])[0][0])
+    ids, scores = bundle.ranker.similar_users(index, N=number, filter_users=[index])
+    lines = [
+        (place, bundle.user_ids[k], f"{score:.4g}")
+        for place, (k, score) in enumerate(zip(ids, scores, strict=True), 1)
+    ]
+    print_items(bundle, lines, ("rank", "user_id", "similarity"), f"Similar to {user}")

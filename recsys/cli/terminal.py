@@ -1,4 +1,4 @@
-"""What the command line prints and writes: lines, tables, progress, files."""
+"""Output of the command line: lines, tables, progress, files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recsys.utils.atomic import replacing
 from recsys.utils.export import json_text
-from recsys.utils.files import replacing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def say(text: str) -> None:
-    """Print one line for people to stderr, where it cannot mix with data."""
+    """Print one line to stderr, where it cannot mix with data."""
     print(literal(text), file=sys.stderr)
 
 

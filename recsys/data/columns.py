@@ -1,7 +1,8 @@
-"""Which columns of a table say who liked what: the usual names, and those that were chosen."""
+"""Columns of interactions: their usual names, and those that were chosen."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,23 +13,27 @@ USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
 ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId", "ItemId")
 RATING_NAMES = ("rating",)
 TIME_NAMES = ("timestamp", "time")
+DOORS = ("python", "terminal", "page")
 MOST = 20  # names in a message
+SHORT = 4  # letters of an abbreviated name
 MOST_LETTERS = 60  # of a name that is not there
 MOST_HINT = 100  # of what it may have been meant to be
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How the rows of a table are read, kept so that later rows are read alike.
+    """The columns of a table and how they are read, kept so that later rows are read alike.
 
     Attributes
     ----------
     user, item : str
     rating, time : str or None
     min_rating : float or None
-        Rows rated below it are no likes.
+        Rows rated below it are no interactions.
     kind : "pandas", "polars" or "pyarrow"
         Of the table.
+    weight : str or None
+        The column of counts or amounts.
 
     Examples
     --------
@@ -42,9 +47,10 @@ class Columns:
     time: str | None = None
     min_rating: float | None = None
     kind: str = "pandas"
+    weight: str | None = None
 
     def among(self, names: Sequence[str]) -> dict[str, str | None]:
-        """Return what user, item, rating and time are called, None where a table has no such column."""
+        """Return the names of the columns of users, items, ratings and times, None for absent ones."""
         roles = ("user", "item", "rating", "time")
         return {role: found if (found := getattr(self, role)) in names else None for role in roles}
 
@@ -68,16 +74,56 @@ def usual(names: Sequence[str], known: tuple[str, ...]) -> str | None:
     return next((name for name in known if name in names), None)
 
 
+@dataclass(frozen=True)
+class Spelling:
+    """How messages write options, by how the table was read.
+
+    Attributes
+    ----------
+    door : "python", "terminal" or "page"
+
+    Examples
+    --------
+    >>> Spelling("terminal").of("user"), Spelling().of("user", "Kunde")
+    ('--user-col', "user='Kunde'")
+    >>> Spelling("terminal").choice("day_first", False), Spelling().choice("day_first", False)
+    ('--no-day-first', 'day_first=False')
+    """
+
+    door: str = "python"
+
+    def of(self, option: str, value: str = "") -> str:
+        """Return an option, with a value where one is given."""
+        if self.door == "terminal":
+            column = option in ("user", "item", "rating", "time", "weight")
+            text = f"--{option}-col" if column else f"--{option.replace('_', '-')}"
+            return f"{text} {shlex.quote(value)}" if value else text
+        if self.door == "page":
+            return f"{option.replace('_', ' ').capitalize()} column" + (f" {value}" if value else "")
+        return f"{option}={value!r}" if value else f"{option}="
+
+    def choice(self, option: str, value: bool) -> str:
+        """Return an option that is true or false."""
+        if self.door == "python":
+            return f"{option}={value}"
+        text = option.replace("_", "-")
+        if self.door == "terminal":
+            return f"--{text}" if value else f"--no-{text}"
+        return "Day first" if value else "Month first"
+
+
 def no_ids(
-    where: str, what: str, names: Sequence[str], known: tuple[str, ...], option: str, sign: str
+    where: str, what: str, names: Sequence[str], known: Sequence[str], spelling: Spelling
 ) -> InputError:
     """Return the error for a table without a usual column of users or items.
 
     It names the option that says which is meant, with a column that may be: a usual name in another
-    case, or one that begins alike. Option and sign are, as they are written, `--user-col` and a blank.
+    case, or one that begins alike and is short or ends in "id".
     """
     lower = {name.lower() for name in known}
     near = [name for name in names if name.lower() in lower]
-    near += [name for name in names if name[:1].lower() == what[0]]
-    such = f", as in {option}{sign}{near[0][:40]}" if near else ""
+    alike = [name for name in names if name[:1].lower() == what[0]]
+    near += [name for name in alike if len(name) <= SHORT or name.lower().endswith("id")]
+    such = f", as in {spelling.of(what, near[0][:40])}" if near else ""
+    option = spelling.of(what).removesuffix("=")
     return InputError(f"{where}: no {what} column; found: {some(names)}. Name it with {option}{such}")

@@ -1,314 +1,481 @@
-"""Delimited text as columns of cells, taken apart a block at a time: memory is that of the cells."""
+"""Delimited text: what its first lines say of its form, and its cells, which pyarrow takes apart.
+
+pyarrow tells no line numbers. They are looked for in a second pass, through the standard library's csv,
+where a message needs one.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys.data.rows import Rows
+from recsys.data.sources import HEAD, Source, Stream, lines_of
 from recsys.errors import InputError, counted
-from recsys.utils.files import text_blocks
+from recsys.utils.dates import number_of
+from recsys.utils.files import shown
+from recsys.utils.progress import report
 
-SEPARATORS = ("::", "\t", ";", "|", ",")
+DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 MOST_COLUMNS = 200_000
-MOST_REMEMBERED = 1 << 20  # texts: a cell that was there before takes no memory of its own
-ROWS = 1 << 14  # with quotes, kept before they become columns
-
-
-class Cells(NamedTuple):
-    """A table of text.
-
-    Attributes
-    ----------
-    names : list of str
-    columns : list of (rows,) object
-    lines : (rows,) int64 or range
-        On which each row began.
-    ragged : sequence of int
-        Lines of the rows that have another number of fields.
-    notes : tuple of str
-        What became of lines that begin with #.
-    """
-
-    names: list[str]
-    columns: list[NDArray[np.object_]]
-    lines: NDArray[np.int64] | range
-    ragged: Sequence[int]
-    notes: tuple[str, ...]
-
-
-def read_delimited(
-    path: Path,
-    what: str,
-    *,
-    separator: str | None = None,
-    names: Sequence[str] | None = None,
-    encoding: str = "utf-8",
-    strict: bool = True,
-    max_rows: int | None = None,
-) -> Cells:
-    """Return the cells of a text file, plain or gzip; parameters and errors as in `read_table`.
-
-    Quoted fields, which may span lines, are known where the separator is one character. Lines without
-    a letter are skipped, and so are those before the header that begin with #; after it such a line is
-    a row if it has as many fields as the header, else a comment.
-    """
-    blocks, head = text_blocks(path, encoding), []
-    first: list[str] = []
-    for block in blocks:
-        head.append(block)
-        first += _counted(block, 2 - len(first))
-        if len(first) == 2:
-            break
-    if not first and names is None:
-        raise InputError(f"{path}: no {what}; the file is empty")
-    separator = separator or (_separator(first) if first else ",")
-    rows = _Rows(path, separator, None if names is None else list(names), strict, max_rows)
-    # once there is a quote, a row may go on in the next line, and in the next block
-    every = chain(head, blocks)
-    for block in every:
-        if len(separator) == 1 and '"' in block:
-            rows.take_quoted(chain([block], every))
-            break
-        rows.take(block)
-    return rows.finished(what)
-
-
-def _counted(block: str, most: int) -> list[str]:
-    """Return the first lines of a block that are neither blank nor comments."""
-    out: list[str] = []
-    start = 0
-    while start < len(block) and len(out) < most:
-        end = block.find("\n", start)
-        end = len(block) if end < 0 else end
-        line = block[start:end]
-        if line.strip() and not line.startswith("#"):
-            out.append(line)
-        start = end + 1
-    return out
-
-
-def _separator(lines: Sequence[str]) -> str:
-    """Return what parts the first line: oftenest, of those that part the second line alike."""
-    plain = [re.sub(r'"[^"]*"', "", line) for line in lines]
-    found = [mark for mark in SEPARATORS if mark in plain[0]]
-    if not found:
-        return ","
-    alike = [mark for mark in found if plain[0].count(mark) == plain[-1].count(mark)]
-    return max(alike or found, key=plain[0].count)  # of two alike the one that is earlier in SEPARATORS
-
-
-def _lines(block: str) -> list[str]:
-    """Return the lines of a block, which ends with a line end but for the last one of a file."""
-    lines = block.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+MOST_HEAD = 200  # rows that the form is decided by
+BLOCK = 1 << 23  # bytes that pyarrow takes apart at once
+UNIT = "\x1f"  # stands for a delimiter of two characters: pyarrow takes one
+EXCEL = re.compile(r'"?sep=(.)"?\s*')  # the line by which Excel is told the delimiter
+ITEM_LINE = re.compile(r"[^,:]+:")  # Netflix: a line "123:" before the rows of a film
+DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ]|$)")
+NETFLIX = ["item", "user", "rating", "date"]
 
 
 @dataclass
-class _Rows:
-    """Rows as they come, kept as columns."""
+class Form:
+    """The dialect of a delimited text.
 
-    path: Path
-    separator: str
-    header: list[str] | None
-    strict: bool
-    max_rows: int | None
-    columns: list[list[str]] = field(default_factory=list)
-    parts: list[list[NDArray[np.object_]]] = field(default_factory=list)
-    spans: list[NDArray[np.int64] | range] = field(default_factory=list)
-    ragged: array[int] = field(default_factory=lambda: array("q"))
-    number: int = 0  # of the last line that was taken
-    rows: int = 0
+    Attributes
+    ----------
+    delimiter : str
+    quoted : bool
+        Whether fields may be quoted.
+    skip : int
+        Lines before the first row, the header's among them.
+    names : list of str
+    header : bool
+        Whether the names are the first row's.
+    sample : list of list of str
+        The first rows.
+    notes : list of str
+    """
+
+    delimiter: str
+    quoted: bool
+    skip: int
+    names: list[str]
+    header: bool
+    sample: list[list[str]]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Odd:
+    """Rows that are none of the table: how many, and how one of them reads."""
+
+    ragged: int = 0
     comments: int = 0
-    hashed: int = 0
-    known: dict[str, str] = field(default_factory=dict)
+    example: str = ""
+    open_quote: bool = False
 
-    def __post_init__(self) -> None:
-        self.named = self.header is not None
-        # a line that is a row by itself: fields are quoted from end to end, or hold no quote
-        mark = re.escape(self.separator)
-        one = rf'(?:"(?:[^"]|"")*"|[^"{mark}]*)' if len(self.separator) == 1 else ""
-        self.well_formed = re.compile(rf"{one}(?:{mark}{one})*")
-        if self.header is not None:
-            self._begin(self.header)
 
-    def _begin(self, header: list[str]) -> None:
-        if len(header) > MOST_COLUMNS:
-            raise InputError(
-                f"{self.path}: {len(header):,} columns (separator {self.separator!r}); at most "
-                f"{MOST_COLUMNS:,} are read"
-            )
-        self.header = header if self.named else [name.strip() for name in header]
-        self.columns = [[] for _ in header]
-        self.parts = [[] for _ in header]
+def form_of(
+    source: Source,
+    what: str,
+    *,
+    delimiter: str | None = None,
+    names: Sequence[str] | None = None,
+    header: bool | None = None,
+    known: frozenset[str] = frozenset(),
+) -> Form:
+    """Return how a text is read, decided by its first lines where it is not given.
 
-    def take(self, block: str) -> None:
-        """Take the lines of a block without quotes."""
-        lines = _lines(block)
-        start = self.number + 1
-        self.number += len(lines)
-        numbers: Sequence[int] = range(start, start + len(lines))
-        if self.header is None:
-            row = next((k for k, line in enumerate(lines) if line.strip() and line[0] != "#"), None)
-            if row is None:
-                return
-            self._begin(lines[row].split(self.separator))
-            lines, numbers = lines[row + 1 :], numbers[row + 1 :]
-        if not all(map(str.strip, lines)) or block.startswith("#") or "\n#" in block:
-            kept = [(n, line) for n, line in zip(numbers, lines, strict=True) if line.strip()]
-            kept = [(n, line) for n, line in kept if not line.startswith("#") or self._is_row(line)]
-            numbers, lines = [n for n, _ in kept], [line for _, line in kept]
-        self._take([line.split(self.separator) for line in lines], numbers)
+    Parameters
+    ----------
+    source : Source
+    what : str
+        What messages miss in an empty file.
+    delimiter : str, optional
+        One character, or `::`. Else the one of `DELIMITERS` that divides the first lines most alike.
+    names : sequence of str, optional
+        Of the columns. The first row is a header only if `header` says so.
+    header : bool, optional
+        Whether the first row has the names. Else it has them unless one of its cells is a number, a
+        date, empty or one that its column has again.
+    known : frozenset of str
+        Names, in lower case, that only a header has.
 
-    def take_quoted(self, blocks: Iterator[str]) -> None:
-        """Take all that is left, in which a row may have several lines."""
-        source = _Lines(blocks, self)
-        reader = csv.reader(source, delimiter=self.separator, strict=True)
-        rows: list[list[str]] = []
-        numbers: list[int] = []
-        try:
-            while True:
-                source.fresh = True
-                row = next(reader)
-                if self.header is None:
-                    self._begin(row)
-                    continue
-                rows.append(row)
-                numbers.append(source.start)
-                if len(rows) == ROWS:
-                    self._take(rows, numbers)
-                    rows, numbers = [], []
-        except StopIteration:
-            self._take(rows, numbers)
-        except csv.Error as error:
-            raise InputError(f"{self.path}, line {source.start}: {error}") from None
-
-    def _is_row(self, line: str) -> bool:
-        """Return whether a line that begins with # is a row and no comment, and count it."""
-        if self.header is None:
-            return False
-        if '"' in line and len(self.separator) == 1:
-            whole = self.well_formed.fullmatch(line) is not None
-            fields = len(next(csv.reader([line], delimiter=self.separator))) if whole else 0
-        else:
-            fields = line.count(self.separator) + 1
-        found = fields == len(self.header)
-        self.hashed += found
-        self.comments += not found
-        return found
-
-    def _take(self, rows: list[list[str]], numbers: Sequence[int]) -> None:
-        width = len(self.columns)
-        if set(map(len, rows)) != {width}:
-            rows, numbers = self._fitting(rows, numbers, width)
-        if not rows:
-            return
-        self.rows += len(rows)
-        if self.max_rows is not None and self.rows > self.max_rows:
-            raise InputError(
-                f"{self.path} has more than {self.max_rows:,} rows; at most so many are read"
-            )
-        for column, cells in zip(self.columns, zip(*rows, strict=True), strict=True):
-            column.extend(map(self.known.setdefault, cells, cells))
-        if len(self.columns[0]) >= ROWS:
-            self._to_arrays()
-        if len(self.known) > MOST_REMEMBERED:
-            self.known.clear()
-        contiguous = numbers[-1] - numbers[0] == len(rows) - 1
-        span = range(numbers[0], numbers[-1] + 1) if contiguous else np.array(numbers, dtype=np.int64)
-        before = self.spans[-1] if self.spans else None
-        if isinstance(span, range) and isinstance(before, range) and before.stop == span.start:
-            self.spans[-1] = range(before.start, span.stop)
-        else:
-            self.spans.append(span)
-
-    def _to_arrays(self) -> None:
-        """Make arrays of the cells: Python's collector of garbage goes through lists again and again."""
-        for column, parts in zip(self.columns, self.parts, strict=True):
-            parts.append(np.array(column, dtype=object))
-            column.clear()
-
-    def _fitting(
-        self, rows: list[list[str]], numbers: Sequence[int], width: int
-    ) -> tuple[list[list[str]], Sequence[int]]:
-        fits = [len(row) == width for row in rows]
-        if self.strict and not all(fits):
-            bad = fits.index(False)
-            raise InputError(
-                f"{self.path}, line {numbers[bad]}: {len(rows[bad])} fields where "
-                f"{'there should be' if self.named else 'the header has'} {width} "
-                f"(separator {self.separator!r})"
-            )
-        self.ragged.extend(n for n, fit in zip(numbers, fits, strict=True) if not fit)
-        return (
-            [row for row, fit in zip(rows, fits, strict=True) if fit],
-            [n for n, fit in zip(numbers, fits, strict=True) if fit],
+    Raises
+    ------
+    InputError
+        If the file is empty, or has too many columns.
+    """
+    text, _ = source.head()
+    lines = text.split("\n")
+    start, notes = 0, list(source.notes)
+    while start < len(lines) and (not lines[start].strip() or lines[start].startswith("#")):
+        start += 1
+    if start < len(lines) and (excel := EXCEL.fullmatch(lines[start])):
+        delimiter, start = delimiter or excel.group(1), start + 1
+        while start < len(lines) and not lines[start].strip():
+            start += 1
+    if not any(line.strip() for line in lines[start:]):
+        raise InputError(f"{shown(source.path)}: no {what}; the file is empty")
+    below = next((line for line in lines[start + 1 :] if line.strip()), "")
+    if (
+        names is None
+        and header is None
+        and delimiter is None
+        and below.count(",") == 2
+        and ITEM_LINE.fullmatch(lines[start].strip())
+    ):
+        notes.append("a line that ends in a colon is the item of the rows below it")
+        return Form(ITEMS, False, start, NETFLIX, False, [], notes)
+    if delimiter is not None and (len(delimiter.encode()) != 1 and delimiter != "::"):
+        raise InputError(f"delimiter must be one character or ::, not {delimiter[:20]!r}")
+    body = [line for line in lines[start:] if line.strip()][:MOST_HEAD]
+    delimiter = delimiter or _delimiter([line for line in body if not line.startswith("#")] or body)
+    quoted = delimiter != "::"
+    if (columns := body[0].count(delimiter) + 1) > MOST_COLUMNS:
+        raise InputError(
+            f"{shown(source.path)}: {columns:,} columns (delimiter {delimiter!r}); at most "
+            f"{MOST_COLUMNS:,} are read"
         )
+    rows, ends = _rows(lines[start:], delimiter, quoted)
+    if not rows:
+        raise InputError(f"{shown(source.path)}: no {what}; no row has a cell")
+    first = [cell.strip() for cell in rows[0]]
+    if header is None:
+        header = names is None and is_header(first, rows[1:], known)
+    if names is None:
+        names = first if header else [str(k + 1) for k in range(len(first))]
+    skip = start + (ends[0] if header else 0)
+    sample = rows[1:] if header else rows
+    return Form(delimiter, quoted, skip, list(names), header, sample, notes)
 
-    def finished(self, what: str) -> Cells:
-        """Return the cells; there is a row."""
-        if self.ragged and not self.rows:
-            raise InputError(
-                f"{self.path}: no {what}; none of {counted(len(self.ragged), 'row')} has the "
-                f"{len(self.columns)} fields of the header (separator {self.separator!r})"
+
+ITEMS = ":"  # the delimiter of Netflix' form
+
+
+def _rows(lines: list[str], delimiter: str, quoted: bool) -> tuple[list[list[str]], list[int]]:
+    """Return the first rows, and how many lines each of them ends behind."""
+    rows: list[list[str]] = []
+    ends: list[int] = []
+    if not quoted:
+        for k, line in enumerate(lines[:MOST_HEAD]):
+            if line.strip():
+                rows.append(line.split(delimiter))
+                ends.append(k + 1)
+        return rows, ends
+    reader = csv.reader((line + "\n" for line in lines), delimiter=delimiter)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append(row)
+                ends.append(reader.line_num)
+            if len(rows) == MOST_HEAD:
+                break
+    except csv.Error:
+        pass
+    return rows, ends
+
+
+def _delimiter(lines: list[str]) -> str:
+    """Return the delimiter that divides the first lines most alike, and the first line most often."""
+    plain = [re.sub(r'"[^"]*"', "", line) for line in lines[:50]]
+    found = [mark for mark in DELIMITERS if mark in plain[0].strip()]
+    if found != [" "]:
+        found = [mark for mark in found if mark != " "]  # a blank is one only where nothing else is
+    elif len({line.strip().count(" ") for line in plain}) > 1:
+        return ","
+    if not found:
+        return ","
+
+    def alike(mark: str) -> float:
+        return sum(line.count(mark) == plain[0].count(mark) for line in plain) / len(plain)
+
+    best = max(map(alike, found))
+    return max((mark for mark in found if alike(mark) == best), key=plain[0].count)
+
+
+def is_header(first: list[str], rows: list[list[str]], known: frozenset[str]) -> bool:
+    """Return whether a first row has the names of the columns, and no cells."""
+    if any(cell.lower() in known for cell in first):
+        return True
+    below = [[cell.strip() for cell in row] for row in rows if len(row) == len(first)]
+    again = sum(row == first for row in below)  # a header that is repeated
+    if len({cell for cell in first if cell}) < len([cell for cell in first if cell]):
+        return False
+    for k, cell in enumerate(first):
+        if number_of(cell.replace(",", ".")) == number_of(cell.replace(",", ".")) or DATE.match(cell):
+            return False
+        column = [row[k] for row in below]
+        if cell and column.count(cell) > again:
+            return False
+        shape = _shape(cell)
+        if column and "9" in shape and sum(_shape(one) == shape for one in column) > len(column) / 2:
+            return False
+    return any(first)
+
+
+def _shape(cell: str) -> str:
+    """Return the shape of an id: `u0012` is `a9`."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", cell))
+
+
+def read_columns(
+    source: Source, form: Form, used: Sequence[int], kinds: Sequence[str], *, max_rows: int | None = None
+) -> tuple[list[Any], Odd]:
+    """Return some columns of a text.
+
+    Parameters
+    ----------
+    source : Source
+    form : Form
+    used : sequence of int
+        Which columns.
+    kinds : sequence of "ids", "numbers" or "text"
+        Ids become a dictionary of texts. Numbers become float64, and texts where one is none.
+    max_rows : int, optional
+
+    Returns
+    -------
+    columns : list of pyarrow.ChunkedArray
+    odd : Odd
+
+    Raises
+    ------
+    InputError
+        If it is no text, or has more rows than are read.
+    """
+    import pyarrow as pa
+
+    if form.delimiter == ITEMS:
+        odd = Odd()
+        table = _netflix(source, odd)
+        return [table.column(k) for k in used], odd
+    numeric, multiline = True, False
+    while True:
+        odd = Odd()
+        try:
+            table = _parsed(
+                source,
+                form,
+                used,
+                kinds if numeric else ["text" if k == "numbers" else k for k in kinds],
+                multiline,
+                odd,
+                max_rows,
             )
-        if not self.rows:
-            only = "the file is empty" if self.named else "there is a header only"
-            raise InputError(f"{self.path}: no {what}; {only}")
-        self.known.clear()
-        self._to_arrays()
-        columns = []
-        while self.parts:  # one after the other, so that no two copies of all are there
-            columns.append(np.concatenate(self.parts.pop()))
-        lines = self.spans[0] if len(self.spans) == 1 else np.concatenate(self.spans)
-        assert self.header is not None
-        return Cells(self.header, columns[::-1], lines, self.ragged, self._notes())
+        except pa.ArrowInvalid as error:
+            told = str(error)
+            if "UTF8" in told or "UTF-8" in told:
+                source.redecided()
+                form.notes += source.notes
+            elif "out of sync" in told or "newlines_in_values" in told:
+                if multiline:
+                    raise InputError(
+                        f"{shown(source.path)}: a quoted field does not end; {_one_line(told)}"
+                    ) from None
+                multiline = True
+            elif numeric and "onversion error" in told:
+                numeric = False
+            elif "straddling" in told:
+                raise InputError(
+                    f"{shown(source.path)} has a line of more than {BLOCK:,} bytes; it is no table"
+                ) from None
+            elif "Empty CSV" in told:
+                return [pa.chunked_array([pa.array([], pa.string())]) for _ in used], odd
+            else:
+                raise InputError(f"{shown(source.path)}: {_one_line(told)}") from None
+            continue
+        if odd.open_quote and form.quoted:
+            form.quoted = False  # a quotation mark that is one of the text
+            continue
+        return [table.column(k) for k in range(len(used))], odd
 
-    def _notes(self) -> tuple[str, ...]:
-        notes = []
-        if self.comments:
-            one = self.comments == 1
-            notes.append(
-                f"{counted(self.comments, 'line')} that {'begins' if one else 'begin'} with # "
-                f"{'is a comment' if one else 'are comments'}: another number of fields than the header"
-            )
-        if self.hashed:
-            one = self.hashed == 1
-            notes.append(
-                f"{counted(self.hashed, 'row')} that {'begins' if one else 'begin'} with # "
-                f"{'is' if one else 'are'} read: as many fields as the header"
-            )
-        return tuple(notes)
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:160]
 
 
-class _Lines:
-    """Lines for csv.reader; blank ones and comments are left out where a row begins."""
+def _parsed(
+    source: Source, form: Form, used: Sequence[int], kinds: Sequence[str], multiline: bool, odd: Odd,
+    max_rows: int | None,
+) -> Any:  # fmt: skip
+    import pyarrow as pa
+    from pyarrow import csv as arrow
 
-    def __init__(self, blocks: Iterator[str], rows: _Rows) -> None:
-        self._lines = (line for block in blocks for line in _lines(block))
-        self.rows = rows
-        self.fresh = True
-        self.start = rows.number + 1
+    def unusual(row: Any) -> str:
+        text = row.text
+        if not text.strip():
+            return "skip"
+        if text.startswith("#"):
+            odd.comments += 1
+        else:
+            odd.ragged += 1
+            odd.example = odd.example or text[:200]
+            odd.open_quote = odd.open_quote or text.count("\n") > 1
+        return "skip"
 
-    def __iter__(self) -> _Lines:
-        return self
+    names = [str(k) for k in range(len(form.names))]
+    delimiter = UNIT if len(form.delimiter) > 1 else form.delimiter
+    types = {"ids": pa.dictionary(pa.int32(), pa.string()), "numbers": pa.float64(), "text": pa.string()}
+    if source.encoding == "utf-8" and not source.packing and delimiter == form.delimiter:
+        stream: Any = str(source.path)
+    else:
+        blocks = source.blocks()
+        stream = Stream(blocks if delimiter == form.delimiter else _replaced(blocks, form.delimiter))
+    reader = arrow.open_csv(
+        stream,
+        read_options=arrow.ReadOptions(
+            column_names=names, skip_rows=form.skip, block_size=BLOCK, use_threads=True
+        ),
+        parse_options=arrow.ParseOptions(
+            delimiter=delimiter, quote_char='"' if form.quoted else False,
+            newlines_in_values=multiline, invalid_row_handler=unusual,
+        ),
+        convert_options=arrow.ConvertOptions(
+            include_columns=[names[k] for k in used], null_values=[""], strings_can_be_null=False,
+            column_types={names[k]: types[kind] for k, kind in zip(used, kinds, strict=True)},
+        ),
+    )  # fmt: skip
+    batches, rows = [], 0
+    with reader:
+        for batch in reader:
+            batches.append(batch)
+            rows += batch.num_rows
+            done = len(batches) * BLOCK if isinstance(stream, str) else source.position
+            report(f"reading {source.path.name}", min(done, source.size), source.size)
+            if max_rows is not None and rows > max_rows:
+                raise InputError(
+                    f"{shown(source.path)} has more than {max_rows:,} rows; at most so many are read"
+                )
+        return pa.Table.from_batches(batches, reader.schema)
 
-    def __next__(self) -> str:
-        while True:
-            line = next(self._lines)
-            self.rows.number += 1
-            if self.fresh:
-                if not line.strip() or (line.startswith("#") and not self.rows._is_row(line)):
-                    continue
-                self.fresh, self.start = False, self.rows.number
-            return line + "\n"
+
+def _replaced(blocks: Iterator[bytes], delimiter: str) -> Iterator[bytes]:
+    """Give blocks with one character for the delimiter."""
+    mark, kept = delimiter.encode(), b""
+    for block in blocks:
+        block = kept + block
+        kept = b""
+        if block.endswith(mark[:1]) and not block.endswith(mark):
+            block, kept = block[:-1], block[-1:]
+        yield block.replace(mark, UNIT.encode())
+    if kept:
+        yield kept
+
+
+def _netflix(source: Source, odd: Odd) -> Any:
+    """Return the table of a text in which a line "item:" stands before the rows of an item."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = "\n".join(line.strip() for line in lines_of(source)).split("\n")
+    lines = pa.array([line for line in whole if line], pa.string())
+    heads = pc.ends_with(lines, ":")
+    items = pc.fill_null_forward(pc.if_else(heads, pc.utf8_rtrim(lines, ":"), None))
+    cells = pc.split_pattern(lines, ",")
+    fine = pc.and_(pc.invert(heads), pc.equal(pc.list_value_length(cells), 3))
+    odd.ragged = len(lines) - pc.sum(heads).as_py() - pc.sum(fine).as_py()
+    flat = pc.list_flatten(cells.filter(fine))
+    columns = [items.filter(fine), *(flat.take(pa.array(np.arange(k, len(flat), 3))) for k in range(3))]
+    return pa.table([pa.chunked_array([c]) for c in columns], names=NETFLIX)
+
+
+def line_numbers(source: Source, form: Form, rows: Sequence[int]) -> dict[int, int]:
+    """Return on which line each of some rows begins: a slow pass, for messages."""
+    wanted, out = sorted(set(rows)), {}
+    at, last = 0, wanted[-1] if wanted else -1
+    for line, cells in _all_rows(source, form):
+        if len(cells) != len(form.names):
+            continue
+        if at in wanted:
+            out[at] = line
+        at += 1
+        if at > last:
+            break
+    return out
+
+
+def first_ragged(source: Source, form: Form) -> tuple[int, int]:
+    """Return the line and the number of fields of the first row that has another number of them."""
+    for line, cells in _all_rows(source, form):
+        if len(cells) != len(form.names) and not cells[0].startswith("#"):
+            return line, len(cells)
+    return form.skip + 1, 0
+
+
+def _all_rows(source: Source, form: Form) -> Iterator[tuple[int, list[str]]]:
+    """Give each row that is not blank, with the line on which it begins."""
+    lines = lines_of(source)
+    for _ in range(form.skip):
+        next(lines, None)
+    number = form.skip
+    if not form.quoted or form.delimiter == ITEMS:
+        mark = "," if form.delimiter == ITEMS else form.delimiter
+        for line in lines:
+            number += 1
+            cells = line.removesuffix("\n").split(mark)
+            if form.delimiter == ITEMS and len(cells) == 3:
+                cells = ["", *cells]
+            if line.strip():
+                yield number, cells
+        return
+    csv.field_size_limit(HEAD * 64)
+    reader = csv.reader(lines, delimiter=form.delimiter)
+    before = 0
+    try:
+        for row in reader:
+            if len(row) > 1 or (row and row[0].strip()):
+                yield number + before + 1, row
+            before = reader.line_num
+    except csv.Error:
+        return
+
+
+def notes_of(odd: Odd) -> list[str]:
+    """Return notes on lines that begin with #."""
+    if not odd.comments:
+        return []
+    one = odd.comments == 1
+    return [
+        f"{counted(odd.comments, 'line')} that {'begins' if one else 'begin'} with # "
+        f"{'is a comment' if one else 'are comments'}: another number of fields than the header"
+    ]
+
+
+class DelimitedRows(Rows):
+    """A delimited text file; parameters and errors of `form_of`."""
+
+    def __init__(self, source: Source, what: str, **given: Any) -> None:
+        self.source, self.form = source, form_of(source, what, **given)
+        super().__init__(shown(source.path), self.form.names)
+        named = given.get("names") is not None or self.form.delimiter == ITEMS
+        self.header, self.odd = self.form.header or named, Odd()
+        self.notes = self.form.notes
+        if self.form.delimiter == ITEMS:
+            self.form.sample = [
+                list(row)
+                for row in zip(
+                    *(c[:MOST_HEAD].to_pylist() for c in _netflix(source, Odd()).columns), strict=True
+                )
+            ]
+
+    def sample(self, k: int) -> NDArray[np.object_]:
+        """Return the first cells of a column."""
+        out = [row[k] for row in self.form.sample if len(row) == len(self.names)]
+        return np.array(out, dtype=object)
+
+    def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
+        """Return columns; as of `Rows`."""
+        columns, self.odd = read_columns(self.source, self.form, used, kinds, max_rows=max_rows)
+        self.ragged, self.comments = self.odd.ragged, self.odd.comments
+        self.notes = [*self.form.notes, *notes_of(self.odd)]
+        return columns
+
+    def where(self, rows: Sequence[int]) -> dict[int, str]:
+        """Return on which lines rows begin, in a second pass through the file."""
+        return {row: f"line {line}" for row, line in line_numbers(self.source, self.form, rows).items()}
+
+    def ragged_at(self) -> str:
+        """Return the line of the first row of another number of fields, and how many it has."""
+        line, fields = first_ragged(self.source, self.form)
+        there = "the header has" if self.form.header else "there should be"
+        return (
+            f"line {line}: {fields} fields where {there} {len(self.names)} (delimiter "
+            f"{self.form.delimiter!r})"
+        )

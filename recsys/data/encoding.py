@@ -14,11 +14,11 @@ from recsys.utils.validation import check_choice
 
 SEPARATOR = "|"  # of several values in a cell
 NUMBERS = ("keep", "quantiles", "decades", "values")
-WRITTEN_OUT = 1e15  # whole numbers below it are written with all their digits
+WRITTEN_OUT = 1e15  # integers below it are written with all their digits
 
 
 class Features(NamedTuple):
-    """What a table says of each row.
+    """The encoded features of the rows of a table.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ def encode_column(
 def ranges(groups: Sequence[NDArray[np.float64]]) -> list[str]:
     """Return each group of numbers as its lowest and its highest, that alone where they are the same.
 
-    Whole numbers are written out; others with so many digits that no two groups read alike, nor the two
+    Integers are written out; others with so many digits that no two groups read alike, nor the two
     ends of one.
 
     Parameters

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from recsys.data.events import Event
 from recsys.errors import DatabaseError, InputError
+from recsys.utils.databases import engine_of, reason, sqlalchemy_for
 
 AT_ONCE = 10_000  # rows that are read at once
 ID = 200  # characters of an id
@@ -48,30 +49,17 @@ class EventDatabase:
     """
 
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
-        try:
-            import sqlalchemy as sa
-        except ImportError:
-            raise InputError("events need sqlalchemy: pip install 'recsys[events]'") from None
-        text = str(where)
-        if "://" in text:
-            try:
-                url = sa.make_url(text)
-            except sa.exc.ArgumentError:
-                raise InputError(f"{text[:60]!r} is no database URL such as {URLS}") from None
-        else:
-            if not create and not Path(text).is_file():
-                raise InputError(f"no event database at {text}: name the one that `serve` writes")
-            if not Path(text).resolve().parent.is_dir():
-                raise InputError(f"{text}: the folder of the event database does not exist")
-            url = sa.URL.create("sqlite", database=str(Path(text).resolve()))
-        self.name = url.render_as_string(hide_password=True)
-        try:
-            self._engine = sa.create_engine(url)
-        except sa.exc.NoSuchModuleError:
-            raise InputError(f"{self.name}: no such kind of database; known are {URLS}") from None
-        except ImportError as error:
-            raise InputError(f"{self.name} needs a driver: pip install {error.name}") from None
-        if url.get_backend_name() == "sqlite":
+        sa = sqlalchemy_for("events")
+        url: Any = str(where)
+        if "://" not in url:
+            path = Path(url)
+            if not create and not path.is_file():
+                raise InputError(f"no event database at {path}: name the one that `serve` writes")
+            if not path.resolve().parent.is_dir():
+                raise InputError(f"{path}: the folder of the event database does not exist")
+            url = sa.URL.create("sqlite", database=str(path.resolve()))
+        self._engine, self.name = engine_of(sa, url)
+        if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _durable)
         tables = sa.MetaData()
         self._batches = sa.Table(
@@ -179,11 +167,7 @@ class EventDatabase:
             return connection.execute(query).scalar()
 
     def _failed(self, what: str, error: Any) -> DatabaseError:
-        said = str(getattr(error, "orig", None) or error).split("\n")[0][:200]
-        return DatabaseError(f"the event database {self.name} could not be {what}: {said}")
-
-
-URLS = "sqlite:///events.db or postgresql://user@host/name"
+        return DatabaseError(f"the event database {self.name} could not be {what}: {reason(error)}")
 
 
 def _durable(connection: Any, _: Any) -> None:

@@ -1,4 +1,4 @@
-"""Events: likes that come and go after a fit, and the last word on each that a run of them leaves."""
+"""Events: interactions added or removed after a fit, and the net change of a series of them."""
 
 from __future__ import annotations
 
@@ -35,18 +35,21 @@ class Event:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a run of events leaves, whatever was there before: the last event on a like decides.
+    """The net change of a series of events: the last event on an interaction decides.
 
-    So to apply a run that was applied already, in whole or up to some event, changes nothing.
+    Applying a series again, in whole or up to some event, therefore changes nothing.
 
     Attributes
     ----------
     likes : dict of str to dict of str to float or None
         By user and item: when it was liked, or None for what is not liked any more.
     emptied : set of str
-        Users whose likes of before the run are forgotten.
+        Users whose interactions before the series are forgotten.
+    weights : dict of str to dict of str to float
+        By user and item: the weight that is added to an interaction; for a new one 1 where none is
+        given.
     users, items : list of str
-        Who and what was in a like, in order of the first: they are added where they are new.
+        Users and items of the interactions, in order of first occurrence; new ones are added.
 
     Examples
     --------
@@ -60,10 +63,11 @@ class Changes:
     emptied: set[str] = field(default_factory=set)
     users: list[str] = field(default_factory=list)
     items: list[str] = field(default_factory=list)
+    weights: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def fold(events: Iterable[Event]) -> Changes:
-    """Return what a run of events, the oldest first, leaves."""
+    """Return the net change of a series of events, the oldest first."""
     left = Changes()
     users: dict[str, None] = {}
     items: dict[str, None] = {}
@@ -85,12 +89,13 @@ def fold(events: Iterable[Event]) -> Changes:
 
 
 def with_events(data: Interactions, changes: Changes) -> Interactions:
-    """Return interactions as they are after some events: to fit on them gives what a service has.
+    """Return the interactions after some events: a fit on them gives the model of a service.
 
     Parameters
     ----------
     data : Interactions
-        With times or without; without, those of the events are left unread. Ratings are not kept.
+        With times or without; without, those of the events are ignored. Ratings are not kept, and new
+        interactions have the weight 1.
     changes : Changes
 
     Examples
@@ -121,6 +126,8 @@ def with_events(data: Interactions, changes: Changes) -> Interactions:
         held_out=None, users=np.concatenate([data.users[keep], users.astype(np.int32)]),
         items=np.concatenate([data.items[keep], which.astype(np.int32)]),
         time=None if data.time is None else np.concatenate([data.time[keep], times]),
+        weight=None if data.weight is None else np.concatenate([data.weight[keep], np.ones(len(added))]),
+        counts=None,
     )  # fmt: skip
     features: dict[str, Any] = {}
     if data.user_features is not None:

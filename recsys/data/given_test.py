@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.data.interactions import Interactions
-from recsys.data.readers import read_interactions
-from recsys.data.tables import table_interactions
 from recsys.errors import InputError, counted
 
 OF_TEST = "test half: "  # begins what is noted of one
@@ -45,11 +43,11 @@ def with_test(data: Interactions, test: Any, min_rating: float | None = None) ->
 
 def _read(given: Any, columns: Columns, min_rating: float | None) -> Interactions:
     """Read a test half; its columns are called as those of the interactions, or by a usual name."""
-    if isinstance(given, (str, os.PathLike)):
-        test = read_interactions(os.fspath(given), like=columns)
-    else:
-        test = table_interactions(given, columns, "test")
+    from recsys.data.reading import read
+
+    name = None if isinstance(given, (str, os.PathLike)) else "test"
     least = columns.min_rating if min_rating is None else min_rating
+    test = read(given, like=columns, name=name, keep_zero=least is not None)
     return test if least is None or test.rating is None else test.rated(least)
 
 
@@ -58,7 +56,7 @@ def _only(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
     (users, u), (items, i) = (
         np.unique(places[keep], return_inverse=True) for places in (data.users, data.items)
     )
-    columns = {name: getattr(data, name) for name in ("rating", "time")}
+    columns = {name: getattr(data, name) for name in ("rating", "time", "weight")}
     columns = {name: None if column is None else column[keep] for name, column in columns.items()}
     return replace(
         data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=data.user_ids[users],
@@ -67,7 +65,7 @@ def _only(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
 
 
 def _of_kind(what: str, known: NDArray[np.object_], ids: NDArray[np.object_]) -> NDArray[np.object_]:
-    """Return ids as text, or as whole numbers, whichever the interactions have."""
+    """Return ids as text, or as integers, whichever the interactions have."""
     kind = type(known[0])
     if type(ids[0]) is kind:
         return ids
@@ -79,8 +77,8 @@ def _of_kind(what: str, known: NDArray[np.object_], ids: NDArray[np.object_]) ->
             out[k] = None
         if str(out[k]) != str(name):
             raise InputError(
-                f"test: {what} id {str(name)[:60]!r} is text and those of the interactions are whole "
-                f"numbers, such as {known[0]!r}; make them one kind"
+                f"test: {what} id {str(name)[:60]!r} is text and those of the interactions are "
+                f"integers, such as {known[0]!r}; make them one kind"
             )
     return out
 
@@ -122,6 +120,8 @@ def _marked(
             notes.append(f"{name}s are left out: the test half has none")
         elif ours is not None and new.any():
             columns[name] = np.concatenate([ours, theirs[keep][new]])
+    if data.weight is not None:  # what is tested weighs 1: it does not train
+        columns["weight"] = np.concatenate([data.weight, np.ones(int(new.sum()))])
     if data.item_features is not None and len(item_ids) > data.n_items:
         columns["item_features"] = data.item_features.reindex(item_ids)
     return replace(data, item_ids=item_ids, notes=(*earlier, *notes), **columns)
@@ -130,9 +130,10 @@ def _marked(
 def _counts(
     data: Interactions, test: Interactions, keep: NDArray[np.bool_], pairs: int, inside: int, items: int
 ) -> Iterator[str]:
-    """Yield what became of the test half."""
+    """Yield notes on the test half."""
     who = counted(len(np.unique(test.users[keep])), "user")
-    yield from (f"{OF_TEST}{note}" for note in test.notes)
+    read = "" if test.counts is None else test.counts.description
+    yield from (f"{OF_TEST}{note}" for note in test.notes if note != read)
     if data.held_out is not None:
         yield "the test half that came with them is replaced: what else was in it trains"
     yield f"{OF_TEST}{counted(pairs, 'pair')} of {who}, tested by the protocol published"

@@ -11,8 +11,12 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from recsys.data.cells import coded
 from recsys.data.columns import Columns
+from recsys.data.row_counts import RowCounts
 from recsys.errors import InputError, OutOfRangeError, counted
+
+DUPLICATES = ("sum", "count", "last")
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,14 +37,19 @@ class Interactions:
     user_features, item_features : DataFrame, optional
         One row per id, aligned; titles are the column `title`.
     name : str
-        What messages and reports call them.
+        Name in messages and reports.
     notes : tuple of str
-        What reading did that the user should know: duplicates merged, rows dropped.
+        Notes on reading: the roles of columns, rows that were left out, and merged duplicates.
     columns : Columns, optional
-        How the table was read that they came from.
+        How the table was read.
     held_out : (pairs,) bool, optional
-        Which pairs are the test half that was published with them, or given: what the protocol
-        `published` tests. All else takes them as interactions like the others.
+        Mask of the test half that was published with the data, or given. The protocol `published` tests
+        it; everything else treats these pairs like the others.
+    weight : (pairs,) float64 above 0, optional
+        Counts, amounts or durations: the values of `matrix`. Only models with confidences (`als`) use
+        them.
+    counts : RowCounts, optional
+        Counts of the rows of the table, kept and left out.
 
     Examples
     --------
@@ -65,14 +74,16 @@ class Interactions:
     notes: tuple[str, ...] = field(default=())
     columns: Columns | None = None
     held_out: NDArray[np.bool_] | None = None
+    weight: NDArray[np.float64] | None = None
+    counts: RowCounts | None = None
 
     def __post_init__(self) -> None:
-        """Refuse pairs that do not fit each other or the ids; matrices are made of them.
+        """Refuse pairs that do not fit each other or the ids, before matrices are built from them.
 
         Raises
         ------
         InputError
-            If an array has another length than `users`, or indices are no whole numbers.
+            If an array has another length than `users`, or indices are no integers.
         OutOfRangeError
             If an index is beyond the ids.
         """
@@ -80,12 +91,12 @@ class Interactions:
             index = np.asarray(getattr(self, what))
             if index.ndim != 1 or index.dtype.kind not in "iu":
                 raise InputError(
-                    f"{self.name}: {what} must be whole numbers in one dimension (from_ids takes ids), "
+                    f"{self.name}: {what} must be integers in one dimension (from_ids takes ids), "
                     f"not {index.ndim}-dimensional {index.dtype}"
                 )
             if len(index) and (index.min() < 0 or index.max() >= len(ids)):
                 raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
-        for what in ("items", "rating", "time", "held_out"):
+        for what in ("items", "rating", "time", "held_out", "weight"):
             given = getattr(self, what)
             if given is not None and np.shape(given) != np.shape(self.users):
                 raise InputError(
@@ -101,65 +112,66 @@ class Interactions:
         time: ArrayLike | None = None,
         name: str = "interactions",
         notes: tuple[str, ...] = (),
+        *,
+        weight: ArrayLike | None = None,
+        duplicates: str | None = None,
     ) -> Interactions:
         """Index ids and merge repeated pairs.
-
-        Of a repeated pair the latest row is kept (by time, else by position), and the
-        number merged is noted, with how many of them disagreed on the rating.
 
         Parameters
         ----------
         users, items : (rows,) array, Series or list
-            Ids, text or whole numbers; numbers stay int, and are text once a ranker's file has
-            kept them. None and NaN are no ids.
+            Ids, text or integers; numbers stay int, and are text once a ranker's file has
+            kept them. None and NaN are no ids. Blanks around texts are taken away.
         rating : (rows,) array, Series or list of numbers, optional
         time : (rows,) array, Series or list of numbers or datetimes, optional
             Datetimes become seconds since 1970-01-01 (UTC where they have no zone).
         name : str
         notes : tuple of str
+        weight : (rows,) array, Series or list of numbers above 0, optional
+            Counts or amounts, which `matrix` carries.
+        duplicates : "sum", "count" or "last", optional
+            What a pair of several rows weighs: the sum of its weights, the number of its rows, or
+            what its latest row does (by time, else by position). The sum where there are weights, else
+            the latest. Rating and time are those of the latest row in each case. A note counts the
+            rows that were merged, and how many of them disagreed on the rating.
 
         Everything is taken by position: a Series' index is not looked at.
 
         Raises
         ------
         InputError
-            If there is no row, lengths differ, an id is missing or neither text nor a whole number,
-            or ratings or times are no numbers.
+            If there is no row, lengths differ, an id is missing or neither text nor an integer,
+            or ratings, times or weights are no numbers.
         """
-        u, user_ids = _numbered(name, "users", users)
-        i, item_ids = _numbered(name, "items", items)
+        columns = [_vector(name, what, given) for what, given in (("users", users), ("items", items))]
+        found = [
+            coded(name, what, given) for what, given in zip(("users", "items"), columns, strict=True)
+        ]
+        for what, ids in zip(("users", "items"), found, strict=True):
+            if (ids.codes < 0).any():
+                row = int(np.argmax(ids.codes < 0))
+                raise InputError(
+                    f"{name}: row {row} of {what} has no id (None or NaN); drop such rows or name them"
+                )
         rating = None if rating is None else _column(name, "rating", rating)
         time = None if time is None else _column(name, "time", time)
-        lengths = {"users": len(u), "items": len(i)}
-        lengths |= {k: len(v) for k, v in (("rating", rating), ("time", time)) if v is not None}
+        weight = None if weight is None else _column(name, "weight", weight)
+        u, i = found
+        lengths = {"users": len(u.codes), "items": len(i.codes)}
+        given = (("rating", rating), ("time", time), ("weight", weight))
+        lengths |= {k: len(v) for k, v in given if v is not None}
         if len(set(lengths.values())) > 1:
             told = ", ".join(f"{size:,} {what}" for what, size in lengths.items())
             raise InputError(f"{name}: one entry a row is needed of each; there are {told}")
-        if len(u) == 0:
+        if len(u.codes) == 0:
             raise InputError(f"{name}: no interactions")
-        key = u.astype(np.int64) * len(item_ids) + i
-        order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
-        unique, inverse = np.unique(key, return_inverse=True)
-        last = np.zeros(len(unique), dtype=np.int64)  # position of each pair's latest row
-        last[inverse[order]] = order
-        keep = np.sort(last)
-        merged = len(key) - len(keep)
-        if merged:
-            clash = ""
-            if rating is not None:
-                differing = int((rating != rating[last][inverse]).sum())
-                clash = f" ({differing:,} with another rating)" if differing else ""
-            notes = (*notes, f"{counted(merged, 'repeated pair')} merged, the latest row kept{clash}")
-        return cls(
-            u[keep].astype(np.int32),
-            i[keep].astype(np.int32),
-            np.asarray(user_ids, dtype=object),
-            np.asarray(item_ids, dtype=object),
-            None if rating is None else rating[keep],
-            None if time is None else time[keep],
-            name=name,
-            notes=notes,
-        )
+        if weight is not None and (weight <= 0).any():
+            row = int(np.argmax(weight <= 0))
+            raise InputError(
+                f"{name}: row {row} of weight is {weight[row]:g}; numbers above 0 are needed"
+            )
+        return merged(u.codes, i.codes, u.ids, i.ids, rating, time, weight, duplicates, name, notes)
 
     @classmethod
     def from_frame(
@@ -170,38 +182,64 @@ class Interactions:
         item: str | None = None,
         rating: str | None = None,
         time: str | None = None,
+        weight: str | None = None,
         items: Any = None,
         users: Any = None,
         min_rating: float | None = None,
+        duplicates: str | None = None,
+        names: Sequence[str] | None = None,
+        header: bool | None = None,
+        delimiter: str | None = None,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        day_first: bool | None = None,
         name: str | None = None,
     ) -> Interactions:
         """Read a table of rows: who, what, and, where there are, how much and when.
 
+        What is not given is decided by the table, and said in `notes`. Rows that cannot be used are left
+        out and counted there, by reason.
+
         Parameters
         ----------
-        table : pandas, polars or pyarrow table, or path of a CSV, TSV, Parquet or Excel file
-            One row a pair; of a repeated pair the latest row is kept.
+        table : pandas, polars or pyarrow table, or path
+            A file is delimited text, JSON (lines or an array), Parquet or Excel; text plain or packed.
         user, item : str, optional
-            Columns of ids, text or whole numbers; usual names are looked for when not given. Those of
-            a file are text.
+            Columns of ids, text or integers. Of a file without a header they are the first two that
+            may be ids. Ids of a file are text.
         rating : str, optional
-            Column of numbers; `rating` is taken where there is one.
+            Column of numbers; one that is called as ratings are, when not given. Values at or below 0
+            are no interactions where `min_rating` is not given.
         time : str, optional
-            Column of datetimes, ISO dates or numbers of any unit; `timestamp` or `time` is taken where
-            there is one.
+            Column of datetimes, dates or numbers; one that is called as times are, when not given. Dates
+            and epochs in any unit become seconds since 1970, UTC without a zone.
+        weight : str, optional
+            Column of counts or amounts above 0, which `matrix` carries.
         items, users : table or path, optional
             What is known of items and users: titles (column `title`), years, genres. Their ids are in
             the column called as in `table`, in one of a usual name, or in the index of a pandas frame.
         min_rating : float, optional
-            The rating from which on a row is a like; every row when not given.
+            The rating from which on a row is an interaction.
+        duplicates : "sum", "count" or "last", optional
+            As in `from_ids`.
+        names : sequence of str, optional
+            Names of the columns of a file without a header.
+        header : bool, optional
+            Whether the first row of a file has the names of the columns.
+        delimiter, encoding : str, optional
+            Of a file of delimited text, such as ";" and "cp1252".
+        decimal : "." or ",", optional
+            The decimal mark of ratings and weights.
+        day_first : bool, optional
+            Whether 01/02/2020 is the first of February. Refused where nothing tells.
         name : str, optional
-            What messages and reports call them.
+            Name in messages and reports.
 
         Raises
         ------
         InputError
-            If a column is absent, an id missing, a rating or time no number, or nothing is left; one
-            line that names it.
+            If a column is absent, half the cells of one or more cannot be read, dates can be read in two
+            ways, or nothing is left; one line that names it.
 
         Examples
         --------
@@ -209,16 +247,19 @@ class Interactions:
         >>> from recsys.data import Interactions
         >>> likes = pd.DataFrame({"who": ["ada", "bob", "bob"], "what": [7, 7, 9], "stars": [5, 4, 1]})
         >>> films = pd.DataFrame({"what": [7, 9], "title": ["Alien", "Brazil"]})
-        >>> data = Interactions.from_frame(
-        ...     likes, user="who", item="what", rating="stars", min_rating=4, items=films
-        ... )
+        >>> data = Interactions.from_frame(likes, min_rating=4, items=films)
         >>> data.n_users, data.item_ids.tolist(), data.titles.tolist()
         (2, [7], ['Alien'])
+        >>> data.notes[0]
+        'user = who, item = what, time: none; rating = stars; 3 rows, 2 interactions, 1 left out'
         """
-        from recsys.data.tables import checked, interactions_of
+        from recsys.data.reading import read
 
-        given = {"user": user, "item": item, "rating": rating, "time": time}
-        return interactions_of(table, checked(given, min_rating), items, users, name)
+        return read(
+            table, user=user, item=item, rating=rating, time=time, weight=weight, items=items,
+            users=users, min_rating=min_rating, duplicates=duplicates, names=names, header=header,
+            delimiter=delimiter, encoding=encoding, decimal=decimal, day_first=day_first, name=name,
+        )  # fmt: skip
 
     @property
     def n_users(self) -> int:
@@ -232,12 +273,15 @@ class Interactions:
 
     @property
     def matrix(self) -> sp.csr_matrix:
-        """(users, items) float32 CSR of ones, indices sorted."""
+        """(users, items) float32 CSR of ones, or of weights where there are some; indices sorted."""
         return self.submatrix(np.arange(len(self.users)))
 
     def submatrix(self, rows: NDArray[np.int64], values: bool = False) -> sp.csr_matrix:
-        """Return the chosen pairs as a (users, items) float32 CSR matrix of ones (or ratings)."""
-        data = np.ones(len(rows), dtype=np.float32)
+        """Return the chosen pairs as a (users, items) float32 CSR matrix of ones, weights or ratings."""
+        if self.weight is None:
+            data = np.ones(len(rows), dtype=np.float32)
+        else:
+            data = self.weight[rows].astype(np.float32)
         if values and self.rating is not None:
             data = self.rating[rows].astype(np.float32)
         shape = (self.n_users, self.n_items)
@@ -266,32 +310,46 @@ class Interactions:
                 f"{self.name}: no interactions left; all {len(keep):,} rows are rated below {least:g}"
             )
         dropped = int((~keep).sum())
-        if dropped == 0:
-            columns = self.columns
-            return (
-                self
-                if columns is None
-                else replace(self, columns=replace(columns, min_rating=float(least)))
+        out = self
+        if dropped:
+            out = subset(self, keep, "low", f"{counted(dropped, 'row')} rated below {least:g} dropped")
+        columns = replace(self.columns or Columns(), min_rating=float(least))
+        return replace(out, columns=columns)
+
+    def positive(self) -> Interactions:
+        """Return the pairs rated above 0, all where there are no ratings or a least one was applied.
+
+        A rating at or below 0 is no interaction, as a value of a matrix is none.
+
+        Raises
+        ------
+        InputError
+            If none is.
+
+        Examples
+        --------
+        >>> from recsys.data import Interactions
+        >>> votes = Interactions.from_ids(["ada", "ada"], ["tea", "rum"], rating=[1, -1])
+        >>> votes.positive().item_ids.tolist()
+        ['tea']
+        """
+        if self.rating is None or (self.columns is not None and self.columns.min_rating is not None):
+            return self
+        keep = self.rating > 0
+        if keep.all():
+            return self
+        if not keep.any():
+            raise InputError(
+                f"{self.name}: no interactions left; all {len(keep):,} rows are rated at or below 0. "
+                "Give a minimum rating if such ratings are to count"
             )
-        out = Interactions.from_ids(
-            self.user_ids[self.users[keep]],
-            self.item_ids[self.items[keep]],
-            self.rating[keep],
-            None if self.time is None else self.time[keep],
-            self.name,
-            (*self.notes, f"{counted(dropped, 'row')} rated below {least:g} dropped"),
+        dropped = int((~keep).sum())
+        one = dropped == 1
+        told = (
+            f"{counted(dropped, 'row')} rated at or below 0 {'is' if one else 'are'} left out: "
+            f"{'it is no interaction' if one else 'they are no interactions'}"
         )
-        return replace(
-            out,
-            user_features=None
-            if self.user_features is None
-            else self.user_features.reindex(out.user_ids),
-            item_features=None
-            if self.item_features is None
-            else self.item_features.reindex(out.item_ids),
-            columns=None if self.columns is None else replace(self.columns, min_rating=float(least)),
-            held_out=None if self.held_out is None else self.held_out[keep],
-        )
+        return subset(self, keep, "zero", told)
 
     def with_features(
         self, *, users: pd.DataFrame | None = None, items: pd.DataFrame | None = None
@@ -318,13 +376,13 @@ class Interactions:
         """Mark what is to be tested, for the protocol `published`; a pair of it does not train.
 
         Ids are matched as text. Users who are not among the interactions are left out, and items that
-        only the test half has are added, as candidates that nobody has in training; notes count both.
+        only the test half has are added, as cold candidates; notes count both.
 
         Parameters
         ----------
         test : Interactions, table or path
             A table or file is read as the interactions were: its columns are called as theirs, or by a
-            usual name. A .txt of whole numbers has a line a user, the user and then the items.
+            usual name. A .txt of integers has a line a user, the user and then the items.
         min_rating : float, optional
             Rows rated below it are not tested, where it has ratings; what the interactions were read
             with when not given.
@@ -368,6 +426,7 @@ class Interactions:
             for value, text in (
                 (self.rating, "ratings"), (self.time, "times"), (self.item_features, "item features"),
                 (self.user_features, "user features"), (self.held_out, "a test half"),
+                (self.weight, "weights"),
             )
             if value is not None
         ]  # fmt: skip
@@ -376,6 +435,98 @@ class Interactions:
             f"{counted(len(self.users), 'pair')}"
         )
         return f"<Interactions {self.name!r}: {sizes}{''.join(f', {text}' for text in has)}>"
+
+
+def merged(
+    u: NDArray[Any],
+    i: NDArray[Any],
+    user_ids: NDArray[np.object_],
+    item_ids: NDArray[np.object_],
+    rating: NDArray[np.float64] | None = None,
+    time: NDArray[np.float64] | None = None,
+    weight: NDArray[np.float64] | None = None,
+    duplicates: str | None = None,
+    name: str = "interactions",
+    notes: tuple[str, ...] = (),
+    *,
+    compact: bool = False,
+) -> Interactions:
+    """Return the interactions of rows of indices, repeated pairs merged as `Interactions.from_ids` does.
+
+    Parameters
+    ----------
+    u, i : (rows,) int
+        Indices into the ids, none missing.
+    compact : bool
+        Leave out ids that no row has; the others are in the order of their first row.
+    """
+    if compact:
+        u, user_ids = _renumbered(u, user_ids)
+        i, item_ids = _renumbered(i, item_ids)
+    mode = duplicates or ("last" if weight is None else "sum")
+    key = u.astype(np.int64) * len(item_ids) + i
+    ordered = np.sort(key)
+    repeated = int((ordered[1:] == ordered[:-1]).sum())
+    del ordered
+    if repeated:
+        order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
+        unique, inverse = np.unique(key, return_inverse=True)
+        last = np.zeros(len(unique), dtype=np.int64)  # position of each pair's latest row
+        last[inverse[order]] = order
+        keep = np.sort(last)
+        clash = ""
+        if rating is not None:
+            differing = int((rating != rating[last][inverse]).sum())
+            clash = f" ({differing:,} with another rating)" if differing else ""
+        how = {
+            "last": "the latest row kept",
+            "sum": "their weights summed",
+            "count": "their rows counted",
+        }
+        notes = (*notes, f"{counted(repeated, 'repeated pair')} merged, {how[mode]}{clash}")
+        if mode != "last":
+            given = None if mode == "count" or weight is None else weight
+            totals = np.bincount(inverse, given, minlength=len(unique)).astype(np.float64)
+            weight = totals[inverse[keep]]
+        elif weight is not None:
+            weight = weight[keep]
+        u, i = u[keep], i[keep]
+        rating = None if rating is None else rating[keep]
+        time = None if time is None else time[keep]
+    elif mode == "count":
+        weight = np.ones(len(u), dtype=np.float64)
+    return Interactions(
+        u.astype(np.int32), i.astype(np.int32), user_ids, item_ids, rating, time, name=name,
+        notes=notes, weight=weight,
+    )  # fmt: skip
+
+
+def _renumbered(
+    index: NDArray[Any], ids: NDArray[np.object_]
+) -> tuple[NDArray[Any], NDArray[np.object_]]:
+    fresh, known = pd.factorize(index)
+    return fresh, ids[known]
+
+
+def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -> Interactions:
+    """Return some of the pairs with the ids that remain, counted as left out for a reason."""
+    (u, user_ids), (i, item_ids) = (
+        _renumbered(index[keep], ids)
+        for index, ids in ((data.users, data.user_ids), (data.items, data.item_ids))
+    )
+    columns = {name: getattr(data, name) for name in ("rating", "time", "held_out", "weight")}
+    columns = {name: None if column is None else column[keep] for name, column in columns.items()}
+    notes, counts = (*data.notes, note), data.counts
+    if counts is not None:
+        counts = counts.without(fault, int((~keep).sum()))
+        old = data.counts.description  # type: ignore[union-attr]
+        notes = tuple(counts.description if one == old else one for one in notes)
+    return replace(
+        data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=user_ids, item_ids=item_ids,
+        user_features=None if data.user_features is None else data.user_features.reindex(user_ids),
+        item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
+        notes=notes, counts=counts, **columns,
+    )  # fmt: skip
 
 
 def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:
@@ -412,36 +563,8 @@ def _vector(name: str, what: str, given: Any) -> Any:
     return array
 
 
-def _numbered(name: str, what: str, given: Any) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-    """Return a number for each id, and the ids in order of first appearance."""
-    try:
-        numbers, ids = pd.factorize(_vector(name, what, given))
-    except TypeError:  # lists, dicts: what has no hash
-        raise InputError(f"{name}: {what} must be text or whole numbers, one a row") from None
-    if (numbers < 0).any():
-        row = int(np.flatnonzero(numbers < 0)[0])
-        raise InputError(
-            f"{name}: row {row} of {what} has no id (None or NaN); drop such rows or name them"
-        )
-    known = np.empty(len(ids), dtype=object)
-    known[:] = [k.item() if isinstance(k, np.generic) else k for k in ids]
-    for k in known:
-        if isinstance(k, bool) or not isinstance(k, (str, int)):
-            raise InputError(
-                f"{name}: {what} must be text or whole numbers, not {str(k)[:60]!r} "
-                f"({type(k).__name__}); convert them, as by .astype(str)"
-            )
-        if isinstance(k, int) and not -(2**63) <= k < 2**63:
-            raise InputError(f"{name}: {what} hold a number beyond 64 bits; make them text")
-    if len({type(k) for k in known}) > 1:
-        raise InputError(
-            f"{name}: {what} are text and whole numbers mixed; make them one kind, as by .astype(str)"
-        )
-    return numbers, known
-
-
 def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
-    """Return ratings or times as numbers."""
+    """Return ratings, times or weights as numbers."""
     column = _vector(name, what, given)
     kind = column.dtype.kind
     dated = kind == "M" or (
@@ -455,12 +578,12 @@ def _column(name: str, what: str, given: Any) -> NDArray[np.float64]:
         elif kind not in "biufO" or (kind == "O" and any(isinstance(value, str) for value in column)):
             raise TypeError  # "4" would have been read as a number
         else:
-            out = np.asarray(pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan))
+            out = np.array(pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
         hint = "numbers or datetimes" if what == "time" else "numbers"
         raise InputError(f"{name}: {what} must be {hint}, not {column.dtype}") from None
-    if what == "rating" and np.isinf(out).any():
-        raise InputError(f"{name}: rating holds infinity; finite numbers are needed")
+    if what != "time" and np.isinf(out).any():
+        raise InputError(f"{name}: {what} holds infinity; finite numbers are needed")
     if np.isposinf(out).any():
         raise InputError(f"{name}: time holds infinity: give finite numbers, or −inf for the oldest")
     if np.isnan(out).any():

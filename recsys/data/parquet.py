@@ -1,157 +1,132 @@
-"""Parquet files as columns of cells: what they unpack to is known before, and read a batch at a time.
-
-A few hundred bytes can stand for gigabytes: a long text once in a dictionary and a number for each row.
-Here texts stay what a dictionary has, cells refer to them, and what the cells would have as text is
-counted.
-"""
+"""Parquet files: columns as pyarrow reads them, after a look at what they say they unpack to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data.columns import absent, some
-from recsys.data.delimited import MOST_COLUMNS, MOST_REMEMBERED, Cells
-from recsys.data.parquet_pages import unpacked_bytes
+from recsys.data.delimited import MOST_COLUMNS
+from recsys.data.rows import Rows
 from recsys.errors import InputError, counted
 from recsys.utils.files import check_file, check_growth
 
 MOST_ROWS = 500_000_000
 MOST_CHUNKS = 1_000_000  # columns times groups of rows
 CELL_BYTES = 8  # of a reference or a number
-BATCH = 1 << 16  # rows
-Column = NDArray[Any]
+SAMPLE = 1_000  # rows
 
 
-def read_parquet(
-    path: Path,
-    what: str,
-    *,
-    wanted: Callable[[list[str]], Sequence[str]] | None = None,
-    strict: bool = True,
-    max_rows: int | None = None,
-) -> Cells:
-    """Return the cells of a Parquet file: floating point as it is, anything else as text.
+class ParquetRows(Rows):
+    """A Parquet file; texts stay what a dictionary has, so that a long one is in memory once.
 
-    Parameters and errors are those of `read_table`; a missing cell is empty text where it is not
-    refused, or NaN in a column of floating point.
+    Raises
+    ------
+    InputError
+        If it is none, is empty, or has too many rows or columns.
     """
-    import pyarrow.parquet as pq
 
-    size = check_file(path)
-    with _one_error(path), pq.ParquetFile(path) as file:
-        metadata, schema = file.metadata, file.schema_arrow
-    names = list(schema.names)
-    if metadata.num_rows == 0:
-        raise InputError(f"{path}: no {what}; the file is empty")
-    most = MOST_ROWS if max_rows is None else max_rows
-    if metadata.num_rows > most or metadata.num_rows < 0:
-        raise InputError(
-            f"{path} has {metadata.num_rows:,} rows; from 1 to {most:,} are read: split it, or leave "
-            "rows out"
-        )
-    if len(names) > MOST_COLUMNS or metadata.num_columns * metadata.num_row_groups > MOST_CHUNKS:
-        raise InputError(
-            f"{path} has {len(names):,} columns in {counted(metadata.num_row_groups, 'group')} of rows; "
-            f"at most {MOST_COLUMNS:,} columns and {MOST_CHUNKS:,} chunks are read"
-        )
-    used = names if wanted is None else list(dict.fromkeys(wanted(names)))
-    notes: tuple[str, ...] = ()
-    for name in used:
-        if name not in names:
-            raise absent(str(path), name, names)
-        if names.count(name) > 1:
+    def __init__(self, path: Path, what: str) -> None:
+        import pyarrow.parquet as pq
+
+        self.path, self.size = path, check_file(path)
+        with _one_error(path), pq.ParquetFile(path) as file:
+            self.metadata, self.schema = file.metadata, file.schema_arrow
+        super().__init__(str(path), self.schema.names)
+        if self.metadata.num_rows == 0:
+            raise InputError(f"{path}: no {what}; the file is empty")
+        if not 0 < self.metadata.num_rows <= MOST_ROWS:
             raise InputError(
-                f"{path}: {names.count(name)} columns are called {name!r}; rename all but one"
+                f"{path} has {self.metadata.num_rows:,} rows; from 1 to {MOST_ROWS:,} are read: split "
+                "it, or leave rows out"
             )
-    nested = [name for name in used if _is_nested(schema.field(name).type)]
-    if nested and not strict:
-        used = [name for name in used if name not in nested]
-        notes = (f"{counted(len(nested), 'column')} of several values a cell left out: {some(nested)}",)
-    elif nested:
-        raise InputError(
-            f"{path}: {nested[0][:40]} holds {str(schema.field(nested[0]).type)[:40]}; each cell must "
-            "be one value: write several as text, joined by |"
-        )
-    if not used:
-        raise InputError(f"{path}: no {what}; no column has one value a cell")
-    check_growth(path, size, _decoded_bytes(metadata, set(used)))
-    with _one_error(path):
-        check_growth(path, size, unpacked_bytes(path, _chunks(metadata, set(used))))
-    texts = [name for name in used if _is_text(schema.field(name).type)]
-    with _one_error(path), pq.ParquetFile(path, read_dictionary=texts, buffer_size=1 << 20) as file:
-        columns = _columns(path, file, used, strict, size)
-    return Cells(used, columns, range(1, metadata.num_rows + 1), (), notes)
-
-
-def _columns(path: Path, file: Any, used: list[str], strict: bool, size: int) -> list[Column]:
-    import pyarrow as pa
-
-    rows, row, grown = file.metadata.num_rows, 0, 0
-    floating = [pa.types.is_floating(file.schema_arrow.field(name).type) for name in used]
-    columns: list[Column] = [np.empty(rows, dtype=np.float64 if kind else object) for kind in floating]
-    known: dict[str, str] = {}
-    for batch in file.iter_batches(batch_size=BATCH, columns=used, use_threads=False):
-        if batch.schema.names != used and sorted(batch.schema.names) != sorted(used):
-            raise InputError(f"{path}: columns {some(used)} cannot be told from parts of others")
-        end = row + batch.num_rows
-        if end > rows:
-            break
-        for column, name, kind in zip(columns, used, floating, strict=True):
-            cells = batch.column(name)
-            if cells.null_count and strict:
-                first = row + int(np.argmax(cells.is_null().to_numpy(zero_copy_only=False)))
-                raise InputError(f"{path}, row {first + 1}: {name} is missing")
-            if kind:
-                column[row:end] = cells.to_numpy(zero_copy_only=False)
-                continue
-            entries, codes = _entries(path, name, cells)
-            lengths = np.array([len(entry) for entry in entries], dtype=np.int64)
-            grown += int(lengths[codes].sum())
-            check_growth(path, size, grown)
-            entries = [known.setdefault(entry, entry) for entry in entries]
-            if len(known) > MOST_REMEMBERED:
-                known.clear()
-            column[row:end] = np.array(entries, dtype=object)[codes]
-        row = end
-    if row != rows:
-        raise InputError(f"{path} is no readable Parquet file: it does not have the rows that it says")
-    return columns
-
-
-def _entries(path: Path, name: str, cells: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the different texts of a batch, and which of them each cell is; missing ones are empty."""
-    import pyarrow as pa
-
-    if isinstance(cells.type, pa.BaseExtensionType):
-        found = [_text(path, name, value) for value in cells.to_pylist()]
-        places = {text: k for k, text in enumerate(dict.fromkeys(found))}
-        return list(places), np.array([places[text] for text in found], dtype=np.int64)
-    if pa.types.is_null(cells.type):
-        return [""], np.zeros(len(cells), dtype=np.int64)
-    coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
-    codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    distinct, codes = np.unique(codes, return_inverse=True)
-    absent_ones = int((distinct < 0).sum())
-    values = coded.dictionary.take(pa.array(distinct[absent_ones:])).to_pylist()
-    return [""] * absent_ones + [_text(path, name, value) for value in values], codes
-
-
-def _text(path: Path, name: str, value: Any) -> str:
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
+        groups = self.metadata.num_row_groups
+        if len(self.names) > MOST_COLUMNS or self.metadata.num_columns * groups > MOST_CHUNKS:
             raise InputError(
-                f"{path}: {name[:40]} holds bytes that are no UTF-8 text, such as {value[:20]!r}; write "
-                "it as text"
-            ) from None
-    return "" if value is None else str(value)
+                f"{path} has {len(self.names):,} columns in {counted(groups, 'group')} of rows; at most "
+                f"{MOST_COLUMNS:,} columns and {MOST_CHUNKS:,} chunks are read"
+            )
+
+    def sample(self, k: int) -> NDArray[np.object_]:
+        """Return the first cells of a column; none of a column of lists, or of one that is damaged."""
+        import pyarrow.parquet as pq
+
+        name = self.names[k]
+        found: list[Any] = []
+        if not self.nested(k) and self.names.count(name) == 1:
+            check_growth(self.path, self.size, self._unpacked({name}, 1))
+            texts = [name] if _is_text(self.schema.field(k).type) else []
+            with suppress(InputError), _one_error(self.path):
+                with pq.ParquetFile(self.path, read_dictionary=texts, buffer_size=1 << 16) as file:
+                    batches = file.iter_batches(batch_size=SAMPLE, columns=[name], use_threads=False)
+                    cells = next(batches).column(0)
+                    cells.validate(full=True)
+                    if hasattr(cells, "dictionary"):  # else each cell would have a copy of a long text
+                        known = [*cells.dictionary.to_pylist(), None]
+                        found = [known[code] for code in cells.indices.fill_null(-1).to_pylist()]
+                    else:
+                        found = cells.to_pylist()
+        out = np.empty(len(found), dtype=object)
+        out[:] = found
+        return out
+
+    def nested(self, k: int) -> bool:
+        """Return whether the cells of a column are lists or the like."""
+        return _is_nested(self.schema.field(k).type)
+
+    def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
+        """Return columns; as of `Rows`."""
+        import pyarrow.parquet as pq
+
+        if max_rows is not None and self.metadata.num_rows > max_rows:
+            raise InputError(
+                f"{self.path} has {self.metadata.num_rows:,} rows; from 1 to {max_rows:,} are read: "
+                "split it, or leave rows out"
+            )
+        names = [self.names[k] for k in used]
+        for k, name in zip(used, names, strict=True):
+            if self.names.count(name) > 1:
+                raise InputError(
+                    f"{self.path}: {self.names.count(name)} columns are called {name!r}; rename all but "
+                    "one"
+                )
+            if self.nested(k):
+                raise InputError(
+                    f"{self.path}: {name[:40]} holds {str(self.schema.field(k).type)[:40]}; each cell "
+                    "must be one value: write several as text, joined by |"
+                )
+        groups = self.metadata.num_row_groups
+        check_growth(self.path, self.size, self._unpacked(set(names), groups))
+        texts = [
+            name for k, name in zip(used, names, strict=True) if _is_text(self.schema.field(k).type)
+        ]
+        with _one_error(self.path), pq.ParquetFile(self.path, read_dictionary=texts) as file:
+            table = file.read(columns=names, use_threads=True)
+            table.validate(full=True)  # that codes are within their dictionaries, and texts UTF-8
+        if table.num_rows != self.metadata.num_rows:
+            raise InputError(
+                f"{self.path} is no readable Parquet file: it does not have the rows that it says"
+            )
+        return [table.column(name) for name in names]
+
+    def _unpacked(self, names: set[str], groups: int) -> int:
+        """Return how many bytes columns take unpacked, as the file says, and their cells at least."""
+        schema = self.metadata.schema
+        places = [k for k in range(self.metadata.num_columns) if schema.column(k).path in names]
+        total = 0
+        for number in range(groups):
+            group = self.metadata.row_group(number)
+            for place in places:
+                chunk = group.column(place)
+                cells = max(group.num_rows, chunk.num_values)
+                # bytes of one size are no texts to the library: it repeats them in each row
+                width = max(CELL_BYTES, schema.column(place).length)
+                total += max(chunk.total_uncompressed_size, width * cells)
+        return total
 
 
 def _is_nested(kind: Any) -> bool:
@@ -174,34 +149,6 @@ def _is_text(kind: Any) -> bool:
     return any(kind.equals(one) for one in kinds)
 
 
-def _chunks(metadata: Any, used: set[str]) -> Iterator[tuple[int, int]]:
-    """Give where the columns' chunks begin and how long they are."""
-    places = [k for k in range(metadata.num_columns) if metadata.schema.column(k).path in used]
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in places:
-            chunk = group.column(place)
-            start = chunk.data_page_offset
-            if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-                start = chunk.dictionary_page_offset
-            yield start, chunk.total_compressed_size
-
-
-def _decoded_bytes(metadata: Any, used: set[str]) -> int:
-    """Return how many bytes the columns take unpacked, and their cells at least."""
-    places = [k for k in range(metadata.num_columns) if metadata.schema.column(k).path in used]
-    # bytes of one size are no texts to the library: it repeats them in each row
-    widths = {place: max(CELL_BYTES, metadata.schema.column(place).length) for place in places}
-    total = 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in places:
-            chunk = group.column(place)
-            cells = max(group.num_rows, chunk.num_values)
-            total += max(chunk.total_uncompressed_size, widths[place] * cells)
-    return max(total, CELL_BYTES * metadata.num_rows * len(used))
-
-
 @contextmanager
 def _one_error(path: Path) -> Iterator[None]:
     """Turn what the library raises for damaged files into an InputError of one line."""
@@ -214,10 +161,6 @@ def _one_error(path: Path) -> Iterator[None]:
     except MemoryError:
         raise InputError(
             f"{path} needs more memory than is free; split it, or leave columns out"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path} is no readable Parquet file: text that is no UTF-8: {error.reason}"
         ) from None
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         told = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
 from recsys.data.interactions import Interactions
+from recsys.data.sources import Source
 from recsys.errors import InputError, counted
 from recsys.utils.files import check_file, shown, text_blocks
 
 TRAIN, TEST = ("train.txt", "train.txt.gz"), ("test.txt", "test.txt.gz")
 VALIDATION = ("valid.txt", "val.txt", "validation.txt")
 NUMBERS = re.compile(r"\s*\d+(?: +\d+)*\s*", re.ASCII)
-LISTS = "the user and then the user's items, whole numbers parted by blanks"
+MOST_LINES = 1_000  # that the form is decided by
+LISTS = "the user and then the user's items, integers separated by blanks"
 
 
 class Profiles(NamedTuple):
@@ -39,7 +41,9 @@ class Profiles(NamedTuple):
 
 
 def is_profiles(path: str | Path) -> bool:
-    """Return whether a file is one of profiles: .txt (or .txt.gz), its first line whole numbers alone.
+    """Return whether a file is one of profiles: .txt (or .txt.gz), its first line integers alone.
+
+    A file in which a user begins two of the first lines, all of one length, has a row an interaction.
 
     Raises
     ------
@@ -49,11 +53,13 @@ def is_profiles(path: str | Path) -> bool:
     path = Path(path)
     if not path.name.lower().endswith((".txt", ".txt.gz")):
         return False
-    for block in text_blocks(path):
-        for line in block.split("\n"):
-            if line.strip():
-                return NUMBERS.fullmatch(line) is not None
-    return False
+    lines = Source(path).head()[0].split("\n")
+    lines = [line for line in lines if line.strip()][:MOST_LINES]
+    if not lines or NUMBERS.fullmatch(lines[0]) is None:
+        return False
+    first = [line.split() for line in lines]
+    users = {cells[0] for cells in first}
+    return len(users) == len(first) or len({len(cells) for cells in first}) > 1
 
 
 def read_profiles(path: str | Path) -> Profiles:
@@ -62,8 +68,8 @@ def read_profiles(path: str | Path) -> Profiles:
     Raises
     ------
     InputError
-        If it cannot be read, holds something else than whole numbers, a user has two lines, or nobody
-        has an item; the message names the line.
+        If it cannot be read, holds something else than integers, a user has two lines, or no
+        user has an item; the message names the line.
     """
     path = Path(path)
     numbers: dict[str, int] = {}  # of the line of each user
@@ -79,7 +85,7 @@ def read_profiles(path: str | Path) -> Profiles:
             if not NUMBERS.fullmatch(line.strip()):
                 bad = next((cell for cell in (user, *mine) if not NUMBERS.fullmatch(cell)), line)
                 raise InputError(
-                    f"{shown(path)}, line {line_number}: {bad[:40]!r} is no whole number; each line is "
+                    f"{shown(path)}, line {line_number}: {bad[:40]!r} is not an integer; each line is "
                     f"{LISTS}"
                 )
             if user in numbers:
@@ -158,7 +164,7 @@ def check_plain(path: str | Path, **options: Any) -> None:
     ------
     InputError
     """
-    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    given = [name for name, value in options.items() if value is not None]
     if given:
         raise InputError(
             f"{shown(path)} has a line a user and no columns: leave {' and '.join(given)} out"

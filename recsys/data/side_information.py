@@ -1,7 +1,8 @@
-"""What a ranker can use of the data beyond who liked what: features of both sides, and times."""
+"""Data for a ranker besides interactions: features of both sides, and times."""
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import Any
 
@@ -10,28 +11,33 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.encoding import Features, encode_table
+from recsys.data.encoding import SEPARATOR, Features, encode_table
 from recsys.data.interactions import Interactions
 from recsys.data.splits import find_protocol
 
 BUCKETS = 8  # quantiles that numbers such as years are cut at
+WORDS = 20_000  # of a text column
+SEVERAL = 0.2  # share of cells with a separator from which on a text column holds lists of values
 RARE = 0.5  # share of distinct values above which a text column names items instead of describing them
 
 
 class SideInformation:
-    """What rankers can use of some data beyond who liked what, made when the first of them asks.
+    """Features and times for rankers, computed when a ranker first needs them.
 
     Parameters
     ----------
     data : Interactions
     protocol : str, optional
-        How a ranker will be evaluated: times are for those that predict the future. None for use, which
-        does.
+        The protocol of an evaluation; times are used by protocols that predict the future. None for use
+        in production, which also does.
 
     Attributes
     ----------
     item_features, user_features : (items, …), (users, …) float64 CSR, or None
-        Of users only where some have no likes: beside a history they cost a little accuracy.
+        Features of users only where some have no interactions; beside a history they cost a little
+        accuracy.
+    item_texts : (items, …) float64 CSR, or None
+        The values or words of the text columns that `item_features` leaves out, titles among them.
     times : (users, items) float64 CSR, or None
 
     Examples
@@ -47,18 +53,24 @@ class SideInformation:
 
     @cached_property
     def item_features(self) -> sp.csr_matrix | None:
-        """What is known of the items."""
+        """Features of the items."""
         return features_of(self._data.item_features)
 
     @cached_property
+    def item_texts(self) -> sp.csr_matrix | None:
+        """Features of the items' texts, titles included."""
+        found = texts(self._data.item_features)
+        return None if found is None else found.X
+
+    @cached_property
     def user_features(self) -> sp.csr_matrix | None:
-        """What is known of the users, if there are some without likes."""
+        """Features of the users, if some users have no interactions."""
         cold = bool((np.diff(self._data.matrix.indptr) == 0).any())
         return features_of(self._data.user_features) if cold else None
 
     @cached_property
     def times(self) -> sp.csr_matrix | None:
-        """When each like happened, if the future is to be predicted."""
+        """When each interaction happened, if the future is to be predicted."""
         named = None if self._protocol is None else find_protocol(self._protocol)
         wanted = self._data.time is not None if named is None else named.predicts_future(self._data)
         return time_matrix(self._data) if wanted else None
@@ -77,13 +89,17 @@ class SideInformation:
             Times are for a ranker whose parameters make something of them. A model that is no ranker of
             ours names what it uses in an attribute `uses`.
         train : (users, items) sparse matrix, optional
-            What it will be fitted on: it learns when these likes happened, and no other. When not given,
-            all of them.
+            What it will be fitted on: it learns when these interactions happened, and no other. When not
+            given, all of them.
         items : (n,) int, optional
             The only items that are left, of which `train` is.
         """
         wanted = ranker.wanted() if hasattr(ranker, "wanted") else getattr(ranker, "uses", ())
         found = {key: getattr(self, key) for key in sorted(wanted) if getattr(self, key) is not None}
+        if "item_texts" in found:
+            known = [found[key] for key in ("item_features", "item_texts") if key in found]
+            found["item_features"] = sp.csr_matrix(sp.hstack(known, format="csr"))
+            del found["item_texts"]
         if items is not None:
             if "item_features" in found:
                 found["item_features"] = found["item_features"][items]
@@ -100,24 +116,77 @@ def features_of(table: pd.DataFrame | None) -> sp.csr_matrix | None:
     return None if found is None else found.X
 
 
+def texts(table: pd.DataFrame | None) -> Features | None:
+    """Return features of the text columns that `described` leaves out; None without any.
+
+    A feature is a value where cells hold several, and a word in lower case elsewhere. Each stands in two
+    rows at least, as what one item has alone makes it like no other; of more than `WORDS` in a column
+    the most frequent are kept. A vocabulary has names, which explanations tell; scikit-learn's
+    `HashingVectorizer` has none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> texts(pd.DataFrame({"title": ["The Red Door", "A red car", "Car"]})).names
+    ('title=car', 'title=red')
+    """
+    from sklearn.feature_extraction.text import CountVectorizer  # late: it takes half a second
+
+    if table is None:
+        return None
+    blocks: list[sp.csr_matrix] = []
+    columns: list[str] = []
+    values: list[str | None] = []
+    for name in table.columns:
+        column = table[name]
+        if _describes(name, column):
+            continue
+        cells = column.where(column.notna(), "").astype(str)
+        several = cells.str.contains(SEPARATOR, regex=False).mean() > SEVERAL
+        counter = CountVectorizer(
+            tokenizer=_values if several else _words, token_pattern=None, lowercase=False, min_df=2,
+            max_features=WORDS, binary=True, dtype=np.float64,
+        )  # fmt: skip
+        try:
+            X = counter.fit_transform(cells)
+        except ValueError:  # no value or word stands in two rows
+            continue
+        blocks.append(sp.csr_matrix(X))
+        found = [str(value) for value in counter.get_feature_names_out()]
+        columns += [str(name)] * len(found)
+        values += found
+    if not blocks:
+        return None
+    return Features(sp.csr_matrix(sp.hstack(blocks, format="csr")), tuple(columns), tuple(values))
+
+
+def _values(cell: str) -> list[str]:
+    """Return the values of a cell that holds several."""
+    return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
+
+
+def _words(cell: str) -> list[str]:
+    """Return the words of two letters or digits at least, in lower case."""
+    return re.findall(r"\w\w+", cell.lower())
+
+
 def described(table: pd.DataFrame | None) -> Features | None:
     """Return the features that `features_of` gives, with their names; None without any."""
     if table is None:
         return None
-    kept = [
-        column
-        for column in table.columns
-        if column != "title"
-        and (
-            pd.api.types.is_numeric_dtype(table[column])
-            or table[column].nunique() <= max(2, RARE * len(table))
-        )
-    ]
+    kept = [column for column in table.columns if _describes(column, table[column])]
     return encode_table(table[kept], buckets=BUCKETS) if kept else None
 
 
+def _describes(name: Any, column: pd.Series) -> bool:
+    """Return whether a column's values describe rows: numbers, or text that does not name each row."""
+    if name == "title":
+        return False
+    return bool(pd.api.types.is_numeric_dtype(column) or column.nunique() <= max(2, RARE * len(column)))
+
+
 def time_matrix(data: Interactions) -> sp.csr_matrix:
-    """Return when each like happened, (users, items) float64: above 0, and 0 where it is "oldest".
+    """Return the times of all interactions, (users, items) float64: above 0, and 0 where it is "oldest".
 
     The times themselves, in their unit; where some are not above 0 (dates before 1970 as Unix seconds)
     all are counted from the oldest, which is 1.
@@ -129,7 +198,7 @@ def time_matrix(data: Interactions) -> sp.csr_matrix:
 
 
 def start_of(data: Interactions) -> float:
-    """Return what `time_matrix` takes from all times: the oldest less 1 where that is not above 0."""
+    """Return the shift that `time_matrix` subtracts: the oldest time less 1 if that is not above 0."""
     known = np.zeros(0) if data.time is None else data.time[np.isfinite(data.time)]
     oldest = float(known.min()) if len(known) else 1.0
     return 0.0 if oldest > 0 else oldest - 1.0

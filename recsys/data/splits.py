@@ -44,6 +44,8 @@ class Fold:
         Users with something to predict, who have nothing in training to predict it from.
     tied : int
         Evaluated users with items of one time on both sides of the division.
+    fitted : (users, items) float32 CSR, optional
+        What models are fitted on, where that is less than `train`, which they are then given to score.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Fold:
     train_only: int
     cold: int = 0
     tied: int = 0
+    fitted: sp.csr_matrix | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,8 @@ class Protocol:
     without_time : str
         The protocol that comes nearest where there are no times.
     training, ties : str
-        Sentences for a reader who compares figures in time with those of others: what training holds,
-        and how items of equal time are ordered, where "{users}" is for whom that decides.
+        Sentences for a comparison of metric values in time with published ones: what training holds, and
+        how items of equal time are ordered, where "{users}" is for whom that decides.
     comes_with_data : bool
         Whether the data say what is tested: their `held_out`.
 
@@ -152,14 +155,18 @@ class Protocol:
 
 
 PROTOCOLS: Registry[Protocol] = Registry("protocol")
+VARIANTS: dict[str, Protocol] = {}  # with a parameter, by the whole name
 MOST_REPETITIONS = 100
 TENTHS = 10  # of all interactions: how long a window of `rolling` is
 
 DRAWN_TIES = "Items of equal time are in an order drawn with the seed, which decides for {users}."
 PUBLISHED = "published"
 DEFAULT = "half-profile"
+BY_ROWS = "draws=rows"
+NEXT = re.compile(r"next-([1-9][0-9]{0,8})")
 TIES_LATER = "What happened at the very time at which training ends is tested."
 
+Divide = Callable[[Interactions, int, np.random.Generator], Iterator[Fold]]
 Order = Callable[[Interactions, np.random.Generator], NDArray[np.float64]]
 Held = Callable[[Interactions, np.random.Generator], NDArray[np.bool_]]
 Cuts = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
@@ -167,6 +174,9 @@ Cuts = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 
 def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name: one of `PROTOCOLS`, or next-K for any whole K of at least 1.
+
+    A parameter may follow: `half-profile-time:ties=index`, `leave-one-out:validation=kept`, and
+    `draws=rows` of any protocol (`split`).
 
     Raises
     ------
@@ -178,16 +188,61 @@ def find_protocol(name: str) -> Protocol:
     >>> find_protocol("next-3").description
     "each user's last 3 items"
     """
-    if name not in tuple(PROTOCOLS) and isinstance(name, str):
-        found = re.fullmatch(r"next-([1-9][0-9]{0,8})", name)
+    if not isinstance(name, str):
+        return PROTOCOLS.get(name)  # which refuses it
+    if ":" in name:
+        base = name.split(":")[0]
+        if base in tuple(PROTOCOLS) or NEXT.fullmatch(base):
+            return _with_parameter(*name.split(":", 1))
+    if name not in tuple(PROTOCOLS):
+        found = NEXT.fullmatch(name)
         if found:
             return next_items(int(found[1]))
         if re.match(r"next\b", name):
             raise InputError(
-                f"unknown protocol {name!r}: after next- a whole number of at least 1 is needed, as in "
+                f"unknown protocol {name!r}: after next- an integer of at least 1 is needed, as in "
                 "next-5"
             )
     return PROTOCOLS.get(name)
+
+
+def _with_parameter(name: str, text: str) -> Protocol:
+    """Return a protocol with a parameter."""
+    protocol = find_protocol(name)
+    if text == BY_ROWS:
+        return replace(protocol, name=f"{name}:{text}", divide=_by_rows(protocol.divide))
+    known = VARIANTS.get(f"{name}:{text}")
+    if known is None:
+        own = [one.partition(":")[2] for one in VARIANTS if one.startswith(f"{name}:")]
+        raise InputError(f"protocol {name} takes {' or '.join([*own, BY_ROWS])}, not {text!r}")
+    return known
+
+
+def _by_rows(divide: Divide) -> Divide:
+    """Return a protocol's division with draws that go by the first appearance of ids in the data."""
+
+    def by_rows(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        return divide(_numbered(data), folds, rng)
+
+    return by_rows
+
+
+def _numbered(data: Interactions) -> Interactions:
+    """Return the interactions with ids whose order as text is that of their first appearance."""
+    users, items = (ids_of_ranks(np.arange(n)) for n in (data.n_users, data.n_items))
+    return replace(data, user_ids=users, item_ids=items, user_features=None, item_features=None)
+
+
+def ids_of_ranks(ranks: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Return ids whose order as text is that of the ranks, so that draws are those of the ranked ids."""
+    return np.array([f"{rank:010d}" for rank in ranks.tolist()], dtype=object)
+
+
+def ranks_of(ids: NDArray[np.object_]) -> NDArray[np.int64]:
+    """Return the rank of each id in the order of all ids as text, (ids,) from 0."""
+    rank = np.empty(len(ids), dtype=np.int64)
+    rank[np.argsort(np.array([str(one) for one in ids]), kind="stable")] = np.arange(len(ids))
+    return rank
 
 
 def protocol_for(protocol: str | None, test: Any) -> str:
@@ -211,7 +266,7 @@ def protocol_for(protocol: str | None, test: Any) -> str:
     """
     if test is None:
         return DEFAULT if protocol is None else protocol
-    if protocol not in (None, PUBLISHED):
+    if protocol is not None and not (isinstance(protocol, str) and protocol == PUBLISHED):
         raise InputError(
             f"protocol {protocol!r} divides the data, and a test half says what is tested: leave one of "
             "them out"
@@ -236,14 +291,20 @@ def split(
         last 5, of users who have more; holdout: 20% of each user's items; temporal: the last 20% of
         all interactions, predicted from what was before; rolling: the last tenths of all
         interactions, each predicted from what was before it; published: the test half that came with
-        the data (`held_out`). `list(PROTOCOLS)` has all names.
+        the data (`held_out`). `list(PROTOCOLS)` has all names. `half-profile-time:ties=index` orders
+        items of equal time as they first occur in the data, as tables do that were made before ties were
+        drawn, with the draws of `draws=rows`. `leave-one-out:validation=kept` is the protocol of most
+        papers on sequences: no model is fitted on the item before each user's last, which is in the
+        input when the last one is predicted. Draws go by the ids as text: the same data with shuffled
+        rows have the same folds. With `:draws=rows` after its name a protocol draws in the order in
+        which ids first appear, as all did before 0.2.
     folds : int, optional
         5 groups for the half-profile protocols; 5 windows for rolling, 9 at most; else repetitions
         with other draws, 1 when not given.
     seed : int ≥ 0
-        The same seed gives the same folds, whatever the order of the input's rows within
-        the same first appearances of ids (half-profile-file: the same groups of users). It orders
-        items of equal time among each user's last, too.
+        The same seed gives the same folds, whatever the order of the input's rows
+        (half-profile-file: the same groups of users). It orders items of equal time among each user's
+        last, too.
 
     Raises
     ------
@@ -274,43 +335,51 @@ def groups_of_users(
     without_time: str = "",
     training: str = "",
     ties: str = "",
+    draw_ties: bool = False,
+    by_rows: bool = False,
 ) -> Callable[[Order], Order]:
     """Register a protocol that tests the second half of each profile, one group of users a fold.
 
-    The decorated function returns one number a pair: a profile's items are seen in their order. The
-    other arguments are those of `Protocol`.
+    The decorated function returns one number a pair: a profile's items are seen in their order, those of
+    equal numbers at random with `draw_ties`, else by index. With `by_rows`, draws go by the order in
+    which ids first appear. A name with a colon is a variant of another protocol. The other arguments
+    are those of `Protocol`.
     """
 
     def register(order: Order) -> Order:
         def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-            group = user_groups(data.n_users, folds, rng)
-            place, lengths = _positions(data, order(data, rng))
+            group = user_groups(data.n_users, folds, rng)[ranks_of(data.user_ids)]
+            key = order(data, rng)
+            then = _draws(data, rng) if draw_ties else None
+            place, lengths = _positions(data, key, then)
             second = place >= (lengths[data.users] + 1) // 2
             for fold in range(folds):
                 held = (group[data.users] == fold) & second
                 yield _fold(data, held, group == fold, needs_time)
 
-        PROTOCOLS.add(name)(
-            Protocol(
-                name,
-                description,
-                divide,
-                lambda data: data.n_users,
-                default_folds=5,
-                grouped=True,
-                needs_time=needs_time,
-                without_time=without_time,
-                training=training,
-                ties=ties,
-            )
+        protocol = Protocol(
+            name,
+            description,
+            _by_rows(divide) if by_rows else divide,
+            lambda data: data.n_users,
+            default_folds=5,
+            grouped=True,
+            needs_time=needs_time,
+            without_time=without_time,
+            training=training,
+            ties=ties,
         )
+        if ":" in name:
+            VARIANTS[name] = protocol
+        else:
+            PROTOCOLS.add(name)(protocol)
         return order
 
     return register
 
 
 def user_groups(users: int, folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return which of so many groups, as equal in size as can be, each user is in by lot; (users,)."""
+    """Assign users at random to `folds` groups of equal size (±1), one number a user, (users,)."""
     group = np.empty(users, dtype=np.int64)
     group[rng.permutation(users)] = np.arange(users) % folds
     return group
@@ -418,10 +487,16 @@ def half_profile(data: Interactions, rng: np.random.Generator) -> NDArray[np.flo
     return _draws(data, rng)
 
 
+OLDER_HALF = "Training holds the older half of each evaluated profile, and other users' profiles whole."
+
+
 @groups_of_users(
-    "half-profile-time", "the later half of each profile of a group",
-    needs_time=True, without_time="half-profile",
-    training="Training holds the older half of each evaluated profile, and other users' profiles whole.",
+    "half-profile-time", "the later half of each profile of a group", needs_time=True, draw_ties=True,
+    without_time="half-profile", training=OLDER_HALF, ties=DRAWN_TIES,
+)  # fmt: skip
+@groups_of_users(
+    "half-profile-time:ties=index", "the later half of each profile of a group",
+    needs_time=True, by_rows=True, without_time="half-profile", training=OLDER_HALF,
     ties="Items of equal time are in the order in which they first occur in the data, which decides for "
     "{users}.",
 )  # fmt: skip
@@ -446,6 +521,28 @@ def half_profile_file(data: Interactions, rng: np.random.Generator) -> NDArray[n
 def leave_one_out(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Hold out the last item of each user who has two, a random one without times."""
     return _last(data, rng, 1)
+
+
+def _validation_kept(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    """Hold out what `leave_one_out` does, and do not fit the item before it, of three or more."""
+    everyone = np.ones(data.n_users, dtype=bool)
+    for _ in range(folds):
+        draws = _draws(data, rng)
+        place, lengths = _positions(data, draws if data.time is None else data.time, draws)
+        left, length = lengths[data.users] - place, lengths[data.users]  # 1 for the last item
+        held, kept = (left == 1) & (length > 1), (left == 2) & (length > 2)
+        fold = _fold(data, held, everyone, data.time is not None)
+        yield replace(fold, fitted=data.submatrix(np.flatnonzero(~held & ~kept)))
+
+
+VARIANTS["leave-one-out:validation=kept"] = replace(
+    PROTOCOLS.get("leave-one-out"),
+    name="leave-one-out:validation=kept",
+    description="each user's last item; the one before it is not fitted",
+    divide=_validation_kept,
+    training="Models are fitted on all but the last two items of each user; the item before the last is "
+    "in the input, as in the tables of most papers on sequences.",
+)
 
 
 def next_items(k: int) -> Protocol:
@@ -516,7 +613,7 @@ PROTOCOLS.add(PUBLISHED)(
 
 
 def _tested_later(data: Interactions) -> bool:
-    """Return whether nobody has in training what is later than what is tested of them."""
+    """Return whether no user's training rows are later than the user's test rows."""
     if data.time is None or data.held_out is None:
         return False
     first, last = np.full(data.n_users, np.inf), np.full(data.n_users, -np.inf)
@@ -537,7 +634,7 @@ def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bo
 def _positions(
     data: Interactions, key: NDArray[np.float64], then: NDArray[np.float64] | None = None
 ) -> tuple[NDArray, NDArray]:
-    """Return each pair's place within its user's profile in the order of key, and profile lengths.
+    """Return each pair's rank within its user's profile in the order of key, and profile lengths.
 
     Pairs of equal key are ordered by `then`, or by item index, so that rows may come in any order.
     """
@@ -550,9 +647,10 @@ def _positions(
 
 
 def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return one random number per pair, assigned in the order of (user, item)."""
+    """Return one random number per pair, assigned in the order of the ids as text: user, then item."""
+    users, items = ranks_of(data.user_ids)[data.users], ranks_of(data.item_ids)[data.items]
     draws = np.empty(len(data.users))
-    draws[np.lexsort((data.items, data.users))] = rng.random(len(data.users))
+    draws[np.lexsort((items, users))] = rng.random(len(data.users))
     return draws
 
 

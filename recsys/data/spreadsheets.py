@@ -1,95 +1,117 @@
-"""Excel's tables (.xlsx) as cells of text: the first sheet with anything in it."""
+"""Excel's tables (.xlsx): the first sheet with anything in it."""
 
 from __future__ import annotations
 
 import importlib.util
-import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import IO, Any
+from xml.parsers import expat
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from recsys.data.delimited import is_header
+from recsys.data.rows import Rows
 from recsys.errors import InputError
+from recsys.utils.extras import install_hint
 from recsys.utils.files import check_file, check_growth
 
 ENDINGS = (".xlsx",)
 MOST_BYTES = 1_000_000_000  # unpacked: an .xlsx is a zip archive
 MOST_PARTS = 10_000  # files in the archive
 MOST_CELLS = 10_000_000  # from the first to the last row and column, which is what the reader makes
-STRETCH = 1 << 20
-OVERLAP = 256  # bytes of a stretch that are looked at again with the next: no pattern is longer
-PLACE = re.compile(rb"""\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,9})([0-9]{1,12})["']""")  # r="XFD1048576"
-TEXT_END = re.compile(rb"</(?:\w{1,20}:)?si\s{0,9}>|<(?:\w{1,20}:)?si\s{0,9}/>")
-VALUE = re.compile(rb"<(?:\w{1,20}:)?v(?:\s[^<>]{0,99})?>\s{0,9}([0-9]{1,9})\s{0,9}<")
 SHARED = "sharedstrings.xml"  # the texts, each once; cells have their numbers
 
 
-def read_sheet(path: Path, what: str) -> tuple[list[str], list[NDArray[np.object_]], NDArray[np.int64]]:
-    """Return the names of the columns, the columns, and the number of each row in the sheet.
+class SheetRows(Rows):
+    """A sheet. Numbers that are whole are text without a point, dates as ISO has them.
 
-    Numbers that are whole are written without a point, dates as ISO has them. Rows without any cell
-    are skipped; so are columns without a name and a cell.
-
-    Parameters
-    ----------
-    path : Path
-    what : str
-        What messages miss in a sheet without rows.
+    Rows without any cell are skipped; so are columns without one.
 
     Raises
     ------
     InputError
-        If python-calamine is not installed, the file is no workbook, its parts are larger than they
-        say or than is read, or there is no row below the header.
+        If python-calamine is not installed, the file is no workbook, its parts are larger than they say
+        or than is read, or it is empty.
     """
-    if importlib.util.find_spec("python_calamine") is None:
-        raise InputError(
-            f"{path}: Excel files are read through python-calamine: pip install 'recsys[excel]', or "
-            "save the sheet as CSV"
-        )
-    import pandas as pd
 
-    _check_archive(path)
+    def __init__(
+        self, path: Path, what: str, names: Sequence[str] | None = None, header: bool | None = None,
+        known: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
+        if importlib.util.find_spec("python_calamine") is None:
+            raise InputError(
+                f"{path}: Excel files are read through python-calamine: {install_hint('excel')}, or "
+                "save the sheet as CSV"
+            )
+        _check_archive(path)
+        cells = _cells(path)
+        cells = [column for column in cells if (column != "").any()]
+        if not cells:
+            raise InputError(f"{path}: no {what}; the file is empty")
+        filled = np.flatnonzero(np.any([column != "" for column in cells], axis=0))
+        first = [column[filled[0]].strip() for column in cells]
+        if header is None:
+            rows = [[column[k] for column in cells] for k in filled[1:200]]
+            header = names is None and ("" in first or is_header(first, rows, known))
+        self.header = header or names is not None
+        if names is None:
+            names = first if header else [str(k + 1) for k in range(len(first))]
+        if header and "" in names:
+            raise InputError(
+                f"{path}, line {filled[0] + 1}: column {first.index('') + 1} has no name; the first row "
+                "with a cell must name every column"
+            )
+        if header and len(filled) == 1:
+            raise InputError(f"{path}: no {what}; there is a header only")
+        super().__init__(str(path), names)
+        filled = filled[1:] if header else filled
+        self._lines = filled + 1
+        self._columns = [column[filled] for column in cells]
+
+    def sample(self, k: int) -> NDArray[np.object_]:
+        """Return the first cells of a column."""
+        return self._columns[k][:1000]
+
+    def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
+        """Return columns; as of `Rows`."""
+        if max_rows is not None and len(self._lines) > max_rows:
+            raise InputError(f"{self.name} has {len(self._lines):,} rows; at most {max_rows:,} are read")
+        return [pd.Series(self._columns[k], dtype=object) for k in used]
+
+    def where(self, rows: Sequence[int]) -> dict[int, str]:
+        """Return where rows are."""
+        return {row: f"line {self._lines[row]}" for row in rows}
+
+
+def _cells(path: Path) -> list[NDArray[np.object_]]:
+    """Return the columns of the first sheet with a cell."""
+    from python_calamine import CalamineWorkbook
+
     try:
-        with pd.ExcelFile(path, engine="calamine") as book:
-            # one after the other: many may be one part of the archive
-            frame = next((one for one in _frames(book) if len(one)), None)
+        book = CalamineWorkbook.from_path(str(path))
+        for name in book.sheet_names:  # one after the other: many may be one part of the archive
+            rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+            if rows:
+                out = np.empty((len(rows), max(map(len, rows))), dtype=object)
+                out[:] = ""
+                for k, row in enumerate(rows):
+                    out[k, : len(row)] = [_text(cell) for cell in row]
+                return list(out.T)
     except Exception as error:  # the reader's own kinds, which differ from release to release
         raise InputError(
             f"{path} is no readable Excel file: {' '.join(str(error).split())[:120]}"
         ) from None
-    if frame is None:
-        raise InputError(f"{path}: no {what}; the file is empty")
-    cells = [np.array([_text(cell) for cell in frame[column]], dtype=object) for column in frame.columns]
-    cells = [column for column in cells if (column != "").any()]
-    if not cells:
-        raise InputError(f"{path}: no {what}; the file is empty")
-    filled = np.flatnonzero(np.any([column != "" for column in cells], axis=0))
-    names = [column[filled[0]].strip() for column in cells]
-    if len(filled) == 1:
-        raise InputError(f"{path}: no {what}; there is a header only")
-    if "" in names:
-        raise InputError(
-            f"{path}, line {filled[0] + 1}: column {names.index('') + 1} has no name; the first row "
-            "with a cell must name every column"
-        )
-    return names, [column[filled[1:]] for column in cells], np.asarray(filled[1:]) + 1
-
-
-def _frames(book: Any) -> Iterator[Any]:
-    import pandas as pd
-
-    for name in book.sheet_names:
-        yield pd.read_excel(book, sheet_name=name, header=None, dtype=object, na_filter=False)
+    return []
 
 
 def _check_archive(path: Path) -> None:
-    """Look at every part once, in stretches: none is larger than it says, nor makes a larger table.
+    """Look at every part once, parsed as it comes: none makes a larger table than is read.
 
     The reader makes all cells up to the last row and column, and a text of its own for each cell; it
     ends the process where there is no memory for them.
@@ -105,61 +127,82 @@ def _check_archive(path: Path) -> None:
                     f"{MOST_BYTES / 1e6:,.0f} MB in {MOST_PARTS:,} parts are read. Save it as CSV"
                 )
             check_growth(path, size, total)
-            lengths = np.zeros(0, dtype=np.int64)
-            for part in parts:
-                if part.filename.lower().endswith(SHARED):
+            texts: list[int] = []
+            for part in sorted(parts, key=lambda part: not part.filename.lower().endswith(SHARED)):
+                if part.filename.lower().endswith(".xml"):
                     with archive.open(part) as stream:
-                        ends = [place for place, _ in _found(stream, TEXT_END)]
-                    lengths = np.append(lengths, np.diff(ends, prepend=0))
-            for part in parts:
-                if not part.filename.lower().endswith(SHARED):
-                    with archive.open(part) as stream:
-                        _check_sheet(path, stream, lengths)
-    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError) as error:
+                        _Part(path, texts).parse(stream)
+    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, EOFError, expat.ExpatError) as error:
         raise InputError(f"{path} is no readable Excel file: {str(error)[:120]}") from None
 
 
-def _check_sheet(path: Path, stream: IO[bytes], lengths: NDArray[np.int64]) -> None:
-    rows = columns = text = 0
-    either = re.compile(PLACE.pattern + b"|" + VALUE.pattern)
-    for _, match in _found(stream, either):
-        letters, row, value = match.groups()
-        if value is not None:  # a number, or that of a text: taken for a text if there is such a one
-            text += int(lengths[int(value)]) if int(value) < len(lengths) else 0
-        else:
-            number = 0
-            for letter in letters.upper():
-                number = 26 * number + letter - ord("A") + 1
-            rows, columns = max(rows, int(row)), max(columns, number)
-        if rows * columns > MOST_CELLS:
-            raise InputError(
-                f"{path} has a sheet of {rows:,} rows and {columns:,} columns; at most {MOST_CELLS:,} "
-                "cells are read. Save it as CSV"
-            )
-        if text > MOST_BYTES:
-            raise InputError(
-                f"{path} has cells of more than {MOST_BYTES / 1e6:,.0f} MB of text. Save it as CSV"
-            )
+class _Part:
+    """A part of the archive as it is parsed: how far its cells reach, and how much text they have."""
 
+    def __init__(self, path: Path, texts: list[int]) -> None:
+        self.path, self.texts = path, texts
+        self.rows = self.columns = self.text = 0
+        self.inside = ""  # "v" in the value of a cell, "t" in a shared text
+        self.shared = False
+        self.value = ""
 
-def _found(stream: IO[bytes], pattern: re.Pattern[bytes]) -> Iterator[tuple[int, re.Match[bytes]]]:
-    """Give the matches in a stream with the places of their ends; a part of UTF-16 is refused."""
-    kept, before = b"", 0
-    while stretch := stream.read(STRETCH):
-        if before == 0 and stretch[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise zipfile.BadZipFile("a part is UTF-16 text")
-        data = kept + stretch
-        for match in pattern.finditer(data):
-            if match.end() > len(kept):  # else it was there the last time
-                yield before + match.end() - len(kept), match
-        before += len(stretch)
-        kept = data[-OVERLAP:]
+    def parse(self, stream: IO[bytes]) -> None:
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.StartElementHandler = self._begin
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._data
+        parser.ParseFile(stream)
+
+    def _begin(self, tag: str, given: dict[str, str]) -> None:
+        tag = tag.rpartition(":")[2]
+        if tag == "c":
+            self.shared = given.get("t") == "s"
+            self._reach(given.get("r", ""))
+        elif tag == "si":
+            self.texts.append(0)
+            self.inside = "t"
+        elif tag == "v":
+            self.inside, self.value = "v", ""
+
+    def _end(self, tag: str) -> None:
+        tag = tag.rpartition(":")[2]
+        if tag == "v":
+            place = self.value.strip()
+            if self.shared and place.isdecimal() and int(place[:9]) < len(self.texts):
+                self.text += self.texts[int(place[:9])]
+                if self.text > MOST_BYTES:
+                    raise InputError(
+                        f"{self.path} has cells of more than {MOST_BYTES / 1e6:,.0f} MB of text. Save "
+                        "it as CSV"
+                    )
+        if tag in ("v", "si"):
+            self.inside = ""
+
+    def _data(self, text: str) -> None:
+        if self.inside == "t":
+            self.texts[-1] += len(text)
+        elif self.inside == "v":
+            self.value += text[:20]
+
+    def _reach(self, place: str) -> None:
+        letters = place.rstrip("0123456789")
+        number = 0
+        for letter in letters.upper()[:9]:
+            number = 26 * number + ord(letter) - ord("A") + 1
+        self.columns = max(self.columns, number)
+        self.rows = max(self.rows, int(place[len(letters) :][:12] or 0))
+        if self.rows * self.columns > MOST_CELLS:
+            raise InputError(
+                f"{self.path} has a sheet of {self.rows:,} rows and {self.columns:,} columns; at most "
+                f"{MOST_CELLS:,} cells are read. Save it as CSV"
+            )
 
 
 def _text(cell: Any) -> str:
     if isinstance(cell, str):
         return cell
-    if cell is None or cell is np.nan:
+    if cell is None:
         return ""
     if isinstance(cell, bool):
         return str(cell)

@@ -1,4 +1,4 @@
-"""What a dataset is like: its sparsity, its long tails, and how dense an item kernel on it is."""
+"""Statistics of a dataset: its sparsity, its long tails, and the density of an item kernel on it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PowerLaw(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What remains where only ratings of at least `least` count."""
+    """The sizes left where only ratings of at least `least` count."""
 
     least: float
     rows: int
@@ -38,11 +38,11 @@ class Profile(NamedTuple):
     kernel_density : float
         Of RᵀR, its diagonal counted as non-zero.
     kernel_estimate : float
-        (10.7), which assumes likes spread evenly and independently.
+        (10.7), which assumes interactions spread evenly and independently.
     user_law, item_law : PowerLaw
         Of Figures 10.1 and 10.2.
     users, items : (users,), (items,) int64
-        Likes of each, most first.
+        Interactions of each, most first.
     """
 
     density: float

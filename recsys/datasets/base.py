@@ -7,6 +7,7 @@ its SHA-256 and renamed.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import zipfile
@@ -15,15 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import platformdirs
 
 from recsys.data.interactions import Interactions
 from recsys.errors import DatasetError, InputError
 from recsys.registry import Registry, did_you_mean
-from recsys.utils.files import BOMB_BYTES, BOMB_RATIO, MAX_BYTES, STRETCH, replacing
+from recsys.utils.atomic import STRETCH, replacing
+from recsys.utils.files import BOMB_BYTES, BOMB_RATIO, MAX_BYTES
 
 Reader = Callable[[Path], Interactions]
+CONNECTS, READS = 3.0, 30.0  # seconds that a source may take to answer, and between its bytes
 DATASETS: Registry[Dataset] = Registry("dataset", package="recsys.datasets")
 
 
@@ -71,7 +75,7 @@ class Dataset:
 
     @property
     def place(self) -> str:
-        """Which files belong where."""
+        """The files and the folder of each."""
         return f"{' and '.join(self.files[0])} in {self.folders[0]}/ under --data-dir"
 
 
@@ -184,24 +188,51 @@ def _download(dataset: Dataset, place: str) -> Path:
 
     folder = cache_folder() / dataset.folders[0]
     failures = []
+    away: set[str | None] = set()  # hosts that cannot be reached: another scheme will not help
+    logger = pooch.get_logger()
+
+    def begun(response: Any, *_: Any, **__: Any) -> None:
+        if response.status_code == 200:  # and not where it is redirected to
+            logger.warning("Downloading %s from %s", dataset.name, response.url)
+
     for url in dataset.urls:
+        host = urlsplit(url).hostname
+        if host in away:
+            continue
+        level = logger.level
+        logger.setLevel(logging.WARNING)  # it would tell of a download before there is a connection
         try:
             archive = pooch.retrieve(
                 url,
                 known_hash=f"sha256:{dataset.sha256}",
                 fname=dataset.archive,
                 path=folder,
-                downloader=pooch.HTTPDownloader(progressbar=False, timeout=30),
+                downloader=pooch.HTTPDownloader(
+                    progressbar=False, timeout=(CONNECTS, READS), hooks={"response": begun}
+                ),
             )
             return _unpack(dataset, Path(archive))
         except ValueError:
             failures.append("a source gave a file with a wrong checksum, which was removed")
         except OSError as error:
             failures.append(type(error).__name__)
+            if _unreachable(error):
+                away.add(host)
+        finally:
+            logger.setLevel(level)
     raise DatasetError(
         f"{dataset.name} is not on disk and could not be downloaded ("
-        f"{'; '.join(dict.fromkeys(failures))}): {place}"
+        f"{'; '.join(dict.fromkeys(failures))}): {place}, or use the dataset "
+        "sample, which is part of the package"
     )
+
+
+def _unreachable(error: OSError) -> bool:
+    """Return whether a source has no address, or nothing answers there."""
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
+
+    why = getattr(error.args[0], "reason", None) if error.args else None
+    return isinstance(why, (NewConnectionError, ConnectTimeoutError))
 
 
 def _unpack(dataset: Dataset, archive: Path) -> Path:

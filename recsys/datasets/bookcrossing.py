@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recsys.data import readers
+from recsys.data import reading
 from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
@@ -14,4 +14,4 @@ from recsys.datasets.base import dataset
 )
 def read_bookcrossing(folder: Path) -> Interactions:
     """Read pairs of user and item."""
-    return readers.read_interactions(folder / "interactions.csv.gz")
+    return reading.read(folder / "interactions.csv.gz", door="dataset")

@@ -243,7 +243,7 @@ def load_table(name: str, folder: str | Path | None = None) -> OneHot:
     DatasetError
         If it is unknown, or its file is absent.
     """
-    if name not in list_tables():
+    if not isinstance(name, str) or name not in list_tables():
         raise DatasetError(f"unknown table {name!r}: {did_you_mean(str(name), list_tables())}")
     return TABLES.get(name).read(Path(folder) if folder is not None else Path())
 

@@ -18,7 +18,7 @@ def read_ciaodvd(folder: Path) -> Interactions:
     path = folder / "movie-ratings.txt.gz"
     path = path if path.is_file() else folder / "movie-ratings.txt"
     names = ("user_id", "item_id", "genre", "review", "rating", "date")
-    table = readers.read_table(path, names=names, separator=",")
+    table = readers.read_table(path, names=names, delimiter=",")
     try:
         time = np.array([cell.strip() for cell in table.column("date")], dtype="datetime64[s]")
     except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recsys.data import readers
+from recsys.data import reading
 from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
@@ -12,6 +12,6 @@ from recsys.datasets.base import dataset
 @dataset("filmtrust", "FilmTrust", files=("ratings.txt",))
 def read_filmtrust(folder: Path) -> Interactions:
     """Read user, item and rating."""
-    return readers.read_interactions(
-        folder / "ratings.txt", names=("user_id", "item_id", "rating"), separator=" "
+    return reading.read(
+        folder / "ratings.txt", names=("user_id", "item_id", "rating"), delimiter=" ", door="dataset"
     )

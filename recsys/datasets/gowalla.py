@@ -1,4 +1,4 @@
-"""Gowalla: check-ins at places, the 10-core that LightGCN made common, with its test half."""
+"""Gowalla: check-ins at locations, the 10-core that LightGCN made common, with its test half."""
 
 from __future__ import annotations
 

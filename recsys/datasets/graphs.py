@@ -26,7 +26,7 @@ WEIGHTINGS = ("none", "unit", "tf-idf")  # of objects' features
 
 
 class Objects(NamedTuple):
-    """What the objects of one end of the links are called.
+    """The objects of one end of the links, with their names and features.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Objects(NamedTuple):
     ids : (objects,) object
         Text, none of it twice.
     labels : (objects,) object
-        What a person reads.
+        Readable names.
     features : tuple of str
         Names of the matrix' columns.
 
@@ -54,7 +54,7 @@ class Objects(NamedTuple):
     def of(
         noun: str, ids: Sequence[str], features: Sequence[str], labels: Sequence[str] | None = None
     ) -> Objects:
-        """Return objects whose labels are their ids, unless given; one that two have gets the id."""
+        """Return objects whose labels are their ids by default; duplicate labels get the id appended."""
         names = np.array(ids, dtype=object)
         shown = names
         if labels is not None:
@@ -81,7 +81,7 @@ class Graph(NamedTuple):
     weighting : "none", "unit" or "tf-idf"
         What suits the features (see `weighted`).
     notes : tuple of str
-        What reading dropped, and what speaks against a figure.
+        What reading dropped, and caveats for its metric values.
     by_id : bool
         Whether the features of an end are nothing but the objects' ids.
     """
@@ -209,7 +209,7 @@ def _nips(folder: Path) -> Graph:
         sp.csr_matrix(incidence @ papers), None, links, named, named, "tf-idf",
         (
             "An author's words are those of the papers that make the links: two who wrote a paper "
-            "together share its words, and the figures flatter every predictor",
+            "together share its words, and the metric values flatter every predictor",
         ),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from recsys.utils.files import read_text
 
 @dataset("jester", "Jester 1, positive ratings", files=("jester-data-1.csv.gz",))
 def read_jester(folder: Path) -> Interactions:
-    """Take positive ratings as likes, then the users with 1 to 89 of them (thesis, 3.2.2).
+    """Take positive ratings as interactions, then the users with 1 to 89 of them (thesis, 3.2.2).
 
     The thesis speaks of users with more than 90 *ratings*; its Table 3.3 (24,430 users, density
     42.24%) comes out only if they are counted after binarising. Users are named by the line

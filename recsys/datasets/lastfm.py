@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recsys.data import readers
+from recsys.data import reading
 from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
@@ -18,4 +18,4 @@ from recsys.datasets.base import dataset
 )
 def read_lastfm(folder: Path) -> Interactions:
     """Read who listened to whom, with counts as ratings where there are some."""
-    return readers.read_interactions(folder / "user_artists.dat", user_col="userID", item_col="artistID")
+    return reading.read(folder / "user_artists.dat", user="userID", item="artistID", door="dataset")

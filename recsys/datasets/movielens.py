@@ -1,4 +1,4 @@
-"""MovieLens: ratings of films with times and genres; of people, too, in 100K and 1M."""
+"""MovieLens: ratings of films with times and genres; with users' attributes in 100K and 1M."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from recsys.data import readers
+from recsys.data import readers, reading
 from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
@@ -49,13 +49,16 @@ ML100K_GENRES = (
     licence="research use, no redistribution",
 )
 def read_ml100k(folder: Path) -> Interactions:
-    """Read ratings, and films and people where their files are there."""
-    data = readers.read_interactions(
-        folder / "u.data", names=("user_id", "item_id", "rating", "timestamp"), separator="\t"
+    """Read ratings, and films and users where their files are there."""
+    data = reading.read(
+        folder / "u.data",
+        names=("user_id", "item_id", "rating", "timestamp"),
+        delimiter="\t",
+        door="dataset",
     )
     names = ("id", "title", "date", "video", "url", *ML100K_GENRES)
     if (folder / "u.item").is_file():
-        table = readers.read_table(folder / "u.item", names=names, separator="|", encoding="latin-1")
+        table = readers.read_table(folder / "u.item", names=names, delimiter="|", encoding="latin-1")
         flags = np.array([table.column(genre) == "1" for genre in ML100K_GENRES])
         genres = ["|".join(np.array(ML100K_GENRES)[flag]) for flag in flags.T]
         frame = pd.DataFrame(
@@ -64,7 +67,7 @@ def read_ml100k(folder: Path) -> Interactions:
         data = data.with_features(items=_with_year(frame))
     if (folder / "u.user").is_file():
         fields = ("id", "age", "gender", "occupation", "zip")
-        table = readers.read_table(folder / "u.user", names=fields, separator="|")
+        table = readers.read_table(folder / "u.user", names=fields, delimiter="|")
         frame = pd.DataFrame({n: table.column(n) for n in fields[1:]}, index=table.column("id"))
         data = data.with_features(users=frame)
     return data
@@ -85,7 +88,7 @@ def read_ml100k(folder: Path) -> Interactions:
     licence="research use, no redistribution",
 )
 def read_ml1m(folder: Path) -> Interactions:
-    """Read ratings, and films and people where their files are there."""
+    """Read ratings, and films and users where their files are there."""
     if (folder / "ratings.csv.gz").is_file():
         table = readers.read_table(folder / "ratings.csv.gz")
         order = table.column("order_in_user")
@@ -95,18 +98,21 @@ def read_ml1m(folder: Path) -> Interactions:
             table.column("user_id"), table.column("movie_id"), table.numbers("rating"), time
         )
     else:
-        data = readers.read_interactions(
-            folder / "ratings.dat", names=("user_id", "item_id", "rating", "timestamp"), separator="::"
+        data = reading.read(
+            folder / "ratings.dat",
+            names=("user_id", "item_id", "rating", "timestamp"),
+            delimiter="::",
+            door="dataset",
         )
     if (folder / "movies.dat").is_file():
         table = readers.read_table(
-            folder / "movies.dat", names=("id", "title", "genres"), separator="::", encoding="latin-1"
+            folder / "movies.dat", names=("id", "title", "genres"), delimiter="::", encoding="latin-1"
         )
         frame = pd.DataFrame({n: table.column(n) for n in ("title", "genres")}, index=table.column("id"))
         data = data.with_features(items=_with_year(frame))
     if (folder / "users.dat").is_file():
         names = ("id", "gender", "age", "occupation", "zip")
-        table = readers.read_table(folder / "users.dat", names=names, separator="::", encoding="latin-1")
+        table = readers.read_table(folder / "users.dat", names=names, delimiter="::", encoding="latin-1")
         frame = pd.DataFrame({n: table.column(n) for n in names[1:]}, index=table.column("id"))
         data = data.with_features(users=frame)
     return data
@@ -132,7 +138,7 @@ def read_ml1m(folder: Path) -> Interactions:
 )
 def read_ml20m(folder: Path) -> Interactions:
     """Read ratings, and films where their file is there; the latest ones are of the same form."""
-    data = readers.read_interactions(folder / "ratings.csv")
+    data = reading.read(folder / "ratings.csv", door="dataset")
     if (folder / "movies.csv").is_file():
         films = readers.read_features(folder / "movies.csv", "movieId", "item")
         films["genres"] = films["genres"].replace("(no genres listed)", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recsys.data import readers
+from recsys.data import reading
 from recsys.data.interactions import Interactions
 
 PAIRS, TEST = "interactions.csv.gz", "test.csv.gz"
@@ -20,6 +20,6 @@ def read_published(folder: Path) -> Interactions:
         If a file cannot be read, or the test half is of other users or items.
     """
     if not (folder / PAIRS).is_file():
-        return readers.read_interactions(folder)
-    data = readers.read_interactions(folder / PAIRS)
+        return reading.read(folder, door="dataset")
+    data = reading.read(folder / PAIRS, door="dataset")
     return data.with_test(folder / TEST) if (folder / TEST).is_file() else data

@@ -1,10 +1,10 @@
-"""The embedded sample: generated tastes over a long-tailed catalogue."""
+"""The embedded sample: generated preferences over a long-tailed catalogue."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from recsys.data import readers
+from recsys.data import readers, reading
 from recsys.data.interactions import Interactions
 from recsys.datasets.base import dataset
 
@@ -17,14 +17,14 @@ def sample_folder() -> Path:
 
 @dataset(
     "sample",
-    "generated, embedded: planted tastes over a long-tailed catalogue",
+    "generated, embedded: planted preferences over a long-tailed catalogue",
     files=("interactions.csv", "items.csv", "users.csv"),
     embedded=sample_folder,
     licence="MIT",
 )
 def read_sample(folder: Path) -> Interactions:
     """Read interactions and both tables of features."""
-    data = readers.read_interactions(folder / "interactions.csv")
+    data = reading.read(folder / "interactions.csv", door="dataset")
     items = readers.read_features(folder / "items.csv", "item_id", "item")
     users = readers.read_features(folder / "users.csv", "user_id", "user")
     return data.with_features(items=items, users=users)

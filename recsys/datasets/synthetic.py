@@ -1,4 +1,4 @@
-"""Seeded catalogues with planted tastes: long-tailed, with attributes, and rules to recover.
+"""Seeded catalogues with planted preferences: long-tailed, with attributes, and rules to recover.
 
 Each user has a short monotone DNF over item attributes (genres and decade), such as
 `Sci-Fi ∧ 1980s ∨ Film-Noir`. A user draws most items among those the rule accepts and the
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
 from recsys.data.interactions import Interactions
 from recsys.utils.validation import check_integer, check_real
@@ -109,7 +108,7 @@ def planted_catalogue(
     tail: float = 0.8,
     seed: int = 0,
 ) -> Planted:
-    """Generate users with planted tastes over a long-tailed catalogue.
+    """Generate users with planted preferences over a long-tailed catalogue.
 
     Parameters
     ----------
@@ -175,58 +174,6 @@ def planted_catalogue(
         user_features=people.reindex(interactions.user_ids),
     )
     return Planted(interactions, rules, off / len(flat_items))
-
-
-def long_tail(
-    n_users: int,
-    n_items: int,
-    n_interactions: int,
-    *,
-    user_tail: float = 0.6,
-    item_tail: float = 0.8,
-    seed: int = 0,
-) -> sp.csr_matrix:
-    """Generate a large matrix whose users and items both have Zipf-like counts.
-
-    Parameters
-    ----------
-    n_users, n_items, n_interactions : int ≥ 1
-        Pairs drawn twice are replaced until so many differ, at most half of the matrix.
-    user_tail, item_tail : float ≥ 0
-        Exponents: the k-th user or item is drawn in proportion to (k + 10)^−tail.
-    seed : int
-
-    Returns
-    -------
-    (users, items) float32 CSR of ones
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range.
-    """
-    check_integer("n_users", n_users, 1)
-    check_integer("n_items", n_items, 1)
-    check_integer("n_interactions", n_interactions, 1, max(1, n_users * n_items // 2))
-    check_real("user_tail", user_tail, 0.0)
-    check_real("item_tail", item_tail, 0.0)
-    rng = np.random.default_rng(seed)
-    ends = []
-    for size, tail in ((n_users, user_tail), (n_items, item_tail)):
-        total = np.cumsum((np.arange(size) + 10.0) ** -tail)
-        ends.append((total / total[-1], rng.permutation(size)))
-    keys = np.zeros(0, dtype=np.int64)
-    while len(keys) < n_interactions:
-        more = int(1.2 * (n_interactions - len(keys))) + 100
-        users, items = (order[np.searchsorted(cdf, rng.random(more))] for cdf, order in ends)
-        fresh = np.setdiff1d(users.astype(np.int64) * n_items + items, keys)
-        room = n_interactions - len(keys)
-        if len(fresh) > room:
-            fresh = rng.permutation(fresh)[:room]
-        keys = np.union1d(keys, fresh)
-    users, items = np.divmod(keys, n_items)
-    ones = np.ones(len(keys), dtype=np.float32)
-    return sp.csr_matrix((ones, (users, items)), (n_users, n_items))
 
 
 def write_planted(planted: Planted, folder: str | Path) -> None:

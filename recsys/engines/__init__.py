@@ -1,4 +1,4 @@
-"""Where independent units of work run: in this process, in several, or on a cluster that is there."""
+"""Execution of independent tasks: in this process, in several, or on an existing cluster."""
 
 from recsys.engines.base import Engine
 from recsys.engines.choice import engine, opened

@@ -1,4 +1,4 @@
-"""What every engine does: map a function over units of work, in their order."""
+"""The interface of engines: they map a function over tasks, in order."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import socket
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib import metadata
 from typing import Any, Self, TypeVar
 
-import numba
 from threadpoolctl import threadpool_limits
 
 from recsys.errors import InputError
+from recsys.utils.version import __version__
 
 Unit = TypeVar("Unit")
 Found = TypeVar("Found")
 
 _ONE = (
     threading.RLock()
-)  # limits of BLAS are the process's: whoever has two threads does one unit at once
+)  # limits of BLAS are the process's: a process with two threads runs one task at once
 SAME = ("recsys", "numpy", "scipy", "numba", "pyarrow")  # packages whose versions decide the bits
 
 
 class Engine(ABC):
-    """Runs units of work.
+    """Runs tasks.
 
     A task is a function of a module, and a unit is small: paths, checksums, ranges and options. What is
     large is read from files that every worker sees, so that no model goes through the wire.
@@ -56,7 +58,7 @@ class Engine(ABC):
     def map(
         self, task: Callable[[Unit], Found], units: Sequence[Unit], *, threads: int | None = None
     ) -> Iterator[Found]:
-        """Yield what a task returns of each unit, in the units' order.
+        """Yield the result of a task for each unit, in the order of the units.
 
         Parameters
         ----------
@@ -76,6 +78,22 @@ class Engine(ABC):
             self.seconds += seconds
             yield found
 
+    def _in_order(
+        self, running: Sequence[Any], result: Callable[[Any], tuple[Any, float]]
+    ) -> Iterator[tuple[Any, float]]:
+        """Yield the results of futures in their order; cancel the rest when the caller stops."""
+        left = deque(running)
+        try:
+            while left:
+                yield result(left.popleft())  # and let go of
+        finally:
+            with suppress(Exception):
+                for one in left:
+                    self._cancel(one)
+
+    def _cancel(self, future: Any) -> None:
+        future.cancel()
+
     @abstractmethod
     def _results(
         self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
@@ -83,7 +101,7 @@ class Engine(ABC):
         """Yield `run_unit` of each unit, in order."""
 
     def close(self) -> None:  # noqa: B027 - an engine in this process holds nothing
-        """Give back what the engine holds; one that it has not started itself goes on."""
+        """Release resources; a cluster that this object did not start keeps running."""
 
     def __enter__(self) -> Self:
         return self
@@ -93,13 +111,15 @@ class Engine(ABC):
 
 
 def run_unit(task: Callable[[Any], Any], unit: Any, threads: int | None) -> tuple[Any, float]:
-    """Do one unit with so many threads, and return what came out and the seconds it took.
+    """Run the task on one unit with `threads` threads; return its result and seconds.
 
     Threads are limited here: what a worker reads of the environment it has read when it was started.
     """
     if threads is None:
         start = time.perf_counter()
         return task(unit), time.perf_counter() - start
+    import numba  # late: a model that compiles nothing does without it
+
     with _ONE:
         start, before = time.perf_counter(), numba.get_num_threads()
         numba.set_num_threads(max(1, min(threads, numba.config.NUMBA_NUM_THREADS)))
@@ -124,10 +144,17 @@ def run_far(
     return run_unit(task, unit, threads)
 
 
+def without_package(engine: str, error: Exception) -> InputError:
+    """Return the message for a cluster whose worker lacks this package, or one that it needs."""
+    told = str(error).splitlines()[0]
+    return InputError(f"engine {engine}: a worker cannot run recsys {__version__}: {told}")
+
+
 @functools.cache
 def installed() -> dict[str, str]:
     """Return the versions that decide the bits of a result, and the Python, where this runs."""
-    return {name: metadata.version(name) for name in SAME} | {"Python": platform.python_version()}
+    versions = {name: metadata.version(name) for name in SAME if name != "recsys"}
+    return {"recsys": __version__} | versions | {"Python": platform.python_version()}
 
 
 def check_same(workers: dict[str, dict[str, str]], wanted: dict[str, str] | None = None) -> None:

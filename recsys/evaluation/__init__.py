@@ -7,12 +7,13 @@ from recsys.evaluation.groups import Groups
 from recsys.evaluation.learning_curves import LearningCurve, learning_curve
 from recsys.evaluation.page import report_document
 from recsys.evaluation.report import Figure, Report, Result
-from recsys.evaluation.run import evaluate
+from recsys.evaluation.run import EvaluationInterrupted, evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
 
 __all__ = [
     "Comparison",
     "Evaluated",
+    "EvaluationInterrupted",
     "Figure",
     "Groups",
     "LearningCurve",

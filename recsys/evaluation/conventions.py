@@ -1,4 +1,4 @@
-"""How figures in time, or of a published split, are made: for comparing them with those of others."""
+"""Notes on how metric values in time, or of a published split, are made, for comparisons."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
         lines.append("There are no times: what is tested is drawn at random.")
     if unseen:
         told = f"{unseen:,} of {counted(tests, 'test item')}"
-        lines.append(f"Items that nobody has in training are ranked, too, and are {told}.")
+        lines.append(f"Items without training interactions are ranked, too, and are {told}.")
     return [line for line in lines if line]

@@ -67,7 +67,7 @@ class UserSplit:
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """What scikit-learn scores a fitted ranker by: half of each row, drawn at random, is predicted.
+    """A scorer for scikit-learn: half of each row, drawn at random, is predicted.
 
     Parameters
     ----------

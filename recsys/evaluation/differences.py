@@ -53,7 +53,7 @@ class UserDifferences:
     def counts(self) -> tuple[int, int, int]:
         """Return for how many users the first is better, the two are equal, the second is better.
 
-        Of a metric without a better figure, better is more.
+        For a metric without a direction, more counts as better.
         """
         sign = -1.0 if self.better == "less" else 1.0
         gain = sign * self.values

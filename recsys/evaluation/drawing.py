@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recsys.errors import InputError
+from recsys.utils.extras import install_hint
 from recsys.utils.palette import COLOURS, MARKS
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ GREY = "#595959"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure that notebooks show, whether or not pyplot was imported.
+    """Return an empty plot that notebooks show, whether or not pyplot was imported.
 
     Raises
     ------
@@ -30,7 +31,7 @@ def new_figure(width: float, height: float) -> Figure:
         If matplotlib is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("plot() needs matplotlib: pip install 'recsys[plot]'")
+        raise InputError(f"plot() needs matplotlib: {install_hint('plot')}")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

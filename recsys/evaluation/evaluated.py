@@ -1,4 +1,4 @@
-"""Who was evaluated, on what, and the lists that they got."""
+"""The evaluated users, their data, and the lists that they got."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recsys.data import Fold, Interactions
 
 @dataclass(frozen=True)
 class Lists:
-    """What a model recommends first to each evaluated user.
+    """The first items that a model recommends to each evaluated user.
 
     Attributes
     ----------

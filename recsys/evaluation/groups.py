@@ -20,8 +20,6 @@ from recsys.registry import did_you_mean
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from recsys.evaluation.report import Result
-
 PROFILE_LENGTH = "profile length"
 POPULARITY = "popularity"
 BINS = 4  # groups of as many users each that numbers are parted into
@@ -69,7 +67,7 @@ class Groups:
         return table_of(self.rows, kind)
 
     def plot(self) -> Figure:
-        """Return a figure: one panel a metric, one line a model over the groups.
+        """Return a plot: one panel a metric, one line a model over the groups.
 
         Raises
         ------
@@ -90,9 +88,9 @@ class Groups:
 
 
 def group_figures(
-    who: Evaluated, attribute: str, results: list[Result], metrics: list[str], seed: int
+    who: Evaluated, attribute: str, results: list[Any], metrics: list[str], seed: int
 ) -> Groups:
-    """Return figures of groups of the evaluated users; a metric of the whole fold has none.
+    """Return metric values of groups of the evaluated users; a metric of the whole fold has none.
 
     Raises
     ------

@@ -1,26 +1,28 @@
-"""Learning curves: what the same users' figures are when models are fitted on less."""
+"""Learning curves: metric values of the same users when models are fitted on fewer interactions."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data import Fold, Interactions, find_protocol
+from recsys.data import Fold, find_protocol
 from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
-from recsys.evaluation.measuring import divided, figure_of, measure, parsed_metrics
-from recsys.evaluation.models import Make, Models, named_models
+from recsys.evaluation.measuring import divided, figure_of, interactions_of, measure, parsed_metrics
+from recsys.evaluation.models import Models, named_models
 from recsys.evaluation.report import Result
 from recsys.evaluation.rows import table_of
-from recsys.evaluation.run import Progress
+from recsys.evaluation.run import NONE_LEFT, Progress
+from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.validation import check_choice, check_real
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class LearningCurve:
         `model`, `metric`, `mean` over folds, `low` and `high` of its 95% bootstrap interval over
         users, `users` with a value.
     title : str
+    failed : dict of str to str
+        Why a model could not be evaluated, at one share at least, by its label; it has no rows.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class LearningCurve:
     of: str
     rows: list[dict[str, Any]] = field(default_factory=list)
     title: str = ""
+    failed: dict[str, str] = field(default_factory=dict)
 
     def frame(self, kind: str = "pandas") -> Any:
         """Return the rows as a table, "pandas", "polars" or "pyarrow".
@@ -69,7 +74,7 @@ class LearningCurve:
         return table_of(self.rows, kind)
 
     def plot(self) -> Figure:
-        """Return a figure: one panel a metric, one line a model over the shares.
+        """Return a plot: one panel a metric, one line a model over the shares.
 
         Raises
         ------
@@ -83,8 +88,8 @@ class LearningCurve:
 
 
 def learning_curve(
-    data: Interactions,
-    models: Models,
+    data: Any,
+    models: Models = "auto",
     *,
     shares: Sequence[float] = (0.1, 0.25, 0.5, 1.0),
     of: str = INTERACTIONS,
@@ -94,7 +99,6 @@ def learning_curve(
     seed: int = 0,
     only_folds: int | None = None,
     progress: Progress | None = None,
-    make: Make | None = None,
 ) -> LearningCurve:
     """Fit models on shares of each fold's training data, and measure them on the same users and items.
 
@@ -103,7 +107,7 @@ def learning_curve(
 
     Parameters
     ----------
-    data, models, protocol, folds, metrics, seed, only_folds, progress, make
+    data, models, protocol, folds, metrics, seed, only_folds, progress
         As in `evaluate`.
     shares : sequence of float in (0, 1]
     of : "interactions" or "users"
@@ -115,7 +119,10 @@ def learning_curve(
     ------
     InputError
         As `evaluate`; if a share is none or leaves nothing, or if all users are evaluated and users
-        are to be drawn.
+        are to be drawn; if every one of several models refuses the data or its parameters.
+    FitError
+        If all of several models fail for other reasons. One that fails beside others, at any share, is
+        left out, and `LearningCurve.failed` says why; what a single model raises is raised.
 
     Examples
     --------
@@ -126,11 +133,16 @@ def learning_curve(
     [0.5, 1.0]
     """
     check_choice("of", of, (INTERACTIONS, USERS))
+    several = shares.ndim == 1 if isinstance(shares, np.ndarray) else isinstance(shares, (list, tuple))
+    if not several:
+        raise InputError(f"shares must be a list of numbers, not {shares!r}")
     given = [check_real("shares", share, 0.0, 1.0, open_low=True) for share in shares]
     if not given or len(set(given)) < len(given):
         raise InputError(f"shares must be different numbers, at least one; not {list(shares)}")
+    data = interactions_of(data)
     parsed = parsed_metrics(metrics, data)
-    named = named_models(models, make)
+    data = data.positive()
+    named = named_models(models)
     if of == USERS and not find_protocol(protocol).grouped:
         raise InputError(
             f"{protocol} evaluates every user, and none is left to draw: use of='interactions', or a "
@@ -140,7 +152,15 @@ def learning_curve(
     side = SideInformation(data, protocol)
     users = np.concatenate([fold.users for fold in divisions])
     numbers = np.repeat(np.arange(len(divisions)), [len(fold.users) for fold in divisions])
-    total, done, rows = len(given) * len(named) * len(divisions), 0, []
+
+    def measured(model: Any, fold: Fold, seen: sp.csr_matrix) -> dict[str, NDArray[np.float64]]:
+        return measure(
+            copy.deepcopy(model), fold, parsed, Result("", {}), side, table=data.item_features, seen=seen
+        )[0]
+
+    total, done = len(given) * len(named) * len(divisions), 0
+    rows: list[dict[str, Any]] = []
+    failed: dict[str, Dropped] = {}
     for share in sorted(given):
         thinned = [_thinned(fold, share, of, (seed, k)) for k, fold in enumerate(divisions)]
         for label, _, model in named:
@@ -148,13 +168,18 @@ def learning_curve(
             for fold, seen in zip(divisions, thinned, strict=True):
                 if progress:
                     progress(f"{label}, {share:.4g} of the {of}", done, total)
-                found, _ = measure(
-                    copy.deepcopy(model), fold, parsed, Result(label, {}), side,
-                    table=data.item_features, seen=seen,
-                )  # fmt: skip
                 done += 1
+                if label in failed:
+                    continue
+                once = partial(measured, model, fold, seen)
+                tried = once() if len(named) == 1 else attempt(once)
+                if isinstance(tried, Dropped):
+                    failed[label] = tried
+                    continue
                 for name in values:
-                    values[name].append(found[name])
+                    values[name].append(tried[name])
+            if label in failed:
+                continue
             table = np.column_stack([np.concatenate(parts) for parts in values.values()])
             low, high = mean_intervals(table, users, numbers, seed)
             for column, (metric, _, name) in enumerate(parsed):
@@ -170,12 +195,16 @@ def learning_curve(
                 )  # fmt: skip
     if progress:
         progress("done", total, total)
-    return LearningCurve(of, rows, f"{data.name}, {protocol}")
+    check_some_left(NONE_LEFT, [one.label for one in named], failed)
+    return LearningCurve(
+        of, [row for row in rows if row["model"] not in failed], f"{data.name}, {protocol}",
+        {label: one.reason for label, one in failed.items()},
+    )  # fmt: skip
 
 
 def _thinned(fold: Fold, share: float, of: str, seed: tuple[int, int]) -> sp.csr_matrix:
     """Return a share of the training rows; the same draws for every share, so that they are nested."""
-    rng, train = np.random.default_rng(seed), fold.train
+    rng, train = np.random.default_rng(seed), fold.train if fold.fitted is None else fold.fitted
     if of == USERS:
         others = np.setdiff1d(np.arange(train.shape[0]), fold.users)
         dropped = rng.permutation(others)[round(share * len(others)) :]

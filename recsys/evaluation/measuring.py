@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -13,7 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys._jit import compiling
+from recsys._jit import compiled_at_once, compiling
 from recsys.data import Fold, Interactions, split
 from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
@@ -22,11 +23,18 @@ from recsys.evaluation.evaluated import Lists
 from recsys.evaluation.models import takes
 from recsys.evaluation.report import Figure, Result
 from recsys.utils.progress import report
+from recsys.utils.sparse import binary
 from recsys.utils.topn import LOWEST
-from recsys.utils.validation import check_integer
+from recsys.utils.validation import check_integer, texts_of
 
 BLOCK_BYTES = 64_000_000
+LARGE = 1_000_000  # users times items from which NumPy is not the faster one for long
 Asked = tuple[M.Metric, int, str]
+
+
+def interactions_of(data: Any) -> Interactions:
+    """Return interactions as they are, and a table or file as `Interactions.from_frame` reads it."""
+    return data if isinstance(data, Interactions) else Interactions.from_frame(data)
 
 
 def divided(
@@ -40,8 +48,10 @@ def divided(
         If none is, or no user has an item to predict.
     """
     if only_folds is not None:
-        check_integer("only_folds", only_folds, 1)
+        check_integer("only_folds", only_folds, 1, 2**31 - 1)
     found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
+    if data.weight is not None:  # models may learn from weights; what is predicted is whether
+        found = [replace(fold, test=binary(fold.test, fold.test.dtype)) for fold in found]
     if not any(len(fold.users) for fold in found):
         cold = any(fold.cold for fold in found)
         why = "who has one has none before it" if cold else "every profile is too short"
@@ -50,20 +60,14 @@ def divided(
 
 
 def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Asked]:
-    """Return what is asked for, each once, before anything is fitted.
+    """Return the requested metrics, each once, before anything is fitted.
 
     Raises
     ------
     InputError
-        If the data are none, there is no such metric, it is asked for twice, or the items do not have
-        what it is about.
+        If there is no such metric, it is asked for twice, or the items do not have what it is about.
     """
-    if not isinstance(data, Interactions):
-        raise InputError(
-            f"data must be Interactions, not {type(data).__name__}: make them of a table by "
-            "Interactions.from_frame(table, user=…, item=…)"
-        )
-    texts = [metrics] if isinstance(metrics, str) else list(metrics)
+    texts = texts_of("metrics", metrics)
     parsed = [M.parse_metric(text) for text in texts]
     names = [name for _, _, name in parsed]
     if not names:
@@ -86,20 +90,21 @@ def warm_up(
 ) -> None:
     """Compile what the model and the metrics run, on a few items of every user, untimed.
 
-    All users are kept because a kernel's degree may be as large as their number.
+    All users are kept because a kernel's degree may be as large as their number. What is small enough
+    for NumPy is not compiled.
     """
     few = np.argsort(-np.bincount(fold.train.indices, minlength=fold.train.shape[1]), kind="stable")[:12]
     train, test = fold.train[:, few], fold.test[:, few]
     if train.nnz == 0:
         return
     users = np.arange(min(200, train.shape[0]))
-    small = replace(fold, train=train, test=test, users=users, train_only=0)
-    try:
+    fitted = None if fold.fitted is None else fold.fitted[:, few]
+    small = replace(fold, train=train, test=test, fitted=fitted, users=users, train_only=0)
+    large = fold.train.shape[0] * fold.train.shape[1] > LARGE
+    with suppress(Exception), compiled_at_once(large):  # more factors than twelve items, say: folds tell
         measure(model, small, parsed, Result("", {}), side, few, table=table)
         for count in (1, 2):  # serial kernels, and parallel ones for short rows
             _scores(model, users[:count], train[users[:count]], train.shape[1])
-    except Exception:  # more factors than twelve items, say: the folds will tell
-        return
 
 
 def measure(
@@ -141,12 +146,15 @@ def measure(
     """
     items = fold.train.shape[1]
     given = fold.train if seen is None else seen
-    known = side.of(model, given, only)
+    fitted = given if fold.fitted is None or seen is not None else fold.fitted
+    known = side.of(model, fitted, only)
+    # Rows that were not fitted are no rows whose times a model knows.
+    timed = side.of(model, given, only).get("times") if fitted is not given else None
     if takes(model.fit, "show_progress"):
         known["show_progress"] = False
     with compiling() as compiled:
         start = time.perf_counter()
-        model.fit(given, **known)
+        model.fit(fitted, **known)
         result.fit_seconds += time.perf_counter() - start - compiled.seconds
     result.compile_seconds += compiled.seconds
     result.peak_mb = max(result.peak_mb, _resident_mb())
@@ -160,7 +168,8 @@ def measure(
         report("measuring", 1, 1)
         with compiling() as compiled:
             start = time.perf_counter()
-            scores = _scores(model, chosen, given[chosen], items)
+            times = None if timed is None else timed[chosen]
+            scores = _scores(model, chosen, given[chosen], items, times)
             result.score_seconds += time.perf_counter() - start - compiled.seconds
         result.compile_seconds += compiled.seconds
         measured.add(scores, fold.train[chosen], fold.test[chosen])
@@ -169,9 +178,15 @@ def measure(
 
 
 def _scores(
-    model: Any, users: NDArray[np.int64], train: sp.csr_matrix, items: int
+    model: Any,
+    users: NDArray[np.int64],
+    train: sp.csr_matrix,
+    items: int,
+    times: sp.csr_matrix | None = None,
 ) -> NDArray[np.floating]:
     """Return scores of all items, from `scores` or (any implicit model) a full `recommend`.
+
+    `times` are those of rows that were not fitted.
 
     Raises
     ------
@@ -180,7 +195,8 @@ def _scores(
     """
     kind, asked = type(model).__name__, (len(users), items)
     if hasattr(model, "scores"):
-        scores = np.asarray(model.scores(users, train))
+        given = {"times": times} if times is not None and takes(model.scores, "times") else {}
+        scores = np.asarray(model.scores(users, train, **given))
         if scores.shape != asked or scores.dtype.kind not in "fiu":
             raise InputError(
                 f"{kind}.scores must return numbers of shape {asked}, not {scores.shape} {scores.dtype}"

@@ -1,4 +1,4 @@
-"""What `evaluate` takes for models, each with the label that a report calls it by."""
+"""The models that `evaluate` accepts, each with its label in the report."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from recsys.errors import InputError
-from recsys.utils.spec import format_spec
+from recsys.utils.spec import format_spec, parse_spec
 
 
 class Model(Protocol):
-    """What can be evaluated: implicit's `fit`, and `scores` or `recommend`."""
+    """The interface of an evaluated model: implicit's `fit`, and `scores` or `recommend`."""
 
     def fit(self, user_items: Any, show_progress: bool = ..., callback: Any = ...) -> Any:
         """Fit on a (users, items) matrix."""
 
 
 Models = str | Model | Sequence[Any] | Mapping[str, Any]
-Make = Callable[[Any], Any]  # from what is given, a specification say, to an unfitted model
 
 
 class NamedModel(NamedTuple):
@@ -30,18 +29,16 @@ class NamedModel(NamedTuple):
     model: Any
 
 
-def named_models(models: Models, make: Make | None = None) -> list[NamedModel]:
+def named_models(models: Models) -> list[NamedModel]:
     """Return models with labels that differ.
 
     Parameters
     ----------
     models : sequence, mapping of label to model, or one model
-        Each a specification such as "ease:regularization=500", a ranker, a model of implicit, any object
-        with `fit` and `recommend` or `scores`, a pair (label, model), or a mapping of label to model.
-        Without a label, a specification is its own, a ranker is called by its name and the
-        parameters that are not its defaults, and another object by its class.
-    make : callable, optional
-        What makes a model of a specification, and of what else there is; other models it returns.
+        Each a specification such as "ease:regularization=500", a ranker, a `Recommender`, a model of
+        implicit, any object with `fit` and `recommend` or `scores`, a pair (label, model), or a mapping
+        of label to model. Without a label, a specification is its own, a ranker is called by its name
+        and the parameters that are not its defaults, and another object by its class.
 
     Raises
     ------
@@ -51,8 +48,8 @@ def named_models(models: Models, make: Make | None = None) -> list[NamedModel]:
     Examples
     --------
     >>> from recsys import EASE
-    >>> [one.label for one in named_models([EASE(), EASE(100.0), ("mine", EASE())])]
-    ['ease', 'ease:regularization=100.0', 'mine']
+    >>> [one.label for one in named_models(["popularity", EASE(100.0), ("mine", EASE())])]
+    ['popularity', 'ease:regularization=100.0', 'mine']
     """
     given: list[Any]
     if isinstance(models, Mapping):
@@ -67,7 +64,7 @@ def named_models(models: Models, make: Make | None = None) -> list[NamedModel]:
     found: list[NamedModel] = []
     for one in given:
         for label, model in one.items() if isinstance(one, Mapping) else [_pair(one)]:
-            found.append(_named(label, model, make))
+            found.append(_named(label, model))
     if not found:
         raise InputError("name at least one model")
     labels = [one.label for one in found]
@@ -97,19 +94,14 @@ def _pair(one: Any) -> tuple[str | None, Any]:
     return one
 
 
-def _named(label: str | None, model: Any, make: Make | None) -> NamedModel:
+def _named(label: str | None, model: Any) -> NamedModel:
     if isinstance(label, str) and not label.strip():
         raise InputError("a model's label must not be empty")
     if label is not None and not isinstance(label, str):
         raise InputError(f"a model's label must be text, not {str(label)[:80]!r}")
     if isinstance(model, str):
         label = label or model
-        if make is None:
-            raise InputError(
-                f"model {model!r} is a name: pass names to recsys.evaluate, or the model itself here"
-            )
-    if make is not None:
-        model = make(model)
+    model = _unwrapped(model)
     if inspect.isclass(model):
         raise InputError(f"{model.__name__} is a class: pass a model of it, as in {model.__name__}()")
     if not callable(getattr(model, "fit", None)) or not any(
@@ -123,8 +115,22 @@ def _named(label: str | None, model: Any, make: Make | None) -> NamedModel:
     return NamedModel(label or _called(model), {k: _plain(v) for k, v in params.items()}, model)
 
 
+def _unwrapped(given: Any) -> Any:
+    """Make a ranker of a specification, and take out the one that a `Recommender` holds."""
+    # Late: the rankers use the metrics of this package.
+    from recsys.rankers.registry import make_ranker
+    from recsys.recommender.recommender import Recommender
+
+    if isinstance(given, Recommender):
+        given = given.model
+    if not isinstance(given, str):
+        return given
+    name, params = parse_spec(given)
+    return make_ranker(name, **params)
+
+
 def _params(model: Any) -> dict[str, Any]:
-    """Return what the model says of its parameters; of another object, its public plain attributes."""
+    """Return the model's parameters; of another object, its public plain attributes."""
     if callable(getattr(model, "get_params", None)):
         return dict(model.get_params())
     plain = (bool, int, float, str)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from recsys.utils.palette import COLOURS
-
-if TYPE_CHECKING:
-    from recsys.evaluation.groups import Groups
-    from recsys.evaluation.report import Report
 
 Ends = tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]
 LONGEST = 44  # characters of a model's name that are drawn
@@ -33,8 +29,8 @@ STYLE = """<style scoped>
 </style>"""
 
 
-def report_page(report: Report, ends: Ends | None = None) -> str:
-    """Return a report as an HTML fragment: figures with intervals, verdicts, definitions folded away.
+def report_page(report: Any, ends: Ends | None = None) -> str:
+    """Return a report as an HTML fragment: metric values with intervals, verdicts, folded definitions.
 
     Parameters
     ----------
@@ -59,18 +55,19 @@ def report_page(report: Report, ends: Ends | None = None) -> str:
         [
             '<div class="recsys-report">', STYLE,
             f"<p><strong>{escape(report.dataset)}</strong>: {escape(report.about())}</p>",
+            *(f"<p><strong>{escape(line)}</strong></p>" for line in [report.decision()] if line),
             _table(["model", *names, "fit s"], rows),
             "<p><em>Below each mean: 95% bootstrap interval over users.</em></p>",
             *(f"<p>{escape(line)}</p>" for line in told),
-            "<details><summary>What the figures mean</summary>",
+            "<details><summary>What the metrics mean</summary>",
             *(f"<p>{escape(line)}</p>" for line in rest),
             "</details>", "</div>",
         ]
     )  # fmt: skip
 
 
-def groups_page(groups: Groups) -> str:
-    """Return figures of groups as an HTML fragment."""
+def groups_page(groups: Any) -> str:
+    """Return metric values of groups as an HTML fragment."""
     metrics = list(dict.fromkeys(row["metric"] for row in groups.rows))
     cells: dict[tuple[str, str], list[str]] = {}
     for row in groups.rows:
@@ -93,7 +90,7 @@ pre {white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid; padding:
 .recsys-report {overflow-x: auto}"""
 
 
-def report_document(title: str, runs: Sequence[tuple[str, Report, Ends, str]]) -> str:
+def report_document(title: str, runs: Sequence[tuple[str, Any, Ends, str]]) -> str:
     """Return a whole HTML page about reports: it needs no network and runs no script.
 
     Parameters
@@ -128,7 +125,7 @@ def report_document(title: str, runs: Sequence[tuple[str, Report, Ends, str]]) -
     )  # fmt: skip
 
 
-def forest_plot(report: Report, metric: str, intervals: Ends) -> str:
+def forest_plot(report: Any, metric: str, intervals: Ends) -> str:
     """Return an SVG picture: each model's mean as a dot on its interval, its name at the left."""
     low, high = intervals
     rows = [

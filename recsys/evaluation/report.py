@@ -1,4 +1,4 @@
-"""What an evaluation found: figures, results of models, and a report in words, tables and JSON."""
+"""The result of an evaluation: metric values of models, and a report in sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recsys.evaluation.groups import Groups, group_figures
 from recsys.evaluation.metrics import TIES
 from recsys.evaluation.page import report_page
 from recsys.evaluation.rows import table_of
-from recsys.evaluation.significance import verdict
+from recsys.evaluation.significance import decision, verdict
 from recsys.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Figure:
 
 @dataclass
 class Result:
-    """One model's figures.
+    """The metric values of one model.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Result:
 
 @dataclass(repr=False)
 class Report:
-    """What `evaluate` found.
+    """The result of `evaluate`.
 
     Attributes
     ----------
@@ -127,11 +127,13 @@ class Report:
     whole : frozenset of str
         Metrics with one value a fold, which have no interval over users.
     better : dict of str to "more", "less" or ""
-        Which figure of a metric is the better one, if one is.
+        Whether higher or lower values of a metric are better; "" for neither.
     engine : str
         Where models were fitted: "local", this process or others of this machine, "dask", "ray".
     workers : int
         How many processes did it; 0 for this one.
+    failed : dict of str to str
+        Why a model could not be evaluated, by its label; it has no result.
 
     Examples
     --------
@@ -165,9 +167,10 @@ class Report:
     better: dict[str, str] = field(default_factory=dict)
     engine: str = "local"
     workers: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
 
     def about(self) -> str:
-        """Return what was evaluated, and how: sizes, protocol, folds and seed."""
+        """Return the sizes, the protocol, the folds and the seed in a sentence."""
         return (
             f"{counted(self.users, 'user')}, {counted(self.items, 'item')}, "
             f"{counted(self.interactions, 'interaction')}; {self.protocol}, "
@@ -175,8 +178,9 @@ class Report:
         )
 
     def sentences(self) -> list[str]:
-        """Return what a reader of the figures should know: counts, tests, definitions."""
-        lines = list(self.conventions)
+        """Return notes on the metric values: counts, tests, definitions."""
+        lines = [f"{model} could not be evaluated: {why}" for model, why in self.failed.items()]
+        lines += self.conventions
         for number, what in (
             (self.train_only, "had nothing to predict"),
             (self.cold, "had something to predict and nothing in training"),
@@ -200,7 +204,7 @@ class Report:
         return [*lines, f"Ties: {TIES}."]
 
     def best(self) -> dict[str, float]:
-        """Return the best mean of each metric of which one figure is better than another."""
+        """Return the best mean of each metric that has a direction."""
         out = {}
         for name in self.definitions:
             means = [r.metrics[name].mean for r in self.results if np.isfinite(r.metrics[name].mean)]
@@ -210,7 +214,7 @@ class Report:
         return out
 
     def verdicts(self) -> list[str]:
-        """Return for each metric whether its best model leads the next, or is not told apart from it."""
+        """Return for each metric whether its best model is better than the next."""
         lines = []
         for name in self.definitions:
             sign = 1 if self.better.get(name) == "less" else -1
@@ -221,6 +225,11 @@ class Report:
                 if c["metric"] == name and {c["first"], c["second"]} == {r.model for r in ranked[:2]}
             ]
         return lines
+
+    def decision(self) -> str:
+        """Return which model to use and why, in one sentence; "" where no two were compared."""
+        told = decision(self.comparisons)
+        return told and f"{told}; {counted(self.users, 'user')}, {counted(self.folds, 'fold')}."
 
     def intervals(self) -> tuple[Intervals, Intervals]:
         """Return from where to where the middle 95% of each mean lie, users drawn again and again.
@@ -242,7 +251,7 @@ class Report:
         return low, high
 
     def frame(self, kind: str = "pandas") -> Any:
-        """Return the figures as a frame, one row a model and metric.
+        """Return the metric values as a frame, one row a model and metric.
 
         Parameters
         ----------
@@ -262,7 +271,7 @@ class Report:
         return table_of(self._rows(), kind)
 
     def by(self, attribute: str) -> Groups:
-        """Return the figures of groups of the evaluated users, with intervals.
+        """Return the metric values of groups of the evaluated users, with intervals.
 
         Parameters
         ----------
@@ -294,7 +303,7 @@ class Report:
         return group_figures(self._evaluated(), attribute, self.results, names, self.seed)
 
     def plot(self) -> Drawing:
-        """Return a figure of all means with their intervals, one panel a metric.
+        """Return a plot of all means with their intervals, one panel a metric.
 
         Raises
         ------
@@ -305,7 +314,7 @@ class Report:
         return draw_means(self._rows(), title, self.best())
 
     def html(self) -> str:
-        """Return an HTML fragment: figures with intervals, verdicts, and what the figures mean."""
+        """Return an HTML fragment: metric values with intervals, verdicts, and definitions."""
         return report_page(self)
 
     def _repr_html_(self) -> str:
@@ -334,7 +343,7 @@ class Report:
         return trec.run_of(self._evaluated(), self.result(model).lists)
 
     def qrels(self) -> trec.Qrels:
-        """Return what was to be predicted as {user: {item: 1}}, with the users of `run`.
+        """Return the test interactions as {user: {item: 1}}, with the users of `run`.
 
         Raises
         ------
@@ -396,7 +405,7 @@ class Report:
         ]  # fmt: skip
 
     def table(self) -> tuple[list[str], list[list[Any]]]:
-        """Return columns and rows for a CSV file: one row a model, with what the figures depend on.
+        """Return columns and rows for a CSV file: one row a model, with what its values depend on.
 
         After each metric comes its standard deviation over folds, empty for a single fold.
         """

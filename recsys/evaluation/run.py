@@ -1,6 +1,6 @@
 """Evaluation: models × folds → a report, with one way of aggregating.
 
-Each fold gives one value per user; a metric's figure is the mean over folds of the mean
+Each fold gives one value per user; a metric's value is the mean over folds of the mean
 over users, as the papers print it. Users without a value are counted, never averaged in.
 """
 
@@ -18,12 +18,21 @@ from numpy.typing import NDArray
 
 from recsys.data import Fold, Interactions, find_protocol
 from recsys.data.side_information import SideInformation
+from recsys.data.splits import protocol_for
 from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.evaluation.conventions import conventions
 from recsys.evaluation.evaluated import Lists, evaluated
-from recsys.evaluation.measuring import Asked, divided, figure_of, measure, parsed_metrics, warm_up
-from recsys.evaluation.models import Make, Models, NamedModel, named_models
+from recsys.evaluation.measuring import (
+    Asked,
+    divided,
+    figure_of,
+    interactions_of,
+    measure,
+    parsed_metrics,
+    warm_up,
+)
+from recsys.evaluation.models import Models, NamedModel, named_models
 from recsys.evaluation.report import Report, Result
 from recsys.evaluation.shared_data import share
 from recsys.evaluation.significance import Comparison, compare_all, holm
@@ -32,74 +41,111 @@ from recsys.evaluation.units import (
     Measured,
     Unit,
     measured,
+    measured_or_dropped,
     scratch_folder,
     sendable,
     threads_of,
     uses,
 )
+from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.progress import Listener, listening, within
 from recsys.utils.validation import check_integer
 
 Progress = Listener
+NONE_LEFT = "no model could be evaluated"
 
 
 def evaluate(
-    data: Interactions,
-    models: Models,
+    data: Any,
+    models: Models = ("auto", "popularity"),
     *,
-    protocol: str = "half-profile",
+    test: Any = None,
+    protocol: str | None = None,
     folds: int | None = None,
     metrics: str | Sequence[str] = ("auc", "ndcg@10", "map@10"),
     seed: int = 0,
     only_folds: int | None = None,
     keep_lists: int | None = None,
     progress: Progress | None = None,
-    make: Make | None = None,
     engine: str | Engine = "local",
     workers: int | None = None,
     threads: int | None = None,
     scratch: str | Path | None = None,
 ) -> Report:
-    """Fit every model on every fold and measure it; `recsys.evaluate` does, and takes names, too.
+    """Fit models on folds of the data, measure them on what was hidden, and compare them.
 
     Parameters
     ----------
-    data : Interactions
+    data : Interactions, table or path
+        A table or file is read as `Interactions.from_frame` does.
     models : sequence, mapping of label to model, or one model
-        As `named_models` takes them: rankers, models of implicit, objects with `fit` and `recommend` or
-        `scores`, pairs (label, model). Each fold fits a fresh copy, with the side information that
-        there is and the model uses; times only where the protocol predicts the future, and of
-        training rows only.
-    protocol, folds, seed
+        Each a name with parameters ("auto", "cf-komd:kernel=mc,degree=2"), a ranker, a
+        `Recommender`, a model of implicit, any object with `fit` and `recommend` or `scores`, a pair
+        (label, model), or a mapping of label to model. Each fold fits a fresh copy.
+    test : Interactions, table or path, optional
+        Test interactions, matched by ids, as in `Interactions.with_test`. All other interactions are for
+        training, and all items that a user does not have in training are ranked.
+    protocol : str, optional
+        As in `recsys.data.split`: "half-profile", "half-profile-time", "leave-one-out", "next-5",
+        "holdout", "temporal", "rolling", "published". When not given, "half-profile", or "published"
+        with a `test`.
+    folds, seed
         As in `recsys.data.split`.
-    metrics : sequence of str
-        `NAME[@k]`.
+    metrics : str or sequence of str
+        `NAME[@k]`, k = 10 by default; `list(recsys.evaluation.metrics.METRICS)` has the names.
     only_folds : int, optional
-        Measure the first so many folds only, as a validation does that cannot afford all.
+        Number of folds to measure, from the first on; all by default.
     keep_lists : int ≥ 1, optional
-        Keep each user's first so many items, for `Report.run`, `Report.qrels` and `Report.write_trec`.
+        Length of the lists to keep, for `Report.run`, `Report.qrels` and `Report.write_trec`.
     progress : callable, optional
         Called as progress(text, done, total).
-    make : callable, optional
-        What makes a model of a name.
-    engine, workers
-        As in `recsys.engines.engine`: where each model is fitted on each fold. All figures are what they
-        are in this process with as many threads; seconds and memory are the workers' own.
+    engine : str or Engine
+        Where models are fitted: "local", "local=N" (N processes of this machine), "dask" or "ray", alone
+        or with "=ADDRESS" of a running cluster. Metric values are the same as in this process with the
+        same number of threads; seconds and memory are the workers' own.
+    workers : int ≥ 1, optional
+        Number of processes to start; by default that of `engine`.
     threads : int ≥ 1, optional
-        Of each worker, 1 when not given; of this process, all.
+        Threads of each worker, by default 1; of this process, by default all.
     scratch : path, optional
-        A folder that all workers see, for the file that they read the data from; removed in the end.
-        The system's folder for temporary files when not given.
+        A folder that all workers can read, for the file with the data, which is removed in the end. By
+        default the system's folder for temporary files.
+
+    Returns
+    -------
+    Report
+        With `frame()`, `plot()`, `html()`, `verdicts()` and `by(attribute)`.
 
     Raises
     ------
     InputError
-        If nothing can be measured: no models, unknown metric, no user with a test item; if the engine
-        or a worker cannot do it.
+        If nothing can be measured: no models, two of one label, an unknown name or metric, an object
+        that is no model, no user with a test item; if a protocol is named beside a test half; if the
+        engine or a worker cannot do it; if every one of several models refuses the data or its
+        parameters.
+    EvaluationInterrupted
+        If Ctrl-C ended it after something was measured; its `report` has that.
+    FitError
+        If all of several models fail for other reasons. One that fails beside others is left out, and
+        `Report.failed` says why; what a single model raises is raised.
+
+    Examples
+    --------
+    >>> import recsys
+    >>> data = recsys.load_dataset("sample")
+    >>> report = recsys.evaluate(data, ["ease", ("few", recsys.EASE(1.0))], metrics="auc", folds=2)
+    >>> frame = report.frame()
+    >>> frame["model"].tolist(), frame["metric"].tolist()
+    (['ease', 'few'], ['auc', 'auc'])
+    >>> bool((frame["low"] < frame["mean"]).all() and (frame["mean"] < frame["high"]).all())
+    True
     """
+    protocol = protocol_for(protocol, test)
+    data = interactions_of(data) if test is None else interactions_of(data).with_test(test)
     parsed = parsed_metrics(metrics, data)
+    data = data.positive()
     names = [name for _, _, name in parsed]
-    named = named_models(models, make)
+    named = named_models(models)
     if keep_lists is not None:
         keep_lists = check_integer("keep_lists", keep_lists, 1)
     divisions = divided(data, protocol, folds, seed, only_folds)
@@ -107,23 +153,54 @@ def evaluate(
     results = [Result(one.label, one.params) for one in named]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in named]
     lists: list[list[Lists]] = [[] for _ in named]
-    with opened(engine, workers) as runner:
-        threads = threads_of(runner, threads)
-        job = _Job(data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads)
-        here = isinstance(runner, LocalEngine)
-        found = job.here(runner, side) if here else job.by(runner, scratch)
-        for (position, _), one in zip(job.units(), found, strict=True):
-            result = results[position]
-            result.fit_seconds += one.fit_seconds
-            result.score_seconds += one.score_seconds
-            result.compile_seconds += one.compile_seconds
-            result.peak_mb = max(result.peak_mb, one.peak_mb)
-            for name in names:
-                values[position][name].append(one.values[name])
-            lists[position] += [one.lists] if one.lists else []
-        where = ("local", 0) if here else (runner.name, runner.workers)
-    if progress is not None:
+    failed: dict[str, Dropped] = {}
+    stopped, where = False, ("local", 0)
+    try:
+        with opened(engine, workers) as runner:
+            threads = threads_of(runner, threads)
+            job = _Job(
+                data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads
+            )
+            here = isinstance(runner, LocalEngine)
+            where = ("local", 0) if here else (runner.name, runner.workers)
+            found = job.here(runner, side) if here else job.by(runner, scratch)
+            for (position, _), one in zip(job.units(here), found, strict=True):
+                result = results[position]
+                if isinstance(one, Dropped):
+                    failed.setdefault(result.model, one)
+                    continue
+                result.fit_seconds += one.fit_seconds
+                result.score_seconds += one.score_seconds
+                result.compile_seconds += one.compile_seconds
+                result.peak_mb = max(result.peak_mb, one.peak_mb)
+                for name in names:
+                    values[position][name].append(one.values[name])
+                lists[position] += [one.lists] if one.lists else []
+    except KeyboardInterrupt:  # what is measured is kept, if anything is
+        if not any(folded[names[0]] for folded in values):
+            raise
+        stopped = True
+    if progress is not None and not stopped:
         progress("done", job.total, job.total)
+    reasons = {label: one.reason for label, one in failed.items()}
+    check_some_left(NONE_LEFT, [one.label for one in named], failed)
+    measured_ones = [k for k, result in enumerate(results) if result.model not in failed]
+    notes = list(data.notes)
+    if stopped:
+        whole = len(divisions)
+        done = {k: len(values[k][names[0]]) for k in measured_ones}
+        # Models measured on all folds; if there are none, on those that all which were begun have.
+        most = max(done.values()) == whole
+        measured_ones = [k for k in measured_ones if done[k] and (done[k] == whole or not most)]
+        missing = [one.label for k, one in enumerate(named) if k not in measured_ones]
+        missing = [label for label in missing if label not in failed]
+        divisions = divisions[: min(done[k] for k in measured_ones)]
+        notes.append(_missing(missing, len(divisions), whole))
+        for k in measured_ones:
+            values[k] = {name: values[k][name][: len(divisions)] for name in names}
+            lists[k] = lists[k][: len(divisions)]
+    results = [results[k] for k in measured_ones]
+    values, lists = [values[k] for k in measured_ones], [lists[k] for k in measured_ones]
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
             result.metrics[name] = figure_of(folded[name])
@@ -133,7 +210,7 @@ def evaluate(
                 np.concatenate([one.ids for one in kept_ones]),
                 np.concatenate([one.scores for one in kept_ones]),
             )
-    return Report(
+    report = Report(
         dataset=data.name,
         protocol=protocol,
         folds=len(divisions),
@@ -145,7 +222,7 @@ def evaluate(
         definitions={name: metric.definition for metric, _, name in parsed},
         results=results,
         comparisons=_comparisons(results, parsed, seed),
-        notes=list(data.notes),
+        notes=notes,
         cold=sum(fold.cold for fold in divisions),
         conventions=conventions(way, data, divisions),
         grouped=way.grouped,
@@ -154,7 +231,52 @@ def evaluate(
         better={name: metric.better for metric, _, name in parsed},
         engine=where[0],
         workers=where[1],
+        failed=reasons,
     )
+    if stopped:
+        raise EvaluationInterrupted(report, notes[-1])
+    return report
+
+
+class EvaluationInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended an evaluation of which a part is done.
+
+    Parameters
+    ----------
+    report : Report
+        Of the models that were measured on all folds; where there are none, of those folds that all
+        models have which were begun.
+    message : str
+        What is missing.
+
+    Examples
+    --------
+    >>> import recsys
+    >>> from recsys.evaluation import EvaluationInterrupted
+    >>> data = recsys.load_dataset("sample")
+    >>> def stop(step, done, total):
+    ...     if step.startswith("ease, fold 1"):
+    ...         raise KeyboardInterrupt
+    >>> try:
+    ...     recsys.evaluate(data, ["popularity", "ease"], metrics="auc", folds=2, progress=stop)
+    ... except EvaluationInterrupted as stopped:
+    ...     print(stopped, [one.model for one in stopped.report.results])
+    interrupted: ease is not measured ['popularity']
+    """
+
+    def __init__(self, report: Report, message: str) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+def _missing(labels: list[str], folds: int, whole: int) -> str:
+    """Return what an interrupted evaluation lacks, in a line."""
+    parts = []
+    if labels:
+        parts.append(f"{', '.join(labels)} {'is' if len(labels) == 1 else 'are'} not measured")
+    if folds < whole:
+        parts.append(f"{folds} of {whole} folds are measured")
+    return f"interrupted: {'; '.join(parts) or 'all models are measured'}"
 
 
 @dataclass(frozen=True)
@@ -176,22 +298,45 @@ class _Job:
     def total(self) -> int:
         return len(self.named) * len(self.divisions)
 
-    def units(self) -> list[tuple[int, int]]:
-        """Return position of the model and number of the fold, fold by fold."""
-        return [(k, number) for number in range(len(self.divisions)) for k in range(len(self.named))]
+    def units(self, here: bool) -> list[tuple[int, int]]:
+        """Return position of the model and number of the fold.
 
-    def here(self, runner: Engine, side: SideInformation) -> Iterator[Measured]:
-        """Yield what comes of each unit in this process, which hears what the model reports."""
+        In this process model by model, so that the first ones are done after an interrupt; for
+        workers fold by fold, as each of them holds one fold.
+        """
+        models, folds = range(len(self.named)), range(len(self.divisions))
+        if here:
+            return [(k, number) for k in models for number in folds]
+        return [(k, number) for number in folds for k in models]
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is only one model; its error then ends the evaluation."""
+        return len(self.named) == 1
+
+    def here(self, runner: Engine, side: SideInformation) -> Iterator[Measured | Dropped]:
+        """Yield the result of each task in this process; the model's progress is reported."""
         table = self.data.item_features
-        for label, _, model in self.named:
-            with listening(self.progress), within(f"{label}, compiling", 0, self.total, part=0.0):
-                warm_up(copy.deepcopy(model), self.divisions[0], self.parsed, side, table)
+        failed: dict[int, Dropped] = {}
 
-        def one(unit: tuple[int, tuple[int, int]]) -> Measured:
+        def one(unit: tuple[int, tuple[int, int]]) -> Measured | Dropped:
+            position = unit[1][0]
+            if position in failed:
+                return failed[position]
+            with listening(self.progress):
+                found = measured_once(unit) if self.alone else attempt(lambda: measured_once(unit))
+            if isinstance(found, Dropped):
+                failed[position] = found
+            return found
+
+        def measured_once(unit: tuple[int, tuple[int, int]]) -> Measured:
             done, (position, number) = unit
             label, _, model = self.named[position]
+            if number == 0:
+                with within(f"{label}, compiling", done, self.total, part=0.0):
+                    warm_up(copy.deepcopy(model), self.divisions[0], self.parsed, side, table)
             result = Result("", {})
-            with listening(self.progress), within(f"{label}, fold {number + 1}", done, self.total):
+            with within(f"{label}, fold {number + 1}", done, self.total):
                 values, kept = measure(
                     copy.deepcopy(model), self.divisions[number], self.parsed, result, side,
                     table=table, keep=self.keep,
@@ -201,10 +346,10 @@ class _Job:
                 result.peak_mb,
             )  # fmt: skip
 
-        yield from runner.map(one, list(enumerate(self.units())), threads=self.threads)
+        yield from runner.map(one, list(enumerate(self.units(True))), threads=self.threads)
 
-    def by(self, runner: Engine, scratch: str | Path | None) -> Iterator[Measured]:
-        """Yield what comes of each unit from workers, which read the data from a file."""
+    def by(self, runner: Engine, scratch: str | Path | None) -> Iterator[Measured | Dropped]:
+        """Yield the result of each task from workers, which read the data from a file."""
         models = [sendable(label, model) for label, _, model in self.named]
         metrics, mark = tuple(name for _, _, name in self.parsed), secrets.token_hex(8)
         with scratch_folder(scratch) as folder:
@@ -214,11 +359,12 @@ class _Job:
                     Division(shared, self.protocol, self.folds, self.seed, number), models[position],
                     metrics, self.keep, f"{mark} {position}",
                 )
-                for position, number in self.units()
+                for position, number in self.units(False)
             ]  # fmt: skip
-            for done, one in enumerate(runner.map(measured, units, threads=self.threads)):
+            work = measured if self.alone else measured_or_dropped
+            for done, one in enumerate(runner.map(work, units, threads=self.threads)):
                 if self.progress is not None:
-                    position, number = self.units()[done]
+                    position, number = self.units(False)[done]
                     told = f"{self.named[position].label}, fold {number + 1}"
                     self.progress(told, done + 1, self.total)
                 yield one

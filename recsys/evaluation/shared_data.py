@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 
 from recsys.data import Interactions
 from recsys.data.side_information import SideInformation
+from recsys.data.splits import ids_of_ranks, ranks_of
 from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.utils import model_file
 from recsys.utils.files import shown
 
 KIND = "interactions"
-PAIRS = ("users", "items", "rating", "time", "held_out")
-FEATURES = ("item_features", "user_features")
+PAIRS = ("users", "items", "rating", "time", "held_out", "weight")
+FEATURES = ("item_features", "item_texts", "user_features")
 COLUMN = "column."
 
 
@@ -37,7 +38,7 @@ class Shared(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a worker has read: interactions with numbers for ids, and their encoded features."""
+    """The data of a worker: interactions with numbers for ids, and their encoded features."""
 
     data: Interactions
     features: dict[str, Any]
@@ -61,7 +62,7 @@ def share(
     path : Path
         Of a folder that the workers see.
     wanted : frozenset of str
-        Which of `item_features` and `user_features` the models use.
+        Which of `FEATURES` the models use.
     metrics : sequence of (Metric, k, name)
         Those of features bring their column along.
 
@@ -75,6 +76,8 @@ def share(
         values = getattr(data, name)
         if values is not None:
             arrays[name] = _storable(np.asarray(values))
+    # The draws of protocols go by the order of the ids, and are all that workers need of them.
+    arrays["user_ranks"], arrays["item_ranks"] = ranks_of(data.user_ids), ranks_of(data.item_ids)
     side = SideInformation(data)
     shapes = {}
     for name in sorted(wanted & set(FEATURES)):
@@ -93,8 +96,7 @@ def share(
                 arrays[f"{COLUMN}{len(columns)}"] = array
                 columns.append([name, kind])
     manifest = {
-        "kind": KIND, "name": data.name, "n_users": data.n_users, "n_items": data.n_items,
-        "shapes": shapes, "columns": columns,
+        "kind": KIND, "name": data.name, "shapes": shapes, "columns": columns,
     }  # fmt: skip
     model_file.write(path, manifest, arrays)
     return Shared(str(path), model_file.read(path, mapped=True)[0]["sha256"])
@@ -102,7 +104,7 @@ def share(
 
 @lru_cache(maxsize=2)
 def known(shared: Shared) -> Known:
-    """Read what `share` wrote; a process reads a file once.
+    """Read the file that `share` wrote; a process reads a file once.
 
     Raises
     ------
@@ -126,12 +128,11 @@ def known(shared: Shared) -> Known:
         for number, (name, kind) in enumerate(manifest["columns"])
     }
     held_out = arrays.get("held_out")
-    user_ids: Any = np.arange(manifest["n_users"])
-    item_ids: Any = np.arange(manifest["n_items"])
+    user_ids, item_ids = (ids_of_ranks(arrays[name]) for name in ("user_ranks", "item_ranks"))
     data = Interactions(
         arrays["users"], arrays["items"], user_ids, item_ids, arrays.get("rating"), arrays.get("time"),
         item_features=pd.DataFrame(table) if table else None, name=manifest["name"],
-        held_out=None if held_out is None else held_out.view(np.bool_),
+        held_out=None if held_out is None else held_out.view(np.bool_), weight=arrays.get("weight"),
     )  # fmt: skip
     return Known(data, features)
 

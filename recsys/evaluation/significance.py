@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.errors import InputError, counted
+from recsys.errors import InputError, counted, listing
 from recsys.evaluation.bootstrap import MIDDLE, resamples
+from recsys.utils.features import real_array
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Comparison:
 
     @property
     def told_apart(self) -> bool:
-        """Whether the interval excludes 0: only then may one model be said to lead."""
+        """Whether the interval excludes 0: only then may one model be called better."""
         return self.low > 0.0 or self.high < 0.0
 
 
@@ -117,18 +118,40 @@ def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], lis
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Return p-values corrected for their number by Holm's step-down procedure."""
-    order = np.argsort(p_values, kind="stable")
-    out = np.empty(len(p_values))
+    """Return p-values corrected for their number by Holm's step-down procedure.
+
+    Parameters
+    ----------
+    p_values : sequence of n floats in [0, 1]
+
+    Returns
+    -------
+    list of n floats in [0, 1], in the same order
+
+    Raises
+    ------
+    InputError
+        If they are not numbers from 0 to 1, in one dimension.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.5, 0.02])
+    [0.03, 0.5, 0.04]
+    """
+    given = real_array("p_values", p_values, 1)
+    if not ((given >= 0) & (given <= 1)).all():
+        raise InputError("p_values must be numbers from 0 to 1")
+    order = np.argsort(given, kind="stable")
+    out = np.empty(len(given))
     running = 0.0
     for rank, k in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[k]))
+        running = max(running, min(1.0, (len(given) - rank) * float(given[k])))
         out[k] = running
     return out.tolist()
 
 
 def verdict(c: dict[str, Any]) -> str:
-    """Return a comparison as a sentence: one leads only where the interval excludes 0.
+    """Return a comparison as a sentence: one is better only where the interval excludes 0.
 
     Parameters
     ----------
@@ -139,14 +162,14 @@ def verdict(c: dict[str, Any]) -> str:
     less = better == "less"
     sign = 1 if (c["difference"] <= 0 if less else c["difference"] >= 0) else -1
     first, second = (c["first"], c["second"]) if sign > 0 else (c["second"], c["first"])
-    sign = -sign if less else sign  # figures are told as how much the first is ahead
+    sign = -sign if less else sign  # values are told as how much better the first is
     low, high = sorted((sign * c["low"], sign * c["high"]))
     by = _decimal(abs(c["difference"]))
     if not c["told_apart"]:
         amount = "less" if less else "more"
-        said = f"{first} and {second} are not told apart: {first} has {by} {amount} over users"
+        said = f"{first} and {second} do not differ clearly: {first} has {by} {amount} over users"
     elif better:
-        said = f"{first} leads {second} by {by}{' less' if less else ''} over users"
+        said = f"{first} is better than {second} by {by}{' less' if less else ''} over users"
     else:
         said = f"{first} has {by} more than {second} over users"
     return (
@@ -156,5 +179,57 @@ def verdict(c: dict[str, Any]) -> str:
 
 
 def _decimal(value: float) -> str:
-    """Return four decimals, or two figures of what these would round to 0."""
+    """Return four decimals, or two significant digits of what these would round to 0."""
     return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"
+
+
+def decision(comparisons: list[dict[str, Any]]) -> str:
+    """Return which model to use, and on which metrics it is better than which others.
+
+    The model is the one with the most comparisons in which it is better, less those in which it is
+    worse, over all metrics of which one value is better than another; of equal ones, the one with the
+    better mean more often.
+
+    Parameters
+    ----------
+    comparisons : list of dict
+        `Report.comparisons`.
+
+    Returns
+    -------
+    str
+        Without a full stop; "" where nothing was compared.
+
+    Examples
+    --------
+    >>> pair = {"first": "a", "second": "b", "better": "more", "difference": 0.1, "told_apart": True}
+    >>> decision([pair | {"metric": "auc"}, pair | {"metric": "map", "told_apart": False}])
+    'Use a: it is better than b on auc, and does not differ clearly from b on map'
+    """
+    leads: dict[str, list[int]] = {}  # better less worse comparisons, and means
+    outcomes: dict[tuple[str, str], dict[str, int]] = {}  # of (model, metric) by the other model
+    for c in comparisons:
+        if not (better := c.get("better", "more")):
+            continue
+        sign = (-1 if better == "less" else 1) * ((c["difference"] > 0) - (c["difference"] < 0))
+        for one, other, ahead in ((c["first"], c["second"], sign), (c["second"], c["first"], -sign)):
+            clear = ahead if c["told_apart"] else 0
+            outcomes.setdefault((one, c["metric"]), {})[other] = clear
+            lead = leads.setdefault(one, [0, 0])
+            lead[0], lead[1] = lead[0] + clear, lead[1] + ahead
+    if not leads:
+        return ""
+    best = max(leads, key=leads.__getitem__)
+    if not any(clear for found in outcomes.values() for clear in found.values()):
+        return f"No model is better than another: {listing(list(leads))} do not differ clearly"
+    said = []
+    words = {1: "is better than", 0: "does not differ clearly from", -1: "is worse than"}
+    for clear in words:
+        metrics: dict[tuple[str, ...], list[str]] = {}  # by the other models
+        for (one, metric), found in outcomes.items():
+            others = tuple(other for other, how in found.items() if how == clear)
+            if one == best and others:
+                metrics.setdefault(others, []).append(metric)
+        said += [f"{words[clear]} {listing(others)} on {listing(on)}" for others, on in metrics.items()]
+    # with a comma before "and" also between two: each part lists metrics with an "and" of its own
+    return f"Use {best}: it {', '.join([*said[:-1], f'and {said[-1]}'] if said[1:] else said)}"

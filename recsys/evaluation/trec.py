@@ -10,7 +10,7 @@ import numpy as np
 
 from recsys.errors import InputError
 from recsys.evaluation.evaluated import Evaluated, Lists
-from recsys.utils.files import replacing
+from recsys.utils.atomic import replacing
 from recsys.utils.topn import LOWEST
 
 Run = dict[str, dict[str, float]]
@@ -57,7 +57,7 @@ def run_of(who: Evaluated, lists: Lists | None) -> Run:
 
 
 def qrels_of(who: Evaluated) -> Qrels:
-    """Return what was to be predicted as {user: {item: 1}}.
+    """Return the test interactions as {user: {item: 1}}.
 
     Raises
     ------

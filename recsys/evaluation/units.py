@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from recsys.data import Fold, split
 from recsys.engines import Engine
-from recsys.engines.folders import OwnFolder
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation.evaluated import Lists
 from recsys.evaluation.measuring import measure, parsed_metrics, warm_up
 from recsys.evaluation.report import Result
 from recsys.evaluation.shared_data import Shared, known
+from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.files import shown
 from recsys.utils.validation import check_integer
 
@@ -30,7 +31,7 @@ SCRATCH = "recsys-scratch-"  # beginning of a folder's name
 
 
 class Division(NamedTuple):
-    """Which fold of which data."""
+    """The identifier of a fold of some data."""
 
     shared: Shared
     protocol: str
@@ -50,7 +51,7 @@ class Unit(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What came of a unit: a value a user, and the seconds and memory of the process that found it."""
+    """The result of a task: a value per user, and the seconds and memory of its process."""
 
     values: dict[str, NDArray[np.float64]]
     lists: Lists | None
@@ -82,6 +83,12 @@ def measured(unit: Unit) -> Measured:
     return Measured(
         values, lists, result.fit_seconds, result.score_seconds, result.compile_seconds, result.peak_mb
     )
+
+
+def measured_or_dropped(unit: Unit) -> Measured | Dropped:
+    """Return the result of `measured`, or the reason why the model cannot be evaluated."""
+    known(unit.division.shared)  # a file that cannot be read is no model's fault
+    return attempt(lambda: measured(unit))
 
 
 def sendable(label: str, model: Any) -> Any:
@@ -125,22 +132,18 @@ def threads_of(runner: Engine, threads: int | None) -> int | None:
 def scratch_folder(scratch: str | Path | None) -> Iterator[Path]:
     """Hold a folder of one's own within another, removed in the end with what is in it.
 
-    Those that killed runs left there are removed, too.
-
     Raises
     ------
     InputError
         If none can be made there.
     """
     try:
-        folder = OwnFolder(SCRATCH, None if scratch is None else str(scratch))
+        folder = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=scratch, ignore_cleanup_errors=True)
     except OSError as error:
         where = "the folder for temporary files" if scratch is None else shown(scratch)
         raise InputError(f"scratch: {where}: {error.strerror or error}") from None
-    try:
-        yield Path(folder.path)
-    finally:
-        folder.remove()
+    with folder as path:
+        yield Path(path)
 
 
 _WARM: set[str] = set()

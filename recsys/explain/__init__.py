@@ -15,7 +15,6 @@ from recsys.explain.rules.discovery import (
     q_values,
     ranker_rule,
 )
-from recsys.explain.rules.genetic import genetic_search
 from recsys.explain.rules.heaviest import HeaviestFormulas, WeightedFormula, heaviest_formulas
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.item_odds import item_odds
@@ -57,7 +56,6 @@ __all__ = [
     "discover",
     "discover_rules",
     "following",
-    "genetic_search",
     "heaviest_formulas",
     "in_time",
     "into_list",

@@ -1,8 +1,8 @@
 """Rules about an item: "of the 13 other people who liked A and B, 11 like this too".
 
-Conjunctions of one or two of a profile's items are the first features of the mC kernels' space
-over users. They are chosen on half of the users and must hold up in the other half; what is said
-of the chosen one is counted over everybody but the user asked about.
+Conjunctions of one or two of a profile's items are the first features of the mC kernels' space over
+users. They are chosen on half of the users and must be confirmed on the other half. The counts of the
+chosen one are over all users but the one asked about.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from recsys.errors import InputError
 from recsys.kernels.gram.counts import columns
 from recsys.utils.validation import check_integer, clean_matrix
 
 CONFIDENCE = 0.95
+MOST_ITEMS = 60  # of a longer profile those are tried that most users share with the item
 Z = 1.0  # standard errors that a precision is lowered by while rules are compared
-SUPPORT = 10  # people
+SUPPORT = 10  # users
 
 
 @dataclass(frozen=True)
 class ItemRule:
-    """Liking these items goes with liking another: counts over all people but the one asked for.
+    """A rule "users who like these also like another", with counts over all but the user asked about.
 
     Attributes
     ----------
     items : tuple of int
         One or two liked items.
     support : int
-        How many people like all of `items`.
+        How many users like all of `items`.
     hits : int
         How many of them like the explained item.
     precision : float
         Their share, hits / support.
     others : int
-        Everybody else: the people who do not like all of `items`.
+        All others: the users who do not like all of `items`.
     others_hits : int
         How many of the others like the explained item.
     base : float
@@ -83,13 +83,15 @@ def lower_bound(hits: int, of: int, confidence: float = CONFIDENCE) -> float:
     Notes
     -----
     Source: Clopper and Pearson 1934. Exact rather than Wilson's: it never covers less than it
-    says, also for five people.
+    says, also for five users.
 
     Examples
     --------
     >>> round(lower_bound(9, 10), 3), lower_bound(0, 10)
     (0.606, 0.0)
     """
+    from scipy.special import betaincinv  # late: a list does without it
+
     return 0.0 if hits <= 0 else float(betaincinv(hits, of - hits + 1, 1.0 - confidence))
 
 
@@ -100,14 +102,14 @@ def item_rule(
     *,
     exclude: int | None = None,
     min_support: int = SUPPORT,
-    most_items: int = 60,
     seed: int = 0,
+    item_users: sp.csc_matrix | None = None,
 ) -> ItemRule | None:
     """Return the conjunction of liked items that best predicts an item.
 
-    Chosen on a random half of the people, among those that half of `min_support` of them hold.
-    It is returned if in the other half, and over all, the lower bound of its precision is above
-    the share of everybody else, and `min_support` people hold it.
+    The rule is chosen on a random half of the users, among those that half of `min_support` of them
+    satisfy. It is returned if, on the other half and on all users, the lower bound of its precision is
+    above the share among all other users, and `min_support` users satisfy it.
 
     Parameters
     ----------
@@ -119,15 +121,15 @@ def item_rule(
         The user asked about, who must not witness for themselves.
     min_support : int ≥ 1
         People that must hold the conjunction.
-    most_items : int ≥ 1
-        Of a longer profile those are tried that most users share with the item.
     seed : int
         Of the halves.
+    item_users : (users, items) CSC, optional
+        `user_items` by column, where it is at hand: making it takes longer than the search.
 
     Returns
     -------
     ItemRule or None
-        None where no conjunction is shown to beat everybody else.
+        None where no conjunction is shown to be better than the share among all other users.
 
     Raises
     ------
@@ -142,11 +144,10 @@ def item_rule(
     >>> found.items, found.hits, found.support, found.others_hits, found.others
     ((1, 4), 12, 13, 8, 386)
     """
-    user_items = clean_matrix(user_items)
-    users, m = user_items.shape
+    by_item = columns(clean_matrix(user_items)) if item_users is None else item_users
+    users, m = by_item.shape
     check_integer("item", item, 0, m - 1)
     check_integer("min_support", min_support, 1)
-    check_integer("most_items", most_items, 1)
     if exclude is not None:
         check_integer("exclude", exclude, 0, users - 1)
     liked = np.setdiff1d(np.asarray(liked, dtype=np.int64), [item])
@@ -154,7 +155,6 @@ def item_rule(
         raise InputError(f"liked holds indices outside 0…{m - 1}")
     if len(liked) == 0 or users < 4:
         return None
-    by_item = columns(user_items)
     target = np.zeros(users, dtype=bool)
     target[by_item.indices[by_item.indptr[item] : by_item.indptr[item + 1]]] = True
     here = np.random.default_rng(seed).random(users) < 0.5
@@ -165,9 +165,9 @@ def item_rule(
     has = np.zeros((len(liked), users), dtype=bool)
     for k, other in enumerate(liked):
         has[k, by_item.indices[by_item.indptr[other] : by_item.indptr[other + 1]]] = True
-    if len(liked) > most_items:
+    if len(liked) > MOST_ITEMS:
         shared = (has[:, here] & target[here]).sum(axis=1)
-        keep = np.sort(np.argsort(-shared, kind="stable")[:most_items])
+        keep = np.sort(np.argsort(-shared, kind="stable")[:MOST_ITEMS])
         liked, has = liked[keep], has[keep]
     support, hits = _pairs(has[:, here], target[here])
     base = float(target[here].mean()) if here.any() else 0.0
@@ -187,7 +187,7 @@ def item_rule(
     both = has[a] & has[b]
     apart = _counted(members, both, target, there)
     found = _counted(members, both, target, everybody)
-    # The half that did not choose decides; the counts over all are what a person is told.
+    # The half that did not choose decides; the counts over all are what the user reads.
     fine = apart.low > apart.base and found.low > found.base and found.support >= min_support
     return found if fine else None
 
@@ -198,7 +198,7 @@ def _counted(
     target: NDArray[np.bool_],
     people: NDArray[np.bool_],
 ) -> ItemRule:
-    """Return a rule with its counts over some people; shares of nobody are 0."""
+    """Return a rule with its counts over these users; shares of no users are 0."""
     mine, rest = holds & people, ~holds & people
     support, hits = int(mine.sum()), int((mine & target).sum())
     others, others_hits = int(rest.sum()), int((rest & target).sum())

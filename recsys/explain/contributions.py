@@ -17,7 +17,7 @@ from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
 @dataclass(frozen=True)
 class Reasons:
-    """What a score rests on.
+    """A decomposition of a score into shares of the liked items.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Reasons:
 
     @property
     def base(self) -> float:
-        """What no liked item accounts for: score − the shares of all liked items."""
+        """The part of the score without the liked items: score − the shares of all liked items."""
         return self.bias - self.others
 
 
@@ -65,10 +65,11 @@ def reasons(
     item: int,
     N: int = 10,
     *,
+    recalculate_user: bool = False,
     times: Any = None,
     as_of: float | None = None,
 ) -> Reasons:
-    """Return what a ranker's score of an item for a user rests on.
+    """Return how much each liked item contributes to a ranker's score of an item.
 
     Parameters
     ----------
@@ -80,10 +81,13 @@ def reasons(
     item : int
     N : int ≥ 1
         How many liked items are listed.
+    recalculate_user : bool
+        Whether the row is that of a user never seen, as `recommend` takes it.
     times : (1, items) sparse matrix, optional
-        When each like happened, as `recommend` takes it.
+        When each interaction happened, as `recommend` takes it.
     as_of : float, optional
-        What the ages of likes are counted to, in the unit of the times; the latest like when not given.
+        What the ages of interactions are counted to, in the unit of the times; the latest interaction
+        when not given.
 
     Returns
     -------
@@ -108,7 +112,9 @@ def reasons(
     >>> reasons(make_ranker("popularity").fit(R), 3, R[3], 10).unit
     'people'
     """
-    return reasons_for_items(ranker, userid, row, [item], N, times=times, as_of=as_of)[0]
+    return reasons_for_items(
+        ranker, userid, row, [item], N, recalculate_user=recalculate_user, times=times, as_of=as_of
+    )[0]
 
 
 def reasons_for_items(
@@ -118,6 +124,7 @@ def reasons_for_items(
     items: ArrayLike,
     N: int = 10,
     *,
+    recalculate_user: bool = False,
     times: Any = None,
     as_of: float | None = None,
 ) -> list[Reasons]:
@@ -125,7 +132,7 @@ def reasons_for_items(
 
     Parameters
     ----------
-    ranker, userid, row, N, times, as_of
+    ranker, userid, row, N, recalculate_user, times, as_of
         As in `reasons`.
     items : (n,) int
 
@@ -149,12 +156,15 @@ def reasons_for_items(
     times = known_times(ranker, userid, times)
     some = check_ids("item", items, ranker.n_items_ if hasattr(ranker, "n_items_") else None)
     if liked.nnz == 0:
-        scores = ranker.scores(userid, liked, times=times)[0, some].tolist()
+        found_scores = ranker.scores(userid, liked, recalculate_user=recalculate_user, times=times)
+        scores = found_scores[0, some].tolist()
         return [_popularity(ranker, item, score) for item, score in zip(some, scores, strict=True)]
     if "explain" in ranker.capabilities:
         old = ages(liked, times, as_of) if times is not None and in_time(ranker) else {}
         found = []
-        for told in ranker.explain_items(userid, liked, some, liked.nnz, times=times):
+        for told in ranker.explain_items(
+            userid, liked, some, liked.nnz, recalculate_user=recalculate_user, times=times
+        ):
             listed, rest = told.contributions[:N], told.contributions[N:]
             others = float(sum(value for _, value in rest))
             bias = told.bias + others

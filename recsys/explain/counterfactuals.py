@@ -1,4 +1,4 @@
-"""Counterfactuals: an item's place and score without one liked item."""
+"""Counterfactuals: an item's rank and score without one liked item."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
-MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score are told apart
+MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score count as different
 
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of an item when one liked item is taken out of the profile.
+    """The rank and score of an item after one liked item is taken out of the profile.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Change:
     score : float
         Of the explained item then.
     rank : int
-        Its place then among the items that could be recommended now, from 1; equal scores by index.
+        Its rank then among the items that could be recommended now, from 1; equal scores by index.
 
     Examples
     --------
@@ -44,17 +44,17 @@ class Change:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """An item's place now, and without each of the liked items.
+    """An item's rank now, and without each of the liked items.
 
     Attributes
     ----------
     item : int
     score : float
     place, of : int
-        Its place among the items that could be recommended (neither liked nor left out), itself
+        Its rank among the items that could be recommended (neither liked nor left out), itself
         always one of them, from 1, and their number.
     tried : tuple of Change
-        For each liked item that was left out alone, the worst place first, then the lowest score.
+        For each liked item that was left out alone, the worst rank first, then the lowest score.
     liked : int
         Number of liked items; `tried` are all of them or those with the largest contributions.
     misfit : (int, float, float) or None
@@ -79,7 +79,7 @@ class WhatIf:
 
     @property
     def moved(self) -> list[Change]:
-        """Those of `tried` that give the item another place."""
+        """Those of `tried` that give the item another rank."""
         return [change for change in self.tried if change.rank != self.place]
 
 
@@ -93,18 +93,18 @@ def what_if(
     *,
     times: Any = None,
 ) -> WhatIf:
-    """Return an item's place, and its place and score without each liked item.
+    """Return an item's rank, and its rank and score without each liked item.
 
     Parameters
     ----------
     ranker, userid, row, item
-        As in `reasons`. Rankers that cannot score a changed row give the place only.
+        As in `reasons`. Rankers that cannot score a changed row give the rank only.
     most : int ≥ 1
         Liked items that are left out, one at a time: those with the largest shares.
     leave_out : int array
-        Items that are never recommended to this user and hold no place.
+        Items that are never recommended to this user and have no rank.
     times : (1, items) sparse matrix, optional
-        When each like happened, as `recommend` takes it.
+        When each interaction happened, as `recommend` takes it.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def repeated(times: Any, n: int) -> Any:
 
 
 def place_among(scores: np.ndarray, free: np.ndarray, item: int) -> int:
-    """Return an item's place among the free ones, equal scores by index as lists have them."""
+    """Return an item's rank among the free ones, equal scores by index as lists have them."""
     better = free & (scores > scores[item])
     ties = free[:item] & (scores[:item] == scores[item])
     return int(better.sum() + ties.sum()) + 1
@@ -195,7 +195,7 @@ def changes(
     -------
     list of Change
         Worst rank first. Empty for a profile of fewer than two items, and for rankers that
-        do not read the row. `what_if` says what the place is now.
+        do not read the row. `what_if` says the rank now.
 
     Examples
     --------

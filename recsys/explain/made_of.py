@@ -1,4 +1,4 @@
-"""What a score is made of inside some models: the parts of a blend, the products of a machine."""
+"""Decompositions of scores inside some models: the parts of a blend, the products of a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PartShare(NamedTuple):
     adds : float
         To the blend's score.
     place : int
-        Where the part alone would put the item, among those that could be recommended.
+        Rank of the item by that part alone, among those that could be recommended.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class PartShare(NamedTuple):
 def blend_parts(
     ranker: Ranker, userid: int, row: Any, item: int, leave_out: ArrayLike = (), *, times: Any = None
 ) -> list[PartShare]:
-    """Return what each part of a blend adds to a score, and where it alone would put the item.
+    """Return each part's contribution to a blend's score, and the item's rank by that part alone.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ class Product(NamedTuple):
 
 
 class MadeOf(NamedTuple):
-    """A machine's score as a sum: base + everything listed + others + higher.
+    """A factorization machine's score as a sum: base + everything listed + others + higher.
 
     Parameters
     ----------
     base : float
-        The item's own, whoever asks.
+        The item's own part, the same for all users.
     listed : list of Product
         The largest, whatever their sign.
     others : float
@@ -150,8 +150,10 @@ def products(
     item_features: Sequence[str] = (),
     user_features: Sequence[str] = (),
     most: int = LISTED,
+    *,
+    recalculate_user: bool = False,
 ) -> MadeOf | None:
-    """Return which features of a profile, and which two together, a machine's score of an item rests on.
+    """Return the features of a profile, and the pairs, on which a factorization machine's score rests.
 
     Parameters
     ----------
@@ -161,6 +163,8 @@ def products(
     item_features, user_features : sequences of str
         Names of the features that the ranker was fitted with.
     most : int ≥ 1
+    recalculate_user : bool
+        As in `reasons`.
 
     Returns
     -------
@@ -192,14 +196,15 @@ def products(
     if not hasattr(ranker, "products"):
         return None
     liked = clean_matrix(row, n_rows=1, name="row")
-    found = ranker.products(userid, liked, item)
+    found = ranker.products(userid, liked, item, recalculate_user=recalculate_user)
     names = [*user_features, *item_features, *map(str, np.asarray(titles, dtype=object))]
     known = [names[f] if f < len(names) else f"feature {f}" for f in found.features]
-    every = [Product((known[k],), float(value)) for k, value in enumerate(found.singles)]
-    for j, k in zip(*np.nonzero(found.pairs), strict=True):
-        every.append(Product((known[j], known[k]), float(found.pairs[j, k])))
-    every.sort(key=lambda one: -abs(one.adds))
-    rest = every[most:]
-    return MadeOf(
-        found.base, every[:most], float(sum(one.adds for one in rest)), len(rest), found.higher
-    )
+    first, second = np.nonzero(found.pairs)
+    values = np.concatenate([found.singles, found.pairs[first, second]])
+    order = np.argsort(-np.abs(values), kind="stable")
+    listed, alone = [], len(found.singles)
+    for k in order[:most].tolist():
+        names_of = (k,) if k < alone else (first[k - alone], second[k - alone])
+        listed.append(Product(tuple(known[j] for j in names_of), float(values[k])))
+    rest = values[order[most:]].tolist()
+    return MadeOf(float(found.base), listed, float(sum(rest)), len(rest), float(found.higher))

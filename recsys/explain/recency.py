@@ -1,4 +1,4 @@
-"""How old the likes of a profile are: in newer likes, and in days where times are dates."""
+"""Ages of a profile's interactions: in newer interactions, and in days where times are dates."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from recsys.utils.recency import aligned, newer
 
 @dataclass(frozen=True)
 class Age:
-    """How long ago a like of a profile was.
+    """Age of an interaction of a profile.
 
     Attributes
     ----------
     newer : int
-        How many likes of the profile are newer; those of an equal time are not.
+        How many interactions of the profile are newer; those of an equal time are not.
     alike : int
         How many others of the profile have the same time.
     days : int or None
         Calendar days (UTC) from the like to the profile's latest one, or to the date that is looked
         back from; None where the times are no dates.
     since : str
-        That date; empty for the latest like.
+        That date; empty for the latest interaction.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Age:
 
 
 def in_time(ranker: Ranker) -> bool:
-    """Return whether a fitted ranker ranks by how old likes are: it can, and its parameters have it so.
+    """Return whether a fitted ranker's scores depend on the ages of interactions, with its parameters.
 
     Examples
     --------
@@ -63,16 +63,16 @@ def known_times(ranker: Ranker, userid: int, times: Any) -> Any:
 
 
 def ages(row: sp.csr_matrix, times: Any, as_of: float | None = None) -> dict[int, Age]:
-    """Return how long ago each like of a profile was; nothing where all are equally recent.
+    """Return how long ago each interaction of a profile was; nothing where all are equally recent.
 
     Parameters
     ----------
     row : (1, items) CSR
         The liked items.
     times : (1, items) sparse matrix
-        When each like happened; 0 or absent is unknown, and the oldest.
+        When each interaction happened; 0 or absent is unknown, and the oldest.
     as_of : float, optional
-        What the days are counted to; the latest like when not given.
+        What the days are counted to; the latest interaction when not given.
 
     Returns
     -------

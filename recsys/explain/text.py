@@ -1,4 +1,4 @@
-"""Sentences that a person reads, each with the counts it states: k of n, never a share of a few."""
+"""Sentences for users, each with the counts it states: k of n, never a share of a few."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recsys.errors import InputError, counted
+from recsys.errors import InputError, counted, listing
 from recsys.explain.association import ItemRule
 from recsys.explain.contributions import Reasons
 from recsys.explain.counterfactuals import WhatIf
@@ -16,14 +16,16 @@ from recsys.explain.recency import Age
 from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
 from recsys.explain.towards import Steps
+from recsys.utils.validation import check_choice
 
 FEW = 20  # witnesses below it are said to be few
-# How having an item is told: (past, "like" after a number, "likes" after one, "do", "does", the noun)
+# How having an item is told: (past, "like" after a number, "likes" after one, "do", "does", the
+# noun)
 WORDS = {
     "liked": ("liked", "like", "likes", "do", "does", "like"),
     "rated": ("rated", "rated", "rated", "did", "did", "rating"),
 }
-# Up to how many days they are told in which unit, of so many days: whole units that have passed.
+# Up to how many days an age is told in a unit of how many days; units are rounded down.
 UNITS = ((14, 1, "day"), (70, 7, "week"), (730, 30, "month"), (float("inf"), 365, "year"))
 
 
@@ -84,7 +86,7 @@ def because(
 
 
 def ago(age: Age, *, word: str = "liked") -> str:
-    """Return how long ago a like was, in days where they are known, else in newer likes.
+    """Return how long ago an interaction was, in days where they are known, else in newer interactions.
 
     Parameters
     ----------
@@ -108,20 +110,9 @@ def ago(age: Age, *, word: str = "liked") -> str:
 
 
 def _span(days: int) -> str:
-    """Return a number of days in whole units that have passed."""
+    """Return a number of days in completed units."""
     size, unit = next((size, unit) for most, size, unit in UNITS if days < most)
     return counted(days // size, unit)
-
-
-def listing(names: list[str]) -> str:
-    """Return 'a', 'a and b' or 'a, b and c'.
-
-    Examples
-    --------
-    >>> listing(["Alien", "Brazil", "Casablanca"])
-    'Alien, Brazil and Casablanca'
-    """
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def one_in(hits: int, of: int) -> str:
@@ -137,7 +128,7 @@ def one_in(hits: int, of: int) -> str:
 
 
 def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
-    """Return what other people's likes say about an item.
+    """Return in a sentence what other users' interactions say about an item.
 
     Parameters
     ----------
@@ -149,7 +140,7 @@ def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
     -------
     str
         Such as 'Of the 13 other people who liked A and B, 11 like this too; of the 386 others, 80
-        do (about 1 in 5).' Fewer than 20 people are said to be few.
+        do (about 1 in 5).' A support below 20 is called small.
     """
     past, many, one, do, does, _ = _words(word)
     names = np.asarray(titles, dtype=object)
@@ -164,7 +155,7 @@ def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
 
 
 def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
-    """Return what a taste rule says, and how it stood its test.
+    """Return a user profile rule and its test, in sentences.
 
     Parameters
     ----------
@@ -194,7 +185,7 @@ def readable(rule: Rule) -> str:
 
 
 def follows(found: Following, mark: str) -> list[str]:
-    """Return how far a list, and the ranker behind it, follow a taste rule.
+    """Return in sentences how far a list, and the ranker behind it, follow a user profile rule.
 
     Parameters
     ----------
@@ -218,14 +209,14 @@ def follows(found: Following, mark: str) -> list[str]:
 
 
 def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
-    """Return what leaving out single liked items does to an item, in sentences.
+    """Return in sentences how an item's rank changes without single liked items.
 
     Parameters
     ----------
     titles : (items,) of str
     found : WhatIf
     first : int ≥ 1
-        Length of the list that a person looks at.
+        Length of the list that a user looks at.
     """
     lines = [f"Place now: {found.place:,} of {found.of:,}."]
     names = np.asarray(titles, dtype=object)
@@ -286,7 +277,7 @@ def falls(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
 
 
 def rises(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
-    """Return what would have to be liked besides for an item to rise; '' where nothing lifts it.
+    """Return which items would have to be liked besides for an item to rise; '' if none raise it.
 
     Parameters
     ----------
@@ -313,7 +304,7 @@ def rises(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
 
 
 def parts(ranker: Any) -> str:
-    """Return which models a fitted blend is made of, with their weights; '' for other rankers."""
+    """Return in a sentence the models of a fitted blend, with their weights; '' for other rankers."""
     names = getattr(ranker, "part_names_", None)
     if names is None:
         return ""
@@ -324,7 +315,7 @@ def parts(ranker: Any) -> str:
 
 
 def left_out(ranker: Any) -> str:
-    """Return what `auto` left out, and why, a line each; '' for other rankers."""
+    """Return the candidates that `auto` left out and why, a line each; '' for other rankers."""
     dropped = getattr(ranker, "dropped_", None)
     if not dropped:
         return ""
@@ -340,6 +331,4 @@ def _follow(number: int) -> str:
 
 
 def _words(word: str) -> tuple[str, str, str, str, str, str]:
-    if word not in WORDS:
-        raise InputError(f"word must be one of {', '.join(WORDS)}, not {word!r}")
-    return WORDS[word]
+    return WORDS[check_choice("word", word, tuple(WORDS))]

@@ -21,18 +21,18 @@ MOST = 5  # taken or added at most
 
 @dataclass(frozen=True)
 class Steps:
-    """Liked items taken out, or items liked besides, one after the other, and where an item stands then.
+    """Liked items removed, or items added, one after the other, and the rank of an item after each step.
 
     Attributes
     ----------
     place : int
-        Of the explained item now.
+        Rank of the explained item now.
     items : tuple of int
         In the order taken out or added.
     places : tuple of int
-        The explained item's place after each, all before it done too.
+        The explained item's rank after each, all before it done too.
     goal : int
-        Beyond which place it should fall, or up to which it should rise.
+        Beyond which rank it should fall, or up to which it should rise.
     reached : bool
 
     Examples
@@ -73,7 +73,7 @@ def out_of_list(
     Returns
     -------
     Steps
-        One way, by single steps: another set may be smaller. Of equal places the lower score counts,
+        One way, by single steps: another set may be smaller. Of equal ranks the lower score counts,
         then the item named first by `reasons`. What is taken out is not recommended instead.
 
     Raises
@@ -134,15 +134,15 @@ def into_list(
     candidates : int array
         Items that may be liked besides; the item itself, liked ones and those left out do not count.
     goal : int ≥ 1
-        The place that it shall have.
+        The rank that it shall reach.
     most : int ≥ 1
-        Items added at most. No step is taken that does not better the place or the score.
+        Items added at most. No step is taken that does not improve the rank or the score.
 
     Returns
     -------
     Steps
-        One way, by single steps: another set may be smaller. Of equal places the higher score counts,
-        then the earlier candidate. A like is later than all others, where there are times.
+        One way, by single steps: another set may be smaller. Of equal ranks the higher score counts,
+        then the earlier candidate. An interaction is later than all others, where there are times.
 
     Raises
     ------

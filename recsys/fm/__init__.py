@@ -4,6 +4,7 @@ from recsys.fm.bayesian import (
     BayesianFactorizationMachineClassifier,
     BayesianFactorizationMachineRegressor,
 )
+from recsys.fm.custom import CustomLoss, SeparablePenalty
 from recsys.fm.encoder import PairEncoder
 from recsys.fm.estimators import (
     AllSubsetsClassifier,
@@ -14,10 +15,9 @@ from recsys.fm.estimators import (
     PolynomialNetworkRegressor,
 )
 from recsys.fm.findings import Study
-from recsys.fm.path import regularization_path, strength_bracket
+from recsys.fm.path import regularization_path
 from recsys.fm.path_points import PathPoint, RegularizationPath, StrengthBracket
 from recsys.fm.problem import Problem, pairs_problem, table_problem
-from recsys.fm.quadratic import SparseLowRankQuadratic
 from recsys.fm.selection import Selection, select
 from recsys.fm.simulation import PlantedInteractions, Recovery, planted_interactions, recovery
 from recsys.fm.stability import Stability, Starts, several_starts, stability_selection
@@ -29,6 +29,7 @@ __all__ = [
     "AllSubsetsRegressor",
     "BayesianFactorizationMachineClassifier",
     "BayesianFactorizationMachineRegressor",
+    "CustomLoss",
     "FactorizationMachineClassifier",
     "FactorizationMachineRegressor",
     "PairEncoder",
@@ -40,7 +41,7 @@ __all__ = [
     "Recovery",
     "RegularizationPath",
     "Selection",
-    "SparseLowRankQuadratic",
+    "SeparablePenalty",
     "Stability",
     "Starts",
     "StrengthBracket",
@@ -53,7 +54,6 @@ __all__ = [
     "select",
     "several_starts",
     "stability_selection",
-    "strength_bracket",
     "study",
     "table_problem",
 ]

@@ -1,4 +1,4 @@
-"""What the estimators share: parameters, checks, the course of a fit, prediction."""
+"""The base of the estimators: parameters, checks, the fit loop, prediction."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
+from recsys.fm.custom import CustomLoss, as_loss
 from recsys.fm.history import History
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.penalties import Penalty, as_penalty, penalties
 from recsys.fm.signs import choose_signs
 from recsys.fm.solvers import SOLVERS, Options, Solver, refusal, solver_names
 from recsys.fm.solvers.component_weights import size_matters
 from recsys.fm.stopping import StoppingRule
 from recsys.multilinear.arrays import column_counts
 from recsys.multilinear.forms import MIXED, Form
-from recsys.multilinear.losses import LOSSES, Loss, loss_names
+from recsys.multilinear.losses import Loss, loss_names
+from recsys.utils.features import checked_rows
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -38,7 +40,7 @@ CALLBACK, VALIDATION = "callback", "validation"
 
 @dataclass(eq=False, repr=False)
 class FactorMachine(BaseEstimator):
-    """What the estimators of this package share.
+    """Base of the estimators of this package.
 
     They minimise mean loss + ½α‖w‖² + ½β‖P‖² + γΩ(P).
 
@@ -46,23 +48,23 @@ class FactorMachine(BaseEstimator):
     ----------
     n_components : int ≥ 1
         Rank k.
-    loss : str
+    loss : str or CustomLoss
         "squared" or "huber"; for classes "logistic", "squared_hinge", "squared", or, over pairs of a
         row of each class, "bpr" (logistic) and "auc" (squared hinge), solvers "sgd", "adagrad", "psgd".
-    penalty : "l2", "l1", "ti", "l21", "cs", "omega", "l1-power" or "l21-power"
+    penalty : "l2", "l1", "ti", "l21", "cs", "omega", "l1-power", "l21-power" or Penalty
         Ω: nothing; ‖P‖₁; Σ_s K_A^m(|p_s|, 1); Σ_j ‖p_j‖; K_A^m over ‖p_j‖; Σ_{i<j} |⟨p_i, p_j⟩|; and
         Σ_s ‖p_s‖₁^m / m! and (Σ_j ‖p_j‖)^m / m!, which bound TI and CS. The all-subsets model has
         Π(1 + ·) in place of K_A^m, and m = 2 in the powers.
     solver : str
         "cd", one parameter at a time; "block", a feature's whole row; "relational", "cd" on rows that
         are made of objects which repeat (users, items, contexts; any number of kinds), many times
-        faster; "sgd" and "adagrad", mini-batches, with the penalty's operator once in many of them;
-        "psgd", mini-batches with the operator after each; "fista", "nmapgd", "katyusha", "lbfgs",
-        "subgradient", whole gradients.
+        faster; "sgd" and "adagrad", mini-batches, with the penalty's proximal operator once in many of
+        them; "psgd", mini-batches with the proximal operator after each; "fista", "nmapgd", "katyusha",
+        "lbfgs", "subgradient", whole gradients.
     alpha, beta, gamma : float ≥ 0
         The loss is a mean over rows, so a feature in a share f of the rows, of value 1, has β against a
-        curvature of f times its mean squared slope: the default halves what is learned of a feature that
-        one row in a thousand has.
+        curvature of f times its mean squared derivative: the default halves what is learned of a feature
+        that one row in a thousand has.
     fit_linear, fit_intercept : bool
     max_iter : int ≥ 1
         Epochs.
@@ -73,39 +75,42 @@ class FactorMachine(BaseEstimator):
     learning_rate : float > 0
         Of "sgd" (over √epoch), "adagrad" and "psgd" (falling with β and the batches).
     batch_size : int ≥ 1
-        Of "sgd", "adagrad", "psgd" (at most so many rows, in batches of one size) and "katyusha".
+        Of "sgd", "adagrad", "psgd" (the largest batch; batches are of one size) and "katyusha".
     line_search : bool
-        Of "block": look for longer steps than the bound of the curvature allows, an evaluation each.
-        "fista", "nmapgd", "katyusha" and "subgradient" always search.
+        Of "block": try longer steps than the bound of the curvature allows, at one evaluation each.
+        "fista", "nmapgd", "katyusha" and "subgradient" always use a line search.
     validation_fraction : float in [0, 1)
-        Share of the rows kept out to stop early, the same of each class: the best epoch's parameters are
-        kept.
+        Share of the rows held out for early stopping, stratified by class. The parameters of the best
+        epoch are kept.
     patience : int ≥ 1
-        Epochs without a better validation loss after which to stop.
+        Number of epochs without a better validation loss after which the fit stops.
     warm_start : bool
-        Go on from the last fit, if it was of as many features, orders and components.
+        Continue from the last fit, if its numbers of features, orders and components are the same.
     init_scale : float > 0
-        Standard deviation of the first P.
+        Standard deviation of the initial P.
     num_threads : int ≥ 0
-        0 is all; passes too small to be worth a second thread have one, and the result does not depend
-        on it.
+        0 for all. Small passes use one thread. The result does not depend on the number.
     random_state : int, RandomState or None
     callback : callable, optional
-        Called as callback(epoch, objective); what is true ends the fit, and what it raises. The
-        estimator has the epoch's parameters then, and may predict.
+        Called as callback(epoch, objective). A true result or an exception ends the fit. The estimator
+        then has the parameters of this epoch, and may predict.
     fit_signs : bool
-        Choose each component's sign by trial at the start; all are 1 without. Under an even order no
-        p_s makes a component negative, and what one of the other sign does takes several.
+        Choose each component's sign by trial at the start; otherwise all are 1. Under an even order no
+        p_s makes a component negative, so that several components would be needed in place of a negative
+        one.
     fit_component_weights : bool
         Learn a weight λ_s of each component, under ½β‖λ‖², with a step after each epoch. It is of orders
         that share a P with given or learned θ, and of all subsets: of one order P takes up its size.
 
     Attributes
     ----------
-    w_ : (features,) float64
+    w_ : (features + ones,) float64
+        Linear weights. `ones` is the number of columns of ones that `fit_lower="augment"` appends to X:
+        of a factorization machine degree − 2 (degree − 1 without `fit_linear`), of a polynomial network
+        1; otherwise 0. Their weights stand last and add a constant to each prediction.
     intercept_ : float
-    P_ : list of (factors, features, n_components) float64
-        One an order; one factor but for polynomial networks, with the rows of columns of ones, if any.
+    P_ : list of (factors, features + ones, n_components) float64
+        One an order; one factor but for polynomial networks.
     theta_ : (terms, orders) float64
         Weights of the orders of a shared P; 1 elsewhere.
     component_weights_ : (terms, n_components) float64
@@ -128,8 +133,8 @@ class FactorMachine(BaseEstimator):
     """
 
     n_components: int = 8
-    loss: str = "squared"
-    penalty: str = "l2"
+    loss: str | CustomLoss = "squared"
+    penalty: str | Penalty = "l2"
     solver: str = "cd"
     alpha: float = 1e-4
     beta: float = 1e-3
@@ -162,8 +167,10 @@ class FactorMachine(BaseEstimator):
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
-        check_choice("loss", self.loss, self._losses())
-        check_choice("penalty", self.penalty, tuple(penalty.name for penalty in penalties()))
+        self._check_loss()
+        if isinstance(self.penalty, str):
+            check_choice("penalty", self.penalty, tuple(penalty.name for penalty in penalties()))
+        as_penalty(self.penalty).parameters  # noqa: B018  refuses what is no penalty and no number
         check_choice("solver", self.solver, solver_names())
         check_integer("n_components", self.n_components, 1)
         for name in ("max_iter", "batch_size", "patience"):
@@ -177,7 +184,7 @@ class FactorMachine(BaseEstimator):
             check_real(name, getattr(self, name), 0.0, open_low=True)
         if self.line_search and not SOLVERS.get(self.solver).searches:
             raise InputError(f"line_search is of solver='block', not {self.solver!r}: leave it False")
-        rest = (self._loss(), PENALTIES.get(self.penalty), self._forms())
+        rest = (self._loss(), as_penalty(self.penalty), self._forms())
         refused = refusal(self.solver, *rest)
         if refused:
             able = [name for name in solver_names() if not refusal(name, *rest)]
@@ -192,8 +199,18 @@ class FactorMachine(BaseEstimator):
                 "fit_signs=True is what is left: set it to False"
             )
 
-    def _loss(self) -> Loss:
-        return LOSSES.get(self.loss)
+    def _check_loss(self) -> None:
+        if not isinstance(self.loss, CustomLoss):
+            check_choice("loss", self.loss, self._losses())
+            return
+        numbers = isinstance(self, RegressorMixin)
+        if not (self.loss.for_numbers if numbers else self.loss.for_classes):
+            raise InputError(f"loss {self.loss.name!r} is not for {'numbers' if numbers else 'classes'}")
+        check_real(f"curvature of {self.loss.name}", self.loss.curvature, 0.0, open_low=True)
+        self.loss.parameters  # noqa: B018  refuses what is no number
+
+    def _loss(self) -> Loss | CustomLoss:
+        return as_loss(self.loss)
 
     # ---- the model as a vector, and as attributes
 
@@ -236,8 +253,7 @@ class FactorMachine(BaseEstimator):
         for P, known in zip(model.tables(), self.P_, strict=True):
             P[:] = known
         model.theta[:] = self.theta_
-        if hasattr(self, "component_weights_"):  # absent where an older version fitted: all are 1
-            model.weights[:] = self.component_weights_
+        model.weights[:] = self.component_weights_
         return model
 
     def _keep(self, model: Model) -> None:
@@ -252,7 +268,7 @@ class FactorMachine(BaseEstimator):
     ) -> Objective:
         loss = self._loss()
         by = Regularization(
-            PENALTIES.get(self.penalty), float(self.alpha), float(self.beta), float(self.gamma)
+            as_penalty(self.penalty), float(self.alpha), float(self.beta), float(self.gamma)
         )
         return Objective(
             model, X, y, loss, by, self.fit_intercept and not loss.pairwise, rng,
@@ -394,7 +410,7 @@ class FactorMachine(BaseEstimator):
         self._seen = self._seen | here
 
     def _remember(self, solver: Solver, rng: np.random.RandomState) -> None:
-        """Keep what the next call of `partial_fit` goes on from."""
+        """Keep the solver's state and the random state, from which the next `partial_fit` continues."""
         self._rng, self._state = rng, solver.get_state()
 
     def _steps(self) -> bool:
@@ -440,7 +456,7 @@ class FactorMachine(BaseEstimator):
 
     def _predict(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         rows = self._augmented(clean_rows(X))
         return self._fitted(rows.shape[1]).predict(rows, threads=self.num_threads or None)
 
@@ -481,7 +497,7 @@ class Regressor(RegressorMixin, FactorMachine):
 
     def _rows(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[sp.csr_matrix, Any]:
         self._check_parameters()
-        X, y = validate_data(
+        X, y = checked_rows(
             self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
         )
         return self._augmented(clean_rows(X)), np.asarray(y, dtype=np.float64)
@@ -534,7 +550,7 @@ class Classifier(ClassifierMixin, FactorMachine):
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, reset: bool
     ) -> tuple[sp.csr_matrix, Any]:
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
         self.classes_ = known = two_classes(y, classes)
         return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0
 

@@ -14,7 +14,7 @@ from scipy.special import log_ndtr, ndtr
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.fm._estimator import clean_rows, two_classes
@@ -23,6 +23,7 @@ from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.utils.docstrings import documented
+from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -36,7 +37,7 @@ HALVINGS = 60  # of the range in which an end of an interval lies
 
 @dataclass(eq=False, repr=False)
 class BayesianFactorizationMachine(BaseEstimator):
-    """What both share.
+    """Base of both Bayesian estimators.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ class BayesianFactorizationMachine(BaseEstimator):
     def _each(self, X: ArrayLike) -> Iterator[NDArray[np.float64]]:
         """Yield each draw's predictions, (rows,)."""
         check_is_fitted(self)
-        rows = clean_rows(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
+        rows = clean_rows(checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
         degree, components, linear = self._shape
         model = Model.zeros(
             [Form(ANOVA, order, 1) for order in range(2, degree + 1)], rows.shape[1], components, linear
@@ -216,7 +217,7 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
             For parameters out of range, draws that do not fit the memory, or a y whose squares overflow.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         rows, y = clean_rows(X), np.asarray(y, dtype=np.float64)
         # The priors are for numbers around 0 that vary by about 1.
         with np.errstate(over="ignore"):
@@ -321,7 +322,7 @@ class BayesianFactorizationMachineClassifier(ClassifierMixin, BayesianFactorizat
             As for regression, and if there are not two classes.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64)
         self.classes_ = two_classes(y)
         self._sample(clean_rows(X), 2.0 * (np.asarray(y) == self.classes_[1]) - 1.0, True)
         return self

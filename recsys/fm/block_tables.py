@@ -10,7 +10,7 @@ Source: as `recsys.fm.blocks`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,12 @@ __all__ = ["NOTHING", "BlockTables", "Change", "Component"]
 Vector = NDArray[np.float64]
 
 MOST_CHUNKS = 16
-CANCELS = 1e4  # size of an object's A^(m−1) that would cancel too much of its rows' totals
+CANCELS = 1e4  # size of an object's A^(m−1) that would cancel too much of its rows' sums
 ROWS_OF_CHUNK = 16  # for each object, from which another chunk costs little
+
+
+def _same(kernel: Any) -> Any:
+    return kernel
 
 
 class Component(NamedTuple):
@@ -40,8 +44,8 @@ class Component(NamedTuple):
     lower : (objects, m − 1) float64
         A^1…A^(m−1), close together, for they are read in the order of the rows.
     by_totals : bool
-        Whether what the other blocks have is taken from the rows' totals, by (3.20), which cancels where
-        an object's own part is large.
+        Whether what the other blocks have is taken from the rows' sums over all blocks, by (3.20), which
+        cancels where an object's own part is large.
     """
 
     table: Vector
@@ -50,7 +54,7 @@ class Component(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What steps on a block have changed in its tables, and the rows do not have yet.
+    """A pending change: what steps on a block changed in its tables, not yet applied to the rows.
 
     Attributes
     ----------
@@ -120,26 +124,26 @@ class BlockTables:
         _add(self.of, component.table, out)
 
     def changed(self, b: int, component: Component, before: Vector) -> Change:
-        """Return what block b's tables are more than before, and take note of it."""
+        """Return the change of block b's tables since `before`, and update its `lower`."""
         place = self.slices[b]
         component.lower[place] = component.table[place, 1:-1]
         parts = [component.table[place, 1:] - before[:, 1:], before[:, 1:-1]]
         return Change(b, np.concatenate(parts, axis=1), component)
 
     def state(self, m: int, y: Vector, pred: Vector) -> Vector:
-        """Return what the passes of order m have of each row: prediction, target, A^1…A^(m−1)."""
+        """Return the state of each row for passes of order m: prediction, target, A^1…A^(m−1)."""
         out = np.zeros((len(y), max(m + 1, 4)))
         out[:, 0], out[:, 1] = pred, y
         return out
 
     def gather(
-        self, b: int, component: Component, pending: Change, sign: float, state: Vector, loss: int,
-        threads: int | None,
+        self, b: int, component: Component, pending: Change, sign: float, state: Vector, loss: Any,
+        threads: int | None, compiled: Callable[[Any], Any] = _same,
     ) -> Vector:  # fmt: skip
         """Return Σ r·C and Σ C·Cᵀ over each object's rows, of block b, (objects, m + m·m).
 
-        r is the slope of the loss after the pending change, which the predictions get, with a sign, on
-        the way.
+        r is the derivative of the loss after the pending change, which is added to the predictions,
+        times `sign`, on the way.
         """
         m, other = component.table.shape[1] - 1, pending.component
         if other is not None and other is not component and other.by_totals != component.by_totals:
@@ -153,10 +157,10 @@ class BlockTables:
         if component.by_totals:
             kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
             fresh, own = other is not component, component.lower[self.slices[b]]
-            _in_threads(threads, kernel, (fresh, own, self.of, component.lower, *shared))
+            _in_threads(threads, compiled(kernel), (fresh, own, self.of, component.lower, *shared))
         else:
             held = component.lower if other is None else other.lower
-            _in_threads(threads, _gather, (b, held, self.of, component.lower, *shared))
+            _in_threads(threads, compiled(_gather), (b, held, self.of, component.lower, *shared))
         return sums.sum(axis=0)
 
     def apply(self, pending: Change, sign: float, state: Vector, threads: int | None) -> None:
@@ -203,7 +207,7 @@ def _beside(b, of, lower, i, c):
 def _gather_one(
     part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
 ):  # fmt: skip
-    """Do what `_gather` does, of order 1."""
+    """Do as `_gather`, of order 1."""
     objects = sums.shape[1]
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
@@ -223,7 +227,7 @@ def _gather_one(
 def _gather_two(
     part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
 ):  # fmt: skip
-    """Do what `_gather` does, of order 2, with the rows' A^1 in the third place of the state."""
+    """Do as `_gather`, of order 2, with the rows' A^1 in the third column of the state."""
     objects = sums.shape[1]
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
@@ -257,7 +261,7 @@ def _gather_two(
 def _gather_three(
     part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
 ):  # fmt: skip
-    """Do what `_gather` does, of order 3, with the rows' A^1 and A^2 in the last places of the state."""
+    """Do as `_gather`, of order 3, with the rows' A^1 and A^2 in the last columns of the state."""
     objects = sums.shape[1]
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
@@ -302,7 +306,7 @@ def _gather_three(
 def _gather_many(
     part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
 ):  # fmt: skip
-    """Do what `_gather` does, with the rows' A^1…A^(m−1) in the last places of the state."""
+    """Do as `_gather`, with the rows' A^1…A^(m−1) in the last columns of the state."""
     objects, m = sums.shape[1], lower.shape[1] + 1
     c = np.empty(m)
     for chunk in range(part, sums.shape[0], stride):

@@ -29,7 +29,7 @@ GLANCED = 1000  # rows that tell most columns which are no function of an object
 
 @dataclass(frozen=True)
 class Block:
-    """Some columns of a matrix, and the distinct objects that its rows are made of there.
+    """Some columns of a matrix, and the distinct objects of which its rows consist there.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Block:
 
 
 def given_blocks(X: sp.csr_matrix, widths: Sequence[int]) -> list[Block]:
-    """Return blocks of so many columns each, from the first column on.
+    """Return blocks of `size` columns each, from the first column on.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def _some_columns(X: sp.csr_matrix, columns: NDArray[np.int64]) -> sp.csr_matrix
 
 @jit
 def _kept_counts(indptr, indices, place):
-    """Return the row pointers of the columns that have a place."""
+    """Return the row pointers of the columns that are kept."""
     out = np.zeros(len(indptr), dtype=np.int32)
     for i in range(len(indptr) - 1):
         kept = 0
@@ -289,7 +289,7 @@ def _kept_counts(indptr, indices, place):
 
 @jit
 def _keep(indptr, indices, data, place, new_ptr, new_indices, new_data):
-    """Copy the entries of the columns that have a place."""
+    """Copy the entries of the columns that are kept."""
     for i in range(len(indptr) - 1):
         at = new_ptr[i]
         for q in range(indptr[i], indptr[i + 1]):

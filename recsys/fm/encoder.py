@@ -26,7 +26,7 @@ class Field:
 
 
 class PairEncoder:
-    """Encode (user, item) pairs as rows of ones: the user, the item, and what is known of both.
+    """Encode (user, item) pairs as rows of ones: the user, the item, and the features of both.
 
     Parameters
     ----------

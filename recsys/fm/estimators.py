@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.fm._estimator import Classifier, Regressor
+from recsys.fm.custom import CustomLoss
 from recsys.fm.interpretation import Interpretation
 from recsys.fm.objective import Model
 from recsys.fm.order_weights import check_theta, weights_of_ones
@@ -28,7 +29,7 @@ LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
 
 
 def with_ones(X: sp.csr_matrix, count: int) -> sp.csr_matrix:
-    """Return the rows with so many columns of ones behind them."""
+    """Return the rows with `count` columns of ones appended."""
     if count == 0:
         return X
     return sp.csr_matrix(sp.hstack([X, np.ones((X.shape[0], count))], format="csr"))
@@ -41,6 +42,7 @@ class _FactorizationMachine(Interpretation):
     n_components: int
     theta: ArrayLike | None
     P_: Any
+    component_weights_: Any
 
     def _orders(self) -> list[int]:
         if self._shares():
@@ -85,9 +87,9 @@ class _FactorizationMachine(Interpretation):
         if order not in self._orders():
             raise InputError(f"an interaction of this model has {self._orders()} distinct features")
         if self._shares():
-            return self.P_[0][0], self.theta_[0, order - 1] * self._component_weights(0)  # type: ignore[attr-defined]
+            return self.P_[0][0], self.theta_[0, order - 1] * self.component_weights_[0]  # type: ignore[attr-defined]
         place = self._orders().index(order)
-        return self.P_[place][0], self._component_weights(place)
+        return self.P_[place][0], self.component_weights_[place]
 
     def _interactions(self) -> tuple[int, Any, Any]:
         check_is_fitted(self)
@@ -96,11 +98,6 @@ class _FactorizationMachine(Interpretation):
             return 2, self.P_[0][0][:-ones], self.order_weights()[1]
         order = 2 if 2 in self._orders() else self.degree
         return order, *self._table_of(order)
-
-    def _component_weights(self, term: int) -> NDArray[np.float64]:
-        """Return λ of a term's components, (k,): 1 where an older version fitted."""
-        known = getattr(self, "component_weights_", None)
-        return np.ones(self.n_components) if known is None else np.asarray(known[term])
 
     def order_weights(self) -> NDArray[np.float64]:
         """Return the weights of the orders of a shared P, (degree, components).
@@ -120,13 +117,13 @@ class _FactorizationMachine(Interpretation):
         check_is_fitted(self)
         m, ones = self.degree, self._dummies()
         if self._shares():
-            return self.theta_[0, :m, None] * self._component_weights(0)  # type: ignore[attr-defined,no-any-return]
+            return self.theta_[0, :m, None] * self.component_weights_[0]  # type: ignore[attr-defined,no-any-return]
         if ones == 0:
             raise InputError(
                 "order_weights needs orders that share a P: fit_lower='augment', 'simplex' or "
                 "'inhomogeneous'"
             )
-        return weights_of_ones(self.P_[0][0][-ones:], m) * self._component_weights(0)
+        return weights_of_ones(self.P_[0][0][-ones:], m) * self.component_weights_[0]
 
 
 @documented
@@ -200,7 +197,7 @@ class FactorizationMachineClassifier(_FactorizationMachine, Classifier):
     degree: int = 2
     fit_lower: str | None = "explicit"
     theta: ArrayLike | None = None
-    loss: str = "logistic"
+    loss: str | CustomLoss = "logistic"
 
 
 class _Subsets:
@@ -246,7 +243,7 @@ class AllSubsetsClassifier(_Subsets, Classifier):
     """
 
     fit_linear: bool = False
-    loss: str = "logistic"
+    loss: str | CustomLoss = "logistic"
 
 
 class _Network:
@@ -340,7 +337,7 @@ class PolynomialNetworkClassifier(_Network, Classifier):
     """
 
     degree: int = 2
-    loss: str = "logistic"
+    loss: str | CustomLoss = "logistic"
     init_scale: float = 0.1
     lifted: bool = True
     fit_lower: str | None = None

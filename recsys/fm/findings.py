@@ -1,4 +1,4 @@
-"""What a study found: interactions, what is selected, the path, the curve, and how well it does."""
+"""The findings of a study: interactions, selected features, the path, the learning curve, the scores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Step:
-    """A strength of the path: what is left, and the figure on the rows that choose."""
+    """A point of the path: a regularization strength, the features left, the validation metric."""
 
     strength: float
     features: int
@@ -65,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch of the fit: the objective, and the figure on the rows that choose."""
+    """An epoch of the fit: the objective, and the validation metric."""
 
     epoch: int
     objective: float
@@ -82,16 +82,16 @@ class Grid:
 
 @dataclass(frozen=True)
 class Study:
-    """What was found.
+    """The findings of a study.
 
     Attributes
     ----------
     name, wanted : str
         Of the problem; what a weight above 0 speaks for.
     settings : StudySettings
-        Resolved, with the strength that was fitted.
+        Resolved, with the fitted regularization strength.
     chosen : bool
-        Whether the strength was chosen on the path.
+        Whether the regularization strength was chosen on the path.
     solver : str
     metric : "AUC" or "RMSE"
     rows : (int, int, int)
@@ -183,7 +183,7 @@ class Study:
         return columns, rows
 
     def sentences(self) -> list[str]:
-        """Return what was selected and how well it does, in words."""
+        """Return in sentences what was selected and the metric values."""
         how = "chosen on the path" if self.chosen else "as given"
         kind = TITLES[self.settings.model]
         if self.settings.degree is not None:
@@ -191,8 +191,8 @@ class Study:
         pairs = f"{self.used_pairs:,} of the {counted(self.pairs, 'pair')} that occur together"
         used = f"{self.used_features:,} of {counted(self.features, 'feature')}"
         said = [
-            f"{kind} for {self.wanted}, penalty {self.settings.penalty} with strength "
-            f"{self.settings.strength:g} ({how}), fitted to {counted(self.rows[0], 'row')}."
+            f"{kind} for {self.wanted}, penalty {self.settings.penalty} with regularization "
+            f"strength {self.settings.strength:g} ({how}), fitted to {counted(self.rows[0], 'row')}."
         ]
         if self.used_triples is None:
             said.append(f"It uses {used} and {pairs}.")
@@ -217,8 +217,8 @@ class Study:
             )
         else:
             said.append(
-                f"With and without interactions are not told apart (95% interval of the gain {told}): "
-                "do not read much into them."
+                "With and without interactions do not differ clearly (95% interval of the gain "
+                f"{told}): do not read much into them."
             )
         if self.settings.refits:
             said.append(

@@ -149,12 +149,12 @@ class Sampler:
 
     @property
     def fitted(self) -> NDArray[np.float64]:
-        """What each row is predicted now."""
+        """The present prediction of each row."""
         return self._target - self.error
 
     @property
     def _target(self) -> NDArray[np.float64]:
-        """What is predicted: y, or what lies behind the classes."""
+        """The target of the regression: y, or the latent variable of the classes."""
         return getattr(self, "_latent", self.y)
 
     def _draw_latent(self) -> None:
@@ -168,7 +168,7 @@ class Sampler:
     def _draw_term(self, m: int, P: NDArray[np.float64]) -> None:
         rows, objects = len(self.y), self._objects
         threads = threads_for(2.0 * rows * (m + m * m), self.threads)
-        # the slope of the squared loss of an error against 0 is the error
+        # the derivative of the squared loss of an error against 0 is the error
         loss = LOSSES.get("squared").code
         state, pending = objects.state(m, np.zeros(rows), self.error), NOTHING
         for s in range(P.shape[1]):

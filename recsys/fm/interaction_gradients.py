@@ -1,9 +1,9 @@
-"""How steeply the loss falls when an interaction that is absent is given a weight.
+"""The gradient of the loss in the weights of interactions that are absent from a model.
 
 For distinct features S the product x_S = Π_{j∈S} x_j would be a further column: g_S = mean(ℓ'·x_S) is
-the slope of the mean loss in its weight, and h_S = c·mean(x_S²), c the loss' greatest curvature, bounds
-how the slope changes. Where every product of a factorization machine is 0 its own gradient is 0,
-whatever g is; these are what says whether anything is left to be found.
+the derivative of the mean loss in its weight, and h_S = c·mean(x_S²), c the loss' greatest curvature,
+bounds how the derivative changes. Where every product of a factorization machine is 0 its own gradient
+is 0, whatever g is. These values tell whether any interaction is left to be found.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _pairs(
         a, b, g = _above(columns[:, part].T @ by_slope, begin)
         if len(i) == 0:
             continue
-        # a sparse product leaves out sums that are 0: slopes are put where the curvatures are
+        # a sparse product leaves out sums that are 0: gradients are put where the curvatures are
         keys, theirs = i * rest.shape[1] + j, a * rest.shape[1] + b
         place = np.minimum(np.searchsorted(keys, theirs), len(keys) - 1)
         there = keys[place] == theirs

@@ -1,4 +1,4 @@
-"""What a fitted factorization machine says: interactions, what is used, a model of a wanted size."""
+"""Interpretation of a fitted factorization machine: interactions, used features, sparsification."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import FitError, InputError
-from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.penalties import as_penalty, penalties
 from recsys.utils.validation import check_integer
 
 BLOCK = 512
 
 
 class Sparsified(NamedTuple):
-    """How `sparsify` ended: the strength, the interactions used, and every pair of both it tried."""
+    """The result of `sparsify`: `gamma`, the number of interactions, and every pair of both it tried."""
 
     gamma: float
     n_interactions: int
@@ -30,7 +30,7 @@ class Sparsified(NamedTuple):
 
 
 class Interpretation:
-    """What a factorization machine says of its features; `_table_of` is the model's."""
+    """Methods that interpret a factorization machine; `_table_of` is the model's."""
 
     P_: Any
     gamma: float
@@ -113,16 +113,16 @@ class Interpretation:
         return count
 
     def _selects(self) -> bool:
-        if PENALTIES.get(self.penalty).vanishes:
+        if as_penalty(self.penalty).vanishes:
             names = [f"{penalty.name!r}" for penalty in penalties() if not penalty.vanishes]
             raise InputError(
-                f"penalty {self.penalty!r} leaves no interaction out: use {', '.join(names[:-1])} or "
-                f"{names[-1]}"
+                f"penalty {as_penalty(self.penalty).name!r} leaves no interaction out: use "
+                f"{', '.join(names[:-1])} or {names[-1]}"
             )
         return True
 
     def _take_over(self, model: Any) -> None:
-        """Become a clone of this one that was fitted: its strength, and all that it learned."""
+        """Become a clone of this one that was fitted: its `gamma`, and all that it learned."""
         self.gamma = model.gamma
         parameters = set(model.get_params())
         for name, value in vars(model).items():
@@ -134,7 +134,7 @@ class Interpretation:
         self, X: ArrayLike, y: ArrayLike, n_interactions: int, low: float | None = None,
         high: float | None = None, max_steps: int = 30,
     ) -> Any:  # fmt: skip
-        """Refit with the penalty's strength found by bisection so that n interactions are left.
+        """Refit with the regularization strength that leaves n interactions, found by bisection.
 
         Parameters
         ----------
@@ -147,14 +147,14 @@ class Interpretation:
         Returns
         -------
         self
-            Fitted, with the last `gamma`; `sparsified_` holds the strengths tried.
+            Fitted, with the last `gamma`; `sparsified_` holds the values of `gamma` that were tried.
 
         Raises
         ------
         InputError
             If the penalty selects nothing (l2).
         FitError
-            If no strength ends in the range; the nearest counts are named.
+            If no `gamma` ends in the range; the nearest counts are named.
 
         Notes
         -----
@@ -165,7 +165,7 @@ class Interpretation:
         least = n_interactions * 0.99 if low is None else low
         most = n_interactions * 1.035 if high is None else high
         trail: list[tuple[float, int]] = []
-        under = over = None  # strengths that leave too many, and too few
+        under = over = None  # values that leave too many, and too few
         gamma = self.gamma if self.gamma > 0 else 1e-6
         for _ in range(max_steps):
             model: Any = clone(self).set_params(gamma=gamma)  # type: ignore[type-var]
@@ -192,13 +192,13 @@ class Interpretation:
                 gamma = float(np.sqrt(under * over))
         near = sorted(trail, key=lambda entry: abs(entry[1] - n_interactions))[:2]
         raise FitError(
-            f"no strength of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: "
+            f"no gamma of penalty {self.penalty!r} leaves {least:g} to {most:g} interactions: "
             "nearest " + ", ".join(f"gamma={g:.4g} leaves {c}" for g, c in near)
         )
 
 
 def _sets_together(has: NDArray[np.bool_], size: int) -> int:
-    """Return how many sets of so many features have a component in common, which `has` says of each.
+    """Return how many sets of `size` features have a component in common, as `has` says of each.
 
     Features that are alike are taken together; a first one leaves the components that it has.
     """

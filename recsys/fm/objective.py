@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import parallel
+from recsys._specialised import specialised
+from recsys.fm.custom import CustomLoss, loss_argument, penalty_argument, replacements
 from recsys.fm.penalties import Penalty
 from recsys.multilinear.arrays import Compressed, Layout, Target
 from recsys.multilinear.forms import ALL_SUBSETS, Form
@@ -69,7 +72,7 @@ class Model:
 
     @property
     def layout(self) -> Layout:
-        """What compiled passes need to know of the vector."""
+        """The layout of the vector, as compiled passes take it."""
         spec = np.array(
             [(*form, at) for form, at in zip(self.forms, self._offsets(), strict=True)], dtype=np.int64
         ).reshape(-1, 4)
@@ -97,7 +100,7 @@ class Model:
 class Regularization:
     """½α‖w‖² + ½β‖P‖² + γΩ(P)."""
 
-    penalty: type[Penalty]
+    penalty: Penalty
     alpha: float
     beta: float
     gamma: float
@@ -112,7 +115,7 @@ class Objective:
     model : Model
     X : (rows, features) CSR
     y : (rows,) float64
-    loss : Loss
+    loss : Loss or CustomLoss
     regularization : Regularization
     intercept : bool
         Whether the bias moves.
@@ -133,7 +136,7 @@ class Objective:
     model: Model
     X: sp.csr_matrix
     y: Vector
-    loss: Loss
+    loss: Loss | CustomLoss
     regularization: Regularization
     intercept: bool
     rng: np.random.RandomState
@@ -165,12 +168,22 @@ class Objective:
 
     @property
     def target(self) -> Target:
-        """What compiled passes fit to; they change the predictions in place."""
+        """The targets of compiled passes, with the predictions, which they change in place."""
         return self.target_of(self.y, self.pred)
 
     def target_of(self, y: Vector, pred: Vector) -> Target:
         """Return these targets and predictions under this objective's loss."""
-        return Target(y, pred, self.loss.code, self.loss.curvature)
+        return Target(y, pred, loss_argument(self.loss), self.loss.curvature)
+
+    @property
+    def penalty_argument(self) -> Any:
+        """The penalty as compiled passes take it."""
+        return penalty_argument(self.regularization.penalty)
+
+    def compiled(self, kernel: Any) -> Any:
+        """Return a compiled pass, made again around the penalty and the loss if they are custom."""
+        custom = replacements(self.regularization.penalty, self.loss)
+        return specialised(kernel, custom) if custom else kernel
 
     def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""
@@ -186,7 +199,7 @@ class Objective:
         return self.data_loss(self.pred) + self.ridge(self.model.z) + self.penalty_value(self.model.z)
 
     def trivial(self) -> float:
-        """Return the objective of the model whose parameters are all 0: what no fit should end above."""
+        """Return the objective of the model with all parameters 0, an upper bound for every fit."""
         k = 0 if self.learns_weights else self.model.components  # with them λ is 0, too
         constant = float(k * sum(form.kind == ALL_SUBSETS for form in self.model.forms))
         zeros = np.zeros_like(self.model.z)
@@ -195,10 +208,12 @@ class Objective:
     def data_loss(self, pred: Vector) -> float:
         """Return the mean loss."""
         if self.pairs is None:
-            return float(mean_loss(self.loss.code, pred, self.y))
+            return float(self.compiled(mean_loss)(loss_argument(self.loss), pred, self.y))
         with np.errstate(invalid="ignore"):  # of what has diverged
             differences = pred[self.pairs[0]] - pred[self.pairs[1]]
-        return float(mean_loss(self.loss.code, differences, np.ones(len(differences))))
+        return float(
+            self.compiled(mean_loss)(loss_argument(self.loss), differences, np.ones(len(differences)))
+        )
 
     def ridge(self, z: Vector) -> float:
         """Return ½α‖w‖² + ½β‖P‖², and ½β‖λ‖² where λ is learned."""
@@ -232,14 +247,14 @@ class Objective:
         # as many parts as the rows are worth, whatever the number of threads: the same bits on any
         parts = np.zeros((ROW_CHUNKS if self.X.shape[0] >= MANY_ROWS else 1, len(z)))
         arguments = (
-            z, model.layout, Compressed.of(self.X), self.y, self.loss.code, self.pred, parts,
+            z, model.layout, Compressed.of(self.X), self.y, loss_argument(self.loss), self.pred, parts,
         )  # fmt: skip
         threads = threads_for(3.0 * model.work(self.X), self.threads)
         if threads == 1:
-            full_gradient_alone(*arguments)
+            self.compiled(full_gradient_alone)(*arguments)
         else:
             with parallel(threads):
-                full_gradient(*arguments)
+                self.compiled(full_gradient)(*arguments)
         gradient = parts[0] if len(parts) == 1 else parts.sum(axis=0)
         d = 1 + model.features
         if not self.intercept:
@@ -259,12 +274,12 @@ class Objective:
         return self.data_loss(self.pred) + self.ridge(z) - 0.5 * self.half_squares * float(z[d:] @ z[d:])
 
     def rough(self, z: Vector) -> float:
-        """Return what `smooth` leaves of the objective."""
+        """Return the part of the objective that is not in `smooth`."""
         d = 1 + self.model.features
         return self.penalty_value(z) + 0.5 * self.half_squares * float(z[d:] @ z[d:])
 
     def proximal(self, z: Vector, step: float) -> Vector:
-        """Return the proximal operator of `rough` times step, or what the penalty has in its place."""
+        """Return the proximal operator of `rough` times step, or the penalty's approximation of it."""
         out, by = z.copy(), self.regularization
         strength = step * by.gamma
         if by.penalty.vanishes or strength == 0.0:

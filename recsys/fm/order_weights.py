@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.multilinear.symmetric import symmetric_polynomials
+from recsys.multilinear.symmetric import elementary_polynomials
 
 __all__ = ["check_theta", "weights_of_ones"]
 
@@ -42,7 +42,7 @@ def check_theta(theta: Any, degree: int, fit_lower: str | None) -> NDArray[np.fl
 
 
 def weights_of_ones(entries: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
-    """Return what columns of ones come to, (degree, components), from their entries in P.
+    """Return the weights of columns of ones, (degree, components), from their entries in P.
 
     Entry (t − 1, s) multiplies A^t(p_s, x): e_(degree − t) of the entries in p_s, 0 where they are
     fewer, and 1 for the highest order.
@@ -61,6 +61,6 @@ def weights_of_ones(entries: NDArray[np.float64], degree: int) -> NDArray[np.flo
     out[-1] = 1.0
     many = min(degree - 1, len(entries))
     for s in range(entries.shape[1]):
-        e = symmetric_polynomials(np.ascontiguousarray(entries[:, s]), many)
+        e = elementary_polynomials(np.ascontiguousarray(entries[:, s]), many)
         out[degree - 1 - many : degree - 1, s] = e[::-1]
     return out

@@ -1,10 +1,11 @@
-"""The regularisation path of a sparse factorization machine: strength by strength, from nothing to much.
+"""The regularization path of a sparse factorization machine, from no interaction to many.
 
-A model without products is stationary at every strength, as each product's gradient is multiplied by the
-other factors, which are 0. So a path that starts there would stay there, and one that starts anew from
-random factors depends on their size and the order of the columns. Here a component that is all zeros is
-given the combination of features with which the objective falls most, at the size where it does; what
-has been found stays for the next strength, and is given up only for a random start that ends lower.
+A model without products is stationary at every regularization strength, as the gradient of each product
+is multiplied by the other factors, which are 0. A path with warm starts would stay there, and one that
+starts anew from random factors depends on their size and the order of the columns. Here a component of
+zeros is initialised with the combination of features that lowers the objective most, at the best size. A
+solution is kept for the next regularization strength, and replaced only by a random start that ends
+lower.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ from recsys.fm.path_points import (
 )
 from recsys.fm.refit import ProductModel, fit_products
 from recsys.multilinear.losses import LOSSES, Loss, mean_loss, slopes_of
+from recsys.utils.features import native
 from recsys.utils.progress import within
 from recsys.utils.validation import check_integer, check_real
 
-__all__ = ["PathRows", "quiet", "regularization_path", "strength_bracket"]
+__all__ = ["PathRows", "quiet", "regularization_path"]
 
 COUPLED, ABSOLUTE = ("ti", "cs"), ("l1", "l21")
-GROWTH_ROUNDS = 3  # fits at one strength in which components may come up
+GROWTH_ROUNDS = 3  # fits at one `gamma` in which components may become non-zero
 NOT_LOWER = 1e-6  # share by which a random start must end lower
 SEEDS = 1000  # combinations among which those to begin with are chosen
 SIZES = np.geomspace(1e-3, 1.0, 60)  # of a factor, as a share of the best without a penalty
@@ -51,45 +53,12 @@ BLOCK = 100_000  # pairs at a time
 MOST = 10**9  # interactions of higher order that are listed: all
 
 
-def strength_bracket(estimator: Any, X: ArrayLike, y: ArrayLike) -> StrengthBracket:
-    """Bracket the strength of the penalty from which on there is no interaction.
-
-    Parameters
-    ----------
-    estimator : FactorizationMachineRegressor or FactorizationMachineClassifier
-        With penalty "ti", "cs", "l1" or "l21"; its `gamma` does not matter.
-    X, y : as in fit
-
-    Raises
-    ------
-    InputError
-        If the estimator has no such penalty or the loss has none left to explain.
-
-    Notes
-    -----
-    Let g_S be the slopes of the mean loss at the linear model, L its objective, G_m the largest |g_S| of
-    order m. The loss is convex in the weights W_S of the products: it falls by at most Σ|g_S W_S|.
-
-    "ti" and "cs" are at least Σ|W_S|: from γ = max G_m on nothing is better than W = 0. With pairs, and
-    β > 0, one pair with small factors is better as soon as γ < G_2 − β, so that the bracket is tight.
-
-    "l1" and "l21", of total m, allow Σ_S|W_S| ≤ m^t/t! at order t, while all that can be gained is L (no
-    loss is below 0): from γ = L/m on, Σ_t G_t·m^t/t! = L, nothing is better. `low` is the largest γ at
-    which a single combination with equal factors is better than none, by the loss' quadratic bound. But
-    as these penalties cost of the first order what is gained of the second, W = 0 stays a local minimum
-    at every γ > 0: whether a fit leaves it depends on the size of its start.
-    """
-    problem = PathRows(estimator, X, y)
-    return problem.bracket()
-
-
 def regularization_path(
     estimator: Any, X: ArrayLike, y: ArrayLike, *, held_out: tuple[Any, Any] | None = None,
     gammas: ArrayLike | None = None, n_gammas: int = 20, ratio: float = 1e-3, refit: bool = True,
-    refit_alpha: float | None = None, max_refit: int = 2000, ebic_weight: float = 1.0,
-    most: int | None = None, restarts: int = 1, full: Any | None = None,
+    max_refit: int = 2000, most: int | None = None, restarts: int = 1,
 ) -> RegularizationPath:  # fmt: skip
-    """Fit a sparse factorization machine at falling strengths, each from the one before.
+    """Fit a sparse factorization machine at falling regularization strengths, each from the one before.
 
     Parameters
     ----------
@@ -101,26 +70,20 @@ def regularization_path(
     held_out : (X, y), optional
         Rows to measure on.
     gammas : (n,) float > 0, optional
-        Strengths; by default `n_gammas` of them, the first of which leaves nothing: the end of
-        `strength_bracket`, then log-spaced from its begin (where that is 0, its end) down to `ratio`
-        times it.
+        Regularization strengths; by default `n_gammas` of them, the first of which leaves nothing: the
+        end of `RegularizationPath.bracket`, then log-spaced from its begin (where that is 0, its end)
+        down to `ratio` times it.
     n_gammas : int ≥ 2
     ratio : float in (0, 1)
     refit : bool
         Whether to fit each point's interactions again without the sparse penalty, each with a weight of
-        its own (`recsys.fm.refit`).
-    refit_alpha : float ≥ 0, optional
-        The ridge penalty of these weights; the estimator's `alpha` by default.
+        its own (`recsys.fm.refit`), under a ridge penalty of the estimator's `alpha`.
     max_refit : int ≥ 1
         With more interactions, or more than half as many as rows, a point is not fitted again.
-    ebic_weight : float in [0, 1]
-        ξ of the extended BIC.
     most : int ≥ 0, optional
         The path ends with the first point that has more interactions.
     restarts : int ≥ 0
-        Random starts at each strength; the lowest objective is taken, of equals what the path has.
-    full : estimator, optional
-        Not fitted; its losses are put beside, of a factorization machine without a sparse penalty, say.
+        Random starts at each `gamma`. The lowest objective is taken; of equal ones, that of the path.
 
     Raises
     ------
@@ -148,9 +111,6 @@ def regularization_path(
     check_integer("n_gammas", n_gammas, 2)
     check_integer("max_refit", max_refit, 1)
     check_real("ratio", ratio, 0.0, 1.0, open_low=True, open_high=True)
-    check_real("ebic_weight", ebic_weight, 0.0, 1.0)
-    if refit_alpha is not None:
-        check_real("refit_alpha", refit_alpha, 0.0)
     check_integer("restarts", restarts, 0)
     if most is not None:
         check_integer("most", most, 0)
@@ -173,25 +133,18 @@ def regularization_path(
     if held_out is not None and not (isinstance(held_out, (tuple, list)) and len(held_out) == 2):
         raise InputError("held_out must be a pair of rows and their targets: (X, y)")
     held = None if held_out is None else rows.of(*held_out)
-    alpha = float(rows.estimator.alpha if refit_alpha is None else refit_alpha)
-    beside = None
     points: list[PathPoint] = []
-    total = len(grid) + (full is not None)
-    with within("beginning", 0, total, 0.0):
-        course = _Course(rows, held, alpha if refit else None, max_refit, ebic_weight, restarts)
+    with within("beginning", 0, len(grid), 0.0):
+        course = _Course(rows, held, max_refit if refit else None, restarts)
     for k, gamma in enumerate(grid):
-        with within(f"strength {gamma:.3g}, {k + 1} of {len(grid)}", k, total):
+        with within(f"regularization strength {gamma:.3g}, {k + 1} of {len(grid)}", k, len(grid)):
             points.append(course.step(float(gamma)))
         if most is not None and points[-1].n_interactions > most:
             break
-    if full is not None:
-        with within("the model beside", len(grid), total), quiet():
-            model = clone(full).fit(rows.X, rows.labels)
-            beside = Losses(*(None if p is None else p.loss_of(p.scores(model)) for p in (rows, held)))  # type: ignore[arg-type]
     return RegularizationPath(
         rows.estimator.penalty, rows.loss.name, rows.orders, len(rows.y),
         0 if held is None else len(held.y), rows.candidates(), bracket, tuple(points),
-        course.linear_losses(), beside,
+        course.linear_losses(),
     )  # fmt: skip
 
 
@@ -218,7 +171,7 @@ class PathRows:
                 f"or None, not of {type(estimator).__name__}"
                 + (f" with {estimator.fit_lower!r}" if hasattr(estimator, "fit_lower") else "")
             )
-        if estimator.penalty not in (*COUPLED, *ABSOLUTE):
+        if not isinstance(estimator.penalty, str) or estimator.penalty not in (*COUPLED, *ABSOLUTE):
             raise InputError(
                 f"penalty {estimator.penalty!r} leaves out no interaction exactly: use "
                 f"{', '.join(map(repr, (*COUPLED, *ABSOLUTE)))}"
@@ -230,6 +183,8 @@ class PathRows:
             raise InputError("a path keeps no rows out: set validation_fraction=0, and give held_out")
         estimator._check_parameters()
         self.estimator = estimator
+        if not isinstance(estimator.loss, str):
+            raise InputError(f"a path has no custom loss ({estimator.loss!r}): use one by its name")
         self.loss: Loss = LOSSES.get(estimator.loss)
         if self.loss.pairwise:
             raise InputError(
@@ -238,7 +193,7 @@ class PathRows:
         self.orders = tuple(estimator._orders())
         self.is_classifier = isinstance(estimator, ClassifierMixin)
         checked, target = check_X_y(
-            X, y, accept_sparse="csr", dtype=np.float64, y_numeric=not self.is_classifier
+            native(X), native(y), accept_sparse="csr", dtype=np.float64, y_numeric=not self.is_classifier
         )
         self.X = clean_rows(checked)
         self.labels, self.classes = target, classes
@@ -260,7 +215,7 @@ class PathRows:
         return found
 
     def scores(self, model: Any) -> NDArray[np.float64]:
-        """Return what a fitted estimator says of these rows."""
+        """Return the scores of a fitted estimator for these rows."""
         return np.asarray(
             model.decision_function(self.X) if self.is_classifier else model.predict(self.X)
         )
@@ -295,7 +250,22 @@ class PathRows:
         }
 
     def bracket(self) -> StrengthBracket:
-        """Return between which strengths the first interaction appears."""
+        """Return bounds on the regularization strength at which the first interaction appears.
+
+        Let g_S be the gradients of the mean loss at the linear model, L its objective, G_m the largest
+        |g_S| of order m. The loss is convex in the weights W_S of the products: it falls by at most
+        Σ|g_S W_S|.
+
+        "ti" and "cs" are at least Σ|W_S|: from γ = max G_m on nothing is better than W = 0. With pairs,
+        and β > 0, one pair with small factors is better as soon as γ < G_2 − β, so that the bracket is
+        tight.
+
+        "l1" and "l21", of total m, allow Σ_S|W_S| ≤ m^t/t! at order t, while all that can be gained is L
+        (no loss is below 0): from γ = L/m on, Σ_t G_t·m^t/t! = L, nothing is better. `low` is the
+        largest γ at which a single combination with equal factors is better than none, by the loss'
+        quadratic bound. But as these penalties cost of the first order what is gained of the second, W =
+        0 stays a local minimum at every γ > 0: whether a fit leaves it depends on the size of its start.
+        """
         beta, model = float(self.estimator.beta), self.linear
         scores = model.predict(self.X)
         slopes = slopes_of(self.loss.code, scores, self.y)
@@ -353,7 +323,7 @@ class PathRows:
 def _entry(
     g: NDArray[np.float64], h: NDArray[np.float64], order: int, beta: float, coupled: bool
 ) -> float:
-    """Return the largest strength at which one combination of equal factors lowers the objective."""
+    """Return the largest `gamma` at which one combination of equal factors lowers the objective."""
     if order == 2 and coupled:
         return float(g.max()) - beta
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -384,7 +354,7 @@ def _total(largest: dict[int, float], objective: float) -> float:
     for _ in range(100):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if gain(middle) < objective else (low, middle)
-    return low  # the smaller total is the larger strength
+    return low  # the smaller total is the larger `gamma`
 
 
 class _Seed(NamedTuple):
@@ -402,13 +372,11 @@ class _Course:
     """A path on its way: the estimator with the last point's parameters."""
 
     def __init__(
-        self, rows: PathRows, held: PathRows | None, refit_alpha: float | None, max_refit: int,
-        ebic_weight: float, restarts: int,
-    ) -> None:  # fmt: skip
-        self.rows, self.held, self.refit_alpha = rows, held, refit_alpha
-        self.max_refit, self.ebic_weight, self.restarts = max_refit, ebic_weight, restarts
+        self, rows: PathRows, held: PathRows | None, max_refit: int | None, restarts: int
+    ) -> None:
+        self.rows, self.held, self.max_refit, self.restarts = rows, held, max_refit, restarts
         self.rng = check_random_state(rows.estimator.random_state)
-        self.fits = 0  # made at this strength
+        self.fits = 0  # made at this `gamma`
         self.kept: dict[tuple[Combination, ...], ProductModel] = {}
         model = clone(rows.estimator)
         with quiet():  # one epoch, for what a fit makes besides parameters
@@ -424,11 +392,10 @@ class _Course:
         return self._losses(self.rows.linear)
 
     def step(self, gamma: float) -> PathPoint:
-        """Go on to a lower strength."""
+        """Continue with a smaller `gamma`."""
         self.model.set_params(gamma=gamma)
         self.fits = 0
         self._fit()
-        grown = 0
         for _ in range(GROWTH_ROUNDS):
             seeds = self._seeds(gamma)
             if not seeds:
@@ -441,22 +408,21 @@ class _Course:
                 self.model.w_, self.model.intercept_, self.model.P_, self.model.stopped_ = before
                 self.model.history_ = [{"objective": objective}]
                 break
-            grown += len(seeds)
-        fresh = any([self._start_anew(gamma) for _ in range(self.restarts)])
-        return self._point(gamma, grown, fresh)
+        for _ in range(self.restarts):
+            self._start_anew(gamma)
+        return self._point(gamma)
 
-    def _start_anew(self, gamma: float) -> bool:
-        """Fit from a random start, and return whether it ends lower and was taken."""
+    def _start_anew(self, gamma: float) -> None:
+        """Fit from a random start, and take it if it ends lower."""
         other = clone(self.rows.estimator)
         other.set_params(gamma=gamma, warm_start=False, random_state=self.rng.randint(2**31 - 1))
         with self._fitting(), quiet():
             other.fit(self.rows.X, self.rows.labels)
         if other.history_[-1]["objective"] >= self._objective() * (1.0 - NOT_LOWER):
-            return False
+            return
         mine = self.model
         mine.w_, mine.intercept_, mine.P_ = other.w_, other.intercept_, other.P_
         mine.stopped_, mine.history_ = other.stopped_, other.history_
-        return True
 
     def _fit(self) -> None:
         self.model.history_ = []
@@ -464,7 +430,7 @@ class _Course:
             self.model.fit(self.rows.X, self.rows.labels)
 
     def _fitting(self) -> Any:
-        """Report a fit as one of all that a strength may take."""
+        """Report a fit as one of all that one `gamma` may take."""
         self.fits += 1
         return within(f"fit {self.fits}", self.fits - 1, 1 + GROWTH_ROUNDS + self.restarts)
 
@@ -569,7 +535,7 @@ class _Course:
 
     # ---- what a point holds
 
-    def _point(self, gamma: float, grown: int, fresh: bool) -> PathPoint:
+    def _point(self, gamma: float) -> PathPoint:
         model = self.model
         weights = self.rows.weights_of(model.P_)
         used = np.flatnonzero(np.any([P[0].any(axis=1) for P in model.P_], axis=0))
@@ -580,16 +546,15 @@ class _Course:
             )  # type: ignore[arg-type]
         )
         refitted, again, ebic = None, None, None
-        if self.refit_alpha is not None and len(weights) <= min(self.max_refit, len(self.rows.y) // 2):
+        if self.max_refit is not None and len(weights) <= min(self.max_refit, len(self.rows.y) // 2):
             refitted = self._refitted(tuple(sorted(weights)))
             again = self._losses(refitted)
             counts = {order: sum(len(one) == order for one in weights) for order in self.rows.orders}
             ebic = extended_bic(
-                self.rows.loss.name, again.train, len(self.rows.y), counts, self.rows.candidates(),
-                self.ebic_weight,
-            )  # fmt: skip
+                self.rows.loss.name, again.train, len(self.rows.y), counts, self.rows.candidates()
+            )
         return PathPoint(
-            gamma, self._objective(), len(used), len(weights), losses, again, ebic, grown, fresh,
+            gamma, self._objective(), len(used), len(weights), losses, again, ebic,
             model.stopped_ != "max_iter", float(model.intercept_), np.array(model.w_), used,
             tuple(P[0][used] for P in model.P_), weights, refitted,
         )  # fmt: skip
@@ -597,10 +562,9 @@ class _Course:
     def _refitted(self, interactions: tuple[Combination, ...]) -> ProductModel:
         if interactions not in self.kept:
             made = self.rows.estimator
-            assert self.refit_alpha is not None
             self.kept = {  # the last one: neighbours on the path often have the same
                 interactions: fit_products(
-                    self.rows.X, self.rows.y, interactions, self.rows.loss, self.refit_alpha,
+                    self.rows.X, self.rows.y, interactions, self.rows.loss, float(made.alpha),
                     made.fit_linear, made.fit_intercept,
                 )
             }  # fmt: skip

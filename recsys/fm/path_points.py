@@ -1,4 +1,4 @@
-"""What a regularisation path holds: its points, with losses before and after the refit, and the EBIC."""
+"""Points of a regularization path: losses before and after the refit, and the EBIC."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from recsys.fm._estimator import clean_rows
 from recsys.fm.objective import Model
 from recsys.fm.refit import ProductModel
 from recsys.multilinear.forms import ANOVA, Form
+from recsys.utils.features import native
 from recsys.utils.validation import check_choice, check_integer
 
 __all__ = [
@@ -27,13 +28,13 @@ Combination = tuple[int, ...]
 
 
 class StrengthBracket(NamedTuple):
-    """Between which strengths the first interaction appears.
+    """Bounds on the regularization strength at which the first interaction appears.
 
     Attributes
     ----------
     low : float
         Below it a model with one interaction is better than any without; 0 where, with so large a β,
-        none was found to be at any strength.
+        none was found to be at any `gamma`.
     high : float
         From it on no model is better than the one without interactions.
 
@@ -56,7 +57,7 @@ class Losses(NamedTuple):
 
 @dataclass(frozen=True)
 class PathPoint:
-    """One strength.
+    """The model at one regularization strength.
 
     Attributes
     ----------
@@ -70,10 +71,6 @@ class PathPoint:
     refit : Losses or None
         Of the model with the same interactions and no sparse penalty; None if there are too many.
     ebic : float or None
-    grown : int
-        Components that were begun here.
-    fresh : bool
-        Whether a random start ended lower than the one from the point before, and was taken.
     converged : bool
     intercept : float
     linear : (features,) float64
@@ -101,8 +98,6 @@ class PathPoint:
     losses: Losses
     refit: Losses | None
     ebic: float | None
-    grown: int
-    fresh: bool
     converged: bool
     intercept: float
     linear: NDArray[np.float64]
@@ -131,11 +126,9 @@ class RegularizationPath:
         Combinations of each order that there are: of two those that rows have, of more all.
     bracket : StrengthBracket
     points : tuple of PathPoint
-        By falling strength.
+        By falling `gamma`.
     linear : Losses
         Of the model without interactions.
-    full : Losses or None
-        Of the model that was asked to be put beside.
 
     Examples
     --------
@@ -156,10 +149,9 @@ class RegularizationPath:
     bracket: StrengthBracket
     points: tuple[PathPoint, ...]
     linear: Losses
-    full: Losses | None
 
     def best(self, by: str = "refit") -> int:
-        """Return the place of the point that does best; of equals the sparsest.
+        """Return the index of the best point; of equal ones, the sparsest.
 
         Parameters
         ----------
@@ -169,7 +161,7 @@ class RegularizationPath:
         Raises
         ------
         InputError
-            If no point has that figure.
+            If no point has that criterion.
         """
         check_choice("by", by, CHOICES)
         figures = [_figure(point, by) for point in self.points]
@@ -186,7 +178,7 @@ class RegularizationPath:
         return figures.index(min(known))
 
     def predict(self, place: int, X: ArrayLike, refitted: bool = False) -> NDArray[np.float64]:
-        """Return what a point's model, penalised or refitted, predicts; for classes, scores.
+        """Return the predictions of a point's model, penalised or refitted; for classes, scores.
 
         Raises
         ------
@@ -195,7 +187,7 @@ class RegularizationPath:
             fit.
         """
         point = self.points[check_integer("place", place, 0, len(self.points) - 1)]
-        rows = clean_rows(check_array(X, accept_sparse="csr", dtype=np.float64))
+        rows = clean_rows(check_array(native(X), accept_sparse="csr", dtype=np.float64))
         if rows.shape[1] != len(point.linear):
             raise InputError(f"X has {counted(rows.shape[1], 'column')}, the fit {len(point.linear):,}")
         if refitted:
@@ -210,7 +202,7 @@ class RegularizationPath:
         return model.predict(rows)
 
     def frame(self) -> Any:
-        """Return a DataFrame with a row for each strength."""
+        """Return a DataFrame with a row for each regularization strength."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -221,39 +213,11 @@ class RegularizationPath:
                     "held_out": point.losses.held_out,
                     "refit_train": point.refit.train if point.refit else None,
                     "refit_held_out": point.refit.held_out if point.refit else None,
-                    "ebic": point.ebic, "grown": point.grown, "fresh": point.fresh,
-                    "converged": point.converged,
+                    "ebic": point.ebic, "converged": point.converged,
                 }
                 for point in self.points
             ]
         )  # fmt: skip
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return figures and interactions as lists and numbers, as JSON takes them."""
-        points = [
-            {
-                **row,
-                "interactions": [
-                    {
-                        "features": list(one),
-                        "weight": point.weights[one],
-                        "refit": _weight_of(point.refitted, one),
-                    }
-                    for one in point.support
-                ],
-            }
-            for row, point in zip(
-                self.frame().astype(object).where(self.frame().notna(), None).to_dict("records"),
-                self.points, strict=True,
-            )
-        ]  # fmt: skip
-        return {
-            "penalty": self.penalty, "loss": self.loss, "orders": list(self.orders),
-            "rows": self.n_rows, "held_out_rows": self.n_held_out,
-            "candidates": {str(order): count for order, count in self.candidates.items()},
-            "low": self.bracket.low, "high": self.bracket.high, "linear": self.linear._asdict(),
-            "full": self.full._asdict() if self.full else None, "points": points,
-        }  # fmt: skip
 
     def __str__(self) -> str:
         """Return a table of the points."""
@@ -287,17 +251,12 @@ def _figure(point: PathPoint, by: str) -> float | None:
     return point.ebic
 
 
-def _weight_of(model: ProductModel | None, one: Combination) -> float | None:
-    return None if model is None else float(model.weights[model.interactions.index(one)])
-
-
 def extended_bic(
-    loss: str, mean: float, rows: int, found: dict[int, int], candidates: dict[int, float],
-    weight: float = 1.0,
-) -> float | None:  # fmt: skip
+    loss: str, mean: float, rows: int, found: dict[int, int], candidates: dict[int, float]
+) -> float | None:
     """Return the extended BIC of a refitted model, up to a constant of the data.
 
-    −2·log-likelihood + k·log n + 2ξ·Σ_m log C(p_m, k_m), with k_m of p_m candidate interactions of
+    −2·log-likelihood + k·log n + 2·Σ_m log C(p_m, k_m), with k_m of p_m candidate interactions of
     order m in the model and k = Σ k_m; of the squared loss the variance of the noise is estimated.
 
     Parameters
@@ -308,8 +267,6 @@ def extended_bic(
     rows : int
     found, candidates : dict of int to number
         k_m and p_m.
-    weight : float in [0, 1]
-        ξ; 0 is the BIC.
 
     Returns
     -------
@@ -339,7 +296,7 @@ def extended_bic(
         return None
     size = sum(found.values())
     among = sum(log_choose(candidates[order], count) for order, count in found.items())
-    return float(deviance + size * np.log(rows) + 2.0 * weight * among)
+    return float(deviance + size * np.log(rows) + 2.0 * among)
 
 
 def log_choose(n: float, k: int) -> float:

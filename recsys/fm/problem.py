@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from recsys.data import Interactions
 from recsys.data.columns import absent
 from recsys.data.encoding import SEPARATOR, encode_column, ranges
-from recsys.data.readers import is_parquet, read_table
+from recsys.data.readers import read_table
 from recsys.errors import InputError, counted
 from recsys.fm.encoder import SKIPPED, PairEncoder
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -42,7 +42,7 @@ ROUNDS = 20  # of drawing again what is liked or drawn already
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a factorization machine is fitted to.
+    """The data of a study.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Problem:
 
     @property
     def wanted(self) -> str:
-        """What a weight above 0 speaks for: `target=class`, or the target."""
+        """The meaning of a weight above 0: `target=class`, or the target."""
         return self.target if self.classes is None else f"{self.target}={self.classes[1]}"
 
 
@@ -285,8 +285,7 @@ def table_of(path: str | Path) -> pd.DataFrame:
     InputError
         As `recsys.data.readers.read_table`, and if two columns have one name.
     """
-    # rows of another length are refused; an empty cell, as text has them, is no fault of Parquet's
-    read = read_table(path, what="rows", strict=not is_parquet(path))
+    read = read_table(path, what="rows")
     _check_names(str(path), read.names)
     return pd.DataFrame(dict(enumerate(read.columns))).set_axis(read.names, axis=1)
 
@@ -365,7 +364,7 @@ def _usable(
 
 
 def _as_numbers(name: str, column: str, cells: pd.Series) -> tuple[pd.Series, list[str]]:
-    """Return a column of text as numbers, if it is but for marks of what is missing, and notes.
+    """Return a column of text as numbers, if all but marks of missing values are numbers, and notes.
 
     Where the other cells are words, such a mark may be one of them, and stays.
     """
@@ -417,7 +416,7 @@ def _as_text(cells: pd.Series) -> pd.Series:
 
 
 def _values(cells: pd.Series) -> int:
-    """Return how many values a column of text has, several in a cell told apart."""
+    """Return how many values a column of text has; a cell may hold several."""
     parts = {part.strip() for cell in cells.dropna().unique() for part in str(cell).split(SEPARATOR)}
     return len(parts - {""})
 
@@ -455,7 +454,7 @@ def _with_ids(encoder: PairEncoder, data: Interactions) -> list[str]:
 def _drawn(
     size: int, most: int, rng: np.random.Generator, what: str
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the rows to take, all or so many drawn, and a note on it."""
+    """Return the rows to take, all or `most` drawn at random, and a note on it."""
     if size <= most:
         return np.arange(size, dtype=np.int64), []
     chosen = np.sort(rng.choice(size, most, replace=False)).astype(np.int64)
@@ -467,7 +466,7 @@ def _not_liked(
 ) -> NDArray[np.int64]:
     """Return different pairs of these users and items drawn evenly from what they did not like.
 
-    (pairs, 2); fewer than users where somebody has few items left.
+    (pairs, 2); fewer than users where a user has few items left.
     """
     liked = np.sort(data.users.astype(np.int64) * data.n_items + data.items)
     counts = np.bincount(data.users, minlength=data.n_users)
@@ -491,7 +490,7 @@ def _not_liked(
         items[own[: len(dealt)]] = dealt
         right[own] = np.arange(len(own)) < len(dealt)
     if not right.any():
-        raise InputError(f"{data.name}: everybody likes everything; there is nothing to tell apart")
+        raise InputError(f"{data.name}: all users like all items; there is nothing to learn")
     return np.column_stack([users[right], items[right]])
 
 

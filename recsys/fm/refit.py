@@ -12,17 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from scipy.special import expit
 
 from recsys.multilinear.losses import HUBER, LOGISTIC, SQUARED_HINGE, Loss, mean_loss, slopes_of
+from recsys.utils.linalg import solve_positive
 
 __all__ = ["ProductModel", "fit_products", "product_columns"]
 
 DENSE = 4000  # columns up to which their second derivatives are one dense matrix
 MOST_NEWTON, MOST_STEPS = 50, 1000
-ENOUGH = 1e-7  # of the first slope
+ENOUGH = 1e-7  # of the first gradient
 Combination = tuple[int, ...]
 
 
@@ -161,7 +161,7 @@ class _Fitting:
         return loss + 0.5 * float(self.ridge @ v[1:] ** 2), out
 
     def rests(self, v: NDArray[np.float64], start: NDArray[np.float64]) -> bool:
-        """Return whether next to nothing is left of the slope at the start."""
+        """Return whether the gradient is next to nothing, relative to that at the start."""
         slopes = [float(np.linalg.norm(self.value(at)[1])) for at in (v, start)]
         return slopes[0] <= ENOUGH * slopes[1]
 
@@ -196,7 +196,7 @@ class _Fitting:
         )
         H[1:, 0] = H[0, 1:]
         H[np.diag_indices(len(v))] += np.r_[0.0, self.ridge] + 1e-10
-        return -np.asarray(cho_solve(cho_factor(H), slope))
+        return -np.asarray(solve_positive(H, slope))
 
     def _bends(self, pred: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return ∂²ℓ/∂p² of each row, where it is none one of the two sides."""

@@ -1,4 +1,4 @@
-"""What is selected in a problem: the path with warm starts, its refits, and how sure the choice is.
+"""Selection of interactions: the path with warm starts, its refits, and the stability of the choice.
 
 The rows are divided as a study divides them: on the first part everything is fitted, on the second
 points of the path are compared, on the third the points that are chosen are measured.
@@ -73,7 +73,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class SelectionPoint:
-    """A strength: what is chosen, and figures before and after the refit on the rows that choose.
+    """A point of the path: the selected interactions, and the metric before and after the refit.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a path selects.
+    """The interactions that a path selects.
 
     Attributes
     ----------
@@ -120,16 +120,16 @@ class Selection:
     candidates : float
         Interactions that there are.
     low, high : float
-        Between which strengths the first one appears.
+        Bounds on the regularization strength at which the first one appears.
     points : tuple of SelectionPoint
-        By falling strength.
+        By falling regularization strength.
     linear, full : Measured
-        The model without interactions; the machine that leaves none out.
+        The model without interactions; the factorization machine with all of them.
     best : dict of str to int
-        Places of the points that are best by "held_out" (before the refit), "refit" and "ebic".
+        Indices of the points that are best by "held_out" (before the refit), "refit" and "ebic".
     measured : tuple of Measured
         The linear model, the full machine, and these points before and after the refit; a point that is
-        best by several figures is called by the first.
+        best by several criteria is named by the first.
     halves, starts : str or None
         Sentences on stability selection and on several starts, where they were asked for.
     stable : tuple of tuple of str
@@ -172,7 +172,7 @@ class Selection:
 
     @property
     def marks(self) -> dict[int, str]:
-        """What each of the best points is best by."""
+        """The criteria by which each of the best points is best."""
         out: dict[int, str] = {}
         for by, place in self.best.items():
             out[place] = f"{out[place]}, {TOLD[by]}" if place in out else TOLD[by]
@@ -180,7 +180,7 @@ class Selection:
 
     @property
     def taken(self) -> int:
-        """The place of the point that is shown first: best after the refit, else before it."""
+        """The index of the point that is shown first: best after the refit, else before it."""
         return self.best.get("refit", self.best["held_out"])
 
     def table(self, place: int) -> tuple[dict[str, type], list[tuple[Any, ...]]]:
@@ -195,10 +195,10 @@ class Selection:
         ]
 
     def sentences(self) -> list[str]:
-        """Return what was selected and how sure it is, in words."""
+        """Return in sentences which interactions were selected, and how stable the choice is."""
         point = self.points[self.taken]
         said = [
-            f"Nothing is selected from strength {self.high:.3g} on, whatever the start"
+            f"Nothing is selected from regularization strength {self.high:.3g} on, whatever the start"
             + (
                 f"; below {self.low:.3g} a model with an interaction is better than any without."
                 if self.low > 0.0
@@ -235,11 +235,11 @@ def select(
     ----------
     problem : Problem
     settings : StudySettings
-        With penalty "ti", "cs", "l1" or "l21"; its strengths do not matter.
+        With penalty "ti", "cs", "l1" or "l21"; its regularization strengths are not used.
     pairs : int ≥ 0
         Pairs of random halves for stability selection; 0 for none.
     starts : int ≥ 0
-        Random starts at the chosen strength; 0 for none.
+        Random starts at the chosen regularization strength; 0 for none.
     strengths : int ≥ 2
         Points of the path.
     progress : callable, optional
@@ -292,7 +292,7 @@ class _Selecting:
         linear = self._measured("without interactions", 0, path.points[0].refitted.predict)  # type: ignore[union-attr]
         best = {by: place for by in CHOICES if (place := self._best(path, by)) is not None}
         measured = [linear, full]
-        first: dict[int, str] = {}  # what a point is called by, which may be best by several figures
+        first: dict[int, str] = {}  # the name of a point, which may be best by several criteria
         for by, place in best.items():
             first.setdefault(place, by)
         for place, by in first.items():
@@ -351,7 +351,7 @@ class _Selecting:
         found = []
         plain = replace(self.settings, penalty="l2", model="hofm" if self.settings.degree != 2 else "fm")
         for k, beta in enumerate(FULL_STRENGTHS):
-            with within(f"strength {beta:g}", k, len(FULL_STRENGTHS)), quiet():
+            with within(f"regularization strength {beta:g}", k, len(FULL_STRENGTHS)), quiet():
                 model = (
                     machine(plain, self.course.classes, beta)
                     .set_params(solver=plain.solver(), max_iter=self.settings.epochs)

@@ -17,7 +17,6 @@ from recsys.fm.solvers.base import Options
 from recsys.fm.solvers.coordinate import CoordinateDescent
 from recsys.multilinear.forms import ANOVA, POWER, PRODUCT, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
-from recsys.multilinear.losses import mean_loss
 
 __all__ = ["choose_signs", "sign_matters"]
 
@@ -26,7 +25,7 @@ FIRST = 2  # over the bias and the linear weights, which come before the compone
 
 
 def sign_matters(form: Form) -> bool:
-    """Return whether no other parameters can do what a component of the other sign does.
+    """Return whether a component of the other sign is needed: no other parameters replace it.
 
     Examples
     --------
@@ -47,7 +46,7 @@ def choose_signs(objective: Objective) -> None:
     loss of single rows.
     """
     model, by = objective.model, objective.regularization
-    shrinkage = Regularization(L2, by.alpha, by.beta, 0.0)
+    shrinkage = Regularization(L2(), by.alpha, by.beta, 0.0)
     objective.refresh()
     for n, (form, P) in enumerate(zip(model.forms, model.tables(), strict=True)):
         if not sign_matters(form):
@@ -62,9 +61,9 @@ def choose_signs(objective: Objective) -> None:
         solver = CoordinateDescent(part, Options(1.0, 1, objective.threads))
         for _ in range(FIRST):
             if objective.intercept:
-                model.z[0] = bias_step(part.target, float(model.z[0]))
+                model.z[0] = part.compiled(bias_step)(part.target, float(model.z[0]))
             if model.linear:
-                linear_epoch(solver.order, solver.columns, part.target, model.w, by.alpha)
+                part.compiled(linear_epoch)(solver.order, solver.columns, part.target, model.w, by.alpha)
         table = one.tables()[0][:, :, 0]
         for s in range(model.components):
             start = P[:, :, s].copy()
@@ -78,7 +77,7 @@ def choose_signs(objective: Objective) -> None:
                 part.pred = without + sign * value
                 for _ in range(PASSES):
                     solver._term(0)
-                reached = mean_loss(objective.loss.code, part.pred, objective.y) + part.ridge(one.z)
+                reached = part.data_loss(part.pred) + part.ridge(one.z)
                 found.append((float(reached), sign, table.copy(), part.pred))
             _, model.weights[n, s], P[:, :, s], part.pred = min(found, key=lambda trial: trial[0])
         objective.pred = part.pred

@@ -1,4 +1,4 @@
-"""Which interactions are chosen again and again: on random halves of the rows, from several starts."""
+"""Stability of selected interactions: over random halves of the rows, and over several starts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["Stability", "Starts", "several_starts", "stability_selection"]
 
-STEPS = 12  # strengths of a half's path at most
-LOWEST = 0.02  # of the greatest strength, where a half's path ends
+STEPS = 12  # points of a half's path at most
+LOWEST = 0.02  # of the greatest `gamma`, where a half's path ends
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How often each interaction is among the strongest of a random half of the rows.
+    """Frequencies with which interactions are among the strongest of a random half of the rows.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Stability:
 
     @property
     def sentence(self) -> str:
-        """What the bound says, with what it takes for granted."""
+        """The bound in a sentence, with its assumptions."""
         if not self.selected:
             return (
                 f"None of {counted(round(self.candidates), 'interaction')} is taken by "
@@ -74,26 +74,15 @@ class Stability:
             f"Of {counted(len(self.selected), 'interaction')} that {100 * self.threshold:g}% of the "
             f"halves or more take, at most {self.bound:.3g} are expected to be ones that a fit on a "
             f"random half of the rows takes with probability {self.q / self.candidates:.3g} or less, "
-            "the chance of an interaction drawn by lot (Shah & Samworth 2013, Theorem 1). That holds "
+            "the chance of an interaction drawn at random (Shah & Samworth 2013, Theorem 1). That holds "
             "for any way of choosing if the rows are independent and of one distribution; that "
             "interactions without effect are such ones is an assumption."
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as lists and numbers, as JSON takes them."""
-        return {
-            "q": self.q, "halves": self.n_halves, "threshold": self.threshold,
-            "candidates": self.candidates, "bound": self.bound, "mean_taken": self.mean_taken,
-            "selected": [list(one) for one in self.selected],
-            "frequencies": [
-                {"features": list(one), "share": share} for one, share in self.frequencies.items()
-            ],
-        }  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Starts:
-    """What fits of one strength from several random starts and column orders have in common.
+    """Agreement of fits with one `gamma` from several random starts and column orders.
 
     Attributes
     ----------
@@ -120,7 +109,7 @@ class Starts:
 
     @property
     def sentence(self) -> str:
-        """How much of a selection depends on where the fit began."""
+        """The dependence of a selection on the random start."""
         few, many = min(self.counts), max(self.counts)
         counts = counted(many, "interaction") if few == many else f"{few:,} to {many:,} interactions"
         select = "selects" if len(self.objectives) == 1 else "select"
@@ -141,7 +130,7 @@ def stability_selection(
     """Select the interactions that random halves of the rows agree on.
 
     The rows are divided into halves `n_pairs` times. On each half, its columns in an order of its own,
-    the regularisation path is followed to the first strength with q interactions or more; the q that
+    the regularization path is followed to the first `gamma` with q interactions or more; the q that
     contribute most (weight times root mean square of the product) are taken.
 
     Parameters
@@ -233,7 +222,7 @@ def _balanced(rows: PathRows, rng: np.random.Generator) -> NDArray[np.int64]:
 def _strongest(
     estimator: Any, rows: PathRows, members: NDArray[np.int64], q: int, rng: np.random.Generator
 ) -> list[Combination]:
-    """Return the q interactions that contribute most at the first strength with so many."""
+    """Return the q interactions that contribute most at the first `gamma` with so many."""
     order = _columns(estimator, rows.X.shape[1], rng)
     X, y = rows.X[members][:, order], rows.labels[members]
     try:
@@ -263,7 +252,7 @@ def _columns(estimator: Any, size: int, rng: np.random.Generator) -> NDArray[np.
 def several_starts(
     estimator: Any, X: ArrayLike, y: ArrayLike, *, n_starts: int = 10, seed: int = 0
 ) -> Starts:
-    """Fit one strength from several random starts, each with its own order of the columns.
+    """Fit one `gamma` from several random starts, each with its own order of the columns.
 
     The problem is not convex: what is selected depends on where a fit begins. An interaction that most
     starts select is none of a start's own; that it has an effect is for `stability_selection` to say.
@@ -271,7 +260,7 @@ def several_starts(
     Parameters
     ----------
     estimator : FactorizationMachineRegressor or FactorizationMachineClassifier
-        With the strength, `gamma`; as for `regularization_path`.
+        With `gamma`; as for `regularization_path`.
     X : (rows, features) array or sparse matrix
     y : (rows,)
     n_starts : int ≥ 1

@@ -1,7 +1,7 @@
-"""What a factorization machine finds in a problem: interactions, what is selected, how well it does.
+"""A study of a problem by a factorization machine: interactions, selected features, metric values.
 
-The rows are divided once: on the first part models are fitted, on the second a penalty's strength is
-chosen and the learning curve measured, on the third the chosen model is measured, once.
+The rows are divided once: on the first part models are fitted, on the second a regularization strength
+is chosen and the learning curve measured, on the third the chosen model is measured, once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from recsys.errors import InputError, counted
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
-from recsys.fm.penalties import PENALTIES
+from recsys.fm.penalties import as_penalty
 from recsys.fm.problem import LEAST_OF_CLASS, Problem
 from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, machine
 from recsys.utils.progress import listening, report, within
@@ -86,7 +86,8 @@ class Course:
         rng = np.random.default_rng(settings.seed)
         self.fit, self.choose, self.measure = _parts(problem, rng)
         self.X = problem.X[self.fit]
-        # a number is fitted in standard deviations, so that one strength means the same for all
+        # a number is fitted in standard deviations, so that one regularization strength means the same
+        # for all
         target = problem.y[self.fit]
         self.centre, self.unit = (
             (0.0, 1.0) if self.classes else (float(target.mean()), float(target.std()))
@@ -108,7 +109,7 @@ class Course:
         settings = self.settings
         path, model, curve = self._fits()
         chosen = settings.strength is None
-        strength = model.beta if PENALTIES.get(str(settings.penalty)).vanishes else model.gamma
+        strength = model.beta if as_penalty(str(settings.penalty)).vanishes else model.gamma
         settings = replace(settings, strength=strength)
         notes = list(self.problem.notes)
         if model.stopped_ == "max_iter":
@@ -118,7 +119,8 @@ class Course:
             )
         elif model.stopped_ == "stalled":
             notes.append(
-                "the fit stalled above a model of nothing: raise the strength, or scale numbers"
+                "the fit stalled above an empty model: raise the regularization strength, or scale "
+                "numbers"
             )
         if settings.model == ALL_SUBSETS:
             notes.append(
@@ -144,10 +146,11 @@ class Course:
     # ---- fits
 
     def _fits(self) -> tuple[tuple[Step, ...], Any, list[Epoch]]:
-        """Fit every strength anew, and return the path with the model that is kept and its curve.
+        """Fit every regularization strength anew; return the path, the chosen model and its curve.
 
-        None starts from the one before: from a strong penalty, which leaves 0, a product's slope is 0
-        and nothing would ever grow; from a weak one, a figure would depend on where the path began.
+        No fit starts from the one before. From a strong penalty, which leaves 0, the gradient of a
+        product is 0 and nothing would ever grow; from a weak one, a metric value would depend on where
+        the path began.
         """
         settings = self.settings
         given = settings.strength
@@ -160,7 +163,7 @@ class Course:
         for strength in strengths:
             model = machine(settings, self.classes, strength).set_params(solver=settings.solver())
             curve: list[Epoch] = []
-            text = f"strength {strength:g}, {len(steps) + 1} of {len(strengths)}"
+            text = f"regularization strength {strength:g}, {len(steps) + 1} of {len(strengths)}"
             self._fit(model, settings.epochs, text, curve)
             figure = self._figure(model, self.choose)
             steps.append(Step(strength, *self._used(model), figure))
@@ -215,7 +218,7 @@ class Course:
             replace(one, low=float(a), high=float(b)) for one, a, b in zip(found, low, high, strict=True)
         )
 
-    # ---- figures
+    # ---- metric values
 
     def in_units(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scores in the target's units; of classes as they are."""
@@ -230,7 +233,7 @@ class Course:
         return figure_of(self.metric, self.problem.y[rows], self._scores(model, rows))
 
     def _gain(self, model: Any) -> tuple[float, float, float, float, float, float]:
-        """Return the figures of the rows that measure: model, without products, base; then the gain."""
+        """Return metric values on the test rows: model, without products, base; then the gain."""
         rows = self.measure
         y, ours = self.problem.y[rows], self._scores(model, rows)
         theirs = self._without_products()
@@ -406,7 +409,7 @@ def _in_products(model: Any) -> NDArray[np.bool_]:
         top = np.sort(sizes, axis=0)[::-1][: place + 2]
         if len(top) < place + 2:
             continue
-        # of the largest others: where a feature is among them itself, the next one takes its place
+        # of the largest others: where a feature is among them itself, the next one is used instead
         others = np.where(
             sizes >= top[-2], top.prod(axis=0) / np.where(sizes > 0, sizes, 1.0), top[:-1].prod(axis=0)
         )

@@ -1,4 +1,4 @@
-"""What a study fits: model, degree, penalty and strength, filled in where they are left open."""
+"""Settings of a study: model, degree, penalty and regularization strength, with their defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recsys.fm.estimators import (
     FactorizationMachineClassifier,
     FactorizationMachineRegressor,
 )
-from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.penalties import as_penalty, penalties
 from recsys.fm.solvers import refusal, solver_names
 from recsys.multilinear.losses import LOSSES
 from recsys.utils.validation import check_choice, check_integer, check_real
@@ -25,13 +25,14 @@ ALPHA = 1e-4  # of the linear weights
 SPARSE_BETA = 1e-5  # of the factors where a penalty selects
 SELECTING = (1e-6, 1e-5, 3.2e-5, 1e-4, 3.2e-4, 1e-3, 3.2e-3, 1e-2, 3.2e-2)
 SHRINKING = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-GIVEN = 1e-4  # strength where none is given and none is to be chosen
+GIVEN = 1e-4  # regularization strength where none is given or chosen
 TOL = 1e-5
+MOST_STRENGTHS = 100  # of a path: each is a fit of all epochs
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """What is fitted, and how.
+    """Settings of a study.
 
     Parameters
     ----------
@@ -44,12 +45,12 @@ class StudySettings:
     penalty : str, optional
         "l2", or one that selects; "ti" by default for "sparse-fm", else "l2".
     strength : float > 0, optional
-        Of the penalty: β of "l2", γ of the others. By default the one of the path that does best on the
-        rows that choose.
+        Regularization strength of the penalty: β of "l2", γ of the others. By default the one of the
+        path with the best metric value on the validation rows.
     strengths : sequence of float > 0, optional
-        Of the path.
+        Regularization strengths of the path; 100 at most.
     path : bool
-        Whether to fit the path; without, the strength is 1e-4 where none is given.
+        Whether to fit the path; without, the regularization strength is 1e-4 where none is given.
     factors, epochs : int ≥ 1
     refits : int ≥ 0
         Fits on rows drawn again, for the intervals of the weights.
@@ -79,7 +80,7 @@ class StudySettings:
     seed: int = 0
 
     def resolved(self) -> StudySettings:
-        """Return the same with what is left open filled in.
+        """Return the settings with defaults for those that are not given.
 
         Raises
         ------
@@ -93,7 +94,7 @@ class StudySettings:
         check_integer("seed", self.seed, 0, 2**31 - 1)
         penalty = self.penalty or ("ti" if self.model == SPARSE_FM else "l2")
         check_choice("penalty", penalty, tuple(known.name for known in penalties()))
-        if self.model == SPARSE_FM and PENALTIES.get(penalty).vanishes:
+        if self.model == SPARSE_FM and as_penalty(penalty).vanishes:
             raise InputError(f"penalty {penalty!r} leaves no product out: take model 'fm' with it")
         if self.model == ALL_SUBSETS:
             if self.degree is not None:
@@ -107,7 +108,7 @@ class StudySettings:
             check_integer("degree", degree, low, high)
         if self.strength is not None:
             check_real("strength", self.strength, 0.0, open_low=True)
-        usual = SHRINKING if PENALTIES.get(penalty).vanishes else SELECTING
+        usual = SHRINKING if as_penalty(penalty).vanishes else SELECTING
         strengths = (
             usual if self.strengths is None else tuple(sorted({float(s) for s in self.strengths}))
         )
@@ -115,6 +116,10 @@ class StudySettings:
             check_real("each of the strengths", one, 0.0, open_low=True)
         if self.path and not strengths:
             raise InputError("strengths holds none: give some, or leave it out")
+        if len(strengths) > MOST_STRENGTHS:
+            raise InputError(
+                f"strengths holds {len(strengths):,}, and each is a fit: give {MOST_STRENGTHS} at most"
+            )
         strength = self.strength if self.path or self.strength is not None else GIVEN
         done = replace(self, penalty=penalty, degree=degree, strength=strength, strengths=strengths)
         done.solver()
@@ -123,7 +128,7 @@ class StudySettings:
     def solver(self) -> str:
         """Return the solver, the first that serves the penalty; of settings that are resolved."""
         estimator = machine(self, True, self.strengths[0] if self.strengths else GIVEN)
-        loss, penalty = LOSSES.get("logistic"), PENALTIES.get(str(self.penalty))
+        loss, penalty = LOSSES.get("logistic"), as_penalty(str(self.penalty))
         able = [one for one in solver_names() if not refusal(one, loss, penalty, estimator._forms())]
         if not able:
             raise InputError(
@@ -139,8 +144,8 @@ class StudySettings:
 
 
 def strength_parameters(settings: StudySettings, strength: float) -> dict[str, float]:
-    """Return the parameters that a strength sets."""
-    if PENALTIES.get(str(settings.penalty)).vanishes:
+    """Return the estimator's parameters for a regularization strength."""
+    if as_penalty(str(settings.penalty)).vanishes:
         return {"beta": strength}
     return {"beta": SPARSE_BETA, "gamma": strength}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from recsys.errors import InputError
-from recsys.kernels import Kernel, make_kernel
+from recsys.kernels import make_kernel
+from recsys.kernels.custom import as_kernel
 from recsys.kernels.propositional import Expression
 from recsys.utils.memory import free_memory
 
@@ -27,34 +27,7 @@ def resolve(kernel: Any, params: dict[str, Any] | None = None) -> Callable[..., 
     """
     if isinstance(kernel, str):
         return make_kernel(kernel, **(params or {}))
-    if isinstance(kernel, (Kernel, Expression)):
-        return kernel
-    if callable(kernel):
-        return _Function(kernel)
-    raise InputError(f"a kernel is a name, a Kernel or a function of two matrices, not {kernel!r}")
-
-
-@dataclass(frozen=True)
-class _Function:
-    """A function of two matrices with the signature of a Kernel."""
-
-    function: Callable[..., Any]
-
-    def __call__(self, X: Any, Z: Any = None, normalize: bool = False) -> NDArray[np.float64]:
-        K = np.asarray(self.function(X, X if Z is None else Z), dtype=np.float64)
-        if not normalize:
-            return K
-        left = np.sqrt(self._own(X))
-        right = left if Z is None else np.sqrt(self._own(Z))
-        scale = np.outer(left, right)
-        out = np.divide(K, scale, out=np.zeros_like(K), where=scale > 0)
-        if Z is None:
-            np.fill_diagonal(out, 1.0)
-        return out
-
-    def _own(self, X: Any) -> NDArray[np.float64]:
-        rows = (X[i : i + 1] for i in range(X.shape[0]))
-        return np.array([float(np.asarray(self.function(row, row))[0, 0]) for row in rows])
+    return kernel if isinstance(kernel, Expression) else as_kernel(kernel)
 
 
 def two_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.kernel_machines._gram_bank import resolve, two_classes
 from recsys.kernels.expressiveness import margin_program
+from recsys.utils.features import checked_rows
 from recsys.utils.validation import check_real
 
 
@@ -82,7 +83,7 @@ class KOMD(ClassifierMixin, BaseEstimator):
         """
         lam = check_real("regularization", self.regularization, 0.0, 1.0)
         check_real("tol", self.tol, 0.0, open_low=True)
-        X, y = validate_data(self, X, y, dtype="numeric", accept_sparse="csr")
+        X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
         self.classes_, codes = two_classes(y)
         K = self._gram(X, None)
         sign = np.where(codes == 1, 1.0, -1.0)
@@ -101,7 +102,7 @@ class KOMD(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return ⟨w, φ(x)⟩ − b: above 0 for the second class."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype="numeric", accept_sparse="csr", reset=False)
+        X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
         return self._gram(X, self.X_fit_) @ self.dual_ - self.intercept_
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

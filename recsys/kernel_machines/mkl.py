@@ -13,24 +13,25 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.kernel_machines._gram_bank import Bank, resolve, two_classes
 from recsys.kernel_machines.selection import SOLVER_TOLERANCE, floor, ratio_of, separation
 from recsys.kernels import make_kernel
 from recsys.kernels.expressiveness import margin_program, radius_program
+from recsys.utils.features import checked_rows
 from recsys.utils.validation import check_integer, check_real
 
 # Soft margins are as small as 4/rows, of which this is still a small share.
 SOFT_TOLERANCE = 1e-9
-# The share of what the slope promises that a step must gain (Armijo 1966). With any gain allowed, a step
-# that is twice the right one is kept for ever: it goes from one side of the minimum to the other.
+# The share of what the gradient promises that a step must gain (Armijo 1966). With any gain allowed, a
+# step that is twice the right one is kept for ever: it goes from one side of the minimum to the other.
 SUFFICIENT = 0.25
 
 
 class _Combination(ClassifierMixin, BaseEstimator):
-    """What the machines share: kernels to Gram matrices, weights to a hard-margin machine."""
+    """Base of the estimators: kernels to Gram matrices, weights to a hard-margin machine."""
 
     kernels: Any
     normalize: bool
@@ -88,7 +89,7 @@ class _Combination(ClassifierMixin, BaseEstimator):
                 raise InputError(f"X must hold {self.n_kernels_} matrices with a column a training row")
             parts = given
         else:
-            X = validate_data(self, X, dtype="numeric", accept_sparse="csr", reset=False)
+            X = checked_rows(self, X, dtype="numeric", accept_sparse="csr", reset=False)
             parts = [k(X, self.X_fit_, normalize=self.normalize) for k in self._resolved]
         out = np.zeros(parts[0].shape[0])
         for weight, part in zip(self.weights_, parts, strict=False):  # the identity is 0 on new rows
@@ -120,7 +121,7 @@ class _Combination(ClassifierMixin, BaseEstimator):
             self._set_classes(np.asarray(y), rows)
             self.n_kernels_ = len(given)
             return rows, [lambda K=K: K for K in given]
-        X, y = validate_data(self, X, y, dtype="numeric", accept_sparse="csr")
+        X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
         self._set_classes(y, X.shape[0])
         self.X_fit_ = X
         self._resolved = [resolve(kernel) for kernel in self._kernel_list(X)]
@@ -259,7 +260,7 @@ class EasyMKL(_Combination):
 class GRAM(_Combination):
     """GRAM: gradient descent on the exact radius-margin ratio R²/ρ² of the combination.
 
-    Weights are a softmax of β. A step that does not lower the ratio by a quarter of what its slope
+    Weights are a softmax of β. A step that does not lower the ratio by a quarter of what its gradient
     promises is taken back and halved; one that does lets the next be twice as long.
 
     Parameters
@@ -498,7 +499,7 @@ def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _gap(ratio: float, a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Return 1 − min(a/b)/ratio, a bound: a and b are slopes of a convex and a concave function.
+    """Return 1 − min(a/b)/ratio, a bound: a and b are gradients of a convex and a concave function.
 
     At any other weights ν the value is at least ⟨ν,a⟩/⟨ν,b⟩, and that at least the least a/b.
     """

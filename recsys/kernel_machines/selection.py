@@ -24,7 +24,7 @@ class Selected(NamedTuple):
     kernel : str, Kernel, Expression or callable
         As it was given.
     position : int
-        Its place among those given.
+        Its index among those given.
     ratios : (kernels,) float64
         R²/(rows·ρ²) of each.
 

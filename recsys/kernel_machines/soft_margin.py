@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils.validation import validate_data
 
 from recsys.errors import InputError
 from recsys.kernel_machines._gram_bank import two_classes
 from recsys.kernel_machines.komd import KOMD
 from recsys.kernels.expressiveness import margin_program
+from recsys.utils.features import checked_rows
 from recsys.utils.validation import check_integer, check_real
 
 COSTS = tuple(2.0**k for k in range(-5, 11, 3))
@@ -97,7 +97,7 @@ class SoftMarginSVM(KOMD):
         costs = sorted(check_real("C", c, 0.0, open_low=True) for c in costs)
         check_real("tol", self.tol, 0.0, open_low=True)
         check_integer("folds", self.folds, 2)
-        X, y = validate_data(self, X, y, dtype="numeric", accept_sparse="csr")
+        X, y = checked_rows(self, X, y, dtype="numeric", accept_sparse="csr")
         self.classes_, codes = two_classes(y)
         K = self._gram(X, None)
         self.validation_auc_ = self._validated(K, codes, costs) if len(costs) > 1 else {}

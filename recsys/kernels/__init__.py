@@ -15,6 +15,7 @@ from recsys.kernels.boolean import (
     MonotoneDisjunctiveKernel,
     NegationKernel,
 )
+from recsys.kernels.custom import CountKernel
 from recsys.kernels.dot_product import (
     HomogeneousPolynomialKernel,
     LinearKernel,
@@ -31,6 +32,7 @@ from recsys.kernels.expressiveness import (
     radius,
     spectral_ratio,
 )
+from recsys.kernels.fuzzy import fuzzy_kernel
 from recsys.kernels.gram.dense import item_gram
 from recsys.kernels.normal_forms import (
     CNFKernel,
@@ -52,6 +54,7 @@ __all__ = [
     "AllSubsetsKernel",
     "CNFKernel",
     "ConjunctiveKernel",
+    "CountKernel",
     "DNFKernel",
     "DisjunctiveKernel",
     "Expression",
@@ -73,6 +76,7 @@ __all__ = [
     "TanimotoKernel",
     "approximate_radius",
     "degree_path",
+    "fuzzy_kernel",
     "item_gram",
     "list_kernels",
     "make_kernel",

@@ -1,4 +1,4 @@
-"""What a kernel is: parameters, a plan for a dimension, and Gram matrices of row vectors."""
+"""Kernels: parameters, a plan for a dimension, and Gram matrices of row vectors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from recsys._jit import jit
 from recsys.errors import InputError
 from recsys.kernels.exact import Counting, exact_less_one, make_whole
-from recsys.kernels.plans import Plan, scaled, weights
+from recsys.kernels.plans import CODES, Plan, scaled, weights
 from recsys.registry import Registry, check_parameters
+from recsys.utils.features import as_array, native
 from recsys.utils.validation import check_integer
 
 KERNELS: Registry[type[Kernel]] = Registry("kernel", package="recsys.kernels")
@@ -41,6 +42,22 @@ class Kernel:
     def plan(self, n: int) -> Plan:
         """Return the kernel made ready for vectors of dimension n ≥ 1."""
         raise NotImplementedError
+
+    def checked_plan(self, n: int) -> Plan:
+        """Return the plan, whose code has a branch.
+
+        Raises
+        ------
+        InputError
+            If it has none: the kernel was registered without one.
+        """
+        plan = self.plan(n)
+        if not 0 <= plan.code < CODES:
+            raise InputError(
+                f"{self} has a plan of code {plan.code}, for which there is no compiled value: subclass "
+                "recsys.kernels.CountKernel to define a kernel outside the package"
+            )
+        return plan
 
     def exact(self, n: int, s: int, a: int, b: int) -> int | Fraction | None:
         """Return the raw value of two vectors by the definition, without rounding.
@@ -126,8 +143,8 @@ class Kernel:
             If an entry is not finite, the widths differ, a parameter does not fit n, or a
             value without normalisation leaves the range of float64.
         """
-        n, counts, a, b = _overlaps(X, Z)
-        plan = self.plan(n)
+        n, counts, a, b = overlaps(X, Z)
+        plan = self.checked_plan(n)
         # Raw values first leave the tables' scale here, where an overflow can still be named.
         wa, wb = weights(plan, a, normalize), weights(plan, b, normalize)
         if not normalize and not plan.logarithmic:
@@ -150,7 +167,7 @@ class Kernel:
         """Return the normalised Gram matrix less 1, K − 1, with its digits.
 
         Disjunctions of high degree, and literals of sparse vectors, have values so close to 1 that K
-        keeps few digits of what tells vectors apart, or none. Counts are taken here as whole numbers,
+        keeps few digits of what tells vectors apart, or none. Counts are taken here as integers,
         once for each pair of sizes with each overlap: right to the last digits, and slower than K.
 
         Parameters
@@ -177,8 +194,8 @@ class Kernel:
         >>> (kernel(X, normalize=True) - 1.0)[0, 1], float(kernel.less_one(X)[0, 1])
         (np.float64(0.0), -1.1114848756039308e-19)
         """
-        n, counts, a, b = _overlaps(X, Z)
-        plan = self.plan(n)
+        n, counts, a, b = overlaps(X, Z)
+        plan = self.checked_plan(n)
         if self.exact(n, 0, 0, 0) is not None:
             out = exact_less_one(self, n, counts, a, b)
         else:
@@ -195,7 +212,7 @@ class Kernel:
         return _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table) - 1.0
 
 
-def _overlaps(
+def overlaps(
     X: ArrayLike, Z: ArrayLike | None
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Return n, the overlaps of the rows of X with those of Z, and how many ones each has."""
@@ -221,7 +238,7 @@ def binary_rows(X: ArrayLike, name: str) -> sp.csr_matrix:
     InputError
         If X is not two-dimensional and numeric, or holds NaN or infinity.
     """
-    given: Any = X if sp.issparse(X) else np.atleast_2d(np.asarray(X))
+    given: Any = native(X if sp.issparse(X) else np.atleast_2d(as_array(name, X)))
     if given.dtype.kind not in "biuf":
         raise InputError(f"{name} has dtype {given.dtype}; real numbers are needed")
     if given.ndim != 2:

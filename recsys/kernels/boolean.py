@@ -31,7 +31,7 @@ class OneDegree(Kernel):
     degree: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse a degree that is no whole number of at least 1."""
+        """Refuse a degree that is not an integer of at least 1."""
         self._keep_integer("degree")
 
     def _check_fits(self, n: int) -> None:
@@ -124,7 +124,7 @@ class MonotoneDisjunctiveKernel(OneDegree):
 @KERNELS.add("negation")
 @dataclass(frozen=True)
 class NegationKernel(Kernel):
-    """How many variables are false in both vectors (6.9). A vector of ones is null.
+    """Number of variables that are false in both vectors (6.9). A vector of ones is null.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class NegationKernel(Kernel):
 @KERNELS.add("literal")
 @dataclass(frozen=True)
 class LiteralKernel(Kernel):
-    """How many variables have the same value in both vectors (6.10). No vector is null.
+    """Number of variables that have the same value in both vectors (6.10). No vector is null.
 
     Examples
     --------
@@ -289,7 +289,7 @@ def signed_disjunctions(n: int, agree: int, d: int) -> int:
 
 
 def log_choices(size: float, d: int) -> float:
-    """Return log C(size, d) for a whole number size ≥ d, summed in extended precision.
+    """Return log C(size, d) for an integer size ≥ d, summed in extended precision.
 
     The difference of log-gammas would carry the rounding of size·log(size) into every digit.
     """

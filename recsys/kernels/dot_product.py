@@ -109,7 +109,7 @@ class HomogeneousPolynomialKernel(Kernel):
     degree: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse a degree that is no whole number of at least 1."""
+        """Refuse a degree that is not an integer of at least 1."""
         self._keep_integer("degree")
 
     def _check_fits(self, n: int) -> None:
@@ -123,7 +123,7 @@ class HomogeneousPolynomialKernel(Kernel):
         return comb(n + self.degree - 1, self.degree)
 
     def exact(self, n: int, s: int, a: int, b: int) -> int:
-        """Return the power of a whole number."""
+        """Return the power of an integer."""
         return s**self.degree
 
 

@@ -1,11 +1,11 @@
-"""Raw values that are counts, as whole numbers: exact below 2⁵³.
+"""Raw values that are counts, as integers: exact below 2⁵³.
 
 Elsewhere values are shares of their largest, or logarithms, which no degree overflows; scaled
 back, their rounding shows in the last digits of a count. A count below 2⁵³ is therefore taken
-anew in whole numbers: functions of one overlap by Python's integers, once a value of it; mD from
+anew in integers: functions of one overlap by Python's integers, once a value of it; mD from
 a table modulo 2⁶⁴; disjunctions of conjunctions by sums without a difference, in compiled code.
 
-What normalised values lack of 1 is taken from whole numbers too: where values tend to 1, a float K has
+What normalised values lack of 1 is taken from integers too: where values tend to 1, a float K has
 lost the digits that tell vectors apart.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,17 @@ from recsys.kernels.plans import (
     Plan,
 )
 
-if TYPE_CHECKING:
-    from recsys.kernels.base import Kernel
-
 EXACT = 2.0**53
+
+
+class Exact(Protocol):
+    """The interface of a kernel (`recsys.kernels.Kernel`) that this module needs."""
+
+    def exact(self, n: int, s: int, a: int, b: int) -> int | Fraction | None:
+        """Return the raw value of two vectors without rounding."""
+
+    def counting(self) -> Counting | None:
+        """Return the form of a kernel that counts disjunctions of conjunctions, or None."""
 
 
 class Counting(NamedTuple):
@@ -69,10 +76,10 @@ def meeting(size: int, x: int, z: int, both: int, d: int) -> int:
 
 
 def make_whole(
-    kernel: Kernel, plan: Plan, n: int, counts: NDArray[np.int64], a: NDArray[np.int64],
+    kernel: Exact, plan: Plan, n: int, counts: NDArray[np.int64], a: NDArray[np.int64],
     b: NDArray[np.int64], out: NDArray[np.float64],
 ) -> None:  # fmt: skip
-    """Replace the raw values of a counting kernel by whole numbers, in place.
+    """Replace the raw values of a counting kernel by integers, in place.
 
     Parameters
     ----------
@@ -97,7 +104,7 @@ def make_whole(
     if plan.code in (CONJUNCTION_L, DISJUNCTION_L, HIT_L, CONJUNCTION_OF_DL):
         key = n - a[:, None] - b[None, :] + 2 * counts
     elif plan.code != CONJUNCTION:
-        return  # sums and differences of whole numbers below 2⁵³ already
+        return  # sums and differences of integers below 2⁵³ already
     # One pair stands for all of its key; which one does not matter.
     stands = np.full(n + 1, -1)
     places = np.flatnonzero(near)
@@ -110,7 +117,7 @@ def make_whole(
 
 
 def exact_less_one(
-    kernel: Kernel, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
+    kernel: Exact, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return κ(x,z)/√(κ(x,x)κ(z,z)) − 1 of a kernel with `exact`, right to its last digits.
 
@@ -150,14 +157,14 @@ def exact_less_one(
 
 
 def _quotient(top: int | Fraction, bottom: int | Fraction) -> float:
-    """Return the quotient, rounded once; whole numbers may be of any size."""
+    """Return the quotient, rounded once; integers may be of any size."""
     if isinstance(top, int) and isinstance(bottom, int):
         return top / bottom
     return float(Fraction(top) / bottom)
 
 
 def _disjunctions(
-    kernel: Kernel, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64],
+    kernel: Exact, n: int, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64],
     near: NDArray[np.bool_], out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Set mD to h(a) + h(b) − h(a + b − s), where h(k) is the value of k ones with themselves.

@@ -1,4 +1,4 @@
-"""What a Gram matrix can express: spectral ratio, margin, radius, and the order of kernels."""
+"""Expressiveness of Gram matrices: spectral ratio, margin, radius, and the order of kernels."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def mc_decomposition(
     normalised mC-kernel of degree s divides by C(m, s).
 
     Differences magnify the rounding of f by up to 2^s·C(m, s), so none is taken of rounded
-    values: f comes as whole numbers or fractions from the kernel's definition, RBF's
+    values: f comes as integers or fractions from the kernel's definition, RBF's
     coefficients are the probabilities of a binomial, C(m, s)·(1 − q)^s·q^{m−s} with q = e^{−2γ},
     and of any other function the nearest non-negative coefficients are found by least squares,
     of each value relative to itself.
@@ -309,7 +309,7 @@ def mc_decomposition(
 
 
 def _differences(kernel: Kernel | Expression, m: int, f: list[Fraction]) -> NDArray[np.float64]:
-    """Return C(m, s)·Δ^s f(0), in whole numbers over one denominator until the end."""
+    """Return C(m, s)·Δ^s f(0), in integers over one denominator until the end."""
     below = lcm(*(v.denominator for v in f))
     row = [v.numerator * (below // v.denominator) for v in f]
     out = np.empty(m + 1)

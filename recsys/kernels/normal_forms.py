@@ -38,7 +38,7 @@ class _NormalForm(Kernel):
     c: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse sizes that are no whole numbers of at least 1."""
+        """Refuse sizes that are no integers of at least 1."""
         self._keep_integer("d")
         self._keep_integer("c")
 

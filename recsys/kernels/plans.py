@@ -15,22 +15,27 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 
-# Branches of `value`; a new kernel takes the next number. Numba freezes module constants.
-LINEAR = 0
-POWER = 1
-RBF = 2
-TANIMOTO = 3
-CONJUNCTION = 4  # a table of ⟨x,z⟩, as a logarithm: also of high powers
-DISJUNCTION = 5
-NEGATION = 6
-LITERAL = 7
-CONJUNCTION_L = 8  # of literals: a table of the agreeing variables
-DISJUNCTION_L = 9
-HIT = 10
-HIT_L = 11
-HIT_SUM = 12
-CONJUNCTION_OF_D = 13
-CONJUNCTION_OF_DL = 14
+# Branches of `value`, numbered by their positions. Numba freezes module constants.
+# CONJUNCTION is a table of ⟨x,z⟩, as a logarithm: also of high powers; those in _L are of literals, a
+# table of the agreeing variables.
+CODES = 15
+(
+    LINEAR,
+    POWER,
+    RBF,
+    TANIMOTO,
+    CONJUNCTION,
+    DISJUNCTION,
+    NEGATION,
+    LITERAL,
+    CONJUNCTION_L,
+    DISJUNCTION_L,
+    HIT,
+    HIT_L,
+    HIT_SUM,
+    CONJUNCTION_OF_D,
+    CONJUNCTION_OF_DL,
+) = range(CODES)
 
 # The vector that values crowd around.
 NOWHERE = 0
@@ -56,7 +61,7 @@ class Plan(NamedTuple):
     zero_at_zero : bool
         Whether vectors without a common element have value 0.
     whole : bool
-        Whether raw values are counts: whole numbers.
+        Whether raw values are counts: integers.
     crowding : int
         AT_FULL or AT_EMPTY if normalised values tend to 1 around that vector as the degree or n
         grows, and `centred` serves the kernel; NOWHERE otherwise.
@@ -73,7 +78,7 @@ class Plan(NamedTuple):
 
 
 class Centre(NamedTuple):
-    """What `centred` needs of each vector, beside its number of ones.
+    """The values of each vector that `centred` needs, besides its number of ones.
 
     Attributes
     ----------
@@ -91,7 +96,7 @@ class Centre(NamedTuple):
 
 
 def centre(plan: Plan, sizes: NDArray[np.int64]) -> Centre | None:
-    """Return how to centre a kernel on vectors with so many ones, or None where it need not be.
+    """Return how to centre a kernel on vectors with these numbers of ones, or None where it need not be.
 
     Where values tend to 1, what tells vectors apart is in digits that K has lost. The kernel centred on
     a reference vector r, K(x,z) − K(x,r) − K(r,z) + 1, keeps them: it is small where K is close to 1,
@@ -103,11 +108,12 @@ def centre(plan: Plan, sizes: NDArray[np.int64]) -> Centre | None:
     unique, inverse = np.unique(sizes, return_inverse=True)
     w = weights(plan, unique, True)
     null = np.isinf(w) if plan.logarithmic else w == 0
-    null |= unique == 0  # of an item nobody has nothing is known
+    null |= unique == 0  # of a cold item nothing is known
     short, missed = np.ones(len(unique)), np.ones(len(unique))
+    share_short = short_of_one.plain if short_of_one.small(1000 * len(unique)) else short_of_one
     for k, size in enumerate(unique.tolist()):
         if not null[k]:
-            short[k], missed[k] = short_of_one(plan.code, size, plan.par, plan.table)
+            short[k], missed[k] = share_short(plan.code, size, plan.par, plan.table)
     seen = short[~null]
     if len(seen) == 0 or seen.min() > 0.01:  # float32 then holds what tells vectors apart to 1e-3
         return None
@@ -126,7 +132,9 @@ def weights(plan: Plan, sizes: NDArray[np.int64], normalize: bool) -> NDArray[np
     its row is 0 off the diagonal.
     """
     unique, inverse = np.unique(sizes, return_inverse=True)
-    own = np.array([value(plan.code, s, s, s, plan.par, plan.table) for s in unique.tolist()])
+    own_value = value.plain if value.small(100 * len(unique)) else value
+    with np.errstate(all="ignore"):
+        own = np.array([own_value(plan.code, s, s, s, plan.par, plan.table) for s in unique.tolist()])
     if plan.logarithmic:
         shift = 0.5 * own if normalize else np.zeros(len(own))
         return np.where(own == -np.inf, np.inf, shift)[inverse]
@@ -191,7 +199,7 @@ def hit_both(both, first, second, unit, d):
 
     The sets have `both` in common and `first`, `second` to themselves, as shares of N = 1/unit;
     a unit of 0 is an infinite N. Everything is written with expm1 and log1p in differences of
-    like sign, so that sets rarer than the rounding of 1 keep their digits.
+    equal sign, so that sets rarer than the rounding of 1 keep their digits.
     """
     if d == 1:
         return both
@@ -228,7 +236,7 @@ def hit_both(both, first, second, unit, d):
 
 @jit
 def log_choose(share, log_scale, c):
-    """Return log C(v, c) for v = share·exp(log_scale), a whole number; −∞ where v < c."""
+    """Return log C(v, c) for v = share·exp(log_scale), an integer; −∞ where v < c."""
     if share <= 0.0:
         return -np.inf
     log_v = np.log(share) + log_scale
@@ -304,7 +312,7 @@ def short_of_one(code, a, par, table):
 
 @jit
 def less_one_at(code, agree, par, table):
-    """Return K − 1 of two vectors that agree in so many variables, for kernels of literals."""
+    """Return K − 1 of two vectors that agree in `agree` variables, for kernels of literals."""
     n = int(par[0])
     if code == CONJUNCTION_L:
         return expm1(table[agree] - table[n])

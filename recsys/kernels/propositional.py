@@ -1,6 +1,6 @@
 """Propositional kernels: how many instances of a formula's form hold in both vectors.
 
-Every place where the formula has a variable is a slot of its own that runs over all n input
+Every occurrence of a variable in the formula is a slot of its own that runs over all n input
 variables, so that the features of `(a & b) | ~c` are the n³ formulas (xᵢ ∧ xⱼ) ∨ ¬x_k. The
 names only mark slots. Source: Polato's thesis, chapter 8.
 """
@@ -39,7 +39,7 @@ TOKEN = re.compile(r"\s*(<->|<-|->|-/>|</-|[()&|^~!∧∨⊕→←↔↑↓↛�
 
 
 class JointStates(NamedTuple):
-    """How many features are in each joint state in two sets of vectors, and in each state alone.
+    """Numbers of features in each joint state in two sets of vectors, and in each state alone.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ def parse(text: str) -> Expression:
     Raises
     ------
     InputError
-        If it is no formula; the message names the place.
+        If it is no formula; the message names the position.
     """
     if not isinstance(text, str) or len(text) > 10_000:
         raise InputError("a formula is a text of at most 10,000 characters")

@@ -1,4 +1,4 @@
-"""What the link predictors share: two feature matrices, index pairs, labels."""
+"""Base of the link predictors: two feature matrices, index pairs, labels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from recsys.errors import InputError, NotFittedError
-from recsys.registry import Registry, check_parameters
+from recsys.links import _files
+from recsys.links._files import Learned
+from recsys.registry import Registry
 from recsys.utils import model_file
+from recsys.utils.features import as_array, as_labels, native
 
 __all__ = [
     "LINKS", "Learned", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
@@ -33,23 +36,8 @@ class Task(NamedTuple):
     y: Array
 
 
-class Learned(NamedTuple):
-    """What a fit learned, as a file holds it; names end in _.
-
-    Attributes
-    ----------
-    scalars : dict
-        JSON values by name.
-    arrays : dict
-        Arrays by name; `x_.0`, `x_.1`, … are those of a list.
-    """
-
-    scalars: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
-
-
 class Parts(NamedTuple):
-    """What a score is the sum of, for one pair of objects.
+    """The decomposition of a score of one pair of objects.
 
     Attributes
     ----------
@@ -71,7 +59,7 @@ class Parts(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class LinkPredictor(BaseEstimator):
-    """What the link predictors share.
+    """Base of the link predictors.
 
     `fit(A, B, pairs, y)` takes the features of the objects of each kind, (objects, features) dense or
     CSR, index pairs (pairs, 2) into their rows, and two classes. B = None means that both ends are rows
@@ -117,7 +105,7 @@ class LinkPredictor(BaseEstimator):
         """
         self.check_parameters()
         A, B, left, right = check_task(A, B, pairs)
-        labels = np.asarray(y)
+        labels = as_labels("y", y)
         if labels.shape != left.shape:
             raise InputError(f"y has shape {labels.shape} for {len(left)} pairs")
         self.classes_ = np.unique(labels)
@@ -170,7 +158,7 @@ class LinkPredictor(BaseEstimator):
         return np.column_stack([1.0 - p, p])
 
     def parts(self, A: Any, B: Any, left: int, right: int) -> Parts | None:
-        """Return what the score of a pair is the sum of, None for models that are no such sum.
+        """Return the decomposition of the score of a pair, None for models that are no such sum.
 
         Parameters
         ----------
@@ -205,10 +193,8 @@ class LinkPredictor(BaseEstimator):
         NotFittedError, InputError
             If the predictor is not fitted, or the file cannot be written.
         """
-        from recsys.links.serialization import write_link_predictor  # which knows all by name
-
         self._check_fitted()
-        write_link_predictor(path, self)
+        _files.write_link_predictor(path, self)
 
     @classmethod
     def load(cls, path: model_file.Target) -> Self:
@@ -223,9 +209,8 @@ class LinkPredictor(BaseEstimator):
         ModelFileError
             If the file is truncated, altered, of another kind or too new, or what it needs is absent.
         """
-        from recsys.links.serialization import read_link_predictor
-
-        return read_link_predictor(path, cls)  # type: ignore[return-value]
+        model: Self = _files.read_link_predictor(path, cls)
+        return model
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range, as `fit` does first.
@@ -249,7 +234,7 @@ class LinkPredictor(BaseEstimator):
         return None
 
     def _learned(self) -> Learned:
-        """Return what a file is to hold beside `classes_` and `n_features_`."""
+        """Return the learned state for a file, besides `classes_` and `n_features_`."""
         raise InputError(f"{type(self).__name__} cannot be saved: it does not say what it has learned")
 
     def _restore(self, learned: Learned) -> None:
@@ -261,7 +246,7 @@ class LinkPredictor(BaseEstimator):
         raise NotImplementedError
 
 
-LINKS: Registry[type[LinkPredictor]] = Registry("link predictor", "recsys.links")
+LINKS: Registry[type[LinkPredictor]] = _files.LINKS
 
 
 def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
@@ -288,11 +273,8 @@ def make_link_predictor(name: str, /, **params: Any) -> LinkPredictor:
         ...
     recsys.errors.InputError: link predictor 'pairnet' has no parameter 'degre': did you mean 'degree'?
     """
-    kind = LINKS.get(name)
-    check_parameters(f"link predictor {name!r}", params, kind().get_params())
-    made = kind(**params)
-    made.check_parameters()
-    return made
+    model: LinkPredictor = _files.made(name, params)
+    return model
 
 
 def check_task(
@@ -307,7 +289,7 @@ def check_task(
     """
     A = _features("A", A)
     B = A if B is None else _features("B", B)
-    given = np.asarray(pairs)
+    given = as_array("pairs", pairs)
     if given.ndim != 2 or given.shape[1] != 2 or len(given) == 0:
         raise InputError(f"pairs must be (pairs, 2) indices, not of shape {given.shape}")
     if not np.issubdtype(given.dtype, np.integer):
@@ -322,7 +304,10 @@ def check_task(
 
 def _features(name: str, X: Any) -> sp.csr_matrix:
     try:
-        rows = sp.csr_matrix(X, dtype=np.float64, copy=True)
+        given: Any = native(X) if sp.issparse(X) else as_array(name, X)
+        if given.dtype.kind not in "biuf":
+            raise TypeError(given.dtype)
+        rows = sp.csr_matrix(given, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} must be a matrix of numbers, not {type(X).__name__}") from error
     if min(rows.shape) == 0:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +12,14 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from recsys.datasets.graphs import Graph
-from recsys.errors import InputError, counted
+from recsys.errors import FitError, InputError, counted
 from recsys.links.base import LinkPredictor, make_link_predictor
 from recsys.links.metrics import LinkMetrics, auc_covariance, link_metrics
 from recsys.links.sampling import LinkSplit, sample_negatives, split_objects, split_pairs
+from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.progress import within
 from recsys.utils.spec import parse_spec
-from recsys.utils.validation import check_choice, check_integer, check_real
+from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, texts_of
 
 __all__ = [
     "AucGap", "LinkComparison", "LinkResult", "StrongestLinks", "compare_links", "fit_on_all_links",
@@ -51,7 +54,7 @@ class AucGap(NamedTuple):
 
 
 class LinkResult(NamedTuple):
-    """A predictor's figures on the held-out pairs.
+    """A predictor's metric values on the held-out pairs.
 
     Attributes
     ----------
@@ -86,6 +89,8 @@ class LinkComparison(NamedTuple):
     seed : int
     results : tuple of LinkResult
         In the order of the models.
+    failed : mapping of str to str
+        Why a model could not be evaluated, by its name; it has no result.
 
     Examples
     --------
@@ -101,6 +106,7 @@ class LinkComparison(NamedTuple):
     cold: bool
     seed: int
     results: tuple[LinkResult, ...]
+    failed: Mapping[str, str] = MappingProxyType({})
 
     @property
     def best(self) -> LinkResult:
@@ -173,7 +179,7 @@ def split_graph(
     InputError
         If the features are ids only, of which unseen ones say nothing; or too few links are left.
     """
-    if cold and graph.by_id:
+    if check_flag("cold", cold) and graph.by_id:
         raise InputError(
             "nothing is known of these objects but their ids, so nothing can be said of unseen ones: "
             "give features, or hold out pairs"
@@ -192,7 +198,7 @@ def split_graph(
 
 def compare_links(
     graph: Graph,
-    models: Sequence[str],
+    models: str | Sequence[str],
     *,
     cold: bool = False,
     test_size: float = 0.3,
@@ -205,7 +211,7 @@ def compare_links(
     ----------
     graph : Graph
         Its features are taken as they are: see `Graph.weighted`.
-    models : sequence of str
+    models : str or list of str
         As `name:key=value,…`; one that is named twice counts once.
     cold, test_size, ratio, seed
         As in `split_graph`.
@@ -213,7 +219,11 @@ def compare_links(
     Raises
     ------
     InputError
-        For no model, or one that is unknown, and as `split_graph`.
+        For no model, or one that is unknown, and as `split_graph`; if every one of several models
+        refuses the graph or its parameters.
+    FitError
+        If all of several models fail for other reasons. One that fails beside others is left out, and
+        `LinkComparison.failed` says why; what a single model raises is raised.
 
     Examples
     --------
@@ -224,27 +234,33 @@ def compare_links(
     ('bilinear:max_iter=5', True)
     """
     check_integer("seed", seed, 0, 2**31 - 1)
-    names = list(dict.fromkeys(models))
+    names = list(dict.fromkeys(texts_of("models", models)))
     made = [_made(name) for name in names]
     if not made:
         raise InputError("name at least one link predictor")
     split = split_graph(graph, cold=cold, test_size=test_size, ratio=ratio, seed=seed)
-    scores = []
+    scores: dict[str, NDArray[np.float64]] = {}
+    failed: dict[str, Dropped] = {}
     for k, (name, model) in enumerate(zip(names, made, strict=True)):
         with within(name, k, len(names)):
-            model.fit(graph.A, graph.B, split.train, split.train_labels)
-        scores.append(model.decision_function(graph.A, graph.B, split.test))
-    aucs, covariance = auc_covariance(split.test_labels, np.array(scores))
+            scored = partial(_scored, model, graph, split)
+            tried = scored() if len(names) == 1 else attempt(scored)
+        if isinstance(tried, Dropped):
+            failed[name] = tried
+        else:
+            scores[name] = tried
+    check_some_left("no link predictor could be evaluated", names, failed)
+    aucs, covariance = auc_covariance(split.test_labels, np.array(list(scores.values())))
     best = int(np.argmax(aucs))
     results = []
-    for k, name in enumerate(names):
+    for k, name in enumerate(scores):
         gap = None
         if k != best:
             width = covariance[best, best] + covariance[k, k] - 2.0 * covariance[best, k]
             half = INTERVAL * float(np.sqrt(max(float(width), 0.0)))
             by = float(aucs[best] - aucs[k])
             gap = AucGap(by, by - half, by + half, by - half > 0.0)
-        metrics = link_metrics(split.test_labels, scores[k])
+        metrics = link_metrics(split.test_labels, scores[name])
         results.append(LinkResult(name, metrics, float(np.sqrt(covariance[k, k])), gap))
     return LinkComparison(
         len(graph.links),
@@ -254,7 +270,17 @@ def compare_links(
         cold,
         seed,
         tuple(results),
+        {name: one.reason for name, one in failed.items()},
     )
+
+
+def _scored(model: LinkPredictor, graph: Graph, split: LinkSplit) -> NDArray[np.float64]:
+    """Fit a predictor, and return its scores of the pairs to test on."""
+    model.fit(graph.A, graph.B, split.train, split.train_labels)
+    scores = model.decision_function(graph.A, graph.B, split.test)
+    if not np.isfinite(scores).all():
+        raise FitError("its scores are not finite numbers")
+    return scores
 
 
 def fit_on_all_links(graph: Graph, model: str, *, ratio: float = 1.0, seed: int = 0) -> LinkPredictor:

@@ -1,4 +1,4 @@
-"""The figures of merit of link predictors."""
+"""Metrics of link predictors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from recsys.errors import InputError
+from recsys.utils.features import real_array
 
 __all__ = ["LinkMetrics", "auc_covariance", "link_metrics"]
 
@@ -39,9 +40,11 @@ def link_metrics(labels: ArrayLike, scores: ArrayLike) -> LinkMetrics:
     Raises
     ------
     InputError
-        If there are not both labels.
+        If there are not both labels, or not as many finite scores as labels.
     """
-    truth, given = np.asarray(labels) > 0, np.asarray(scores, dtype=np.float64)
+    truth, given = real_array("labels", labels, 1) > 0, real_array("scores", scores, 1, finite=True)
+    if len(truth) != len(given):
+        raise InputError(f"there are {len(truth)} labels and {len(given)} scores; one a pair is needed")
     if truth.all() or not truth.any():
         raise InputError("labels must hold both links and pairs without one")
     said = given > 0
@@ -71,7 +74,7 @@ def auc_covariance(
     Raises
     ------
     InputError
-        If there are not two of both labels.
+        If there are not two of both labels, or not as many finite scores of each predictor as labels.
 
     Notes
     -----
@@ -83,8 +86,12 @@ def auc_covariance(
     >>> aucs.tolist(), covariance.tolist()
     ([0.75], [[0.125]])
     """
-    truth = np.asarray(labels) > 0
-    given = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    truth = real_array("labels", labels, 1) > 0
+    given = np.atleast_2d(real_array("scores", scores, finite=True))
+    if given.ndim != 2 or given.shape[1] != len(truth) or len(given) == 0:
+        raise InputError(
+            f"scores must be (predictors, {len(truth)} pairs) like labels, not {given.shape}"
+        )
     up, down = int(truth.sum()), int((~truth).sum())
     if min(up, down) < 2:
         raise InputError("labels must hold two links and two pairs without one at least")

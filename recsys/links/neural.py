@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import FitError, InputError
+from recsys.links._files import taken, taken_flag
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Task
-from recsys.links.serialization import taken, taken_flag
 from recsys.multilinear import newton_identities
 from recsys.utils.docstrings import documented
+from recsys.utils.extras import install_hint
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
@@ -33,9 +34,7 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise InputError(
-            "the neural link predictors need PyTorch: pip install 'recsys[deep]'"
-        ) from error
+        raise InputError(f"the neural link predictors need PyTorch: {install_hint('deep')}") from error
     return torch
 
 
@@ -237,7 +236,7 @@ class _Network(LinkPredictor):
         return 0.5 * (one + self._layer(_of(self._end(z, 0), right), _of(self._end(x, 1), left)))
 
     def _objects(self, of: NDArray[np.int64]) -> tuple[NDArray[np.int64], Any]:
-        """Return the objects among `of`, each once, and the place there of each."""
+        """Return the objects among `of`, each once, and the index there of each."""
         objects, places = np.unique(of, return_inverse=True)
         return objects, _torch().as_tensor(places, device=self._place)
 
@@ -293,7 +292,7 @@ def _tensor(X: sp.csr_matrix, values: NDArray[np.float32], place: str) -> Any:
 
 @cache
 def _product() -> Any:
-    """Return the product of a sparse tensor with a table, which has a slope by the table alone."""
+    """Return the product of a sparse tensor with a table, with a gradient in the table alone."""
     torch = _torch()
 
     class Product(torch.autograd.Function):  # type: ignore[name-defined,misc]
@@ -341,14 +340,14 @@ def _power_sums(x: list[tuple[Any, Any]], tables: list[Any], needs: list[int]) -
 
 
 def _orders(counts: Iterable[int]) -> list[slice]:
-    """Return where the tensors of each order are in what `_end` gives, of which it has so many."""
+    """Return the slices of the tensors of each order in the result of `_end`."""
     ends = [0, *accumulate(counts)]
     return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 @dataclass(eq=False, repr=False)
 class _Interactions(_Network):
-    """What the networks on interactions of order 2 to `degree` share: one pair of tables an order."""
+    """Base of the networks on interactions of order 2 to `degree`: one pair of tables an order."""
 
     degree: int = 2
 

@@ -13,13 +13,15 @@ from sklearn.utils import check_random_state
 
 from recsys.errors import FitError, InputError
 from recsys.fm.order_weights import check_theta, weights_of_ones
-from recsys.fm.penalties.chain import L2
+from recsys.fm.penalties import as_penalty
+from recsys.fm.penalties.chain import L2, code_of
 from recsys.fm.solvers.descent import Shrinkage
 from recsys.fm.solvers.relational import pair_epoch
 from recsys.fm.solvers.theta import descend_on_simplex
+from recsys.links._files import taken, taken_flag, taken_number
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
-from recsys.links.serialization import taken, taken_flag, taken_number
 from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
 from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
@@ -31,6 +33,7 @@ __all__ = ["FactorizedBilinear", "LowRankBilinear", "PairFactorizationMachine", 
 
 BLOCK = 50_000  # pairs whose shared features are formed at once
 LOWER = ("explicit", "augment", "simplex", "inhomogeneous")
+PAIR_PENALTIES = ("l2", "l1", "ti")  # whose proximal operator takes one entry at a time
 REFRESH = 10  # epochs after which predictions are computed afresh
 
 
@@ -116,7 +119,7 @@ class _Factorized(LinkPredictor):
             self.terms_.append(PairTerm(np.array(c), U, V, np.ones(k)))
         self.terms_[-1] = self.terms_[-1]._replace(theta=self._theta())
         loss = LOSSES.get(self.loss)
-        shrinkage = Shrinkage(float(self.beta), L2, 0.0)
+        shrinkages = [self._shrinkage(term) for term in self.terms_]
         self.intercept_ = 0.0
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
@@ -135,8 +138,9 @@ class _Factorized(LinkPredictor):
             for place, term in enumerate(self.terms_):
                 report(f"epoch {step}", step - 1 + place / len(self.terms_), self.max_iter)
                 pair_epoch(
-                    pairs, term, target, shrinkage, self._has_weights(term), self.num_threads or None
-                )
+                    pairs, term, target, shrinkages[place], self._has_weights(term),
+                    self.num_threads or None,
+                )  # fmt: skip
             last_term = self.terms_[-1]
             if self._learns_theta() and last_term.theta is not None:
                 orders = order_products(last_term, pairs, self.num_threads or None)
@@ -155,6 +159,14 @@ class _Factorized(LinkPredictor):
                 break
             last = objective
 
+    def _shrinkage(self, term: PairTerm) -> Shrinkage:
+        """Return the regularization strengths of a term's parameters."""
+        return Shrinkage(float(self.beta), L2, 0.0)
+
+    def _penalty(self) -> float:
+        """Return the terms of the objective besides the loss and the squared norms."""
+        return 0.0
+
     def _has_weights(self, term: PairTerm) -> bool:
         return False
 
@@ -170,7 +182,8 @@ class _Factorized(LinkPredictor):
         return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, loss: int, pred: Array, y: Array) -> float:
-        value = float(mean_loss(loss, pred, y)) + 0.5 * self.beta * float(self.shared_ @ self.shared_)
+        value = float(mean_loss(loss, pred, y)) + self._penalty()
+        value += 0.5 * self.beta * float(self.shared_ @ self.shared_)
         for term in self.terms_:
             sizes = (term.left**2).sum(axis=0) + (term.right**2).sum(axis=0)
             weights = np.abs(term.weights) if self._has_weights(term) else 1.0
@@ -275,7 +288,7 @@ def add_shares(c: Array, weights: Array, z: Array, w: Array, pairs: Array, alone
 def _orders_without(z: Array, m: int) -> list[Array]:
     """Return A^0…A^(m−1) of all features but one, (features, k) each: a row is the one left out.
 
-    By products from both sides, not by taking one away: that loses figures.
+    By products from both sides, not by taking one away: that loses digits.
     """
     n, k = z.shape
     before = np.zeros((n + 1, m, k))
@@ -451,9 +464,14 @@ class PairFactorizationMachine(_Factorized):
         at the left end (the linear one too); all orders from one table, the first too, weighted by a θ
         learned on the simplex, or given; or left out. Under `symmetric` both ends have the columns.
     symmetric : bool, optional
-        Predict the mean of both directions; by default ends are told apart, as in the source.
+        Predict the mean of both directions; by default the ends have different roles, as in the source.
     theta : sequence of `degree` floats, optional
         θ_t of A^t, t = 1…degree, under "inhomogeneous"; 1 each by default.
+    penalty : "l2", "l1" or "ti"
+        Of the tables of orders 2 to `degree`, both ends together: none beyond the squared norms, the ℓ1
+        norm, or TI, which bounds the ℓ1 norm of the interactions.
+    gamma : float ≥ 0
+        Strength of the penalty.
 
     Attributes
     ----------
@@ -462,7 +480,7 @@ class PairFactorizationMachine(_Factorized):
 
     Notes
     -----
-    Source: Blondel et al. 2016, (4), (17)–(20) and 6.1.
+    Source: Blondel et al. 2016, (4), (17)–(20) and 6.1; the penalties, Atarashi et al. 2021, 3.3.
 
     Examples
     --------
@@ -481,14 +499,23 @@ class PairFactorizationMachine(_Factorized):
     fit_lower: str | None = "explicit"
     symmetric: bool | None = False
     theta: Any = None
+    penalty: str = "l2"
+    gamma: float = 1e-4
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
         check_integer("degree", self.degree, 2, 10)
+        check_choice("penalty", self.penalty, PAIR_PENALTIES)
+        check_real("gamma", self.gamma, 0.0)
         if self.fit_lower is not None:
             check_choice("fit_lower", self.fit_lower, LOWER)
         if self.theta is not None:
             check_theta(self.theta, self.degree, self.fit_lower)
+        if self.penalty != "l2" and self.fit_lower not in ("explicit", None):
+            raise InputError(
+                f"penalty={self.penalty!r} is of orders with tables of their own: set "
+                "fit_lower='explicit' or None"
+            )
         super().check_parameters()
 
     def order_weights(self) -> Array:
@@ -528,6 +555,21 @@ class PairFactorizationMachine(_Factorized):
             raise AttributeError("theta_ is there after fit")
         return self.terms_[-1].theta
 
+    def _shrinkage(self, term: PairTerm) -> Shrinkage:
+        if term.degree == 1:
+            return super()._shrinkage(term)
+        return Shrinkage(float(self.beta), code_of(as_penalty(self.penalty)), float(self.gamma))
+
+    def _penalty(self) -> float:
+        penalty = as_penalty(self.penalty)
+        if penalty.vanishes:
+            return 0.0
+        return float(self.gamma) * sum(
+            penalty.value(Form(ANOVA, term.degree, 1), np.concatenate([term.left, term.right]))
+            for term in self.terms_
+            if term.degree > 1
+        )
+
     def _theta(self) -> NDArray[np.float64] | None:
         if self.fit_lower == "simplex":
             return np.full(self.degree, 1.0 / self.degree)
@@ -557,10 +599,6 @@ class PairFactorizationMachine(_Factorized):
             return A, B
         wide = sp.csr_matrix(sp.hstack([A, np.ones((A.shape[0], self.degree - 1))]))
         return wide, wide if both else B
-
-    def _both(self, B: sp.csr_matrix) -> bool:
-        """Return whether the fit gave the right end columns of ones: older versions always did."""
-        return len(self.terms_[0].right) > B.shape[1]
 
     def _widths(self) -> tuple[int, int]:
         more = self.degree - 1 if self.fit_lower == "augment" else 0
@@ -593,14 +631,14 @@ class PairFactorizationMachine(_Factorized):
     def _score(
         self, A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64], right: NDArray[np.int64]
     ) -> Array:
-        A, B = self._widened(A, B, self._both(B))
+        A, B = self._widened(A, B, self._symmetric(self.one_kind_))
         return super()._score(A, B, left, right)
 
     def _parts(self, a: sp.csr_matrix, b: sp.csr_matrix) -> Parts:
         if self.fit_lower != "augment":
             return super()._parts(a, b)
         wide, width = self._widened(a, a, False)[0], a.shape[1]
-        other = self._widened(b, b, False)[0] if self._both(b) else b
+        other = self._widened(b, b, False)[0] if self._symmetric(self.one_kind_) else b
         found = super()._parts(wide, other)
         # a pair with a column of ones is the other feature's alone, a pair of two such is a constant
         ones = found.rows >= width, found.columns >= b.shape[1]

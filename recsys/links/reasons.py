@@ -17,7 +17,7 @@ LEFT, RIGHT = range(2)
 
 
 class LinkReasons(NamedTuple):
-    """What a predicted link rests on.
+    """The explanation of a predicted link.
 
     Attributes
     ----------

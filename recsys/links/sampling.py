@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError, counted
-from recsys.utils.validation import check_real
+from recsys.utils.features import as_array
+from recsys.utils.validation import check_ids, check_integer, check_real
 
 __all__ = [
     "LinkSplit",
@@ -18,6 +19,7 @@ __all__ = [
 ]
 
 Index = NDArray[np.int64]
+MOST_PAIRS = 2**62  # a pair's number, and twice it, are int64
 
 
 class LinkSplit(NamedTuple):
@@ -60,11 +62,14 @@ def sample_negatives(
     Raises
     ------
     InputError
-        If there are not so many pairs without a link.
+        If there are not so many pairs without a link, or a number or a pair is out of range.
     """
-    taken = _codes(np.asarray(positives), n_left, n_right)
+    links, n_left, n_right = _checked("positives", positives, n_left, n_right)
+    check_integer("count", count, 0)
+    check_integer("seed", seed, 0)
+    taken = _codes(links, n_left, n_right)
     if avoid is not None:
-        taken = np.union1d(taken, _codes(np.asarray(avoid), n_left, n_right))
+        taken = np.union1d(taken, _codes(_checked("avoid", avoid, n_left, n_right)[0], n_left, n_right))
     total = n_left * n_right if n_right is not None else n_left * (n_left - 1) // 2
     left = total - len(np.unique(taken))
     if count > left:
@@ -85,6 +90,24 @@ def sample_negatives(
         _, first = np.unique(codes, return_index=True)
         found = codes[np.sort(first)][:count]  # in the order drawn: no bias towards small numbers
     return np.column_stack([found // width, found % width])
+
+
+def _checked(
+    name: str, pairs: ArrayLike, n_left: int, n_right: int | None
+) -> tuple[Index, int, int | None]:
+    """Return pairs as (pairs, 2) int64 and the numbers of objects, once each pair is of these."""
+    left = check_integer("n_left", n_left, 0)
+    right = None if n_right is None else check_integer("n_right", n_right, 0)
+    if left * (right or left) > MOST_PAIRS:
+        raise InputError(f"{left:,} × {right or left:,} objects have more pairs than can be numbered")
+    given = as_array(name, pairs)
+    if given.size == 0 and given.dtype.kind in "biuf":
+        return np.empty((0, 2), dtype=np.int64), left, right
+    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+        raise InputError(f"{name} must be (pairs, 2) integers, not {given.shape} {given.dtype}")
+    check_ids(f"{name}, left object", given[:, 0], left)
+    check_ids(f"{name}, right object", given[:, 1], right or left)
+    return given.astype(np.int64), left, right
 
 
 def _codes(pairs: NDArray[np.int64], n_left: int, n_right: int | None) -> Index:
@@ -114,13 +137,14 @@ def split_pairs(
     Raises
     ------
     InputError
-        If a number is out of range, or fewer pairs have no link.
+        If a number or a pair is out of range, or fewer pairs have no link.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
     check_real("ratio", ratio, 0.0, open_low=True)
     if test_ratio is not None:
         check_real("test_ratio", test_ratio, 0.0, open_low=True)
-    links = np.asarray(positives, dtype=np.int64)
+    check_integer("seed", seed, 0)
+    links, n_left, n_right = _checked("positives", positives, n_left, n_right)
     order = np.random.default_rng(seed).permutation(len(links))
     cut = len(links) - round(test_size * len(links))
     train, test = links[order[:cut]], links[order[cut:]]
@@ -152,10 +176,16 @@ def split_objects(
 
     Parameters are those of `split_pairs`; objects of each kind are held out. Links between a held-out
     and another object are left out of both parts.
+
+    Raises
+    ------
+    InputError
+        As `split_pairs`.
     """
     check_real("test_size", test_size, 0.0, 1.0, open_low=True)
     check_real("ratio", ratio, 0.0, open_low=True)
-    links = np.asarray(positives, dtype=np.int64)
+    check_integer("seed", seed, 0)
+    links, n_left, n_right = _checked("positives", positives, n_left, n_right)
     rng = np.random.default_rng(seed)
     out_left = np.zeros(n_left, dtype=bool)
     out_left[rng.permutation(n_left)[: round(test_size * n_left)]] = True

@@ -1,4 +1,4 @@
-"""The pairwise-kernel SVM, whose Gram matrix over many pairs is never formed."""
+"""The pairwise-kernel SVM, without the Gram matrix over pairs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from recsys.links._files import taken, taken_csr, taken_flag, taken_number
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
 from recsys.links.pair_newton import PairKernel, minimize_squared_hinge, picked
-from recsys.links.serialization import taken, taken_csr, taken_flag, taken_number
 from recsys.utils.docstrings import documented
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_integer, check_real

@@ -1,4 +1,4 @@
-"""Sentences about predicted links that a person reads, each with the counts it states."""
+"""Sentences about predicted links for users, each with the counts it states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def about_graph(graph: Graph) -> str:
 
 
 def headline(found: LinkComparison) -> str:
-    """Return what a comparison was fitted and measured on.
+    """Return sentences on the data of a comparison.
 
     Examples
     --------
@@ -47,7 +47,9 @@ def headline(found: LinkComparison) -> str:
 
 
 def verdicts(found: LinkComparison) -> list[str]:
-    """Return what the AUCs say: what the best one means, and whether it leads each of the others.
+    """Return sentences on the AUCs: what the best one means, and whether it is better than the others.
+
+    Models that failed come first, each with its reason.
 
     Parameters
     ----------
@@ -61,11 +63,12 @@ def verdicts(found: LinkComparison) -> list[str]:
     >>> gap = AucGap(0.1, low=0.05, high=0.15, told_apart=True)
     >>> other = LinkResult("bilinear", LinkMetrics(0.8, 0.7, 0.7, 0.7), auc_error=0.02, gap=gap)
     >>> verdicts(LinkComparison(10, 14, 6, 3, cold=False, seed=0, results=(best, other)))[1]
-    'fm leads bilinear by 0.1000 in AUC, 95% interval [0.0500, 0.1500].'
+    'fm is better than bilinear by 0.1000 in AUC, 95% interval [0.0500, 0.1500].'
     """
     best = found.best
     auc = best.metrics.auc
-    lines = [
+    lines = [f"{name} could not be evaluated: {reason}" for name, reason in found.failed.items()]
+    lines += [
         f"{best.model} has the best AUC, {auc:.4f} ± {best.auc_error:.4f}: of a link and a pair without "
         f"one, it scores the link higher {auc:.1%} of the time."
     ]
@@ -73,10 +76,12 @@ def verdicts(found: LinkComparison) -> list[str]:
     for name, gap in sorted(others, key=lambda one: one[1].difference):
         interval = f"95% interval [{_decimal(gap.low)}, {_decimal(gap.high)}]"
         if gap.told_apart:
-            lines.append(f"{best.model} leads {name} by {_decimal(gap.difference)} in AUC, {interval}.")
+            lines.append(
+                f"{best.model} is better than {name} by {_decimal(gap.difference)} in AUC, {interval}."
+            )
         else:
             lines.append(
-                f"{best.model} and {name} are not told apart: the first has "
+                f"{best.model} and {name} do not differ clearly: the first has "
                 f"{_decimal(gap.difference)} more AUC, {interval}."
             )
     return lines
@@ -115,7 +120,7 @@ def strongest_line(graph: Graph, name: str, side: str, found: StrongestLinks) ->
 
 
 def why(found: LinkReasons, left: str, right: str) -> str:
-    """Return what a score is made of, in the figures that are listed.
+    """Return the decomposition of a score, in the listed numbers.
 
     Parameters
     ----------
@@ -126,7 +131,7 @@ def why(found: LinkReasons, left: str, right: str) -> str:
     if found.kind != "exact":
         return (
             f"The score of {left} and {right} is {found.score:.4f}. This model is no sum over pairs of "
-            "features: each figure says by how much the score falls without one feature."
+            "features: each number says by how much the score falls without one feature."
         )
     listed = sum(value for *_, value in found.pairs)
     parts = [f"{found.base:.4f} whatever the objects"]
@@ -167,7 +172,7 @@ def _share(graph: Graph) -> str:
 
 
 def _decimal(value: float) -> str:
-    """Return four decimals, or two figures of what these would round to 0."""
+    """Return four decimals, or two significant digits of what these would round to 0."""
     return f"{value:.4f}" if value == 0 or abs(value) >= 5e-5 else f"{value:.1e}"
 
 

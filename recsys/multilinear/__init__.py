@@ -1,8 +1,8 @@
 """Models that are linear in each of their parameters: what `fm`, `links` and the rankers share.
 
 Predictions are sums of multilinear forms of a row's features; each parameter enters linearly, so that a
-slope of the prediction does not depend on it. Here are the forms and the tables they are computed by
-(`forms`, `rows`, `pairs`, `linear`), the losses they are fitted under (`losses`) and the symmetric
+derivative of the prediction does not depend on it. Here are the forms and the tables they are computed
+by (`forms`, `rows`, `pairs`, `linear`), the losses they are fitted under (`losses`) and the symmetric
 polynomials they are made of (`symmetric`). Penalties and solvers are in `recsys.fm`.
 """
 

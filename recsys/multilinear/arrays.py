@@ -1,8 +1,8 @@
-"""Named bundles of arrays that compiled functions take: numba unpacks them, caching on their types."""
+"""Named groups of arrays for compiled functions, which numba unpacks and caches by their types."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +28,16 @@ class Compressed(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What is fitted to: targets, the predictions so far (changed in place), the loss and its bound."""
+    """Targets, the current predictions (changed in place), the loss, and the bound of its curvature."""
 
     y: Vector
     pred: Vector
-    loss: int
+    loss: Any  # a code, or the parameters of a custom loss
     curvature: float
 
 
 class Layout(NamedTuple):
-    """Where a vector of parameters has what: the terms, and what multiplies their parts.
+    """Layout of a vector of parameters: the terms, and the factors of their parts.
 
     `spec` is (kind, order, factors, offset) of each term; `theta` the weights of the orders, (terms,
     orders); `weights` those of the components, (terms, k); `width` the longest table of a row.

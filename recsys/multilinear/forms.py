@@ -2,10 +2,10 @@
 
 A form is a sum over components s of one function of p_s and the row x that is linear in each entry of
 p_s: A^m (`ANOVA`), Π_j (1 + p_j x_j) (`ALL_SUBSETS`), Π_t ⟨u_t, x⟩ (`PRODUCT`), Σ_t θ_t A^t (`MIXED`).
-For each row a short table (A^1…A^m, the product, or the linear forms) gives the slope in any entry in
-O(order), and is brought up to date in as much when the entry has changed: `fill_component`, `slope` and
-`move` here; `rows` has all components of a row at once. One form is not linear in each entry: ⟨p, x⟩^m
-(`POWER`), whose steps `recsys.fm.solvers.coordinate` has.
+For each row a short table (A^1…A^m, the product, or the linear forms) gives the derivative in any entry
+in O(order), and is brought up to date in as much when the entry has changed: `fill_component`, `slope`
+and `move` here; `rows` has all components of a row at once. One form is not linear in each entry: ⟨p,
+x⟩^m (`POWER`), whose steps `recsys.fm.solvers.coordinate` has.
 
 Source: Blondel et al. 2016, Algorithm 1 and 6.1; Atarashi's thesis (3.20).
 """
@@ -31,7 +31,7 @@ NEAR_ZERO = 1e-6  # |1 + p x| below which Π(1 + p x) is not divided by it
 
 
 class Form(NamedTuple):
-    """What a term is: its kind, its order and the number of its tables.
+    """A term of the model: its kind, its order and the number of its tables.
 
     Attributes
     ----------

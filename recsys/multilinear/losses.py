@@ -16,7 +16,16 @@ import numpy as np
 from recsys._jit import jit
 from recsys.registry import Registry
 
-__all__ = ["LOSSES", "Loss", "loss_names", "loss_slope", "loss_value", "mean_loss", "slopes_of"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "is_squared",
+    "loss_names",
+    "loss_slope",
+    "loss_value",
+    "mean_loss",
+    "slopes_of",
+]
 
 SQUARED, LOGISTIC, SQUARED_HINGE, HUBER = range(4)
 
@@ -124,6 +133,12 @@ def loss_slope(code, p, y):
     if code == HUBER:
         return min(1.0, max(-1.0, p - y))
     return np.nan
+
+
+@jit
+def is_squared(code):
+    """Return whether the quadratic bound of the loss is the loss itself."""
+    return code == SQUARED
 
 
 @jit

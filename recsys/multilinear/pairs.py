@@ -9,7 +9,7 @@ Source: Atarashi's thesis 3.3.4 and (3.21).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -17,7 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
+from recsys.errors import InputError, counted
+from recsys.utils.features import native, real_array
 from recsys.utils.threads import threads_for
+from recsys.utils.validation import check_ids
 
 __all__ = [
     "PAIR_CHUNKS", "PairTerm", "Pairs", "Side", "add_products", "careful_slopes", "make_pairs",
@@ -136,8 +139,8 @@ class PairTerm(NamedTuple):
     def facing(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return, of one end's A^0…A^m, what the other end's A^m…A^0 are multiplied by.
 
-        Without a θ that is the table. With one A^t(a) meets Σ_r θ_(t+r) A^r(b), at the place of
-        A^(m−t)(b); θ_m, alone at the first place, is left to `scale`, so that a 1 stands there as in
+        Without a θ that is the table. With one A^t(a) meets Σ_r θ_(t+r) A^r(b), at the index of
+        A^(m−t)(b); θ_m, alone at the first index, is left to `scale`, so that a 1 stands there as in
         every table.
         """
         if self.theta is None:
@@ -160,12 +163,24 @@ class PairTerm(NamedTuple):
 def object_tables(X: sp.csr_matrix, p: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
     """Return A^0…A^degree of each object for one component, (objects, degree + 1).
 
+    Parameters
+    ----------
+    X : (objects, features) float64 CSR
+    p : (features,) float64
+    degree : int ≥ 0
+
+    Raises
+    ------
+    InputError
+        If X is no matrix of real numbers, or p no vector of one for each feature.
+
     Examples
     --------
     >>> import numpy as np, scipy.sparse as sp
     >>> object_tables(sp.csr_matrix([[1.0, 2.0, 0.0]]), np.array([1.0, 3.0, 5.0]), 2)
     array([[1., 7., 6.]])
     """
+    X, p = _rows("X", X), _vector("p", p, X.shape[1])
     out = np.empty((X.shape[0], degree + 1))
     fill_table(X.indptr, X.indices, X.data, p, out)
     return out
@@ -175,7 +190,31 @@ def predict_pairs(
     terms: Sequence[PairTerm], A: sp.csr_matrix, B: sp.csr_matrix, left: NDArray[np.int64],
     right: NDArray[np.int64], symmetric: bool = False, threads: int | None = None,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed."""
+    """Return the terms' predictions of index pairs, from per-object tables: no pair row is formed.
+
+    Parameters
+    ----------
+    terms : sequence of PairTerm
+    A, B : (objects, features) float64 CSR
+    left, right : (pairs,) int64
+        Rows of A and of B.
+    symmetric : bool
+        Whether the mean of both directions is predicted; A and B are then the same.
+    threads : int, optional
+
+    Returns
+    -------
+    (pairs,) float64
+
+    Raises
+    ------
+    InputError
+        If A or B is no matrix of real numbers, or the pairs are not of its rows.
+    """
+    A, B = _rows("A", A), _rows("B", B)
+    left, right = check_ids("left", left, A.shape[0]), check_ids("right", right, B.shape[0])
+    if len(left) != len(right):
+        raise InputError(f"left has {len(left)} entries and right {len(right)}; they must agree")
     out = np.zeros(len(left))
     for term in terms:
         m, c = term.degree, term.scale * (0.5 if symmetric else 1.0)
@@ -184,6 +223,23 @@ def predict_pairs(
             TB = term.facing(object_tables(B, term.right[:, s], m))
             add_products(left, right, TA, TB, c * term.weights[s], symmetric, out, threads)
     return out
+
+
+def _rows(name: str, X: Any) -> sp.csr_matrix:
+    """Return float64 CSR: X itself where it is that, as it is wherever speed matters."""
+    if sp.issparse(X) and X.format == "csr" and X.dtype == np.float64 and X.indices.dtype == np.int32:
+        return X
+    if sp.issparse(X) and X.dtype.kind in "biuf":
+        return sp.csr_matrix(native(X), dtype=np.float64)
+    return sp.csr_matrix(real_array(name, X, 2))
+
+
+def _vector(name: str, p: Any, size: int) -> NDArray[np.float64]:
+    if not isinstance(p, np.ndarray) or p.dtype != np.float64 or p.ndim != 1:
+        p = real_array(name, p, 1)
+    if len(p) != size:
+        raise InputError(f"{name} has {len(p)} entries for {counted(size, 'feature')}")
+    return p
 
 
 def order_products(term: PairTerm, pairs: Pairs, threads: int | None) -> NDArray[np.float64]:

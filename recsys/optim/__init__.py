@@ -1,1 +1,1 @@
-"""Solvers and operators that several models share: programs on the simplex, proximal steps."""
+"""Solvers and proximal operators that several models share, and programs on the simplex."""

@@ -9,28 +9,30 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
+from recsys.errors import InputError
+from recsys.utils.features import real_array
 from recsys.utils.validation import check_choice, check_real
 
 __all__ = ["prox_l1", "prox_l21", "prox_squared_l1", "prox_squared_l21"]
 
 
 def prox_l1(q: ArrayLike, strength: float) -> NDArray[np.float64]:
-    """Return argmin ½‖p − q‖² + strength·‖p‖₁, any shape."""
-    q = np.asarray(q, dtype=np.float64)
+    """Return argmin ½‖p − q‖² ``+ strength·‖p‖₁``, any shape."""
+    q = real_array("q", q)
     check_real("strength", strength, 0.0)
     return np.sign(q) * np.maximum(np.abs(q) - strength, 0.0)
 
 
 def prox_l21(Q: ArrayLike, strength: float) -> NDArray[np.float64]:
-    """Return argmin ½‖P − Q‖² + strength·Σ_j ‖p_j‖ over the rows of Q, (features, components)."""
-    Q = np.asarray(Q, dtype=np.float64)
+    """Return argmin ½‖P − Q‖² ``+ strength·Σ_j ‖p_j‖`` over the rows of Q, (features, components)."""
+    Q = real_array("Q", Q, 2)
     check_real("strength", strength, 0.0)
     norms = np.linalg.norm(Q, axis=1)
     return _scaled(Q, norms, np.maximum(norms - strength, 0.0))
 
 
 def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
-    """Return argmin ½‖p − q‖² + strength·‖p‖₁², the operator of the TI penalty.
+    """Return argmin ½‖p − q‖² ``+ strength·‖p‖₁²``, the proximal operator of TI.
 
     Parameters
     ----------
@@ -39,7 +41,7 @@ def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> ND
     method : "random" or "sort"
         Selection in expected linear time, or sorting in O(d log d); the results are the same.
     """
-    q = np.asarray(q, dtype=np.float64)
+    q = real_array("q", q, 1)
     check_real("strength", strength, 0.0)
     check_choice("method", method, ("random", "sort"))
     sizes = np.abs(q)
@@ -48,11 +50,11 @@ def prox_squared_l1(q: ArrayLike, strength: float, method: str = "random") -> ND
 
 
 def prox_squared_l21(Q: ArrayLike, strength: float, method: str = "random") -> NDArray[np.float64]:
-    """Return argmin ½‖P − Q‖² + strength·(Σ_j ‖p_j‖)², the operator of the CS penalty.
+    """Return argmin ½‖P − Q‖² ``+ strength·(Σ_j ‖p_j‖)²``, the proximal operator of CS.
 
     Parameters are those of `prox_squared_l1`; Q is (features, components).
     """
-    Q = np.asarray(Q, dtype=np.float64)
+    Q = real_array("Q", Q, 2)
     norms = np.linalg.norm(Q, axis=1)
     return _scaled(Q, norms, prox_squared_l1(norms, strength, method))
 
@@ -117,7 +119,16 @@ def select(values, strength):
 
 
 def project_simplex(v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size."""
+    """Return the nearest point of the simplex {θ ≥ 0, Σθ = 1} to a finite v, of any size.
+
+    Raises
+    ------
+    InputError
+        If v is no vector of finite numbers.
+    """
+    v = real_array("v", v, 1, finite=True)
+    if v.size == 0:
+        raise InputError("v has no entry, and the simplex of none has no point")
     with np.errstate(over="ignore"):  # what is so far below the largest is 0
         v = v - v.max()  # a constant changes nothing, and 1 is lost beside 10¹⁶
         u = np.sort(v)[::-1]

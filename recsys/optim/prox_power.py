@@ -1,7 +1,8 @@
 """Proximal operators of powers of the ℓ1 norm and of the ℓ2,1 norm, of any order.
 
-All entries of a column lose one and the same cut, which is the power's slope at the norm S of what is
-left: one equation in S. No sort is needed: from all entries on, those below the cut leave, and S rises.
+All entries of a column lose the same threshold, which is the power's derivative at the norm S of the
+result: one equation in S. No sort is needed: starting from all entries, those below the threshold leave,
+and S rises.
 
 Source: Atarashi et al. 2021, Theorems 9 and 10.
 """
@@ -15,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import jit
 from recsys.errors import InputError
+from recsys.utils.features import real_array
 from recsys.utils.validation import check_integer, check_real
 
 __all__ = ["prox_power_l1", "prox_power_l21"]
 
 
 def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float64]:
-    """Return argmin ½‖p − q‖² + strength·‖p‖₁^order.
+    """Return argmin ½‖p − q‖² ``+ strength·‖p‖₁^order``.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float
     Raises
     ------
     InputError
-        For a strength or an order out of range, or a q that is not finite.
+        For `strength` or `order` out of range, or a q that is not finite.
 
     Examples
     --------
@@ -46,9 +48,9 @@ def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float
     Notes
     -----
     Source: Atarashi et al. 2021, Theorem 9. With S the sum of what is left, each magnitude loses
-    strength·order·S^(order − 1), down to 0. O(features) a round; a few rounds.
+    ``strength·order·S^(order − 1)``, down to 0. O(features) a round; a few rounds.
     """
-    q = np.asarray(q, dtype=np.float64)
+    q = real_array("q", q, 1)
     if not np.isfinite(q).all():
         raise InputError("q has entries that are not finite")
     check_real("strength", strength, 0.0)
@@ -60,7 +62,7 @@ def prox_power_l1(q: ArrayLike, strength: float, order: int) -> NDArray[np.float
 
 
 def prox_power_l21(Q: ArrayLike, strength: float, order: int) -> NDArray[np.float64]:
-    """Return argmin ½‖P − Q‖² + strength·(Σ_j ‖p_j‖)^order over the rows of Q, (features, components).
+    """Return argmin ½‖P − Q‖² ``+ strength·(Σ_j ‖p_j‖)^order`` over the rows of Q.
 
     Parameters and errors are those of `prox_power_l1`.
 
@@ -75,9 +77,7 @@ def prox_power_l21(Q: ArrayLike, strength: float, order: int) -> NDArray[np.floa
     Source: Atarashi et al. 2021, Theorem 10: rows keep their direction, and their lengths are those of
     `prox_power_l1`.
     """
-    Q = np.asarray(Q, dtype=np.float64)
-    if Q.ndim != 2:
-        raise InputError(f"Q must be (features, components), not of {Q.ndim} dimensions")
+    Q = real_array("Q", Q, 2)
     largest = np.abs(Q).max(axis=1, initial=0.0)
     scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
     old = np.linalg.norm(Q / scale[:, None], axis=1) * scale  # no square leaves the range of numbers
@@ -90,12 +90,12 @@ def prox_power_l21(Q: ArrayLike, strength: float, order: int) -> NDArray[np.floa
 
 @jit
 def power_cuts(sizes, weights, log_strength, order):
-    """Take strength·weight_j·S^(order − 1) from each size, down to 0, in place.
+    """Take ``strength·weight_j·S^(order − 1)`` from each magnitude, down to 0, in place.
 
     S is the sum of what is left.
 
-    The weights, at most 1 (one is 1), are a step for each size. Sizes are scaled by the largest, and the
-    strength is given as its logarithm, so that no power leaves the range of numbers.
+    The weights, at most 1 (one is 1), are a step for each magnitude. Magnitudes are scaled by the
+    largest, and `strength` is given as its logarithm, so that no power leaves the range of numbers.
     """
     d, r = len(sizes), order - 1.0
     top = 0.0
@@ -120,7 +120,7 @@ def power_cuts(sizes, weights, log_strength, order):
         if weight == 0.0:  # what is left has no steps
             cut, mean, share, near = 0.0, 0.0, 0.0, True
         else:
-            # S + weight·strength·S^r = total as a·x + b·x^r = 1, where S = x·start and max(a, b) = 1
+            # S + weight·`strength`·S^r = total as a·x + b·x^r = 1, where S = x·start and max(a, b) = 1
             log_total, log_cut = np.log(total), log_strength + np.log(weight)
             log_start = min(log_total, (log_total - log_cut) / r)
             a, b = np.exp(log_start - log_total), np.exp(log_cut + r * log_start - log_total)

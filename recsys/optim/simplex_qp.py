@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys._jit import SUMS, jit
 from recsys.errors import InputError
+from recsys.utils.features import real_array
 
 TOLERANCE = 5e-7
 # Beyond so many faces the bounds are many, and pairwise steps are the better tool.
@@ -81,14 +82,14 @@ def solve_simplex(
     InputError
         If the shapes disagree, a value is not finite, or a ridge is negative.
     """
+    if not isinstance(K, np.ndarray) or K.dtype != np.float32:
+        K = real_array("K", K)
     K = np.ascontiguousarray(K)
-    if K.dtype != np.float32:
-        K = K.astype(np.float64)
     n = len(K)
     if K.ndim != 2 or K.shape[1] != n or n == 0:
         raise InputError(f"K has shape {K.shape}; a square matrix of at least one row is needed")
-    q = np.zeros(n) if q is None else np.array(q, dtype=np.float64)
-    sign = np.ones(n) if sign is None else np.array(sign, dtype=np.float64)
+    q = np.zeros(n) if q is None else np.array(real_array("q", q))
+    sign = np.ones(n) if sign is None else np.array(real_array("sign", sign))
     ridge = np.array(np.broadcast_to(np.asarray(ridge, dtype=np.float64), n))
     if q.shape != (n,) or sign.shape != (n,):
         raise InputError(f"q and sign need {n} entries like K, not {q.shape} and {sign.shape}")

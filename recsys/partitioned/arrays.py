@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError
-from recsys.utils.files import replacing, shown
+from recsys.utils.atomic import replacing
+from recsys.utils.files import shown
 from recsys.utils.mapping import mapped
 from recsys.utils.model_file import Pieces
 

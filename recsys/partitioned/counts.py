@@ -1,4 +1,4 @@
-"""Co-occurrence counts by blocks of items: no worker needs what another found."""
+"""Co-occurrence counts by blocks of items, computed independently by the workers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from recsys.partitioned.work import Work
 from recsys.utils.model_file import Pieces
 
 ENTRY_BYTES = 8  # of a number and an item
-VISIT = 8  # likes that a look at a user's row is worth
-SHARES = 8  # blocks that each worker gets at least, so that none waits long for another
+VISIT = 8  # cost of visiting a user's row, in interactions
+SHARES = 8  # least number of blocks per worker, so that all finish at about the same time
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts that are on disk.
+    """Counts on disk.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Counted:
     order : str
         Of items, as in `recsys.partitioned.layout`.
     edges : (blocks + 1,) int64
-        First place of each block.
+        First position of each block.
     """
 
     work: Work
@@ -50,7 +50,7 @@ class Counted:
         return self._joined("lengths")
 
     def own(self) -> NDArray[np.float64]:
-        """Return the sums of votes of each place's item."""
+        """Return the sums of votes of each position's item."""
         return self._joined("own")
 
     def _joined(self, name: str) -> NDArray[Any]:
@@ -64,7 +64,7 @@ class Counted:
         dtype: Any,
         change: Callable[[int, dict[str, NDArray[Any]]], NDArray[Any]] | None = None,
     ) -> Pieces:
-        """Return `indices` or `data` of all blocks, or what is made of a block, to be written.
+        """Return `indices` or `data` of all blocks, or an array derived from each block, to be written.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Counted:
             How many there are in all.
         dtype : dtype
         change : callable, optional
-            What to write of a block that begins with a place and has these arrays.
+            The function that returns what to write of a block, from its first position and its arrays.
         """
 
         def parts() -> Iterator[NDArray[Any]]:
@@ -156,7 +156,7 @@ def counts_of_block(unit: tuple[int, str, str, str, int, int, str, bool, bool]) 
 
 
 def blocks_of(work: Work, order: str, workers: int, memory: int) -> NDArray[np.int64]:
-    """Divide the places of items into blocks of like work whose counts fit the memory."""
+    """Divide the items, by position, into blocks of equal work whose counts fit the memory."""
     rows, popularity = joined(work, order), read_catalogue(work)["popularity"]
     cost = rows["cost"]
     entries = np.cumsum(np.minimum(cost, len(cost)))
@@ -167,7 +167,7 @@ def blocks_of(work: Work, order: str, workers: int, memory: int) -> NDArray[np.i
 
 
 def refined(edges: NDArray[np.integer], entries: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Divide blocks further, so that each has at most so many entries, or one row.
+    """Divide blocks further, so that each has at most `most` entries, or one row.
 
     Parameters
     ----------

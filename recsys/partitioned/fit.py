@@ -33,7 +33,8 @@ from recsys.partitioned.work import MOST_BUCKETS, Work, held, write_json
 from recsys.rankers import Ranker, make_ranker
 from recsys.rankers.catalogue_file import packed, plain_columns
 from recsys.rankers.serialization import write_ranker
-from recsys.utils.files import check_target, shown
+from recsys.utils.atomic import check_target
+from recsys.utils.files import shown
 from recsys.utils.memory import free_memory, parse_memory
 from recsys.utils.model_file import Pieces
 from recsys.utils.progress import report
@@ -46,7 +47,7 @@ LISTED = 1_000_000  # users up to which their ids and histories are kept with th
 
 @dataclass
 class Fitted:
-    """What `fit_partitions` did.
+    """The result of `fit_partitions`.
 
     Attributes
     ----------
@@ -57,7 +58,7 @@ class Fitted:
     seconds : dict of str to float
         Of each stage, the parent's waiting included; of none that was done before.
     notes : list of str
-        What went other than was asked for.
+        Notes on deviations from the request.
 
     Examples
     --------
@@ -91,12 +92,12 @@ def fit_partitions(
     memory: str | int | None = None,
     keep_users: bool | None = None,
 ) -> Fitted:
-    """Fit a ranker on Parquet files that nobody reads whole, and write it to one file.
+    """Fit a ranker on Parquet files in parts, never on all rows at once, and write it to one file.
 
-    What is done is kept in the work folder: called again after it was stopped, it goes on, and another
-    ranker of the same data starts from the rows and counts that are there. Items have the order of their
-    ids, and users that of a digest of theirs. All is in the sparse form, and to the bit what a fit in
-    memory on these rows has.
+    Finished stages are kept in the work folder. A second call after an interruption continues there, and
+    another ranker on the same data starts from its rows and counts. Items are ordered by id, and users
+    by a digest of their id. The model is in the sparse form, with the same bits as a fit in memory on
+    these rows.
 
     Parameters
     ----------
@@ -104,29 +105,32 @@ def fit_partitions(
         `cf-komd` with any kernel, `msdw`, `ease` (each item on its `top_k`, 200 when not given) or
         `slist` (its form "cosine"), as NAME[:key=value,…] or a ranker.
     paths : path
-        A folder of .parquet files, those in folders below it among them; a pattern; or one file.
+        A folder of .parquet files, searched with its subfolders; a pattern; or one file.
     out : path
         The ranker file to write; `load_ranker(out, mmap=True)` maps it.
     work : path
-        A folder that all workers see, with room for some three times the Parquet files and the counts.
+        A folder that all workers can read and write, with free space for about three times the Parquet
+        files and the counts.
     engine : str or Engine
         As in `recsys.engines.engine`; each worker computes with one thread.
     workers : int ≥ 1, optional
-        How many the engine starts, as there.
+        Number of workers that the engine starts.
     user, item : str, optional
-        Columns of ids, text or whole numbers; usual names are looked for when not given.
+        Columns of ids, text or integers; by default columns with usual names.
     rating, time : str, optional
-        Columns of numbers, or timestamps for `time`: `min_rating` is that of the latest row of a pair.
-        With `min_rating`, usual names are looked for when not given; of times also for `slist`.
+        Columns of numbers, or timestamps for `time`. Of several rows of a pair, the latest one is
+        compared with `min_rating`. With `min_rating` the default is columns with usual names; for
+        `slist` also of times.
     min_rating : float, optional
-        The rating from which on a row is a like; every row when not given.
+        Least rating of an interaction; by default every row is one.
     memory : str or int, optional
-        What each worker may take, as "2GB": decides how finely the work is divided, and does no more
-        once it is. A quarter of what is free here, over the workers, when not given. Mapped files,
-        which the system takes back when it needs the memory, are not counted.
+        Memory budget of each worker, such as "2GB". It decides how finely the work is divided, and has
+        no effect on a divided work folder. The default is a quarter of the free memory here, divided by
+        the number of workers. Mapped files do not count, since the system frees them when it needs the
+        memory.
     keep_users : bool, optional
-        Keep ids and histories of users with the ranker, as `recsys recommend` wants them; up to a
-        million users when not given. Lists without them: `recommend_partitions`.
+        Store ids and histories of users with the ranker, which `recsys recommend` needs. By default they
+        are stored for up to a million users. `recommend_partitions` makes lists without them.
 
     Returns
     -------
@@ -166,7 +170,7 @@ def fit_partitions(
         found = _fitted(model, folder, running, each, Path(out), keep_users)
     if model.reads_times() and source.time is None:
         found.notes.append(
-            f"no column of times was found: {model.name} draws the order of likes by lot; name it with "
+            f"no column of times was found: {model.name} orders interactions at random; name it with "
             "--time-col"
         )
     if given is not None and given < folder.memory:
@@ -226,7 +230,7 @@ def _buckets(rows: int, memory: int) -> int:
 
 
 def _catalogue(work: Work, catalogue: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the catalogue of items as a bundle keeps it."""
+    """Return the catalogue of items as a model package keeps it."""
     ids, source = plain(unpacked("ids", catalogue)), work.source
     columns = Columns(source.user, source.item, source.rating, source.time, source.min_rating)
     return {
@@ -238,7 +242,7 @@ def _catalogue(work: Work, catalogue: dict[str, NDArray[Any]]) -> dict[str, Any]
 
 
 def _users(work: Work, users: int, likes: int) -> dict[str, Any]:
-    """Return ids and histories of users as a bundle keeps them."""
+    """Return ids and histories of users as a model package keeps them."""
     names: list[Any] = []
     indptr = np.zeros(users + 1, dtype=np.int32 if likes < np.iinfo(np.int32).max else np.int64)
     for bucket in range(work.buckets):
@@ -261,7 +265,7 @@ def _users(work: Work, users: int, likes: int) -> dict[str, Any]:
 
 
 def _times(work: Work, ranker: Ranker, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Return when likes happened as a bundle and a ranker keep it, of these histories."""
+    """Return when interactions happened as a model package and a ranker keep it, of these histories."""
     history = {name: arrays[f"history.{name}"] for name in ("indptr", "indices")}
     likes = history["indices"].shape
     times = Pieces(likes, np.dtype(np.float64), kept_times(work))

@@ -1,4 +1,4 @@
-"""Ids of users and items: whole numbers as int64, text as Arrow has it; sorted, hashed, and numbered."""
+"""Ids of users and items: integers as int64, text as Arrow has it; sorted, hashed, and numbered."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def packed(name: str, ids: Ids) -> dict[str, NDArray[Any]]:
 
 
 def unpacked(name: str, arrays: dict[str, NDArray[Any]]) -> Ids:
-    """Return what `packed` was given."""
+    """Return the ids from which `packed` made these bytes."""
     import pyarrow as pa
 
     if name in arrays:

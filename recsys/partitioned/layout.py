@@ -21,7 +21,7 @@ ORDERS = ("popular", "number", "rare")
 
 
 def order_of(popularity: NDArray[np.int64], name: str) -> NDArray[np.int32]:
-    """Return which item has each place: popular ones first, as numbered, or rare ones first."""
+    """Return which item has each position: popular ones first, as numbered, or rare ones first."""
     if name == "number":
         return np.arange(len(popularity), dtype=np.int32)
     key = -popularity if name == "popular" else popularity
@@ -29,7 +29,7 @@ def order_of(popularity: NDArray[np.int64], name: str) -> NDArray[np.int32]:
 
 
 def make_layout(work: Work, name: str, engine: Engine) -> None:
-    """Write the rows with items by their places, and, for each bucket, its likes item by item."""
+    """Write the rows with items by position, and the interactions of each bucket item by item."""
     stage = f"places-{name}"
     units = [(bucket, str(work.folder), name) for bucket in range(work.buckets)]
     work.run(stage, places_of_bucket, units, engine)
@@ -38,7 +38,7 @@ def make_layout(work: Work, name: str, engine: Engine) -> None:
 
 
 def places_of_bucket(unit: tuple[int, str, str]) -> None:
-    """Write a bucket's likes by place."""
+    """Write a bucket's interactions by position."""
     bucket, folder, name = unit
     work = Work.opened(folder)
     catalogue, rows = read_catalogue(work), read_rows(work, bucket)
@@ -64,20 +64,20 @@ def places_of_bucket(unit: tuple[int, str, str]) -> None:
 
 
 def joined(work: Work, name: str) -> dict[str, NDArray[Any]]:
-    """Return the rows of all users: `indptr`, `indices` by place; and `cost` of each place's item.
+    """Return the rows of all users: `indptr`, `indices` by position; and `cost` of each position's item.
 
-    The cost of an item is how many likes its users have.
+    The cost of an item is how many interactions its users have.
     """
     return read_arrays(work.part(f"places-{name}", "rows"))
 
 
 def part_of(work: Work, name: str, bucket: int) -> dict[str, NDArray[Any]]:
-    """Return what `places_of_bucket` wrote."""
+    """Return the arrays that `places_of_bucket` wrote."""
     return read_arrays(work.part(f"places-{name}", bucket))
 
 
 def users_of(work: Work, name: str, low: int, high: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return who likes each of the items of places low…high, ascending: (places + 1,), (likes,)."""
+    """Return the users of items at positions low…high, ascending: (positions + 1,), (interactions,)."""
     items, users = [], []
     for bucket in range(work.buckets):
         part = part_of(work, name, bucket)

@@ -1,4 +1,4 @@
-"""Lists of many users from a mapped ranker and a work folder's rows: nobody has all users' ids."""
+"""Lists of many users from a mapped ranker and a work folder's rows, without all users' ids."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from recsys.rankers.catalogue_file import read_texts
 from recsys.rankers.serialization import read_ranker
 from recsys.recommender.everybody import Written
 from recsys.recommender.parts import FORMAT, Parts
+from recsys.utils.atomic import replacing
 from recsys.utils.digests import row_digests
-from recsys.utils.files import replacing, shown
+from recsys.utils.files import shown
 from recsys.utils.model_file import checksum
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer
@@ -105,7 +106,7 @@ def write_lists(
     workers: int | None,
     block: int,
 ) -> Written:
-    """Do what `recommend_partitions` does, and return what that was.
+    """Do the work of `recommend_partitions`, and return its result.
 
     Raises
     ------
@@ -176,7 +177,7 @@ def lists_of_users(unit: tuple[str, str, str, str, int]) -> None:
             "score": found.scores[kept],
         }
     )  # fmt: skip
-    with replacing(path, sweep=False) as file:
+    with replacing(path) as file:
         pq.write_table(table, file)
 
 

@@ -152,7 +152,7 @@ def _digested(work: Work, counted: Counted, ranker: Ranker) -> dict[str, Any]:
 
 
 def _matrix(name: str, counted: Counted, kind: Any, change: Change | None = None) -> dict[str, Any]:
-    """Return the three arrays of a CSR matrix of all blocks, its data perhaps made of the counts."""
+    """Return the three arrays of a CSR matrix of all blocks; its data may be derived from the counts."""
     return _csr(
         name, counted.lengths(), lambda n: counted.pieces("indices", n, np.int32),
         lambda n: counted.pieces("data", n, kind, change),

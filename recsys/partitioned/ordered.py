@@ -24,7 +24,7 @@ ORDER = "number"  # of items
 
 
 def has_times(work: Work) -> bool:
-    """Return whether there are times that tell any likes apart."""
+    """Return whether there are times that tell any interactions apart."""
     return bool(read_catalogue(work).get("times", np.zeros(2))[1])
 
 
@@ -42,7 +42,7 @@ def make_sequences(work: Work, seed: int, engine: Engine) -> str:
     work : Work
         With rows.
     seed : int
-        For the order of likes of equal times.
+        For the order of interactions of equal times.
     engine : Engine
     """
     make_layout(work, ORDER, engine)
@@ -71,7 +71,7 @@ def make_sequences(work: Work, seed: int, engine: Engine) -> str:
 
 
 def sequences_of_bucket(unit: tuple[int, str, str, int, int]) -> None:
-    """Write a bucket's likes from oldest to newest of each user, and how many places newer each is."""
+    """Write a bucket's interactions from oldest to newest per user, with the gap to the one before."""
     bucket, folder, stage, seed, before = unit
     work = Work.opened(folder)
     rows = read_rows(work, bucket)
@@ -101,7 +101,7 @@ def count_followed(
     memory : int
         Bytes that a worker may take for a block.
     seed : int
-        For the order of likes of equal times.
+        For the order of interactions of equal times.
     votes : float
         Users count |profile|^−votes.
     law : name, rates, coefficients, (exponentials,) float64 each
@@ -148,7 +148,7 @@ def followed_of_block(unit: tuple[int, str, str, str, int, int, float]) -> None:
 
 
 def kept_times(work: Work) -> Callable[[], Iterator[NDArray[np.float64]]]:
-    """Return what yields the times of all likes, bucket by bucket."""
+    """Return a function that yields the times of all interactions, bucket by bucket."""
 
     def parts() -> Iterator[NDArray[np.float64]]:
         for bucket in range(work.buckets):

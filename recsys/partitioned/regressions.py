@@ -98,7 +98,7 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
 
 
 def regressions_of_block(unit: tuple[int, str, str, str, str]) -> None:
-    """Write the regressions of a block of places: an item, which one on it, and the weight."""
+    """Write the regressions of a block of positions: an item, which one on it, and the weight."""
     block, folder, stage, counts, above = unit
     work = Work.opened(folder)
     plan = read_arrays(work.part(stage, "plan"))
@@ -152,7 +152,7 @@ def rows_of_block(unit: tuple[int, str, str, str, int, int, int]) -> None:
 
 
 def above_diagonal(first: int, part: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Return which entries of a block of counts, which begins with a place, are above the diagonal."""
+    """Return which entries of a block of counts are above the diagonal, given its first position."""
     rows = np.arange(first, first + len(part["lengths"]), dtype=np.int32)
     return np.asarray(part["indices"] > np.repeat(rows, part["lengths"]))
 
@@ -188,7 +188,7 @@ def _above(work: Work, counted: Counted) -> str:
 def _edges(
     work: Work, counted: Counted, above: str, lengths: NDArray[np.int64], workers: int, memory: int
 ) -> NDArray[np.int64]:
-    """Divide the blocks of counts into blocks of like work whose regressions fit the memory."""
+    """Divide the blocks of counts into blocks of equal work whose regressions fit the memory."""
     tails = np.diff(read_arrays(work.part(above, "rows"))["indptr"]).mean()
     k = lengths.astype(np.float64)
     load = np.cumsum(counted.lengths() + k * tails + k**3 / 6.0)

@@ -27,7 +27,7 @@ class Rows(NamedTuple):
         Number of its first user.
     users : (n,) ids
         Ascending.
-    indptr, items : (n + 1,) int64, (likes,) int32
+    indptr, items : (n + 1,) int64, (interactions,) int32
         Numbers of items of the catalogue, ascending in each row.
     """
 
@@ -92,7 +92,7 @@ def make_catalogue(work: Work) -> None:
     Raises
     ------
     InputError
-        If there are no likes.
+        If there are no interactions.
     """
     named = len(named_items(work))
     popularity = np.zeros(named, dtype=np.int64)
@@ -140,10 +140,10 @@ def _add_digest(digest: Any, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def read_catalogue(work: Work) -> dict[str, NDArray[Any]]:
-    """Return what `make_catalogue` wrote: `popularity`, `number`, `users`, `likes`, and packed `ids`.
+    """Return the arrays of `make_catalogue`: `popularity`, `number`, `users`, `likes`, and packed `ids`.
 
     `digest` is that of all rows with the ids of their users and items. Where there are times, `times` is
-    what is taken from them so that all are above 0, and whether they tell any likes apart.
+    what is taken from them so that all are above 0, and whether they tell any interactions apart.
     """
     return read_arrays(work.part(CATALOGUE, "all"))
 
@@ -159,7 +159,7 @@ def read_rows(work: Work, bucket: int) -> Rows:
 
 
 def read_times(work: Work, bucket: int) -> NDArray[np.float64] | None:
-    """Return when each like of a bucket happened: above 0, 0 if that is unknown. None without times."""
+    """Return the times of a bucket's interactions: above 0, or 0 if unknown; None without times."""
     arrays = read_arrays(work.part(ROWS, bucket))
     if "times" not in arrays:
         return None

@@ -10,7 +10,7 @@ from recsys.partitioned.arrays import read_arrays, write_arrays
 from recsys.partitioned.ids import buckets, numbers, packed, sorted_distinct, unpacked
 from recsys.partitioned.source import batches
 from recsys.partitioned.work import Work
-from recsys.utils.files import replacing
+from recsys.utils.atomic import replacing
 
 ITEMS, PAIRS = "items", "pairs"
 
@@ -26,7 +26,7 @@ def items_of_unit(unit: tuple[int, str]) -> None:
 
 
 def number_items(work: Work) -> None:
-    """Write all items that are named, ascending: an item's number here is its place."""
+    """Write all items that occur, in ascending order: an item's number is its position."""
     found: list[Any] = []
     for number in range(len(work.source.units)):
         arrays = read_arrays(work.part(ITEMS, number))

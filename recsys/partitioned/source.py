@@ -19,7 +19,7 @@ from recsys.utils.remote import url_of
 from recsys.utils.validation import check_real
 
 BATCH = 1 << 20  # rows that are held at once
-UNIT = 1 << 22  # rows of a unit of work, where groups of rows are smaller
+UNIT = 1 << 22  # rows of a task, where groups of rows are smaller
 
 
 class Unit(NamedTuple):
@@ -32,7 +32,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from.
+    """The source of rows.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class Source:
     rating, time : str or None
     min_rating : float or None
     user_text, item_text : bool
-        Whether ids are text; else whole numbers.
+        Whether ids are text; else integers.
     time_kind : "float64", "int64", "timestamp[UNIT]" or None
-        As which all files' times are read: with the finest unit of any.
+        The type as which times of all files are read, with the finest unit of any file.
     units : tuple of Unit
     """
 
@@ -70,7 +70,7 @@ class Source:
 
     @classmethod
     def of_plain(cls, given: dict[str, Any]) -> Source:
-        """Return what `plain` gave."""
+        """Return the source that `plain` describes."""
         files = tuple((str(path), *map(int, numbers)) for path, *numbers in given["files"])
         units = tuple(Unit(*unit) for unit in given["units"])
         return cls(**{**given, "files": files, "units": units})
@@ -132,7 +132,7 @@ def look(
     ------
     InputError
         If there are no files, one cannot be read, or lacks a column; files differ in the kind of an id
-        or of times, or ids are neither text nor whole numbers; users and items are one column; or there
+        or of times, or ids are neither text nor integers; users and items are one column; or there
         is no row.
     """
     import pyarrow as pa
@@ -185,8 +185,8 @@ def look(
             before = kinds.setdefault(name, (text, shown(path)))
             if before[0] != text:
                 raise InputError(
-                    f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, whole "
-                    "numbers in the other"
+                    f"ids of {name!r} are text in one of {before[1]} and {shown(path)}, "
+                    "integers in the other"
                 )
         files.append((str(path.absolute()), size, path.stat().st_mtime_ns, metadata.num_rows))
         first = held = 0
@@ -257,7 +257,7 @@ def _column(path: Path, there: list[str], given: str | None, what: str, usual: t
     found = given if given is not None else next((name for name in usual if name in there), None)
     if found is None or there.count(found) != 1:
         option = (
-            f"name the column of {what}s with --{what}-col"
+            f"name the column of {what}s with --{what}-col; only {', '.join(usual)} are looked for"
             if given is None
             else f"no single column {given!r}"
         )
@@ -285,7 +285,7 @@ def _time_kind(kind: Any) -> str:
 
 
 def _one_kind(name: str | None, kinds: dict[str, str]) -> str | None:
-    """Return as what the times of all files are read: whole numbers stay such, to their last digit."""
+    """Return as what the times of all files are read: integers stay such, to their last digit."""
     moments = [kind for kind in kinds if kind.startswith("timestamp")]
     if moments and len(moments) < len(kinds):
         other = next(kind for kind in kinds if kind not in moments)
@@ -312,7 +312,7 @@ def _is_text(path: Path, name: str, kind: Any) -> bool:
         return True
     if pa.types.is_integer(kind):
         return False
-    raise InputError(f"{shown(path)}: column {name!r} holds {kind}; ids are text or whole numbers")
+    raise InputError(f"{shown(path)}: column {name!r} holds {kind}; ids are text or integers")
 
 
 def _ids(path: str, name: str, cells: Any, text: bool) -> Any:
@@ -323,11 +323,11 @@ def _ids(path: str, name: str, cells: Any, text: bool) -> Any:
     try:
         return cells.cast(pa.large_string()) if text else cells.cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
-        raise InputError(f"{shown(path)}: column {name!r} holds whole numbers beyond 64 bits") from None
+        raise InputError(f"{shown(path)}: column {name!r} holds integers beyond 64 bits") from None
 
 
 def _numbers(path: str, name: str | None, column: dict[str, Any], kind: str | None = None) -> Any:
-    """Return numbers as float64; times of whole numbers or moments as int64, in the unit of `kind`."""
+    """Return numbers as float64; times of integers or moments as int64, in the unit of `kind`."""
     import pyarrow as pa
 
     if name is None:

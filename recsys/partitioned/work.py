@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from recsys.engines import Engine
 from recsys.engines.base import SAME, installed
 from recsys.errors import InputError
 from recsys.partitioned.source import Source
-from recsys.utils.files import fcntl, replacing, shown
+from recsys.utils.atomic import replacing
+from recsys.utils.files import shown
 from recsys.utils.progress import report
 
 FORMAT = 3  # 3: times of rows; 2: times of one kind, versions, a digest of the rows
@@ -107,7 +110,7 @@ class Work:
                 raise InputError(f"{shown(folder)} was made by another version of recsys: remove it")
             buckets, memory, versions = found["buckets"], found["memory"], found["versions"]
             if type(buckets) is not int or not 1 <= buckets <= MOST_BUCKETS or type(memory) is not int:
-                raise ValueError("buckets and memory are whole numbers")
+                raise ValueError("buckets and memory are integers")
             return cls(path.parent, Source.of_plain(found["source"]), buckets, memory, dict(versions))
         except InputError:
             raise
@@ -129,7 +132,7 @@ class Work:
         units: Sequence[tuple[Any, ...]],
         engine: Engine,
     ) -> int:
-        """Do what of a stage is not done; return how many units that were.
+        """Run the tasks of a stage that are not done; return how many there were.
 
         The first entry of a unit is its number, and its task writes `part(stage, number)`.
         """
@@ -163,20 +166,19 @@ def held(folder: str | os.PathLike[str]) -> Iterator[None]:
         If it is no folder, holds something else, or another run has it.
     """
     path = _folder(folder)
+    lock = filelock.FileLock(path / LOCK, blocking=False)
     try:
-        lock = (path / LOCK).open("ab")
+        lock.acquire()
+    except filelock.Timeout:
+        raise InputError(
+            f"another run works in {shown(folder)}: wait for it, or name another folder"
+        ) from None
     except OSError as error:
         raise InputError(f"{shown(folder)} is no folder to work in: {error.strerror or error}") from None
-    with lock:  # closing it lets go; the file stays, as others may wait to open it
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"another run works in {shown(folder)}: wait for it, or name another folder"
-            ) from None
-        except (OSError, AttributeError):
-            pass
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _folder(given: str | os.PathLike[str]) -> Path:
@@ -201,7 +203,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return what `write_json` wrote.
+    """Return the content of a file of `write_json`.
 
     Raises
     ------

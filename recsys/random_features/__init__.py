@@ -1,21 +1,19 @@
 """Random feature maps: itemset and polynomial kernels for linear models."""
 
-from recsys.random_features.bounds import components_for, error_bound
+from recsys.random_features.bounds import components_for
 from recsys.random_features.itemsets import CountableItemsetMap, ItemsetMap
 from recsys.random_features.kernel_maps import (
     RandomKernelMap,
+    RandomMaclaurin,
     SignedCirculantMap,
     SparseRandomKernelMap,
-    SubsampledRandomKernelMap,
-    TensorSketch,
-    redundant_feature_augmentation,
-)
-from recsys.random_features.maclaurin import (
-    DotProductMap,
-    RandomMaclaurin,
     SparseRandomMaclaurin,
+    SubsampledRandomKernelMap,
     SubsampledRandomMaclaurin,
+    TensorSketch,
+    scaled_feature_copies,
 )
+from recsys.random_features.maclaurin import DotProductMap
 
 __all__ = [
     "CountableItemsetMap",
@@ -30,6 +28,5 @@ __all__ = [
     "SubsampledRandomMaclaurin",
     "TensorSketch",
     "components_for",
-    "error_bound",
-    "redundant_feature_augmentation",
+    "scaled_feature_copies",
 ]

@@ -30,7 +30,7 @@ Matrix = NDArray[np.float64]
 
 
 def kernel_map(X: sp.csr_matrix, bases: Matrix, degree: int, scale: float = 1.0) -> Matrix:
-    """Return what `dense_map` does, by products of matrices for dense rows where these are accurate."""
+    """Do as `dense_map`, by products of matrices for dense rows where these are accurate."""
     features, components = bases.shape
     dense = np.diff(X.indptr) * DENSE > features
     signs = _signs_alone(bases) if dense.any() else False

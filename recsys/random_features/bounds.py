@@ -1,4 +1,4 @@
-"""How many components a random kernel map needs for a given error.
+"""The number of components that a random kernel map needs for a given error.
 
 Each component of a pair's product is one draw of K(x, ω)·K(y, ω), which lies within B² of zero, where B
 bounds |K(x, ω)|; D of them have a mean within ε of the kernel but with probability 2 exp(−Dε²/2B⁴)
@@ -16,10 +16,11 @@ from math import ceil, exp, factorial, log
 from recsys.errors import InputError
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-__all__ = ["components_for", "error_bound"]
+__all__ = ["components_for"]
 
 KERNELS = ("anova", "all-subsets")
-MOST = 2**53  # a float beyond has no whole number of its own
+SMALLEST = 1e-150
+MOST = 2**53  # a float beyond has no integer of its own
 
 
 def components_for(
@@ -57,7 +58,11 @@ def components_for(
     if probability == 1.0:
         raise InputError("probability must be below 1: any map errs by as much with probability 1")
     size = _size(kernel, degree, radius)
-    with_room = 2.0 * size**4 / error**2 * log(2.0 / probability) if size < 1e60 else float("inf")
+    if not SMALLEST < error:  # its square is no number, or not all of it
+        share = size * size / error
+        with_room = 2.0 * share * share * log(2.0 / probability)
+    else:
+        with_room = 2.0 * size**4 / error**2 * log(2.0 / probability) if size < 1e60 else float("inf")
     if not with_room < MOST:
         raise InputError(
             f"rows of length {radius:g} need more components than can be counted: scale them, or ask "
@@ -66,40 +71,11 @@ def components_for(
     return max(1, ceil(with_room))
 
 
-def error_bound(
-    n_components: int, probability: float = 0.05, kernel: str = "anova", degree: int = 2,
-    radius: float = 1.0,
-) -> float:  # fmt: skip
-    """Return the ε by which, or more, a `RandomKernelMap` of D components errs with that probability.
-
-    Parameters
-    ----------
-    n_components : int ≥ 1
-    probability, kernel, degree, radius
-        As in `components_for`.
-
-    Raises
-    ------
-    InputError
-        For parameters out of range.
-
-    Examples
-    --------
-    >>> round(error_bound(4612), 4)
-    0.01
-    """
-    check_integer("n_components", n_components, 1)
-    check_real("probability", probability, 0.0, 1.0, open_low=True)
-    return _size(kernel, degree, radius) ** 2 * float(
-        (2.0 / n_components * log(2.0 / probability)) ** 0.5
-    )
-
-
 def _size(kernel: str, degree: int, radius: float) -> float:
     """Return B: what |K(x, ω)| is at most."""
     check_choice("kernel", kernel, KERNELS)
     check_integer("degree", degree, 1)
-    check_real("radius", radius, 0.0, open_low=True)
+    radius = check_real("radius", radius, 0.0, open_low=True)
     if kernel == "all-subsets":
         return exp(min(radius, 700.0))
     try:

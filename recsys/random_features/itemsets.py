@@ -214,7 +214,7 @@ def _itemsets(given: Any, name: str) -> list[tuple[int, ...]]:
         return [tuple(map(index, itemset)) for itemset in itemsets]
     except TypeError:
         raise InputError(
-            f"{name} must be sequences of whole numbers, as in [(0,), (0, 1)], not {given!r:.60}"
+            f"{name} must be sequences of integers, as in [(0,), (0, 1)], not {given!r:.60}"
         ) from None
 
 

@@ -6,6 +6,8 @@ Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, chapter 4.
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -14,27 +16,30 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.kernel_approximation import PolynomialCountSketch
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
 from recsys.multilinear import newton_identities
 from recsys.random_features._bases import DISTRIBUTIONS, draw, draw_sparse, sparse_map
 from recsys.random_features._products import kernel_map
+from recsys.utils.features import checked_rows
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-KERNELS = ("anova", "all-subsets")
-DENSE = "lower n_components, or use SparseRandomKernelMap or SubsampledRandomKernelMap"
+SAMPLINGS = {  # of each kernel
+    "anova": ("dense", "sparse", "subsampled", "circulant"),
+    "all-subsets": ("dense",),
+    "polynomial": ("dense", "sparse", "subsampled", "sketch"),
+}
+DENSE = "lower n_components, or set sampling to sparse or subsampled"
+AT_ONCE = 1 << 24  # entries of a sparse projection that are held, 12 bytes each, or those of one row
 BATCH = 1 << 21  # entries of the dense rows that a circulant map has at once
 
 
 class _Map(TransformerMixin, BaseEstimator):
-    """What the maps share."""
+    """Base of the maps."""
 
-    kernel: str
-    degree: int
     n_components: int
-    distribution: str
     random_state: Any
 
     def fit(self, X: ArrayLike, y: Any = None) -> Any:
@@ -46,17 +51,15 @@ class _Map(TransformerMixin, BaseEstimator):
             If a parameter is out of range.
         """
         self._check_parameters()
-        checked: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64)
         self._draw(checked.shape[1], np.random.default_rng(self.random_state))
         return self
 
     def transform(self, X: ArrayLike) -> Any:
         """Return the random features of each row, (rows, n_components)."""
         check_is_fitted(self)
-        checked: Any = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        rows = sp.csr_matrix(checked, copy=True)  # the caller's arrays stay as they are
-        rows.sum_duplicates()
-        return self._map(rows)
+        checked: Any = checked_rows(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self._map(sp.csr_matrix(checked, copy=True))  # writable, as what is compiled takes it
 
     def _check_bases(self, features: int, tables: float = 1) -> None:
         D = self.n_components
@@ -64,7 +67,7 @@ class _Map(TransformerMixin, BaseEstimator):
         check_fits(float(tables) * features * D, what, DENSE)
 
     def _check_sparse_bases(self, features: int, entries: float, tables: int) -> None:
-        """Refuse `tables` sparse bases of so many entries a component where they are not free."""
+        """Refuse `tables` sparse bases for which memory is not free."""
         D = self.n_components
         what = f"the bases of {features} features and n_components={D}"
         # An entry is a value and an index; of a base that is drawn there are several copies at once, and
@@ -77,22 +80,13 @@ class _Map(TransformerMixin, BaseEstimator):
         check_fits(float(rows) * D, what, "transform fewer rows at a time, or lower n_components")
 
     def _check_parameters(self) -> None:
-        if hasattr(self, "kernel"):
-            check_choice("kernel", self.kernel, KERNELS)
-        check_integer("degree", self.degree, 1, 30)
-        check_integer("n_components", self.n_components, 1)
-        if hasattr(self, "distribution"):
-            check_choice("distribution", self.distribution, DISTRIBUTIONS)
+        raise NotImplementedError
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         raise NotImplementedError
 
     def _map(self, rows: sp.csr_matrix) -> Any:
         raise NotImplementedError
-
-    @property
-    def _order(self) -> int:
-        return 0 if self.kernel == "all-subsets" else self.degree
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that rows may be sparse."""
@@ -102,27 +96,62 @@ class _Map(TransformerMixin, BaseEstimator):
 
 
 class RandomKernelMap(_Map):
-    """RK: Z_s(x) = K(ω_s, x)/√D with independent ω of mean 0 and variance 1.
+    """Random features of ANOVA, all-subsets and polynomial kernels: ⟨Z(x), Z(y)⟩ is K(x, y) on average.
 
-    Sparse rows cost what their entries do. Of dense ones, products of matrices give the kernel, except
-    where they would be less accurate: where a few entries outweigh the rest, and for all subsets where
-    the bases are no signs or the entries are large.
+    With random vectors ω whose entries have mean 0 and variance 1, Z_s(x) = K(ω_s, x)/√D for the ANOVA
+    kernel and for all subsets; for the polynomial kernel Z_s(x) is a product of projections ⟨ω, x⟩.
 
     Parameters
     ----------
-    kernel : "anova" or "all-subsets"
-        All subsets are the ANOVA kernels of every order, summed.
+    kernel : "anova", "all-subsets" or "polynomial"
+        All subsets are the ANOVA kernels of every order, summed; the polynomial, (⟨x, y⟩ + coef)^degree.
     degree : int ≥ 1
-        Order m of the ANOVA kernel.
+        Order m of the ANOVA kernel, or degree of the polynomial; all subsets have none.
     n_components : int ≥ 1
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
-        The first has the smallest variance.
+        Of dense entries; the first has the smallest variance. Other samplings have signs alone.
+    sampling : "dense", "sparse", "subsampled", "circulant" or "sketch"
+        How the vectors are drawn.
+
+        - "dense": every entry. Of dense rows, products of matrices give the kernel, except where they
+          would be less accurate: where a few entries outweigh the rest, and for all subsets where the
+          bases are no signs or the entries are large.
+        - "sparse" (not for all subsets): an entry is 0 with probability `sparsity`, else ±1/√(1 − p).
+          Sparse rows give sparse features.
+        - "subsampled" (not for all subsets): a vector has `subset` features of its own, drawn at random.
+          Sparse rows give sparse features, which are divided by the root of the probability that a set
+          of m features lies in the subset, C(d−m, k−m)/C(d, k); of the polynomial, which draws `degree`
+          subsets for a component, multiplied by (d/k)^(degree/2).
+        - "circulant" (ANOVA): blocks diag(σ)·circ(ω) of d vectors each, in O(D log d) by FFT.
+        - "sketch" (polynomial): the tensor sketch, by scikit-learn.
+    sparsity : float in 0…1, below 1
+        Probability p of a zero; of "sparse".
+    subset : int ≥ 1, and ≥ degree for the ANOVA kernel
+        Features that a vector looks at, k, capped at their number; of "subsampled".
+    coef : float ≥ 0
+        Constant added to ⟨x, y⟩; of the dense and the sketched polynomial.
     random_state : int, Generator or None
 
     Attributes
     ----------
-    bases_ : (features, n_components) float64
+    bases_ : (features, n_components) float64 or CSR
+        Of the dense polynomial (degree, features, n_components); of the sparse and subsampled one a list
+        of `degree` CSR matrices. A circulant map has `omega_` and `sign_`, (blocks, features) float64,
+        instead, and a sketch has none.
+
+    Raises
+    ------
+    InputError
+        In `fit`, if a parameter is out of range, the kernel has no such sampling, or the bases do not
+        fit in memory.
+
+    Notes
+    -----
+    Sources: Atarashi, Maji and Oyama 2019; Atarashi's thesis, Algorithms 9, 10 and 12, (4.26), (4.36)
+    and Lemma 4.14 (line 6 of Algorithm 12 draws subsets of n features, the order; line 3 and the lemma
+    are of k); the dense polynomial: Kar and Karnick 2012, where component s multiplies n_s projections,
+    n_s drawn with the weights that the kernel's expansion has at coef and unit ⟨x, y⟩.
 
     Examples
     --------
@@ -133,74 +162,29 @@ class RandomKernelMap(_Map):
     >>> (Z @ Z.T).round()  # the ANOVA kernel: [[3, 1], [1, 1]]
     array([[3., 1.],
            [1., 1.]])
+    >>> Z = RandomKernelMap("polynomial", n_components=512, sampling="sketch").fit_transform(X)
+    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
+    array([[9., 4.],
+           [4., 4.]])
     """
 
     def __init__(
         self, kernel: str = "anova", degree: int = 2, n_components: int = 100,
-        distribution: str = "rademacher", random_state: Any = 0,
+        distribution: str = "rademacher", sampling: str = "dense", sparsity: float = 0.9,
+        subset: int = 10, coef: float = 0.0, random_state: Any = 0,
     ) -> None:  # fmt: skip
         self.kernel = kernel
         self.degree = degree
         self.n_components = n_components
         self.distribution = distribution
+        self.sampling = sampling
+        self.sparsity = sparsity
+        self.subset = subset
+        self.coef = coef
         self.random_state = random_state
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        self._check_bases(
-            features, 2 if self.distribution == "rademacher" else 1
-        )  # drawn as whole numbers
-        self.bases_ = draw(rng, self.distribution, (features, self.n_components))
-
-    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        self._check_output(rows.shape[0])
-        return kernel_map(rows, self.bases_, self._order, 1.0 / np.sqrt(self.n_components))
-
-
-class SignedCirculantMap(_Map):
-    """SCRK: RK for the ANOVA kernel whose bases are signed circulant, in O(D log d) by FFT.
-
-    Blocks diag(σ)·circ(ω) of d bases each; power sums of a row by FFT, the kernel by Newton's
-    identities.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Order m of the ANOVA kernel.
-    n_components : int ≥ 1
-        D.
-    random_state : int, Generator or None
-        Entries are Rademacher.
-
-    Attributes
-    ----------
-    omega_, sign_ : (blocks, features) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import SignedCirculantMap
-    >>> Z = SignedCirculantMap(n_components=20000).fit_transform(X)
-    >>> (Z @ Z.T).round()  # the ANOVA kernel: [[3, 1], [1, 1]]
-    array([[3., 1.],
-           [1., 1.]])
-    """
-
-    def __init__(self, degree: int = 2, n_components: int = 100, random_state: Any = 0) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        blocks = -(-self.n_components // features)
-        what = f"the bases of {features} features and n_components={self.n_components}"
-        # two tables, and the whole numbers that the second one is drawn as
-        check_fits(3.0 * blocks * features, what, "lower n_components")
-        self.omega_ = draw(rng, "rademacher", (blocks, features))
-        self.sign_ = draw(rng, "rademacher", (blocks, features))
 
     def bases(self) -> NDArray[np.float64]:
-        """Return the bases as a matrix, (features, n_components)."""
+        """Return the vectors of a circulant map as a matrix, (features, n_components)."""
         d = self.omega_.shape[1]
         self._check_bases(d, 2)
         shift = (np.arange(d)[:, None] - np.arange(d)[None, :]) % d  # [output, feature]
@@ -209,184 +193,224 @@ class SignedCirculantMap(_Map):
         ]
         return np.vstack(rows)[: self.n_components].T
 
-    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        self._check_output(rows.shape[0])
-        out = np.empty((rows.shape[0], self.n_components))
-        step = max(1, BATCH // rows.shape[1])
-        for start in range(0, rows.shape[0], step):  # dense rows, so a few at a time
-            self._map_some(rows[start : start + step].toarray(), out[start : start + step])
-        return out
-
-    def _map_some(self, dense: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        d = dense.shape[1]
-        spectra = [np.fft.rfft(dense**t, axis=1) for t in range(1, self.degree + 1)]
-        for b, (omega, sign) in enumerate(zip(self.omega_, self.sign_, strict=True)):
-            sums = [
-                np.fft.irfft(spectrum * np.fft.rfft(omega**t), n=d, axis=1)
-                for t, spectrum in enumerate(spectra, 1)
-            ]
-            width = min(d, self.n_components - b * d)
-            out[:, b * d : b * d + width] = (newton_identities(sums)[-1] * sign**self.degree)[:, :width]
-        out /= np.sqrt(self.n_components)
-
-
-class SparseRandomKernelMap(_Map):
-    """Sparse RK: RK for the ANOVA kernel with sparse Rademacher bases; sparse rows stay sparse.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Order m of the ANOVA kernel.
-    n_components : int ≥ 1
-        D.
-    sparsity : float in 0…1, below 1
-        Probability p of a zero in a base.
-    random_state : int, Generator or None
-
-    Attributes
-    ----------
-    bases_ : (features, n_components) CSR
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import SparseRandomKernelMap
-    >>> Z = SparseRandomKernelMap(n_components=20000, sparsity=0.5).fit_transform(X)
-    >>> (Z @ Z.T).toarray().round()  # the ANOVA kernel: [[3, 1], [1, 1]]
-    array([[3., 1.],
-           [1., 1.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.sparsity = sparsity
-        self.random_state = random_state
-
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_choice("kernel", self.kernel, tuple(SAMPLINGS))
+        check_choice(f"sampling of kernel {self.kernel}", self.sampling, SAMPLINGS[self.kernel])
+        check_integer("degree", self.degree, 1, 30)
+        check_integer("n_components", self.n_components, 1)
+        check_choice("distribution", self.distribution, DISTRIBUTIONS)
+        if self.sampling != "dense" and self.distribution != "rademacher":
+            raise InputError(f"sampling {self.sampling} has signs: distribution must be rademacher")
         if check_real("sparsity", self.sparsity, 0.0, 1.0) == 1.0:
             raise InputError("sparsity must be below 1: bases of zeros carry nothing")
+        if self.sampling == "subsampled":
+            check_integer("subset", self.subset, 1 if self._polynomial else self.degree)
+        if check_real("coef", self.coef, 0.0) > 0.0 and not (
+            self._polynomial and self.sampling in ("dense", "sketch")
+        ):
+            raise InputError(
+                "coef is for kernel polynomial with sampling dense or sketch: leave it at 0"
+            )
+
+    @property
+    def _polynomial(self) -> bool:
+        return self.kernel == "polynomial"
+
+    # ---- bases
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
-        self._check_sparse_bases(features, features * (1.0 - self.sparsity), 1)
-        self.bases_ = draw_sparse(rng, features, self.n_components, self.sparsity)
+        getattr(self, f"_draw_{self.sampling}")(features, rng)
 
-    def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        return sparse_map(rows, self.bases_, self.degree, 1.0 / np.sqrt(self.n_components))
+    def _draw_dense(self, features: int, rng: np.random.Generator) -> None:
+        D = self.n_components
+        if not self._polynomial:
+            # signs are drawn as integers
+            self._check_bases(features, 2 if self.distribution == "rademacher" else 1)
+            self.bases_: Any = draw(rng, self.distribution, (features, D))
+            return
+        self._check_bases(features, self.degree)
+        orders = np.arange(self.degree + 1)
+        choices = np.array([float(comb(self.degree, int(n))) for n in orders])
+        weight = choices * float(self.coef) ** (self.degree - orders)
+        share = weight / weight.sum()
+        self.orders_ = rng.choice(self.degree + 1, D, p=share)
+        self.scales_ = np.sqrt(weight[self.orders_] / share[self.orders_])
+        self.bases_ = draw(rng, self.distribution, (self.degree, features, D))
 
+    def _draw_sparse(self, features: int, rng: np.random.Generator) -> None:
+        tables = self.degree if self._polynomial else 1
+        self._check_sparse_bases(features, features * (1.0 - self.sparsity), tables)
+        found = [draw_sparse(rng, features, self.n_components, self.sparsity) for _ in range(tables)]
+        self.bases_, self.scale_ = found if self._polynomial else found[0], 1.0
 
-class SubsampledRandomKernelMap(_Map):
-    """Subsampled RK: each base looks at `subset` features only; sparse rows stay sparse.
-
-    A set of m features lies in a random subset of k with probability C(d−m, k−m)/C(d, k), by
-    whose root the feature is divided.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Order m of the ANOVA kernel.
-    n_components : int ≥ 1
-        D.
-    subset : int ≥ degree
-        Features a base looks at, k; capped at their number.
-    random_state : int, Generator or None
-
-    Attributes
-    ----------
-    bases_ : (features, n_components) CSR
-    scale_ : float
-
-    Notes
-    -----
-    Source: Atarashi's thesis, Algorithm 10 and (4.36).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import SubsampledRandomKernelMap
-    >>> Z = SubsampledRandomKernelMap(n_components=20000, subset=3).fit_transform(X)
-    >>> (Z @ Z.T).toarray().round()  # the ANOVA kernel: [[3, 1], [1, 1]]
-    array([[3., 1.],
-           [1., 1.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.subset = subset
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("subset", self.subset, self.degree)
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        k = min(self.subset, features)
+    def _draw_subsampled(self, features: int, rng: np.random.Generator) -> None:
+        k, D = min(self.subset, features), self.n_components
+        tables = self.degree if self._polynomial else 1
+        self._check_sparse_bases(features, k, tables)
+        found = []
+        for _ in range(tables):
+            where = np.concatenate([rng.choice(features, k, replace=False) for _ in range(D)])
+            values = draw(rng, "rademacher", (len(where),))
+            columns = np.repeat(np.arange(D), k)
+            found.append(sp.csr_matrix((values, (where, columns)), (features, D)))
+        if self._polynomial:
+            self.bases_, self.scale_ = found, float((features / k) ** (0.5 * self.degree))
+            return
         m = min(self.degree, features)
-        self._check_sparse_bases(features, k, 1)
-        where = np.concatenate(
-            [rng.choice(features, k, replace=False) for _ in range(self.n_components)]
-        )
-        columns = np.repeat(np.arange(self.n_components), k)
-        values = draw(rng, "rademacher", (len(where),))
-        self.bases_ = sp.csr_matrix((values, (where, columns)), (features, self.n_components))
+        self.bases_ = found[0]
         self.scale_ = float(np.exp(0.5 * (_log_choose(features, k) - _log_choose(features - m, k - m))))
 
-    def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        scale = self.scale_ / np.sqrt(self.n_components)
-        return sparse_map(rows, self.bases_, self.degree, scale)
+    def _draw_circulant(self, features: int, rng: np.random.Generator) -> None:
+        blocks = -(-self.n_components // features)
+        what = f"the bases of {features} features and n_components={self.n_components}"
+        # two tables, and the integers that the second one is drawn as
+        check_fits(3.0 * blocks * features, what, "lower n_components")
+        self.omega_ = draw(rng, "rademacher", (blocks, features))
+        self.sign_ = draw(rng, "rademacher", (blocks, features))
 
-
-class TensorSketch(_Map):
-    """Tensor sketch of the polynomial kernel (⟨x, y⟩ + coef)^degree, by scikit-learn.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Of the polynomial.
-    n_components : int ≥ 1
-        D.
-    coef : float ≥ 0
-        Constant added to ⟨x, y⟩.
-    random_state : int, Generator or None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import TensorSketch
-    >>> Z = TensorSketch(n_components=512).fit_transform(X)
-    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
-    array([[9., 4.],
-           [4., 4.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.coef = coef
-        self.random_state = random_state
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
+    def _draw_sketch(self, features: int, rng: np.random.Generator) -> None:
         self.sketch_ = PolynomialCountSketch(
             degree=self.degree, n_components=self.n_components, coef0=self.coef,
             random_state=int(rng.integers(2**31)),
         ).fit(np.zeros((1, features)))  # fmt: skip
 
-    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        return self.sketch_.transform(rows)
+    # ---- features
+
+    def _map(self, rows: sp.csr_matrix) -> Any:
+        if self.sampling == "sketch":
+            return self.sketch_.transform(rows)
+        if self.sampling in ("sparse", "subsampled"):
+            if self._polynomial:
+                return self._sparse_products(rows)
+            scale = self.scale_ / np.sqrt(self.n_components)
+            return sparse_map(rows, self.bases_, self.degree, scale)
+        self._check_output(rows.shape[0])
+        if self.sampling == "circulant":
+            return self._circulant(rows)
+        if not self._polynomial:
+            order = 0 if self.kernel == "all-subsets" else self.degree
+            return kernel_map(rows, self.bases_, order, 1.0 / np.sqrt(self.n_components))
+        out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
+        for t, bases in enumerate(self.bases_):
+            out *= np.where(self.orders_ > t, rows @ bases, 1.0)
+        return out
+
+    def _circulant(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
+        """Return power sums by FFT, and the kernel by Newton's identities, some dense rows at a time."""
+        d, out = rows.shape[1], np.empty((rows.shape[0], self.n_components))
+        step = max(1, BATCH // d)
+        for start in range(0, rows.shape[0], step):
+            dense = rows[start : start + step].toarray()
+            spectra = [np.fft.rfft(dense**t, axis=1) for t in range(1, self.degree + 1)]
+            for b, (omega, sign) in enumerate(zip(self.omega_, self.sign_, strict=True)):
+                sums = [
+                    np.fft.irfft(spectrum * np.fft.rfft(omega**t), n=d, axis=1)
+                    for t, spectrum in enumerate(spectra, 1)
+                ]
+                width = min(d, self.n_components - b * d)
+                found = newton_identities(sums)[-1] * sign**self.degree
+                out[start : start + step, b * d : b * d + width] = found[:, :width]
+        out /= np.sqrt(self.n_components)
+        return out
+
+    def _sparse_products(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        """Map some rows at a time: a projection has far more entries than the product of two."""
+        most = np.zeros(rows.shape[0], dtype=np.int64)
+        for bases in self.bases_:
+            met = np.append(0, np.cumsum(np.diff(bases.indptr)[rows.indices], dtype=np.int64))
+            np.maximum(most, np.diff(met[rows.indptr]), out=most)
+        part = np.cumsum(most) // AT_ONCE
+        edges = [0, *(np.flatnonzero(np.diff(part)) + 1), rows.shape[0]]
+        parts = [self._product(rows[a:b]) for a, b in pairwise(edges)]
+        return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+
+    def _product(self, rows: sp.csr_matrix) -> sp.csr_matrix:
+        out: Any = rows @ self.bases_[0]
+        for bases in self.bases_[1:]:
+            out = out.multiply(rows @ bases)
+        return sp.csr_matrix(out * (self.scale_ / np.sqrt(self.n_components)))
 
 
-def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
+def SparseRandomKernelMap(
+    degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the ANOVA kernel with sampling "sparse" (sparse RK)."""
+    return RandomKernelMap(
+        degree=degree,
+        n_components=n_components,
+        sampling="sparse",
+        sparsity=sparsity,
+        random_state=random_state,
+    )
+
+
+def SubsampledRandomKernelMap(
+    degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the ANOVA kernel with sampling "subsampled" (subsampled RK)."""
+    return RandomKernelMap(
+        degree=degree,
+        n_components=n_components,
+        sampling="subsampled",
+        subset=subset,
+        random_state=random_state,
+    )
+
+
+def SignedCirculantMap(
+    degree: int = 2, n_components: int = 100, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the ANOVA kernel with sampling "circulant" (SCRK)."""
+    return RandomKernelMap(
+        degree=degree, n_components=n_components, sampling="circulant", random_state=random_state
+    )
+
+
+def RandomMaclaurin(
+    degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the polynomial kernel with sampling "dense" (RM)."""
+    return RandomKernelMap("polynomial", degree, n_components, coef=coef, random_state=random_state)
+
+
+def SparseRandomMaclaurin(
+    degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the polynomial kernel with sampling "sparse" (SparseRM)."""
+    return RandomKernelMap(
+        "polynomial",
+        degree,
+        n_components,
+        sampling="sparse",
+        sparsity=sparsity,
+        random_state=random_state,
+    )
+
+
+def SubsampledRandomMaclaurin(
+    degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the polynomial kernel with sampling "subsampled" (SubRM)."""
+    return RandomKernelMap(
+        "polynomial",
+        degree,
+        n_components,
+        sampling="subsampled",
+        subset=subset,
+        random_state=random_state,
+    )
+
+
+def TensorSketch(
+    degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
+) -> RandomKernelMap:
+    """Make the `RandomKernelMap` of the polynomial kernel with sampling "sketch"."""
+    return RandomKernelMap(
+        "polynomial", degree, n_components, sampling="sketch", coef=coef, random_state=random_state
+    )
+
+
+def scaled_feature_copies(X: ArrayLike, copies: int) -> Any:
     """Repeat every feature, scaled so that itemset kernels of the result come near those of multisets.
 
     With c copies of each x_j/√c the ANOVA kernel of order m weighs the multiset that has x_j m_j times
@@ -410,14 +434,14 @@ def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
 
     Notes
     -----
-    Not the procedure of the same name in Atarashi's thesis, Algorithm 7, which repeats a feature
-    unscaled, as often as its multisets have it, and lists itemsets with their weights: that is what
-    `ItemsetMap` does with itemsets that name a feature several times.
+    Redundant feature augmentation (Atarashi's thesis, Algorithm 7) is another procedure: it repeats a
+    feature unscaled, as often as its multisets have it, and lists itemsets with their weights. That is
+    what `ItemsetMap` does with itemsets that name a feature several times.
 
     Examples
     --------
-    >>> from recsys.random_features import redundant_feature_augmentation
-    >>> redundant_feature_augmentation([[1.0, 2.0]], 4)
+    >>> from recsys.random_features import scaled_feature_copies
+    >>> scaled_feature_copies([[1.0, 2.0]], 4)
     array([[0.5, 1. , 0.5, 1. , 0.5, 1. , 0.5, 1. ]])
     """
     check_integer("copies", copies, 1)
@@ -428,12 +452,3 @@ def redundant_feature_augmentation(X: ArrayLike, copies: int) -> Any:
 
 def _log_choose(n: int, k: int) -> float:
     return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-
-
-def __getattr__(name: str) -> Any:
-    """Return what was defined here in 0.1.0, whose pickles name this module."""
-    if name == "RandomMaclaurin":
-        from recsys.random_features.maclaurin import RandomMaclaurin  # it imports this module
-
-        return RandomMaclaurin
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,14 +1,12 @@
-"""Random Maclaurin features: of polynomial kernels, dense and sparse, and of any dot-product kernel.
+"""Random Maclaurin features of any dot-product kernel.
 
 A product of n projections of x on independent random vectors has ⟨x, y⟩ⁿ as its expected product with
-that of y. Sparse projections keep sparse rows sparse.
+that of y.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from recsys.errors import InputError
-from recsys.random_features._bases import draw, draw_sparse
+from recsys.random_features._bases import draw
 from recsys.random_features.kernel_maps import _Map
 from recsys.utils.validation import check_integer, check_real
 
@@ -25,211 +23,7 @@ SERIES: dict[str, Callable[[int], float]] = {
     "exponential": lambda n: float(np.exp(-gammaln(n + 1.0))),
     "inverse": lambda n: 1.0,
 }
-AT_ONCE = 1 << 24  # entries of a sparse projection that are held, 12 bytes each, or those of one row
 Coefficients = str | Sequence[float] | Callable[[int], float]
-
-
-class RandomMaclaurin(_Map):
-    """Random Maclaurin features of the polynomial kernel (⟨x, y⟩ + coef)^degree.
-
-    Component s multiplies n_s projections on Rademacher vectors, n_s drawn with the weights that
-    the kernel's expansion has at coef and unit ⟨x, y⟩.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Of the polynomial.
-    n_components : int ≥ 1
-        D.
-    coef : float ≥ 0
-        Constant added to ⟨x, y⟩.
-    random_state : int, Generator or None
-
-    Notes
-    -----
-    Source: Kar and Karnick 2012.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import RandomMaclaurin
-    >>> Z = RandomMaclaurin(n_components=20000).fit_transform(X)
-    >>> (Z @ Z.T).round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
-    array([[9., 4.],
-           [4., 4.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, coef: float = 0.0, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.coef = coef
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_real("coef", self.coef, 0.0)
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        self._check_bases(features, self.degree)
-        orders = np.arange(self.degree + 1)
-        choices = np.array([float(comb(self.degree, int(n))) for n in orders])
-        weight = choices * float(self.coef) ** (self.degree - orders)
-        share = weight / weight.sum()
-        self.orders_ = rng.choice(self.degree + 1, self.n_components, p=share)
-        self.scales_ = np.sqrt(weight[self.orders_] / share[self.orders_])
-        self.bases_ = draw(rng, "rademacher", (self.degree, features, self.n_components))
-
-    def _map(self, rows: sp.csr_matrix) -> NDArray[np.float64]:
-        self._check_output(rows.shape[0])
-        out = np.tile(self.scales_ / np.sqrt(self.n_components), (rows.shape[0], 1))
-        for t, bases in enumerate(self.bases_):
-            out *= np.where(self.orders_ > t, rows @ bases, 1.0)
-        return out
-
-
-class _SparseMaclaurin(_Map):
-    """Products of `degree` sparse projections."""
-
-    bases_: list[sp.csr_matrix]
-    scale_: float
-
-    def _map(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        """Map some rows at a time: a projection has far more entries than the product of two."""
-        most = np.zeros(rows.shape[0], dtype=np.int64)
-        for bases in self.bases_:
-            met = np.append(0, np.cumsum(np.diff(bases.indptr)[rows.indices], dtype=np.int64))
-            np.maximum(most, np.diff(met[rows.indptr]), out=most)
-        part = np.cumsum(most) // AT_ONCE
-        edges = [0, *(np.flatnonzero(np.diff(part)) + 1), rows.shape[0]]
-        parts = [self._product(rows[a:b]) for a, b in pairwise(edges)]
-        return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
-
-    def _product(self, rows: sp.csr_matrix) -> sp.csr_matrix:
-        out: Any = rows @ self.bases_[0]
-        for bases in self.bases_[1:]:
-            out = out.multiply(rows @ bases)
-        return sp.csr_matrix(out * (self.scale_ / np.sqrt(self.n_components)))
-
-
-class SparseRandomMaclaurin(_SparseMaclaurin):
-    """SparseRM: random Maclaurin features of ⟨x, y⟩^degree from sparse Rademacher vectors.
-
-    Sparse rows give sparse features: a component is not zero only where each of its `degree` vectors
-    meets the row.
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Of the polynomial.
-    n_components : int ≥ 1
-        D.
-    sparsity : float in 0…1, below 1
-        Probability p of a zero in a vector.
-    random_state : int, Generator or None
-
-    Attributes
-    ----------
-    bases_ : list of `degree` (features, n_components) CSR
-        Entries ±1/√(1 − p).
-
-    Notes
-    -----
-    Source: Atarashi's thesis, 4.8 (SparseRM) and (4.26).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import SparseRandomMaclaurin
-    >>> Z = SparseRandomMaclaurin(n_components=200000, sparsity=0.5).fit_transform(X)
-    >>> (Z @ Z.T).toarray().round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
-    array([[9., 4.],
-           [4., 4.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, sparsity: float = 0.9, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.sparsity = sparsity
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if check_real("sparsity", self.sparsity, 0.0, 1.0) == 1.0:
-            raise InputError("sparsity must be below 1: bases of zeros carry nothing")
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        self._check_sparse_bases(features, features * (1.0 - self.sparsity), self.degree)
-        self.bases_ = [
-            draw_sparse(rng, features, self.n_components, self.sparsity) for _ in range(self.degree)
-        ]
-        self.scale_ = 1.0
-
-
-class SubsampledRandomMaclaurin(_SparseMaclaurin):
-    """SubRM: random Maclaurin features of ⟨x, y⟩^degree whose vectors look at `subset` features each.
-
-    Sparse rows give sparse features. Each of a component's `degree` vectors has a random subset of k of
-    the d features of its own; the component is multiplied by (d/k)^(degree/2).
-
-    Parameters
-    ----------
-    degree : int ≥ 1
-        Of the polynomial.
-    n_components : int ≥ 1
-        D.
-    subset : int ≥ 1
-        Features that a vector looks at, k; capped at their number.
-    random_state : int, Generator or None
-
-    Attributes
-    ----------
-    bases_ : list of `degree` (features, n_components) CSR
-    scale_ : float
-
-    Notes
-    -----
-    Source: Atarashi's thesis, Algorithm 12 and Lemma 4.14. Its line 6 draws subsets of n features, the
-    order; its line 3 and the lemma are of k.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
-    >>> from recsys.random_features import SubsampledRandomMaclaurin
-    >>> Z = SubsampledRandomMaclaurin(n_components=200000, subset=3).fit_transform(X)
-    >>> (Z @ Z.T).toarray().round()  # ⟨x, y⟩²: [[9, 4], [4, 4]]
-    array([[9., 4.],
-           [4., 4.]])
-    """
-
-    def __init__(
-        self, degree: int = 2, n_components: int = 100, subset: int = 10, random_state: Any = 0
-    ) -> None:
-        self.degree = degree
-        self.n_components = n_components
-        self.subset = subset
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_integer("subset", self.subset, 1)
-
-    def _draw(self, features: int, rng: np.random.Generator) -> None:
-        k, D = min(self.subset, features), self.n_components
-        self._check_sparse_bases(features, k, self.degree)
-        self.bases_ = []
-        for _ in range(self.degree):
-            where = np.concatenate([rng.choice(features, k, replace=False) for _ in range(D)])
-            values = draw(rng, "rademacher", (len(where),))
-            columns = np.repeat(np.arange(D), k)
-            self.bases_.append(sp.csr_matrix((values, (where, columns)), (features, D)))
-        self.scale_ = float((features / k) ** (0.5 * self.degree))
 
 
 class DotProductMap(_Map):

@@ -1,4 +1,4 @@
-"""What candidates of a blend are fitted on and measured by, and how all of them are."""
+"""Candidates of a blend: the data for their fits and measurements, and how all of them are fitted."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.errors import FitError, InputError
+from recsys.errors import FitError
 from recsys.rankers._clock import Clock
 from recsys.rankers._held_out import HeldOut
 from recsys.rankers._standardised import add_standardised, fitted
 from recsys.rankers._ties import tie_order
 from recsys.rankers.base import Ranker
+from recsys.utils.attempts import Dropped, attempt
 
+NOT_FITTED, NOT_SCORED = "it could not be fitted", "its scores could not be had"
 JUDGES = 200  # held-out users who judge on a sample
 
 
 @dataclass
 class Task:
-    """What candidates are fitted on and measured by.
+    """The data on which candidates are fitted and measured.
 
     Parameters
     ----------
     train : (users, items) CSR
-        All likes but the hidden ones.
+        All interactions but the hidden ones.
     times : (users, items) CSR, optional
         When they happened.
     held : (held,) int64
@@ -36,6 +38,7 @@ class Task:
     seed : int
     ties : str, optional
         The blend's.
+    item_features : (items, …) CSR, optional
     """
 
     train: sp.csr_matrix
@@ -44,9 +47,10 @@ class Task:
     test: sp.csr_matrix
     seed: int
     ties: str | None = None
+    item_features: sp.csr_matrix | None = None
 
     def sample(self, likes: int) -> Task:
-        """Return the task with so many likes, of whole users, `JUDGES` held-out ones at least."""
+        """Return the task on `likes` interactions of whole users, with `JUDGES` or more held out."""
         rng = np.random.default_rng(self.seed)
         judges = np.sort(rng.permutation(len(self.held))[:JUDGES])
         first = self.held[judges]
@@ -60,31 +64,39 @@ class Task:
         mask = np.repeat(taken, lengths)
         return Task(
             _masked(self.train, mask), None if self.times is None else _masked(self.times, mask), first,
-            self.test[judges], self.seed, self.ties,
+            self.test[judges], self.seed, self.ties, self.item_features,
         )  # fmt: skip
 
     def hidden_share(self) -> float:
-        """Return the share of the likes that is hidden."""
+        """Return the share of the interactions that is hidden."""
         return float(self.test.nnz / max(1, self.train.nnz + self.test.nnz))
 
     def fit(self, spec: str) -> Ranker:
         """Return a candidate, fitted."""
-        return fitted(spec, self.train, self.times)
+        return fitted(spec, self.train, self.times, self.item_features)
 
     def scores(self, ranker: Ranker) -> NDArray[np.float32]:
-        """Return its standardised scores of the held-out users' rows, as a blend asks for them."""
+        """Return its standardised scores of the held-out users' rows, as a blend asks for them.
+
+        Raises
+        ------
+        FitError
+            If one is not a finite number.
+        """
         block = np.zeros(self.test.shape, dtype=np.float32)
         timed = {} if self.times is None else {"times": self.times[self.held]}
         scores = ranker.scores(self.held, self.train[self.held], recalculate_user=True, **timed)
         add_standardised(block, scores, 1.0)
+        if not np.isfinite(block).all():
+            raise FitError("some are not finite numbers")
         return block
 
     def held_out(self, scores: dict[str, NDArray[np.float32]]) -> HeldOut:
-        """Return what weights are found on."""
+        """Return the data on which weights are searched."""
         return HeldOut(self.train[self.held], self.test, scores, self.seed, self.prior())
 
     def prior(self) -> NDArray[np.float64] | None:
-        """Return what orders items of equal scores, as the blend will."""
+        """Return the prior that orders items of equal scores, as in the blend."""
         if self.ties is None:
             return None
         users = np.bincount(self.train.indices, minlength=self.train.shape[1])
@@ -93,7 +105,7 @@ class Task:
 
 @dataclass
 class Result:
-    """What a race found.
+    """The result of a race.
 
     Attributes
     ----------
@@ -119,13 +131,16 @@ def run_all(task: Task, specs: list[str], clock: Clock) -> Result:
     for number, spec in enumerate(specs):
         with clock.step(f"{spec}, {number + 1} of {len(specs)}", number):
             start = time.perf_counter()
-            try:
-                ranker = task.fit(spec)
-            except (FitError, InputError) as error:  # a degree above what these rows allow
-                found.dropped[spec] = f"it could not be fitted: {error}"
+            ranker = attempt(lambda spec=spec: task.fit(spec))  # type: ignore[misc]
+            if isinstance(ranker, Dropped):  # a degree above what these rows allow, say
+                found.dropped[spec] = f"{NOT_FITTED}: {ranker.reason}"
                 continue
-            found.seconds[spec] = time.perf_counter() - start
-            found.scores[spec] = task.scores(ranker)
+            seconds = time.perf_counter() - start
+            scores = attempt(lambda ranker=ranker: task.scores(ranker))  # type: ignore[misc]
+            if isinstance(scores, Dropped):
+                found.dropped[spec] = f"{NOT_SCORED}: {scores.reason}"
+                continue
+            found.seconds[spec], found.scores[spec] = seconds, scores
     return found
 
 

@@ -22,28 +22,48 @@ class Clock:
     Parameters
     ----------
     budget : float, optional
-        In seconds; no end without one.
+        Seconds by the clock; no end without one.
     steps : int
         Of progress, where there is no budget that it is a share of.
+    processor : float, optional
+        Processor seconds of this process, all its threads together; no end without them.
+
+    Attributes
+    ----------
+    budget : float
+        The smaller of both.
     """
 
-    def __init__(self, budget: float | None, steps: int = 1) -> None:
-        self.budget = np.inf if budget is None else float(budget)
-        self.steps, self.start = steps, time.perf_counter()
+    def __init__(self, budget: float | None, steps: int = 1, processor: float | None = None) -> None:
+        self._most = tuple(np.inf if most is None else float(most) for most in (budget, processor))
+        self.budget = min(self._most)
+        self.steps, self.start = steps, self.now()
+
+    def now(self) -> tuple[float, float]:
+        """Return the clock and the processor seconds, which are 0 where they are not limited."""
+        limited = np.isfinite(self._most[1])
+        return time.perf_counter(), time.process_time() if limited else 0.0
+
+    def since(self, start: tuple[float, float]) -> float:
+        """Return the seconds since `now` was `start`: the more of those that are limited."""
+        passed = [now - then for now, then in zip(self.now(), start, strict=True)]
+        limited = [seconds for seconds, most in zip(passed, self._most, strict=True) if most < np.inf]
+        return max(limited, default=passed[0])
 
     def spent(self) -> float:
-        """Return the seconds since the start."""
-        return time.perf_counter() - self.start
+        """Return the seconds of the budget that are spent."""
+        return self.budget - self.left() if np.isfinite(self.budget) else self.since(self.start)
 
     def left(self) -> float:
-        """Return the seconds left of the budget, below 0 when it is late."""
-        return self.budget - self.spent()
+        """Return the seconds left of the budget that ends first, below 0 when it is late."""
+        passed = (now - then for now, then in zip(self.now(), self.start, strict=True))
+        return min(most - seconds for most, seconds in zip(self._most, passed, strict=True))
 
     @contextmanager
     def step(
         self, text: str, done: float = 0.0, part: float = 1.0, most: float = np.inf
     ) -> Iterator[None]:
-        """Report a step, and what it reports itself: with a budget, how much of it is spent.
+        """Report a step and the steps within it; with a budget, also the share that is spent.
 
         Parameters
         ----------
@@ -52,7 +72,7 @@ class Clock:
         most : float
             Seconds after which its next report raises `OutOfTime`.
         """
-        end = time.perf_counter() + most
+        start = self.now()
 
         def told(text: str, done: float) -> None:
             if np.isfinite(self.budget):
@@ -60,7 +80,7 @@ class Clock:
             else:
                 steps = self.steps
             report(text, done, steps)
-            if time.perf_counter() > end:
+            if self.since(start) > most:
                 raise OutOfTime
 
         told(text, done)

@@ -1,10 +1,10 @@
-"""Laws by which a like counts less the more likes are newer, and their sums of exponentials.
+"""Decay laws, which weigh an interaction by its number of newer ones, and their exponential sums.
 
-A law is a function of the gap g: 0 for the newest like, then the number of newer ones. Sums over all
-cuts of a profile are recursions where a law is exponential, so a power law is written as a sum of a
-dozen of them: (g + 1)^−a = 1/Γ(a)·∫ e^(a·x − e^x·(g + 1)) dx by the trapezoidal rule. At steps of log 3
-it is off by less than 0.001 up to a = 1.5 and by 0.023 at a = 3; for steeper laws, whose integrand is
-narrow and lies beyond the fastest term, it would say something else, and they are refused.
+A law is a function of the gap g: 0 for the newest interaction, then the number of newer ones. Sums over
+all splits of a profile are recursions where a law is exponential, so a power law is written as a sum of
+a dozen of them: (g + 1)^−a = 1/Γ(a)·∫ e^(a·x − e^x·(g + 1)) dx by the trapezoidal rule. With steps of
+log 3 the error is below 0.001 up to a = 1.5, and 0.023 at a = 3. Steeper laws are refused: their
+integrand is narrow and lies beyond the fastest term.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.special import gamma
 from recsys.errors import InputError
 
 STEP = 3.0  # from one exponential to the next
-FASTEST = 6.0  # e^−6 of the newest like's own term is what is left out above
+FASTEST = 6.0  # e^−6 of the newest interaction's own term is what is left out above
 SLOWEST = 0.03  # over the longest gap; what is slower counts as constant
 STEEPEST = 3.0  # power whose sum of exponentials still is the law
 KINDS = ("exp", "power", "none")
@@ -35,7 +35,7 @@ class Decay:
     x: float = 0.0
 
     def __call__(self, gap: ArrayLike) -> NDArray[np.float64]:
-        """Return what likes of these gaps count."""
+        """Return the weights of interactions with these gaps."""
         gap = np.asarray(gap, dtype=np.float64)
         if self.kind == "exp":
             return np.exp(-gap / self.x)

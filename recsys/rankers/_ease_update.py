@@ -26,7 +26,7 @@ def probes(items: int) -> NDArray[np.float64]:
 
 
 def probed(rows: sp.csr_matrix) -> NDArray[np.float64]:
-    """Return RᵀR times the probes, (items, PROBES): whole numbers, exact below 2⁵³."""
+    """Return RᵀR times the probes, (items, PROBES): integers, exact below 2⁵³."""
     ones = binary(rows)
     return np.asarray(ones.T @ (ones @ probes(rows.shape[1])))
 

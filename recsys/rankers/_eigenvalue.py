@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 from threadpoolctl import threadpool_limits
+
+from recsys.utils.linalg import tridiagonal_eigenvalues
 
 STEPS = 100  # at most
 ENOUGH = 1e-12  # relative: of a vector that is left, and of what a step still adds
@@ -33,7 +34,7 @@ def largest_eigenvalue(
         for _ in range(min(STEPS, len(start))):
             w = product(basis[-1])
             diagonal.append(float(w @ basis[-1]))
-            before, value = value, float(eigh_tridiagonal(diagonal, beside, eigvals_only=True)[-1])
+            before, value = value, float(tridiagonal_eigenvalues(diagonal, beside)[-1])
             for _ in range(2):
                 for q in basis:
                     w = w - (w @ q) * q

@@ -9,27 +9,61 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import in_parts, parallel
-from recsys.kernels.gram.counts import pair_lengths, sparse_bytes
+from recsys.kernels.gram.counts import count_type, pair_lengths, sparse_bytes
 from recsys.optim.simplex_qp import TOLERANCE
 from recsys.rankers._margin_programs import MAX_STEPS, programs
 from recsys.rankers._scoring import weighted_rows
 from recsys.utils.memory import check_memory, free_memory
 
-SMALL = 128_000_000  # bytes of a dense matrix that nobody misses
+SMALL = 128_000_000  # bytes of a dense matrix that are not worth saving
+MODEST = 512_000_000  # bytes of an item matrix that are not worth saving where lists are slower without
+TIMES_DATA = 4  # beyond, a matrix takes at most so many times what the interactions take
+
+
+def memory_limit(user_items: sp.csr_matrix, budget: int | None) -> int:
+    """Return the bytes an item matrix may take: the budget, or by default a share of free memory."""
+    if budget is not None:
+        return budget
+    likes = 8 * (user_items.nnz + user_items.shape[0])
+    return min(free_memory() // 4, max(TIMES_DATA * likes, MODEST))
 
 
 def prefers_dense(user_items: sp.csr_matrix, budget: int | None) -> bool:
     """Return whether the dense item matrix is the better form: small, or smaller than sparse."""
     m = user_items.shape[1]
     dense = 4 * m * m
-    limit = free_memory() * 3 // 4 if budget is None else budget
-    if dense > limit:
+    if dense > memory_limit(user_items, budget):
         return False
     return dense <= SMALL or dense <= sparse_bytes(int(pair_lengths(user_items).sum()), m)
 
 
+def prefers_rows(user_items: sp.csr_matrix, budget: int | None, dtype: type | None = None) -> bool:
+    """Return whether even the sparse item matrix would take more than it may.
+
+    Parameters
+    ----------
+    user_items : (users, items) CSR
+        Binary, canonical.
+    budget : int, optional
+        Bytes that were asked for.
+    dtype : type, optional
+        Of the sparse matrix; the smallest that holds the counts when not given.
+    """
+    m = user_items.shape[1]
+    limit = memory_limit(user_items, budget)
+    lengths = np.diff(user_items.indptr).astype(np.int64)
+    most = int(np.square(lengths).sum())  # pairs, counted once for each row that has them
+    sizes = np.bincount(user_items.indices, minlength=m)
+    if dtype is None:
+        dtype = count_type(sizes)
+    if sparse_bytes(min(most, m * m), m, dtype) <= limit:
+        return False
+    pairs = int(pair_lengths(user_items).sum()) - int((sizes > 0).sum())  # the diagonal is apart
+    return sparse_bytes(pairs, m, dtype) > limit
+
+
 class GramView(Protocol):
-    """What a ranker asks of an item Gram matrix, in whichever form."""
+    """The interface of an item Gram matrix for rankers, in any form."""
 
     def rows(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return whole rows, (ids, items)."""
@@ -48,7 +82,7 @@ class GramView(Protocol):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return weights and residuals of CF-KOMD's programs (10.2), one a row.
 
-        The ridge of each like is `ridge` over its `omega`, (nnz,), aligned with rows.indices.
+        The ridge of each interaction is `ridge` over its `omega`, (nnz,), aligned with rows.indices.
         """
 
 

@@ -1,8 +1,8 @@
-"""How blends would place what is held out: AUC and nDCG@10 of weighted sums, many in one pass.
+"""How blends rank held-out items: AUC and nDCG@10 of weighted sums, many of them in one pass.
 
 Where items are few, all are taken. Of a large catalogue it is the positives and the first items of each
-candidate's list, one by one, and of the rest a sample that stands for it: places near the top are exact,
-and the AUC is an unbiased estimate, from the same draws for all blends that are compared.
+candidate's list, one by one, and of the rest a sample that stands for it: positions near the top are
+exact, and the AUC is an unbiased estimate, from the same draws for all blends that are compared.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class HeldOut:
         Returns
         -------
         (users, weights, 2) float64
-            NaN where a user likes every item.
+            NaN for a user with every item.
         """
         out = np.empty((len(self.positives), len(weights), 2))
         with parallel() as threads:

@@ -1,7 +1,7 @@
-"""What rankers of histories share: rows and items as features, training pairs, inner products.
+"""Base of rankers of histories: rows and items as features, training pairs, inner products.
 
 A user is the items of the row, scaled to unit length, and so needs no refit; an item is its identity,
-with its features if there are any, so that items nobody has are ranked by what they are like. Training
+with its features if there are any, so that cold items are ranked by what they are like. Training
 rows are halves of profiles, and the items to predict come from the other half: an item never predicts
 itself. Every score is an inner product of row factors and item factors.
 """
@@ -29,7 +29,7 @@ EMPTY = 0.2  # of the users, whose empty histories are trained on where users ha
 
 
 class HistoryRanker(Ranker):
-    """A ranker by inner products of a row's side and the items' side, both made of features."""
+    """A ranker by inner products of features of a row and features of an item."""
 
     random_state: int
     neg_prop: int  # of those that sample pairs
@@ -48,7 +48,7 @@ class HistoryRanker(Ranker):
         """Return the items' features: unit rows of what is known of them, and identity.
 
         What is known comes first: descent visits features in order, and what identities may explain
-        first is not learned of items that nobody has.
+        first is not learned of cold items.
         """
         identity = sp.identity(items, format="csr")
         if self.item_features_ is None:
@@ -78,8 +78,9 @@ class HistoryRanker(Ranker):
         """Return the number of features of a row."""
         return self._people + self._items(items).shape[1]
 
-    def _without(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
-        empty = super()._without(userids, rows)
+    def falls_back(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+        """Return for which rows nothing is known, of the user's features either."""
+        empty = super().falls_back(userids, rows)
         if self.user_features_ is None or userids is None:
             return empty
         return empty & (np.diff(self.user_features_.indptr)[userids] == 0)
@@ -128,9 +129,9 @@ class HistoryRanker(Ranker):
     def _training_pairs(
         self, liked: sp.csr_matrix
     ) -> tuple[sp.csr_matrix, sp.csr_matrix, NDArray[np.int64], NDArray[np.int8]] | None:
-        """Return features of histories and of items, pairs of them, and which of these are likes.
+        """Return features of histories and of items, pairs of them, and which of these are interactions.
 
-        None where there is nothing to tell apart: nobody has two items, or all have all.
+        None where there is nothing to learn: no user has two items, or all users have all items.
         """
         rng = np.random.default_rng(self.random_state)
         half, other, whose = self._training(liked, rng)
@@ -149,7 +150,7 @@ class HistoryRanker(Ranker):
     def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:
         """Return the row side, (rows, factors), in the order of `item_vectors_`.
 
-        Users are None for rows that are nobody's, of whom nothing else is known.
+        Users are None for rows that are not of users of the fit, for which nothing else is known.
         """
         raise NotImplementedError
 
@@ -208,7 +209,7 @@ def sample_pairs(
     owner = owners(positives)
     rows = np.repeat(owner, negatives)
     both = sp.csr_matrix(positives + known)
-    somebody = np.unique(both.indices)  # an item nobody has is unknown, not disliked
+    somebody = np.unique(both.indices)  # a cold item is unknown, not disliked
     items = somebody[rng.integers(len(somebody), size=len(rows))] if len(rows) else rows
     taken = both.indices.astype(np.int64) + np.repeat(
         np.arange(both.shape[0]), np.diff(both.indptr)

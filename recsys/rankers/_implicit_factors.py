@@ -83,7 +83,7 @@ class ImplicitFactors(Ranker):
         return told
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
-        """Return what implicit fits: a copy of ones, for it keeps references."""
+        """Return a copy of ones for implicit's fit, since implicit keeps references."""
         return binary(liked, liked.dtype)
 
     def _scores(self, userids: NDArray[np.int64], rows: sp.csr_matrix) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""What MSDw, EASE and SLIM share: scores as sums of rows of an item × item matrix."""
+"""Base of MSDw, EASE, SLIM and neighbours: scores are sums of rows of an item × item matrix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from recsys.rankers._scoring import weighted_rows
 from recsys.rankers._sparse_scoring import fill_best, sparse_sums
-from recsys.rankers._ties import UNORDERED
+from recsys.rankers._ties import UNORDERED, tie_order_of
 from recsys.rankers.base import Ranker, expect
 from recsys.utils.recency import recency_weights
 from recsys.utils.validation import check_real
@@ -41,7 +41,8 @@ class ItemWeights(Ranker):
     """A ranker whose scores sum rows of an item × item matrix over the liked items.
 
     `weights_[i, j]` is what liking item i adds to the score of item j; dense, or CSR. Under `recency` it
-    adds less the more likes are newer. Sparse weights leave most scores at 0: `ties` orders these.
+    adds less the more interactions are newer. Sparse weights leave most scores at 0: `ties` orders
+    these.
     """
 
     weights_: Any
@@ -57,7 +58,11 @@ class ItemWeights(Ranker):
     def _fold_in_scores(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None = None
     ) -> NDArray[np.float32]:
-        return weighted_sums(rows, recency_weights(rows, times, self.recency), self.weights_)
+        return weighted_sums(rows, self._votes(rows, times), self.weights_)
+
+    def _votes(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Return the weight of each entry of the rows, aligned with rows.indices."""
+        return recency_weights(rows, times, self.recency)
 
     def _prunes(self) -> bool:
         return sp.issparse(self.weights_)
@@ -72,8 +77,8 @@ class ItemWeights(Ranker):
         ids: NDArray[np.int32],
         best: NDArray[np.float32],
     ) -> None:
-        votes = recency_weights(rows, times, self.recency)
-        ties = UNORDERED if self.ties is None else self._tie_order()
+        votes = self._votes(rows, times)
+        ties = UNORDERED if self.ties is None else tie_order_of(self)
         fill_best(rows, votes, self.weights_, skip_liked, mask, ids, best, ties)
 
     def _explain(
@@ -85,7 +90,7 @@ class ItemWeights(Ranker):
     ) -> tuple[float, NDArray[np.float64]]:
         column = self.weights_[row.indices, item]
         shares = np.asarray(column.todense() if sp.issparse(column) else column, np.float64).ravel()
-        shares *= recency_weights(row, times, self.recency)
+        shares *= self._votes(row, times)
         return float(shares.sum()), shares
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:

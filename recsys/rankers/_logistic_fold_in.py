@@ -1,4 +1,4 @@
-"""The user's half of logistic matrix factorisation, solved exactly: a factor for any row of likes."""
+"""Fold-in for logistic matrix factorisation: the exact user factors of any row of interactions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def logistic_fold_in(
     Parameters
     ----------
     rows : (users, items) CSR
-        Stored entries are likes, whatever their values.
+        Stored entries are interactions, whatever their values.
     items : (items, factors + 2) float32
         y of each item, its bias in the last column but one, and the user's bias' 1 in the last.
     popularity : (items,)
-        p is proportional to it; what nobody has says nothing.
+        p is proportional to it; cold items are never sampled.
     ridge : float ≥ 0
     negatives : (users,) float64
         m of each user: how many items not liked count, in expectation.
@@ -42,7 +42,7 @@ def logistic_fold_in(
     Returns
     -------
     (users, factors + 2) float32
-        Of a row without a like 0, but for the weight of the biases.
+        Of a row without interactions 0, but for the weight of the biases.
 
     Notes
     -----
@@ -70,7 +70,7 @@ def logistic_fold_in(
 @jit
 def _fold_in_rows(first, stride, indptr, indices, items, others, share, ridge, negatives, out):
     d = out.shape[1]
-    H, g, x, tried = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d)
+    H, g, x, tried, step = np.empty((d, d)), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     scores, weights, part = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for u in range(first, len(out), stride):
         begin, end = indptr[u], indptr[u + 1]
@@ -81,15 +81,18 @@ def _fold_in_rows(first, stride, indptr, indices, items, others, share, ridge, n
         liked = indices[begin:end]
         _derivatives(x, liked, items, others, share, ridge, negatives[u], scores, weights, part, g, H)
         for _ in range(PASSES):
-            step = -g
+            for f in range(d):
+                step[f] = -g[f]
             slope = 0.0
             _fix(H, step)
             solve_in_place(H, step)
+            largest, t = 0.0, 1.0
             for f in range(d):
                 slope += step[f] * g[f]
-            largest, t = np.abs(step).max(), 1.0
+                largest = max(largest, abs(step[f]))
             if largest < ENOUGH:  # what is left is rounding
-                x += step
+                for f in range(d):
+                    x[f] += step[f]
                 break
             for _ in range(HALVINGS):
                 for f in range(d):
@@ -100,11 +103,12 @@ def _fold_in_rows(first, stride, indptr, indices, items, others, share, ridge, n
                 ahead = 0.0
                 for f in range(d):
                     ahead += step[f] * g[f]
-                # The slope along the step rises from below 0; too far above it, the step was too long.
+                # The derivative along the step rises from below 0. Far above 0, the step was too long.
                 if ahead <= -0.9 * slope:
                     break
                 t /= 2.0
-            x[:] = tried
+            for f in range(d):  # entry by entry: assigning an array compiles for seconds
+                x[f] = tried[f]
         for f in range(d):
             out[u, f] = x[f]
 

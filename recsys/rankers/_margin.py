@@ -15,9 +15,11 @@ from recsys.errors import FitError, InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.gram.counts import ItemCounts, check_counts, dense_counts, sparse_counts
 from recsys.kernels.gram.dense import centred_gram
+from recsys.kernels.gram.rows import ItemRows, check_item_rows, item_rows
 from recsys.kernels.gram.structured import StructuredGram
 from recsys.optim.simplex_qp import TOLERANCE
-from recsys.rankers._gram_view import DenseView, GramView, prefers_dense
+from recsys.rankers._gram_view import DenseView, GramView, prefers_dense, prefers_rows
+from recsys.rankers._row_view import RowView
 from recsys.rankers._structured_view import StructuredView
 from recsys.rankers.base import Ranker
 from recsys.utils.memory import parse_memory
@@ -25,24 +27,28 @@ from recsys.utils.recency import recency_weights
 from recsys.utils.topn import LOWEST, top_n
 from recsys.utils.validation import check_real, clean_matrix
 
-# Weights of likes at least: a ridge that is larger by more than this would leave no digits to certify.
+# Weights of interactions at least: a ridge that is larger by more than this would leave no digits to
+# certify.
 LEAST_WEIGHT = 1e-12
 
 
 class KernelRanker(Ranker):
-    """What the rankers over an item kernel share: counts of pairs, and the kernel as a view of them.
+    """Base of the rankers over an item kernel: counts of pairs, and the kernel as a view of them.
 
     The counts are `together_` and `sizes_` over `vectors_` rows (`recsys.kernels.gram.counts`); in CSR
-    `order_` says which item has each place. Nothing else is kept in a file: the Gram matrix is made when
-    it is first asked for, so that `set_params` may change kernel and degree of a fitted ranker.
-    Where the kernel's values tend to 1 the matrix is centred (`recsys.kernels.gram.dense.centred_gram`),
-    and `offsets_` is what was taken from it.
+    `order_` maps positions to items. Where the counts would take too much memory (`prefers_rows`), the
+    rows of interactions are stored instead, as `rows_` (`recsys.kernels.gram.rows`), and pairs are
+    counted on demand. A file holds nothing else. The Gram matrix is computed when it is first needed, so
+    that `set_params` may change kernel and degree of a fitted ranker. Where the kernel's values tend to
+    1 the matrix is centred (`recsys.kernels.gram.dense.centred_gram`), and `offsets_` holds what was
+    subtracted.
     """
 
     together_: Any
     sizes_: NDArray[Any]
     vectors_: int
     order_: NDArray[np.int32]
+    rows_: sp.csr_matrix
     counting_: str
     memory: Any = None
     regularization: float
@@ -60,7 +66,7 @@ class KernelRanker(Ranker):
         return self.recency > 0 and self.regularization > 0
 
     def _omega(self, rows: sp.csr_matrix, times: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return ω of each like: its ridge is λ_p/ω. All are 1 where λ_p is 0, whose ridges are none."""
+        """Return ω of each interaction; its ridge is λ_p/ω. Return ones where λ_p is 0."""
         if not self._reads_times():
             return np.ones(rows.nnz)
         return np.maximum(recency_weights(rows, times, float(self.recency)), LEAST_WEIGHT)
@@ -69,34 +75,49 @@ class KernelRanker(Ranker):
         self._keep(self._count(liked))
         self.prepare()
 
-    def _count(self, rows: sp.csr_matrix) -> ItemCounts:
-        """Return the counts of these rows, in whichever form is smaller."""
+    def _count(self, rows: sp.csr_matrix) -> ItemCounts | ItemRows:
+        """Return the counts of these rows, in whichever form is smaller and fits the memory."""
         budget = parse_memory(self.memory)
-        return dense_counts(rows) if prefers_dense(rows, budget) else sparse_counts(rows, None, budget)
+        if prefers_dense(rows, budget):
+            return dense_counts(rows)
+        if prefers_rows(rows, budget):
+            return item_rows(rows)
+        return sparse_counts(rows, None, budget)
+
+    def _votes(self) -> float:
+        """Return the exponent by which long rows count less."""
+        return 0.0
 
     def _counting(self) -> str:
         """Return the parameters that counts depend on, as text; empty for none."""
         return ""
 
-    def _keep(self, counts: ItemCounts) -> None:
-        """Keep counts of either form, and nothing of earlier ones."""
-        vars(self).pop("order_", None)
-        self.together_, self.sizes_, self.vectors_ = counts.together, counts.sizes, counts.vectors
-        if counts.order is not None:
-            self.order_ = counts.order
+    def _keep(self, counts: ItemCounts | ItemRows) -> None:
+        """Keep counts of any form, and nothing of earlier ones."""
+        for name in ("order_", "together_", "rows_"):
+            vars(self).pop(name, None)
+        self.sizes_, self.vectors_ = counts.sizes, counts.vectors
+        if isinstance(counts, ItemRows):
+            self.rows_ = counts.rows
+        else:
+            self.together_ = counts.together
+            if counts.order is not None:
+                self.order_ = counts.order
         self.counting_ = self._counting()
         self._derived = None
 
     @property
-    def counts(self) -> ItemCounts:
-        """The co-occurrences of all pairs of items.
+    def counts(self) -> ItemCounts | ItemRows:
+        """The co-occurrences of all item pairs, or the rows of interactions from which they are counted.
 
         Raises
         ------
         NotFittedError
         """
-        if not hasattr(self, "together_"):
+        if not hasattr(self, "sizes_"):
             self._check_fitted()
+        if "rows_" in vars(self):
+            return ItemRows(self.rows_, self.sizes_, self.vectors_, self._votes())
         return ItemCounts(self.together_, self.sizes_, self.vectors_, getattr(self, "order_", None))
 
     def prepare(self) -> Self:
@@ -112,7 +133,7 @@ class KernelRanker(Ranker):
         return self
 
     def _key(self) -> Any:
-        """Return what the view depends on beside the counts."""
+        """Return the key of the view: the state besides the counts on which it depends."""
         return self._kernel()
 
     def _view(self) -> tuple[Any, GramView, NDArray[np.float64], NDArray[np.float64] | None]:
@@ -126,9 +147,12 @@ class KernelRanker(Ranker):
         return kept
 
     def _derive(
-        self, counts: ItemCounts
+        self, counts: ItemCounts | ItemRows
     ) -> tuple[GramView, NDArray[np.float64], NDArray[np.float64] | None]:
         """Return the view of the counts, its row sums, and what centring took."""
+        if isinstance(counts, ItemRows):
+            view = RowView(counts, self._kernel())
+            return view, view.row_sums(), view.offsets
         if counts.dense:
             gram, offsets = centred_gram(counts, self._kernel())
             return DenseView(gram), gram.sum(axis=1, dtype=np.float64), offsets
@@ -160,9 +184,9 @@ class KernelRanker(Ranker):
         Returns
         -------
         (users, items) float64
-            Those of likes sum to 1, those of what stands against them to −1; all are 0 for an empty row,
-            whose scores are popularity. Of a centred kernel (`offsets_`) K is what it was before, and
-            K @ these weights differs from the scores by one number a row.
+            Those of interactions sum to 1, those of what stands against them to −1; all are 0 for an
+            empty row, whose scores are popularity. Of a centred kernel (`offsets_`) K is what it was
+            before, and K @ these weights differs from the scores by one number a row.
 
         Raises
         ------
@@ -187,7 +211,7 @@ class KernelRanker(Ranker):
         AttributeError
             Where it is not dense.
         """
-        view = self._gram if "together_" in vars(self) else None
+        view = self._gram if "sizes_" in vars(self) else None
         if not isinstance(view, DenseView):
             raise AttributeError("the Gram matrix is not dense")
         return view.gram
@@ -199,14 +223,14 @@ class KernelRanker(Ranker):
 
     @property
     def offsets_(self) -> NDArray[np.float64]:
-        """What centring took, (items,) float64: the Gram matrix is K − tᵢ − tⱼ.
+        """The centring t, (items,) float64: the Gram matrix is K − tᵢ − tⱼ.
 
         Raises
         ------
         AttributeError
             Where it is K itself.
         """
-        offsets = self._offsets() if "together_" in vars(self) else None
+        offsets = self._offsets() if "sizes_" in vars(self) else None
         if offsets is None:
             raise AttributeError("the Gram matrix is not centred")
         return offsets
@@ -237,21 +261,26 @@ class KernelRanker(Ranker):
         if "gram_" in vars(self) or "correction_" in vars(self):
             raise ValueError("it was written before counts were kept: fit again")
         if type(self.vectors_) is not int or self.vectors_ < 1 or not isinstance(self.counting_, str):
-            raise ValueError("vectors_ should be a whole number above 0, counting_ text")
+            raise ValueError("vectors_ should be an integer above 0, counting_ text")
         if self.counting_ != self._counting():
             raise ValueError("counting_ does not fit the parameters")
         most = self.n_users_
-        if getattr(self, "windows", None) is not None:  # at most one for each like, of each length
+        if getattr(self, "windows", None) is not None:  # one for each interaction and length at most
             most += int(self.sizes_.sum())
         if not self.n_users_ <= self.vectors_ <= most:
             raise ValueError("vectors_ does not fit the users")
-        check_counts(self.counts, self.n_items_)
+        counts = self.counts
+        if isinstance(counts, ItemRows):
+            check_item_rows(counts, self.n_items_)
+        else:
+            check_counts(counts, self.n_items_)
 
 
 class MarginRanker(KernelRanker):
-    """What the rankers with one small program per user share: the program, its scores, its shares.
+    """Base of the rankers with a small program per user: the program, its scores, its shares.
 
-    With `recency` each like has a ridge of its own, λ_p/ωᵢ with ωᵢ = (newer likes + 1)^−recency.
+    With `recency` each interaction has a ridge of its own, λ_p/ωᵢ with ωᵢ = (newer interactions +
+    1)^−recency.
 
     With a centred kernel K' = K − tᵢ − tⱼ a user's scores are those of K less one number, Σ αᵢtᵢ less
     the mean of t over the items that q averages: weights and order are the same, and the items at the
@@ -262,7 +291,7 @@ class MarginRanker(KernelRanker):
     unrated: str | None = "kernel"
 
     def _imputes(self) -> bool:
-        """Return whether an item that nobody has scores as the mean of the others."""
+        """Return whether a cold item scores as the mean of the others."""
         return self.unrated == "mean"
 
     def weights(self, user_items: Any, times: Any = None) -> tuple[sp.csr_matrix, NDArray[np.float64]]:
@@ -272,8 +301,8 @@ class MarginRanker(KernelRanker):
         ----------
         user_items : (users, items) sparse matrix
         times : (users, items) sparse matrix, optional
-            When each like happened; all are equally recent when not given. Read where `recency` and
-            `regularization` are above 0.
+            When each interaction happened; all are equally recent when not given. Read where `recency`
+            and `regularization` are above 0.
 
         Returns
         -------
@@ -292,10 +321,10 @@ class MarginRanker(KernelRanker):
         return sp.csr_matrix((alpha, rows.indices, rows.indptr), rows.shape), residuals
 
     def signed_weights(self, user_items: Any, times: Any = None) -> NDArray[np.float64]:
-        """Return yᵢαᵢ of all items, (users, items) float64: α of likes, less 1 over the items of q.
+        """Return yᵢαᵢ of all items, (users, items) float64: α of liked items less 1 over the items of q.
 
         As in `KernelRanker.signed_weights`. With q = "mean" a liked item is also one of those that q
-        averages; who likes everything has none to average under the exact q.
+        averages; a user with all items has none to average under the exact q.
         """
         self._check_fitted()
         rows = clean_matrix(user_items, n_items=self.n_items_)
@@ -328,7 +357,7 @@ class MarginRanker(KernelRanker):
         """Return the scores of what `_sums` gave."""
         out = self._gram.weighted(rows, alpha, self.row_sums_, share)
         offsets = self._offsets()
-        if offsets is not None and (share == 0).any():  # who likes everything has no q to centre with
+        if offsets is not None and (share == 0).any():  # no q to centre with for users with all items
             out[share == 0] += offsets
         known = self.popularity_ > 0
         if self._imputes() and not known.all():
@@ -368,7 +397,7 @@ class MarginRanker(KernelRanker):
         assert isinstance(view, StructuredView)
         alpha, share = self._sums(rows, times)
         view.top(rows, alpha, self.row_sums_, share, skip_liked, mask, ids, best)
-        whole = share == 0  # who likes everything has no q to centre with, and no bounds
+        whole = share == 0  # no q to centre with, and no bounds, for users with all items
         if self._offsets() is not None and whole.any():
             some = rows[whole]
             scores = self._summed(some, alpha[np.repeat(whole, np.diff(rows.indptr))], share[whole])

@@ -23,9 +23,9 @@ def solve_one(
 
     Returns the residual.
 
-    The ridge of like i is ridge_p/omega[i]. The larger it is, the nearer the solution to omega/Σ omega,
-    where it starts. `lone` is q for a user who likes everything: 0, less what centring took from the
-    kernel.
+    The ridge of interaction i is ridge_p/omega[i]. The larger it is, the nearer the solution to omega/Σ
+    omega, where it starts. `lone` is q for a user with all items: 0, less what centring took from
+    the kernel.
     """
     total = 0.0
     alike = True

@@ -1,7 +1,8 @@
-"""What rankers by products of a history's and an item's features share: terms, as two sides."""
+"""Base of rankers by products of a history's and an item's features: terms with two sides."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -50,7 +51,19 @@ class Products(NamedTuple):
 
 
 class PairTermRanker(HistoryRanker):
-    """A ranker whose scores are sums of products of up to `degree` features of history and item."""
+    """A ranker whose scores are sums of products of up to `degree` features of history and item.
+
+    Parameters
+    ----------
+    factors : int ≥ 1
+        Rank.
+    regularization : float ≥ 0
+    neg_prop : int ≥ 1
+        Items not liked that are drawn for each liked one.
+    iterations : int ≥ 1
+        Passes over the pairs.
+    random_state : int ≥ 0
+    """
 
     factors: int
     regularization: float
@@ -114,13 +127,25 @@ class PairTermRanker(HistoryRanker):
         return np.array(out).T
 
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
+        return self._explain_row(np.array([userid]), row, item)
+
+    def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]]:
+        """Return what explains scores of rows of unknown users, without features of users."""
+        return lambda userid, row, items, **timed: [
+            self._explain_row(None, row, item) for item in items.tolist()
+        ]
+
+    def _explain_row(
+        self, users: NDArray[np.int64] | None, row: sp.csr_matrix, item: int
+    ) -> tuple[float, NDArray[np.float64]]:
         """Share a product of t features of the history evenly among them (Aumann–Shapley).
 
         For a term of order t in the history: share_j = a_j ∂/∂a_j ÷ t, which sum to the term.
         """
-        score = float(self._scores(np.array([userid]), row)[0, item])
+        scores = self._fold_in_scores(row) if users is None else self._scores(users, row)
+        score = float(scores[0, item])
         shares = np.zeros(row.nnz)
-        A = self._rows(row, np.array([userid]))
+        A = self._rows(row, users)
         at = 0
         vector = self.item_vectors_[item].astype(np.float64)
         per_item = self._item_rows(row, A)
@@ -140,8 +165,10 @@ class PairTermRanker(HistoryRanker):
                     at += 1
         return score, shares
 
-    def products(self, userid: int, row: sp.csr_matrix, item: int) -> Products:
-        """Return which features of a history, and which two of them together, a score is made of.
+    def products(
+        self, userid: int, row: sp.csr_matrix, item: int, *, recalculate_user: bool = False
+    ) -> Products:
+        """Return the contributions to a score of single features of a history and of pairs of features.
 
         Parameters
         ----------
@@ -149,6 +176,8 @@ class PairTermRanker(HistoryRanker):
         row : (1, items) CSR
             The history.
         item : int
+        recalculate_user : bool
+            As in `explain`.
 
         Raises
         ------
@@ -157,7 +186,7 @@ class PairTermRanker(HistoryRanker):
         """
         self._check_fitted()
         check_ids("item", item, self.n_items_)
-        A = self._rows(row, np.array([userid]))
+        A = self._rows(row, None if recalculate_user else np.array([userid]))
         base, higher, at = 0.0, 0.0, 0
         singles, pairs = np.zeros(A.nnz), np.zeros((A.nnz, A.nnz))
         vector = self.item_vectors_[item].astype(np.float64)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit, over_rows
 
-LANES = 8  # rows that one pass over the likes serves: their float64 values fill a cache line
+LANES = 8  # rows that one pass over the interactions serves: their float64 values fill a cache line
 
 
 def by_likes(

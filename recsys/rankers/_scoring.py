@@ -47,7 +47,9 @@ def weighted_rows(
     offset = np.zeros(m) if offset is None else offset
     scale = np.zeros(users) if scale is None else scale
     arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale, out)
-    if users:
+    if users and _direct.small(rows.nnz * m):
+        _in_numpy(*arrays)
+    elif users:
         over_rows(users, _direct if users == 1 or rows.nnz < 4 * m else _packed, *arrays)
     return out
 
@@ -70,6 +72,23 @@ def cosines(vectors: NDArray[np.float32], ids: NDArray[np.int64]) -> NDArray[np.
 
 
 # ---- kernels
+
+
+def _in_numpy(indptr, indices, weights, matrix, offset, scale, out):
+    """Do as `_direct`, product by product in the same order, in NumPy."""
+    for u in range(len(out)):
+        acc = np.zeros(matrix.shape[1])
+        for begin in range(indptr[u], indptr[u + 1], TOGETHER):
+            stop = min(begin + TOGETHER, indptr[u + 1])
+            products = weights[begin:stop].astype(np.float32)[:, None] * matrix[indices[begin:stop]]
+            part = np.zeros(matrix.shape[1], dtype=matrix.dtype)
+            eights = len(products) // 8 * 8
+            for a, b, d, e, f, g, h, k in products[:eights].reshape(-1, 8, matrix.shape[1]):
+                part += ((a + b) + (d + e)) + ((f + g) + (h + k))
+            for a in products[eights:]:
+                part += a
+            acc += part
+        out[u] = acc - scale[u] * offset
 
 
 @jit

@@ -16,14 +16,14 @@ from recsys.utils.sparse import binary, owners
 
 DENSE = 0.25  # of all pairs; above it matrix products are faster
 ROWS = 1024
-USERS = 0.8  # between all likes alike (0) and all users alike (1); from Gowalla's training half
+USERS = 0.8  # between all interactions alike (0) and all users alike (1); from Gowalla's training half
 
 
 def sharpen(weights: sp.csr_matrix, liked: sp.csr_matrix, amount: float) -> None:
     """Take `amount`·W·P off W where W has entries, in place.
 
     P = D^−½ RᵀU^−0.8 R D^−½ over its largest eigenvalue, D and U the items' and users' numbers of
-    likes: the smoothing of scores over the graph. No product W·P is ever formed.
+    interactions: the smoothing of scores over the graph. No product W·P is ever formed.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def _sharpen(first, stride, indptr, indices, data, col_ptr, col_users, per_user,
             for q in range(col_ptr[j], col_ptr[j + 1]):
                 of_users[col_users[q]] += w
         of_users *= per_user
-        # The neighbours' users only: those users' likes are many more, and most are no neighbours.
+        # The neighbours' users only: those users' interactions are many more, and most are no
+        # neighbours.
         for p in range(begin, end):
             j = indices[p]
             v = 0.0

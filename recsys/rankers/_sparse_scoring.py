@@ -76,7 +76,7 @@ def _sums(first, stride, indptr, indices, votes, wptr, wind, wdata, out):
 def _best(
     first, stride, indptr, indices, votes, wptr, wind, wdata, skip_liked, mask, ids, best, order, place
 ):  # fmt: skip
-    """Items are offered by their place among equals, so that the earlier one of equal scores stays."""
+    """Items are offered by their rank among equal scores, so that the earlier one stays."""
     ids, best = borrowed((ids, best))
     m = len(mask)
     ordered = len(order) > 0

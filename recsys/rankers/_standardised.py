@@ -1,4 +1,4 @@
-"""What blends share: sums of other rankers' standardised scores.
+"""Base of blends: sums of other rankers' standardised scores.
 
 A part's scores of a user are brought to mean 0 and deviation 1 over all items, so that parts of any
 scale add up, and a blended score is explained by its parts' explanations.
@@ -16,7 +16,7 @@ from recsys.rankers.base import Ranker, expect
 from recsys.rankers.registry import make_ranker
 from recsys.utils.spec import parse_spec
 
-Times = NDArray[np.float64] | None  # of rows' likes, aligned with their indices
+Times = NDArray[np.float64] | None  # of rows' interactions, aligned with their indices
 
 
 class StandardisedSum(Ranker):
@@ -66,7 +66,7 @@ class StandardisedSum(Ranker):
     def part_scores(
         self, userid: int, row: sp.csr_matrix, times: sp.csr_matrix | None = None
     ) -> NDArray[np.float64]:
-        """Return what each part adds to a profile's scores, (parts, items); they sum to the scores.
+        """Return the parts' contributions to a profile's scores, (parts, items); their sum is the score.
 
         Parameters
         ----------
@@ -121,10 +121,18 @@ class StandardisedSum(Ranker):
         return able[0]._item_similarity(ids)
 
 
-def fitted(spec: str, liked: sp.csr_matrix, times: sp.csr_matrix | None = None) -> Ranker:
-    """Return the ranker of a specification, fitted."""
+def fitted(
+    spec: str,
+    liked: sp.csr_matrix,
+    times: sp.csr_matrix | None = None,
+    item_features: sp.csr_matrix | None = None,
+) -> Ranker:
+    """Return the ranker of a specification, fitted; item features go to rankers of described data."""
     name, params = parse_spec(spec)
-    return make_ranker(name, **params).fit(liked, show_progress=False, times=times)
+    ranker = make_ranker(name, **params)
+    if not any(candidate.described for candidate in ranker.candidates):
+        item_features = None
+    return ranker.fit(liked, show_progress=False, times=times, item_features=item_features)
 
 
 # ---- kernels

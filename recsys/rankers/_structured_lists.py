@@ -1,8 +1,8 @@
 """The best N of each row from a structured Gram matrix, without a score for every item: by bounds.
 
 Only items are scored whose scores might be among the best. The others are bounded, block by block of
-places: an item has no more than its class, its row sum and the largest values of the liked items' rows
-give it.
+positions: an item has no more than its class, its row sum and the largest values of the liked items'
+rows give it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from recsys.kernels.gram.structured import (
 )
 from recsys.utils.topn import offer, put_in_order
 
-BLOCKS = 256  # of places beyond the head, whose best candidate is bounded at once
+BLOCKS = 256  # of positions beyond the head, whose best candidate is bounded at once
 BOUNDED = 4096  # most popular items, whose long rows may be bounded rather than walked
 FAR = 0.6  # of the score to beat is what bounded rows may add up to
-# What is known of a place while one user's list is made.
+# What is known of a position while one user's list is made.
 SEEN = 1  # it is listed
 BANNED = 2
 
 
 class Bounds(NamedTuple):
-    """What bounds the scores of the items beyond the head, block of places by block.
+    """Bounds on the scores of the items beyond the head, by block of positions.
 
     Attributes
     ----------
     edges : (blocks + 1,) int64
         First place of each block.
     block : (items,) int32
-        Block of each place beyond the head.
+        Block of each position beyond the head.
     part : (bounded, blocks + 1) int64
         Where each block begins in the row of one of the most popular items.
     peak, least : (bounded, blocks), (bounded,) float64
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
     group_ptr, group_class, group_least
         The classes of items in each block, and the least offset among them.
     offset : (items,) float64
-        By place.
+        By position.
     offset_most : float
         Its largest magnitude.
     """
@@ -68,7 +68,7 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(gram: StructuredGram, offset: NDArray[np.float64]) -> Bounds:
-    """Return what bounds scores less a multiple of `offset`, (items,)."""
+    """Return bounds on scores less a multiple of `offset`, (items,)."""
     a = gram.arrays
     m, popular = len(a.classes), len(a.head)
     edges = np.array([popular], dtype=np.int64)
@@ -142,7 +142,7 @@ def _peaks(first, stride, G, edges, part, peak, low):
 
 @jit
 def _floor(s, size):
-    """Return what a score must be at least to enter the heap s, its rounding allowed for."""
+    """Return the least score that enters the heap s, with a margin for rounding."""
     if size < len(s):
         return -np.inf
     worst = np.float64(s[0])
@@ -151,7 +151,7 @@ def _floor(s, size):
 
 @jit
 def _scan(acc, low, high, barred, mark, restricted, mask, order, s, top, size):
-    """Offer the places low…high that are not marked with any of the bits barred."""
+    """Offer the positions low…high that are not marked with any of the bits barred."""
     floor = _floor(s, size)
     for j in range(low, high):
         if acc[j] < floor or mark[j] & barred or (restricted and mask[order[j]] == 0):
@@ -218,9 +218,9 @@ def _collect(
 
 @jit
 def _bound_rows(begin, places, weights, by_place, peak, high, goal, rest):
-    """Choose liked items whose rows need not be walked, the most popular first; return how many.
+    """Choose liked items whose rows are bounded, not walked, popular ones first; return their number.
 
-    What their largest entries add up to, block by block, is `rest`: with `high`, the most that places
+    What their largest entries add up to, block by block, is `rest`: with `high`, the most that positions
     have of themselves, it stays below the goal. They come to the front of `by_place`, the others behind
     them in order.
     """
@@ -266,7 +266,7 @@ def _offer_found(
     G, B, begin, end, places, weights, level, scale, rest, by_place, kept, scored, found, count, partial,
     cut, order, spare, lower, lowest, s, top, size,
 ):  # fmt: skip
-    """Offer what the rows walked bring near the best, but what the bounded ones cannot carry there."""
+    """Offer the items found on walked rows whose scores may be among the best with the bounded rows."""
     G, B = borrowed(G), borrowed(B)
     classes = G.classes
     block, offset, peak = B.block, B.offset, B.peak

@@ -94,25 +94,42 @@ class StructuredView:
 
 
 @jit
-def _gather(G, items, n, place_of, K):
-    """Fill the symmetric (n, n) block of the liked items, by their places."""
+def begin_block(G, items, n, place_of, K):
+    """Fill the lower triangle of an (n, n) block from tables: class levels, and popular pairs."""
     G = borrowed(G)
-    indptr, indices, together, head, classes = G.indptr, G.indices, G.together, G.head, G.classes
-    table, diagonal, popular = G.table, G.diagonal, len(G.head)
+    head, classes, table, diagonal, popular = G.head, G.classes, G.table, G.diagonal, len(G.head)
     filled = len(table) == len(diagonal)
     for a in range(n):
-        place_of[items[a]] = a
-        ci = classes[items[a]]
-        for b in range(a + 1):
-            K[a, b] = table[ci, classes[items[b]]] if filled else 0.0
-        K[a, a] += diagonal[ci]
-    for a in range(n):
         i = items[a]
+        place_of[i] = a
+        for b in range(a + 1):
+            K[a, b] = table[classes[i], classes[items[b]]] if filled else 0.0
+        K[a, a] += diagonal[classes[i]]
         if i < popular:
             row = head[i]
             for b in range(a):
                 if items[b] < popular:
                     K[a, b] += row[items[b]]
+
+
+@jit
+def end_block(items, n, place_of, K):
+    """Mirror the block, and forget its positions."""
+    for a in range(n):
+        place_of[items[a]] = -1
+        for b in range(a):
+            K[b, a] = K[a, b]
+
+
+@jit
+def _gather(G, items, n, place_of, K):
+    """Fill the symmetric (n, n) block of the liked items, by their positions."""
+    G = borrowed(G)
+    indptr, indices, together, popular = G.indptr, G.indices, G.together, len(G.head)
+    begin_block(G, items, n, place_of, K)
+    for a in range(n):
+        i = items[a]
+        if i < popular:
             continue
         # Each pair with a rarer item is looked for in its row, by walking or by searching it.
         begin, end = indptr[i], indptr[i + 1]
@@ -139,10 +156,7 @@ def _gather(G, items, n, place_of, K):
                 K[a, b] += v
             else:
                 K[b, a] += v
-    for a in range(n):
-        place_of[items[a]] = -1
-        for b in range(a):
-            K[b, a] = K[a, b]
+    end_block(items, n, place_of, K)
 
 
 @jit

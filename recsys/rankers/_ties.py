@@ -1,4 +1,4 @@
-"""What orders items of equal scores: popularity, in the bits that float64 has beyond float32.
+"""The order of items of equal scores: by popularity, in the bits that float64 has beyond float32.
 
 Between two neighbouring float32 numbers lie 2²⁹ of float64. What breaks ties is added to a float32 score
 in units of the last bit of its float64 form, and is less than a quarter of the way to the next float32
@@ -7,13 +7,13 @@ among them, are in the order of the prior; two that are equal in both tie still;
 the scores are those without a prior. No ε would do that in float32 itself, where 1 and the number after
 it leave no room.
 
-An item that nobody has counts as an item of mean popularity, as under `unrated="mean"` of the margin
-rankers: who put it in the catalogue knows of somebody who will.
+A cold item counts as an item of mean popularity, as under `unrated="mean"` of the margin
+rankers: it would not be in the catalogue if no user were expected to want it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,14 @@ UNORDERED = TieOrder(np.zeros(0, np.float32), np.zeros(0, np.int32), np.zeros(0,
 
 
 def check_ties(given: str | None) -> None:
-    """Refuse what is no prior behind a score.
+    """Refuse an unknown value of the parameter `ties`.
 
     Raises
     ------
     InputError
         If it is neither None nor among `PRIORS`.
     """
-    if given is not None and given not in PRIORS:
+    if given is not None and (not isinstance(given, str) or given not in PRIORS):
         raise InputError(f"ties must be one of {', '.join(PRIORS)}, or none for no order, not {given!r}")
 
 
@@ -92,3 +92,11 @@ def break_ties(scores: NDArray[np.floating], ties: TieOrder) -> NDArray[np.float
     unit *= ties.rank
     out += unit
     return out
+
+
+def tie_order_of(ranker: Any) -> TieOrder:
+    """Return the order of a ranker's items of equal scores; kept until `popularity_` is another."""
+    if ranker._ties is None or ranker._ties.popularity is not ranker.popularity_:
+        ranker._ties = tie_order(ranker.popularity_)
+    order: TieOrder = ranker._ties
+    return order

@@ -1,4 +1,4 @@
-"""Users and items that come, change and go without a refit: checked here, counted by each ranker."""
+"""Exact updates of users and items without a refit: inputs are checked here, each ranker counts."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from recsys.utils.sparse import binary, with_rows
 from recsys.utils.validation import MOST as MOST_ITEMS
 from recsys.utils.validation import check_ids, check_integer, check_real, clean_matrix
 
-MOST = 2**24  # users of one item that `popularity_`, float32, tells apart
+MOST = 2**24  # users of one item that `popularity_`, float32, counts exactly
 
 
 class Updatable(Ranker):
     """A ranker that takes new, changed and forgotten rows as if it were fitted again with them.
 
-    Who subclasses it calls `_remember(liked)` in `_fit` and writes `_change_rows` and `_extend`, and
-    `_check_updates` if not all of its settings can be updated. These compute before they change the
-    ranker, so that an error leaves it as it was, and put new arrays in the place of old ones instead of
-    writing into them, so that a shallow copy made before goes on as it was: a service answers from it.
+    A subclass calls `_remember(liked)` in `_fit` and defines `_change_rows` and `_extend`, and
+    `_check_updates` if not all of its settings can be updated. These methods compute everything before
+    they change the ranker, so that an error leaves it as it was. They replace arrays instead of writing
+    into them, so that shallow copies made before do not change: a service answers requests from such a
+    copy.
 
     Attributes
     ----------
     row_digests_ : (users,) int64
-        Tell each user's row from any other, so that what was never added is not taken out.
+        Digests that identify each user's row, so that only rows that were added can be removed.
     """
 
     row_digests_: NDArray[np.int64]
 
     def partial_fit(self, user_items: Any, *, times: Any = None) -> Self:
-        """Add users behind those there are: the result is that of a refit with them.
+        """Append users: the result is that of a refit with them.
 
         Parameters
         ----------
         user_items : (new users, items) sparse matrix or array
         times : the same shape, optional
-            When each like happened, where the ranker reads any; without them their likes are equally
-            recent.
+            Time of each interaction, where the ranker reads times; without them these interactions are
+            equally recent.
 
         Raises
         ------
@@ -65,11 +66,10 @@ class Updatable(Ranker):
         userids : int or (users,) int array
             No user twice.
         before, after : (users, items) sparse matrix or array
-            What they liked until now, checked against the digests that the ranker keeps, and what they
-            like from now on.
+            The rows until now, checked against the digests that the ranker keeps, and the new rows.
         times : the same shape, optional
-            When each like of `after` happened. Without them likes that stay keep their times, and new
-            ones have none: they count as oldest.
+            When each interaction of `after` happened. Without them interactions that stay keep their
+            times, and new ones have none: they count as oldest.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Updatable(Ranker):
         Raises
         ------
         InputError, CapabilityError, NotFittedError
-            As for `update_rows`; for a user without likes, such as one forgotten before.
+            As for `update_rows`; for a user without interactions, such as one forgotten before.
         """
         self.check_updates()
         users = check_ids("userid", userid, self.n_users_)
@@ -104,14 +104,14 @@ class Updatable(Ranker):
         row = clean_matrix(user_items, n_items=self.n_items_, n_rows=1)
         if not self.row_digests_[users[0]]:
             raise InputError(
-                f"user {users[0]} has no likes in this ranker: forgotten before, or never had any"
+                f"user {users[0]} has no interactions in this ranker: forgotten before, or never had any"
             )
         self._check_rows(users, row)
         self._change(users, row, sp.csr_matrix(row.shape, dtype=np.float32), None)
         return self
 
     def add_items(self, count: int) -> Self:
-        """Let the catalogue grow by so many items, behind the others, that nobody has yet.
+        """Append `count` cold items to the catalogue.
 
         Raises
         ------
@@ -130,14 +130,15 @@ class Updatable(Ranker):
         return self
 
     def forget_before(self, time: float, user_items: Any, times: Any) -> Self:
-        """Take all likes older than `time` out of all rows, as a sliding window does.
+        """Remove all interactions older than `time`, as a sliding window does.
 
         Parameters
         ----------
         time : float ≥ 0
             In the unit of the times.
         user_items, times : (users, items) sparse matrix
-            All that the ranker knows, and when it was liked; 0, or none, is unknown: the oldest.
+            All rows that the ranker was fitted on, and their times; a time of 0, or none, is unknown and
+            counts as oldest.
 
         Raises
         ------
@@ -149,7 +150,7 @@ class Updatable(Ranker):
         rows = clean_matrix(user_items, n_items=self.n_items_, n_rows=self.n_users_)
         known = checked_times(times, rows.shape)
         if known is None:
-            raise InputError("forget_before needs times: when each like of user_items happened")
+            raise InputError("forget_before needs times: when each interaction of user_items happened")
         given = aligned(rows, known)
         everybody = np.arange(self.n_users_)
         self._check_rows(everybody, rows)
@@ -173,7 +174,7 @@ class Updatable(Ranker):
         self._check_updates()
         if not hasattr(self, "row_digests_"):
             raise CapabilityError(
-                f"this {self.name} was written before rows were told apart: fit again instead"
+                f"this {self.name} was written before digests of rows were kept: fit again instead"
             )
 
     # What a ranker writes
@@ -191,7 +192,7 @@ class Updatable(Ranker):
         raise NotImplementedError
 
     def _extend(self, items: int) -> None:
-        """Let the catalogue have so many items; `n_items_` is still the old number."""
+        """Grow the catalogue to `items` items; `n_items_` is still the old number."""
         raise NotImplementedError
 
     def _check_updates(self) -> None:
@@ -206,7 +207,7 @@ class Updatable(Ranker):
         wrong = np.flatnonzero(row_digests(rows) != self.row_digests_[users])
         if len(wrong):
             first = wrong[0]
-            likes = counted(int(rows.indptr[first + 1] - rows.indptr[first]), "like")
+            likes = counted(int(rows.indptr[first + 1] - rows.indptr[first]), "interaction")
             raise InputError(
                 f"the row of {likes} is not the one user {users[first]} was fitted with: pass that row"
             )
@@ -225,10 +226,10 @@ class Updatable(Ranker):
         popularity -= np.bincount(before.indices, minlength=self.n_items_)
         if popularity.max() > MOST:
             raise InputError(
-                f"an item would have more than {MOST:,} users, which are not told apart: drop some"
+                f"an item would have more than {MOST:,} users, which float32 cannot count: drop some"
             )
         if popularity.min() < 0:
-            raise InputError("a row to be taken out holds items that nobody has: fit again instead")
+            raise InputError("a row to be removed has items without users: fit again instead")
         digests = np.zeros(n_users, dtype=np.int64)
         digests[: self.n_users_] = self.row_digests_
         digests[users] = row_digests(after)
@@ -248,7 +249,7 @@ class Updatable(Ranker):
         when: NDArray[np.float64] | None,
         n_users: int,
     ) -> sp.csr_matrix | None:
-        """Return when all likes happened, with those of some rows changed; None where nobody knows."""
+        """Return the times of all interactions after some rows changed; None where none are known."""
         if when is None and self.times_ is None:
             return None
         old = self.times_

@@ -1,4 +1,4 @@
-"""Which candidates a blend adds up, and their weights: by steps, each on held-out likes."""
+"""Search for the candidates of a blend and their weights: in steps, each on held-out interactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST = 3e-4  # of the criterion that an addition must gain: less is chance, and
 
 
 def criterion(figures: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log(AUC − ½) + log nDCG@10 of (…, 2) figures: what is gained and lost counts as a share.
+    """Return log(AUC − ½) + log nDCG@10 of (…, 2) metric values: gains and losses count relatively.
 
     In absolute units, where nDCG is small, the top of the list would be sold for AUC.
     """

@@ -1,4 +1,4 @@
-"""Windows of profiles: rows of likes that came soon after each other."""
+"""Windows of profiles: rows of interactions that came soon after each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parse_windows(given: Any) -> list[int]:
     Raises
     ------
     InputError
-        If it is no list of different whole numbers from 2 on.
+        If it is no list of different integers from 2 on.
     """
     if given is None:
         return []
@@ -27,7 +27,7 @@ def parse_windows(given: Any) -> list[int]:
     lengths = [int(part) if part.strip().isdecimal() else 0 for part in parts]
     if isinstance(given, bool) or min(lengths) < 2 or len(set(lengths)) < len(lengths):
         raise InputError(
-            f"windows must be different whole numbers from 2 on joined by -, as 10-30-100, not {given!r}"
+            f"windows must be different integers above 1 joined by -, as 10-30-100, not {given!r}"
         )
     return lengths
 
@@ -35,11 +35,11 @@ def parse_windows(given: Any) -> list[int]:
 def window_rows(
     liked: sp.csr_matrix, times: NDArray[np.float64] | None, lengths: list[int]
 ) -> sp.csr_matrix:
-    """Return whole profiles and, beneath, their windows of so many likes each.
+    """Return whole profiles and, beneath, their windows of each of these lengths.
 
-    A window of length L holds the likes with kL to (k + 1)L − 1 newer ones: windows are counted from the
-    newest like, likes of one time are never parted, and the oldest window may be shorter. A profile that
-    is one window is there as the whole profile only.
+    A window of length L holds the interactions with kL to (k + 1)L − 1 newer ones: windows are counted
+    from the newest interaction, interactions of one time are never parted, and the oldest window may be
+    shorter. A profile that is one window is there as the whole profile only.
 
     Parameters
     ----------

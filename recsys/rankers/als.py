@@ -15,6 +15,7 @@ from recsys.rankers._implicit_factors import ImplicitFactors
 from recsys.rankers._scoring import inner_products
 from recsys.rankers._weighted_least_squares import least_squares
 from recsys.rankers.registry import RANKERS
+from recsys.utils.linalg import least_squares as shortest_solution
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_real
 
@@ -26,13 +27,14 @@ START = 0.1  # deviation of the factors' lengths at the start, where the ridge d
 class ALS(ImplicitFactors):
     """Weighted matrix factorisation by alternating least squares (WRMF), fitted by implicit.
 
-    Σ_ui c_ui(p_ui − x_u·y_i)² + Σ_u λ_u‖x_u‖² + Σ_i λ_i‖y_i‖² is made small, p = 1 for likes. All λ are
-    alike, or with `ridge_power` as in Rendle et al.'s iALS: who likes more is regularised more.
+    Minimises Σ_ui c_ui(p_ui − x_u·y_i)² + Σ_u λ_u‖x_u‖² + Σ_i λ_i‖y_i‖², where p = 1 for
+    interactions. All λ are equal. With `ridge_power` they grow with the number of interactions, as
+    in Rendle et al.'s iALS.
 
     The confidence of a liked item is alpha × its value (implicit's reading), of any other item 1
-    for the target 0. Hu, Koren and Volinsky write C = 1 + aR: with likes of value 1 that is
+    for the target 0. Hu, Koren and Volinsky write C = 1 + aR: with interactions of value 1 that is
     alpha = 1 + a. The thesis' a = 1 is `alpha=2`, with which `benchmarks/table_10_3.py` runs it;
-    alpha = 1, the default, is a = 0 and weighs likes and the rest alike.
+    alpha = 1, the default, is a = 0 and weighs interactions and the rest alike.
 
     Parameters
     ----------
@@ -40,15 +42,15 @@ class ALS(ImplicitFactors):
     regularization : float ≥ 0
         λ; with `ridge_power` its mean over all users and items.
     alpha : float > 0
-        Confidence of a like of value 1.
+        Confidence of an interaction of value 1.
     iterations : int ≥ 1
     random_state : int ≥ 0
     num_threads : int ≥ 0
         0 is all; the result does not depend on it.
     ridge_power : float in 0…4
         ν: the λ of a user or item grows as the ν-th power of the sum of its confidences, alpha times
-        its likes and 1 for each of the others. 0 for the same λ; 1 is theirs. implicit has no such
-        ridge: above 0 each row is solved exactly, here.
+        its interactions and 1 for each of the others. 0 for the same λ; 1 is theirs. implicit has no
+        such ridge: above 0 each row is solved exactly, here.
 
     Attributes
     ----------
@@ -59,7 +61,7 @@ class ALS(ImplicitFactors):
     -----
     Sources: Hu, Koren and Volinsky 2008; Polato's thesis, (5.1), whose print has the target 1 for all
     pairs; Rendle, Krichene, Zhang and Koren, Revisiting the performance of iALS on item recommendation
-    benchmarks, 2022, for `ridge_power`. Their weight α₀ of all pairs beside 1 for likes is
+    benchmarks, 2022, for `ridge_power`. Their weight α₀ of all pairs beside 1 for interactions is
     alpha = 1 + 1/α₀ here; the targets, and with them the scores and λ, differ by a factor.
 
     Examples
@@ -80,7 +82,7 @@ class ALS(ImplicitFactors):
     ridge_power: float = 0.0
 
     name: ClassVar[str] = "als"
-    compared: ClassVar[tuple[str, ...]] = ("",)
+    weighted: ClassVar[bool] = True  # values above 0 are confidences
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (16, 32, 64, 128),
         "regularization": ("log", 0.1, 100.0),
@@ -153,7 +155,7 @@ class ALS(ImplicitFactors):
             Y, confidence = items[rows.indices[span]], self.alpha * rows.data[span].astype(np.float64)
             if len(Y):
                 left = base + (Y.T * (confidence - 1.0)) @ Y
-                out[u] = np.linalg.lstsq(left, Y.T @ confidence, rcond=None)[0]
+                out[u] = shortest_solution(left, Y.T @ confidence)
         return out
 
     def _check_state(self) -> None:

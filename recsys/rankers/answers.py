@@ -1,4 +1,4 @@
-"""What rankers answer: lists of items, and what a score is made of."""
+"""Answers of rankers: lists of items, and explanations of scores."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
         return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        """Return what `__new__` takes: copies are made by calling it, and a tuple would give it one."""
+        """Return the arguments of `__new__`: copies are made by calling it, not with a single tuple."""
         return (*self, self.fallback)
 
     @property
@@ -59,7 +59,7 @@ class Recommendations(tuple[NDArray[np.int32], NDArray[np.float32]]):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a score is what it is: score = bias + the contributions' sum.
+    """Decomposition of a score: score = bias + the contributions' sum.
 
     Attributes
     ----------

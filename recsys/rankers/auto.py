@@ -9,21 +9,23 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.errors import FitError
+from recsys.errors import FitError, counted
 from recsys.evaluation import metrics as M
-from recsys.rankers._candidates import Result, Task, run_all
+from recsys.rankers._candidates import NOT_FITTED, Result, Task, run_all
 from recsys.rankers._clock import Clock
 from recsys.rankers._race import MARGIN, SEARCHING, Race, refitting
 from recsys.rankers._standardised import StandardisedSum, fitted
 from recsys.rankers._ties import break_ties, tie_order
-from recsys.rankers._weight_search import find_weights
+from recsys.rankers._weight_search import criterion, find_weights
 from recsys.rankers.base import DENSE_ITEMS, Ranker
 from recsys.rankers.registry import RANKERS, list_rankers
+from recsys.utils.attempts import Dropped, attempt
 from recsys.utils.sparse import owners
 from recsys.utils.validation import check_choice, check_integer, check_real
 
 CELLS = 24_000_000  # held-out users × items: what the scores of a candidate may hold
 NOT_CHOSEN = "the search for weights did not choose it"
+ALONE = ("cf-komd", "popularity")  # where no user has two interactions, the first that can be fitted
 BLEND = "blend"
 AFTERWARDS = 4  # steps of progress that blending and the fits on everything count as
 
@@ -39,7 +41,8 @@ class Auto(StandardisedSum):
     raises log(AUC − ½) + log nDCG@10 most, while it rises by 0.0003 or more. Then weights are refined
     one by one. What is gained and lost counts as a share of itself: where nDCG is small, no AUC is
     bought with the top of the list. The chosen ones are fitted again on everything. Candidates are what
-    the rankers declare (`Ranker.candidates`), those in time where there are times.
+    the rankers declare (`Ranker.candidates`), those in time where there are times, and those of item
+    features where there are some.
 
     Parameters
     ----------
@@ -53,12 +56,17 @@ class Auto(StandardisedSum):
         What is hidden: half of a profile, or its last item, as fits what comes next.
     random_state : int ≥ 0
     budget : float > 0, optional
-        Seconds that a fit may take. Where that is too short for all candidates they are raced on growing
+        Seconds that a fit may take by the clock. Popularity, one `msdw` and one linear `cf-komd` are
+        fitted first, with recency where there are times, and kept. Where it is too short for all
+        candidates the others are raced on growing
         samples of users, and those that cannot win are dropped (successive halving); where it is too
         short to fit a part again, the part stays as it was fitted without what was hidden. What comes
         out then depends on the machine. Compiling counts, up to half of it before anything is measured.
         Where it is too short for any, the one that was the fastest on a sample is fitted, or popularity
         where none was measured.
+    processor_budget : float > 0, optional
+        The same in processor seconds of this process, all threads together: what other programs take
+        of the machine does not count. With both, the first that is spent ends it.
     ties : "popularity" or None
         What orders items of equal scores, as those are that no part knows anything of.
 
@@ -91,10 +99,11 @@ class Auto(StandardisedSum):
     hide: str = "half"
     random_state: int = 0
     budget: float | None = None
+    processor_budget: float | None = None
     ties: str | None = "popularity"
 
     name: ClassVar[str] = "auto"
-    compared: ClassVar[tuple[str, ...]] = ("",)
+    reads_texts: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         check_real("validation_fraction", self.validation_fraction, 0.0, 0.9, open_low=True)
@@ -102,8 +111,9 @@ class Auto(StandardisedSum):
         check_integer("rounds", self.rounds, 1)
         check_choice("hide", self.hide, ("half", "last"))
         check_integer("random_state", self.random_state, 0)
-        if self.budget is not None:
-            check_real("budget", self.budget, 0.0, open_low=True)
+        for key in ("budget", "processor_budget"):
+            if getattr(self, key) is not None:
+                check_real(key, getattr(self, key), 0.0, open_low=True)
 
     def _fit(
         self,
@@ -111,21 +121,29 @@ class Auto(StandardisedSum):
         show_progress: bool,
         callback: Any,
         *,
+        item_features: sp.csr_matrix | None = None,
         times: sp.csr_matrix | None = None,
     ) -> None:
-        specs = tried(liked.shape[1], liked.nnz, times is not None)
-        clock = Clock(self.budget, len(specs) + AFTERWARDS)
+        described = item_features is not None and item_features.nnz > 0
+        specs = tried(liked.shape[1], liked.nnz, times is not None, described)
+        clock = Clock(self.budget, len(specs) + AFTERWARDS, self.processor_budget)
         hidden, held = self._hidden(liked, None if times is None else times.data)
         train, test = _part(liked, ~hidden), _part(liked, hidden)[held]
         if len(held) == 0:
             self.validation_, self.dropped_ = {}, {}
-            self._adopt(["cf-komd"], [fitted("cf-komd", liked)], np.ones(1))
-            return
+            for spec in ALONE:
+                part = attempt(lambda spec=spec: fitted(spec, liked))  # type: ignore[misc]
+                if not isinstance(part, Dropped):
+                    self._adopt([spec], [part], np.ones(1))
+                    return
+                self.dropped_[spec] = f"{NOT_FITTED}: {part.reason}"
+            raise _nothing_fitted(self.dropped_)
         known = None if times is None else _part(liked, ~hidden, times.data)
-        task = Task(train, known, held, test, self.random_state, self.ties)
-        found = run_all(task, specs, clock) if self.budget is None else Race(task, clock).run(specs)
+        task = Task(train, known, held, test, self.random_state, self.ties, item_features)
+        limited = np.isfinite(clock.budget)
+        found = Race(task, clock).run(specs) if limited else run_all(task, specs, clock)
         if not found.scores:
-            raise FitError(f"no candidate of auto could be fitted: {found.dropped}")
+            raise _nothing_fitted(found.dropped)
         again, most = refitting(task, found), clock.spent() + SEARCHING * clock.budget
         with clock.step("blending", len(specs)):
             weights = find_weights(
@@ -134,14 +152,15 @@ class Auto(StandardisedSum):
             )  # fmt: skip
         self.validation_ = _figures(found.scores, weights, task)
         self.dropped_ = found.dropped | {s: NOT_CHOSEN for s in found.scores if s not in weights}
-        parts = self._fitted_again(weights, found, liked, times, clock)
+        parts = self._fitted_again(weights, found, (liked, times, item_features), clock)
+        if not parts:
+            raise _nothing_fitted(self.dropped_)
         names = [spec for spec in weights if spec in parts]
         shares = np.array([weights[spec] for spec in names])
         self._adopt(names, [parts[spec] for spec in names], shares / shares.sum())
 
     def _fitted_again(
-        self, weights: dict[str, float], found: Result, liked: sp.csr_matrix,
-        times: sp.csr_matrix | None, clock: Clock,
+        self, weights: dict[str, float], found: Result, known: tuple[Any, ...], clock: Clock
     ) -> dict[str, Ranker]:  # fmt: skip
         """Return the parts fitted on everything, or as they are where time is up; those gone first."""
         parts: dict[str, Ranker] = {}
@@ -156,8 +175,45 @@ class Auto(StandardisedSum):
                 share = AFTERWARDS / len(weights)
                 done = clock.steps - AFTERWARDS + number * share
                 with clock.step(f"{spec} on all profiles", done, share):
-                    parts[spec] = fitted(spec, liked, times)
+                    part = attempt(lambda spec=spec: fitted(spec, *known))  # type: ignore[misc]
+                if not isinstance(part, Dropped):
+                    parts[spec] = part
+                elif spec in found.models:
+                    parts[spec] = found.models[spec]
+                else:
+                    self.dropped_[spec] = f"on all profiles {NOT_FITTED}: {part.reason}"
         return parts
+
+    def choice(self) -> str:
+        """Return a sentence on the chosen ranker, and the runner-up's loss on held-out interactions.
+
+        The runner-up is the best other candidate alone.
+
+        Raises
+        ------
+        NotFittedError
+        """
+        self._check_fitted()
+        figures = self.validation_
+        if BLEND not in figures:
+            return f"auto took {self.part_names_[0]}: no user has two interactions to choose by."
+        alone = [spec for spec in figures if spec != BLEND]
+        parts = self.part_names_
+        chosen = parts[0] if len(parts) == 1 else f"a blend of {len(parts)}"
+        auc, ndcg = figures[BLEND]
+        told = (
+            f"auto chose {chosen} of {counted(len(alone), 'candidate')}: nDCG@10 {ndcg:.4f} and AUC "
+            f"{auc:.4f} on what it hid"
+        )
+        others = [spec for spec in alone if parts != [spec]]
+        if not others:
+            return f"{told}."
+        second = max(others, key=lambda spec: float(criterion(np.array(figures[spec]))))
+        its_auc, its_ndcg = figures[second]
+        return (
+            f"{told}; the runner-up, {second} alone, has nDCG@10 {its_ndcg:.4f} "
+            f"({_change(its_ndcg, ndcg)}) and AUC {its_auc:.4f} ({_change(its_auc, auc)})."
+        )
 
     def _check_state(self) -> None:
         super()._check_state()
@@ -168,7 +224,7 @@ class Auto(StandardisedSum):
     def _hidden(
         self, liked: sp.csr_matrix, when: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Return which likes are hidden, the later ones of some users, and these users."""
+        """Return a mask of the hidden interactions, the latest of some users, and these users."""
         rng = np.random.default_rng(self.random_state)
         lengths = np.diff(liked.indptr)
         able = np.flatnonzero(lengths >= 2)
@@ -185,21 +241,33 @@ class Auto(StandardisedSum):
         return hidden, held
 
 
+def _change(value: float, reference: float) -> str:
+    """Return by how many percent a value differs from another."""
+    return f"{100 * (value / reference - 1):+.1f} %".replace("-", "−") if reference else "no share of 0"
+
+
+def _nothing_fitted(dropped: dict[str, str]) -> FitError:
+    told = "; ".join(f"{spec}: {why}" for spec, why in dropped.items())
+    return FitError(f"no candidate of auto could be fitted: {told}")
+
+
 def _part(
     liked: sp.csr_matrix, mask: NDArray[np.bool_], values: NDArray[np.float64] | None = None
 ) -> sp.csr_matrix:
-    """Return some of the likes, with ones or values."""
+    """Return some of the interactions, with ones or values."""
     data = np.ones(int(mask.sum()), dtype=np.float32) if values is None else values[mask]
     return sp.csr_matrix((data, (owners(liked)[mask], liked.indices[mask])), liked.shape)
 
 
-def tried(items: int, likes: int, timed: bool = False) -> list[str]:
+def tried(items: int, likes: int, timed: bool = False, described: bool = False) -> list[str]:
     """Return the specifications that are tried on data of this size, as the rankers declare them."""
     found = []
     for name in list_rankers():
         kind = RANKERS.get(name)
         for candidate in kind.candidates:
-            if candidate.suits(items, likes, timed) and not (kind.dense and items > DENSE_ITEMS):
+            if candidate.suits(items, likes, timed, described) and not (
+                kind.dense and items > DENSE_ITEMS
+            ):
                 found.append(f"{name}:{candidate.params}" if candidate.params else name)
     return found
 

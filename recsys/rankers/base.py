@@ -1,8 +1,9 @@
-"""The Ranker protocol: checks, blocks, top-N with its padding, ties and filters, in one place.
+"""The Ranker protocol: what callers call, checked, and the hooks that a ranker writes.
 
 A ranker subclasses `Ranker` as a dataclass whose fields are its parameters, and writes `_fit` and one of
 `_fold_in_scores`, which sees a row only, and `_scores`, which sees whose it is. What else it can do
 follows from what else it writes (`ABILITIES`). Everything a caller can get wrong is refused here.
+Lists are made in `_lists`, equal scores ordered in `_ties`; what was learned is kept by `state`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,16 +20,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys import errors
 from recsys.errors import CapabilityError, InputError
-from recsys.rankers._ties import TieOrder, break_ties, check_ties, tie_order
+from recsys.rankers._files import read_ranker, write_ranker
+from recsys.rankers._lists import Request, best_lists, nearest, score_rows
+from recsys.rankers._ties import TieOrder, check_ties
 from recsys.rankers.answers import Explanation, Recommendations
+from recsys.rankers.state import State, state_of, take_over
+from recsys.rankers.state import expect as expect  # which rankers import from here
 from recsys.registry import check_parameters
 from recsys.utils import model_file
 from recsys.utils.recency import aligned
-from recsys.utils.topn import LOWEST, Candidates, candidates, top_n
+from recsys.utils.topn import LOWEST as LOWEST
+from recsys.utils.topn import Candidates, candidates
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
-BLOCK_BYTES = 64_000_000
-LIST_BLOCK = 8_192  # users at a time where not all items are scored
 DENSE_ITEMS = 8_000  # up to which `auto` tries models of all pairs of items
 
 Callback = Callable[..., Any]
@@ -56,11 +60,13 @@ class Candidate:
     params : str
         As after the colon of a specification: "kernel=mc,degree=2".
     least_items, most_items : int
-        Sizes of catalogue that it is tried on.
+        Range of the number of items for which it is tried.
     most_likes : int, optional
-        Beyond so many likes its fit takes too long.
+        The largest number of interactions it is tried on; beyond, its fit takes too long.
     timed : bool
         Whether it is for data with times only.
+    described : bool
+        Whether it is for data with item features only, which it is fitted with.
     """
 
     params: str = ""
@@ -68,30 +74,12 @@ class Candidate:
     most_items: float = np.inf
     most_likes: float = np.inf
     timed: bool = False
+    described: bool = False
 
-    def suits(self, items: int, likes: int, timed: bool = False) -> bool:
-        """Return whether it is tried on data of this size, with times or without."""
+    def suits(self, items: int, likes: int, timed: bool = False, described: bool = False) -> bool:
+        """Return whether it is tried on data of this size, with times and item features or without."""
         fits = self.least_items <= items <= self.most_items and likes <= self.most_likes
-        return fits and (timed or not self.timed)
-
-
-@dataclass(frozen=True)
-class State:
-    """What a ranker has learned, apart from its class: what a file keeps.
-
-    Attributes
-    ----------
-    arrays : dict of str to ndarray
-        A CSR matrix `x_` is `x_.data`, `x_.indices` and `x_.indptr`; a list of arrays `x_.0`, `x_.1`, ….
-    scalars : dict of str to a JSON value
-        With `x_.shape` of each CSR matrix.
-    parts : list of Ranker
-        The rankers that it consists of, each with a state of its own.
-    """
-
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    scalars: dict[str, Any] = field(default_factory=dict)
-    parts: list[Ranker] = field(default_factory=list)
+        return fits and (timed or not self.timed) and (described or not self.described)
 
 
 class Ranker:
@@ -103,38 +91,40 @@ class Ranker:
     Attributes
     ----------
     capabilities : frozenset of str
-        Among "fold-in" (ranks rows of users never seen), "explain", "similar-items", "similar-users",
-        "cold-items" and "cold-users" (ranks those without likes by their features), "embeddings",
-        "updates" (exact ones, without a refit): of the methods that the class has; "times" if it can
-        tell an older like from a newer one.
+        The optional methods that the class has: "fold-in" (ranks for users that were not in the fit),
+        "explain", "similar-items", "similar-users", "cold-items" and "cold-users" (ranks items and users
+        without interactions by their features), "embeddings", "updates" (exact updates without a refit),
+        "times" (scores can depend on the ages of interactions).
     uses : frozenset of str
         Which side information it can read, when it is fitted or when it scores: among "item_features",
-        "user_features", "times".
+        "user_features", "times"; and "item_texts" under `reads_texts`.
+    reads_texts : bool
+        Whether its item features include the words of texts.
     dense : bool
-        Whether it holds every pair of items, always: `auto` tries it on smaller catalogues only.
+        Whether it always stores every pair of items; `auto` then tries it on smaller catalogues only.
     search_space : dict
-        What `recsys.tuning` searches: per parameter a tuple of choices, or ("real" or "log", low, high);
-        with "times" as last entry where the future is predicted only.
+        Search space of `recsys.tuning`: per parameter a tuple of choices, or ("real" or "log", low,
+        high). With "times" as last entry it is searched only under protocols that predict the future.
     searched_where : dict
-        Of a parameter that is searched for some values of another only: its name, and the values.
+        For a parameter that is searched only for some values of another one: the name of the other, and
+        these values.
     candidates : tuple of Candidate
-        What `auto` tries of it.
-    offered, compared : tuple of str
-        Parameters, as after the colon of a specification, with which lists of models offer it, and with
-        which `recsys evaluate` measures it when no model is named.
+        The settings that `auto` tries.
+    offered : tuple of str
+        Parameters, as after the colon of a specification, with which lists of models offer it.
     n_users_, n_items_ : int
         Sizes at fit.
     popularity_ : (items,) float32
         Users per item at fit.
     times_ : (users, items) float64 CSR
-        When each like happened, of a ranker that was given it and reads it.
+        Time of each interaction, for a ranker that was given times and reads them.
 
     Notes
     -----
-    A ranker with a parameter `ties` can put items of equal scores, those at 0 among them, in the order
-    of their popularity, of which those that nobody has get the mean: no two items of different scores
-    change places. Its `scores` are float64 then, and those without it when rounded to float32, which
-    what `recommend` and `explain` tell are.
+    A ranker with a parameter `ties` can order items of equal scores, including those of score 0, by
+    popularity; cold items count as items of mean popularity. Items of different scores keep their order.
+    `scores` are then float64. Rounded to float32, they equal the scores without `ties`, and `recommend`
+    and `explain` return them so.
 
     Examples
     --------
@@ -150,11 +140,11 @@ class Ranker:
     capabilities: ClassVar[frozenset[str]] = frozenset()
     uses: ClassVar[frozenset[str]] = frozenset()
     dense: ClassVar[bool] = False
+    reads_texts: ClassVar[bool] = False
     search_space: ClassVar[dict[str, Any]] = {}
     searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
     candidates: ClassVar[tuple[Candidate, ...]] = ()
     offered: ClassVar[tuple[str, ...]] = ("",)
-    compared: ClassVar[tuple[str, ...]] = ()
     n_users_: int
     n_items_: int
     popularity_: NDArray[np.float32]
@@ -176,6 +166,7 @@ class Ranker:
         cls._fitted_on = _named(cls._fit) & SIDE_INFORMATION
         cls._scores_in_time = "times" in _named(cls._fold_in_scores) | _named(cls._scores)
         cls.uses = cls._fitted_on | ({"times"} if cls._scores_in_time else set())
+        cls.uses |= {"item_texts"} if cls.reads_texts else set()
         cls.capabilities |= cls.uses & {"times"}
 
     def _repr_html_(self) -> str:
@@ -185,6 +176,13 @@ class Ranker:
         return diagram(self)
 
     def __sklearn_tags__(self) -> Any:
+        # Its searches and cross-validation ask for tags before they fit, and count an error of a scorer,
+        # after a fit, as NaN: what cannot rank the users of a test fold is refused here.
+        if "fold-in" not in self.capabilities:
+            raise CapabilityError(
+                f"{self.name} cannot rank users it was not fitted on, which cross-validation by "
+                "scikit-learn asks for: use recsys.evaluate or recsys.tuning"
+            )
         from sklearn.base import BaseEstimator  # late: it takes half a second
 
         return BaseEstimator().__sklearn_tags__()
@@ -241,16 +239,16 @@ class Ranker:
         callback : callable, optional
             Called as callback(iteration, seconds, loss) where fitting iterates.
         item_features, user_features : (items, …), (users, …) matrix or array, optional
-            What is known of them, as finite numbers. Items nobody has and users without a like are
-            ranked by it, where the ranker has "cold-items" and "cold-users".
+            Features, as finite numbers. A ranker with "cold-items" or "cold-users" ranks by them items
+            or users without interactions.
         times : (users, items) sparse matrix, optional
-            When each like happened, above 0, in any unit; 0 is unknown, and counts as oldest. Times that
-            are all alike are no times.
+            Time of each interaction, above 0, in any unit. A time of 0 is unknown and counts as oldest.
+            Times that are all equal are ignored.
 
         Returns
         -------
         Ranker
-            This object. Side information that it does not use (see `uses`) is checked and left unread.
+            This object. Side information that it does not use (see `uses`) is checked and ignored.
 
         Raises
         ------
@@ -299,20 +297,20 @@ class Ranker:
         user_items : (users asked for, items) sparse matrix
             One row per user in `userid`, in that order.
         N : int ≥ 1
-            How many; at most the number of candidates is returned.
+            Length of a list; it is shorter where there are fewer candidates.
         filter_already_liked_items : bool
-            Leave out what the row likes; with `items` they come last instead.
+            Leave out the items of the row; with `items` they come last instead.
         filter_items, items : int array, optional
             Items to leave out, or the only items to rank; not both. As in implicit, all of `items` are
-            ranked, each once: those that the row likes by their scores too if
-            `filter_already_liked_items` is False, else after all others, by index, with the
-            lowest float32 as score.
+            ranked, each once. Those of the user's row are ranked by score if
+            `filter_already_liked_items` is False. Otherwise they come last, by index, with the lowest
+            float32 as score.
         times : (users asked for, items) sparse matrix, optional
-            When each like of these rows happened, as in `fit`. When not given, users of the fit have the
-            times that were fitted, where a like that was not fitted has none and counts as oldest, and
-            likes of other rows are equally recent.
+            Time of each interaction of these rows, as in `fit`. By default users of the fit have the
+            times of the fit; interactions that were not in the fit count as oldest. Interactions of
+            other rows are equally recent.
         recalculate_user : bool
-            Rank by the given rows, for users never seen too.
+            Rank by the given rows, also for users that were not in the fit.
 
         Returns
         -------
@@ -333,24 +331,9 @@ class Ranker:
         userids, rows = self._check_users(userid, user_items, recalculate_user)
         when = self._times_of_rows(None if recalculate_user else userids, rows, times)
         allowed = candidates(self.n_items_, filter_items, items)
-        width = min(N, self.n_items_ if allowed.size == 0 else allowed.size)
-        ids = np.full((len(userids), width), -1, dtype=np.int32)
-        best = np.full((len(userids), width), LOWEST, dtype=np.float32)
         users = None if recalculate_user else userids
-        # With `items` all are ranked, liked ones last: no fewer are scored for that.
-        prunes = self._prunes() and not allowed.listed
-        block = LIST_BLOCK if prunes else max(1, BLOCK_BYTES // (4 * self.n_items_))
-        for start in range(0, len(userids), block):
-            part = slice(start, start + block)
-            some, then = rows, when
-            if len(userids) > block:  # slicing costs a call 0.05 ms
-                some = rows[part]
-                then = None if when is None else when[rows.indptr[start] :][: some.nnz]
-            self._fill_lists(
-                None if users is None else users[part], some, then, filter_already_liked_items, allowed,
-                prunes, ids[part], best[part],
-            )  # fmt: skip
-        empty = self._without(users, rows)
+        ids, best = best_lists(self, Request(users, rows, when), N, filter_already_liked_items, allowed)
+        empty = self.falls_back(users, rows)
         if single:
             kept = ids[0] >= 0
             return Recommendations(ids[0][kept], best[0][kept], bool(empty[0]))
@@ -390,10 +373,17 @@ class Ranker:
         self._check_fitted()
         ids, rows = self._check_users(userids, user_items, recalculate_user)
         users = None if recalculate_user else ids
-        return self._score_rows(users, rows, self._times_of_rows(users, rows, times))
+        return score_rows(self, Request(users, rows, self._times_of_rows(users, rows, times)))
 
     def explain(
-        self, userid: int, user_items: Any, itemid: int, N: int = 10, *, times: Any = None
+        self,
+        userid: int,
+        user_items: Any,
+        itemid: int,
+        N: int = 10,
+        *,
+        recalculate_user: bool = False,
+        times: Any = None,
     ) -> Explanation:
         """Return the shares of the user's liked items in one item's score.
 
@@ -404,6 +394,8 @@ class Ranker:
         itemid : int
         N : int ≥ 1
             How many contributions to list; the rest is in the bias.
+        recalculate_user : bool
+            Explain the score of the given row, for a user never seen too; `userid` is a label only.
         times : (1, items) sparse matrix, optional
             As in `recommend`.
 
@@ -416,16 +408,25 @@ class Ranker:
         InputError, NotFittedError, CapabilityError
         """
         item = check_integer("itemid", itemid, 0)
-        return self.explain_items(userid, user_items, [item], N, times=times)[0]
+        return self.explain_items(
+            userid, user_items, [item], N, recalculate_user=recalculate_user, times=times
+        )[0]
 
     def explain_items(
-        self, userid: int, user_items: Any, itemids: ArrayLike, N: int = 10, *, times: Any = None
+        self,
+        userid: int,
+        user_items: Any,
+        itemids: ArrayLike,
+        N: int = 10,
+        *,
+        recalculate_user: bool = False,
+        times: Any = None,
     ) -> list[Explanation]:
-        """Return what `explain` does for several items, in one go: the user's weights are found once.
+        """Return the explanations of several items at once; the user's weights are computed once.
 
         Parameters
         ----------
-        userid, user_items, N, times
+        userid, user_items, N, recalculate_user, times
             As in `explain`.
         itemids : (n,) int
 
@@ -435,14 +436,18 @@ class Ranker:
         """
         self._check_capability("explain")
         N = check_integer("N", N, 1)
-        ids, rows = self._check_users(check_integer("userid", userid, 0), user_items, False)
+        userid = check_integer("userid", userid, 0)
+        ids, rows = self._check_users(userid, user_items, recalculate_user)
         items = check_ids("itemid", itemids, self.n_items_)
-        when = self._times_of_rows(ids, rows, times)
+        users = None if recalculate_user else ids
+        when = self._times_of_rows(users, rows, times)
         if rows.nnz == 0:
-            scores = self._score_rows(ids, rows, when)[0, items].astype(float)
+            scores = score_rows(self, Request(users, rows, when))[0, items].astype(float)
             return [Explanation(score, score, []) for score in scores.tolist()]
+        explained = self._explain_folded_in() if recalculate_user else None
+        explained = explained or self._explain_items
         found = []
-        for score, shares in self._explain_items(int(ids[0]), rows, items, **self._timed(when)):
+        for score, shares in explained(int(ids[0]), rows, items, **self._timed(when)):
             order = np.lexsort((rows.indices, -np.abs(shares)))[:N]
             listed = [(int(rows.indices[k]), float(shares[k])) for k in order]
             found.append(Explanation(score, score - sum(value for _, value in listed), listed))
@@ -530,8 +535,6 @@ class Ranker:
         NotFittedError, InputError
             If the ranker is not fitted, or the file cannot be written.
         """
-        from recsys.rankers.serialization import write_ranker  # which knows all rankers by name
-
         self._check_fitted()
         write_ranker(path, self, interactions or {})
 
@@ -549,9 +552,8 @@ class Ranker:
         ModelFileError
             If the file is truncated, altered, of another kind or too new.
         """
-        from recsys.rankers.serialization import read_ranker
-
-        return read_ranker(path, cls)[0]  # type: ignore[return-value]
+        ranker: Self = read_ranker(path, cls)[0]
+        return ranker
 
     def check_parameters(self) -> None:
         """Refuse parameters out of range, as `fit` does.
@@ -564,24 +566,8 @@ class Ranker:
         check_ties(self.ties)
 
     def get_state(self) -> State:
-        """Return what was learned: the attributes whose names end in _."""
-        state = State()
-        for key, value in vars(self).items():
-            if not key.endswith("_"):
-                continue
-            if isinstance(value, np.ndarray):
-                state.arrays[key] = value
-            elif sp.issparse(value):
-                for part in ("data", "indices", "indptr"):
-                    state.arrays[f"{key}.{part}"] = getattr(value, part)
-                state.scalars[f"{key}.shape"] = list(value.shape)
-            elif isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-                state.arrays.update({f"{key}.{k}": array for k, array in enumerate(value)})
-            elif isinstance(value, list) and value and isinstance(value[0], Ranker):
-                state.parts.extend(value)
-            elif value is not None:
-                state.scalars[key] = value
-        return state
+        """Return the learned state: the attributes whose names end in _."""
+        return state_of(self)
 
     def set_state(self, state: State) -> Self:
         """Take over what `get_state` gave, checked as if it came from a stranger.
@@ -591,52 +577,21 @@ class Ranker:
         ValueError
             If the arrays are not finite, or do not fit each other.
         """
-        own: dict[str, Any] = dict(state.scalars)
-        arrays = dict(state.arrays)
-        for key in [key for key in own if key.endswith("_.shape")]:
-            name = key.removesuffix(".shape")
-            own[name] = model_file.csr(name, arrays, own.pop(key))
-        for key in sorted(arrays, key=lambda key: (len(key), key)):  # x_.2 before x_.10
-            name, _, number = key.partition(".")
-            if not number:
-                own[name] = arrays[key]
-            elif number == str(len(own.setdefault(name, []))):
-                own[name].append(arrays[key])
-            else:
-                raise ValueError(f"{key} belongs to nothing")
-        for key, value in own.items():
-            if not key.isidentifier() or not key.endswith("_") or key.startswith("__"):
-                raise ValueError(f"{key!r} is no name of a fitted attribute")
-            for array in value if isinstance(value, list) else [value]:
-                values = array.data if sp.issparse(array) else array
-                floating = isinstance(values, np.ndarray) and values.dtype.kind == "f"
-                if floating and not np.isfinite(values).all():
-                    raise ValueError(f"{key} holds NaN or infinity")
-        for key in [key for key in vars(self) if key.endswith("_")]:
-            delattr(self, key)
-        vars(self).update(own)
-        if state.parts:
-            self.parts_ = state.parts
-        users, items = self.n_users_, self.n_items_
-        if not (type(users) is type(items) is int and users >= 1 and items >= 1):
-            raise ValueError("n_users_ and n_items_ should be whole numbers above 0")
-        expect("popularity_", self.popularity_, (items,), np.float32)
-        if (self.popularity_ < 0).any():
-            raise ValueError("popularity_ counts fewer than nobody")
-        if self.times_ is not None:
-            fits = sp.issparse(self.times_) and self.times_.shape == (users, items)
-            if not fits or self.times_.dtype != np.float64 or (self.times_.data < 0).any():
-                raise ValueError("times_ does not fit the likes")
+        take_over(self, state)
         self._check_state()
         return self
 
     def reads_times(self) -> bool:
-        """Return whether scores depend on how old likes are: it can, and its parameters have it so."""
+        """Return whether scores depend on the ages of interactions, by class and parameters."""
         return "times" in self.capabilities and self._reads_times()
 
     def wanted(self) -> frozenset[str]:
         """Return which side information a fit with these parameters makes anything of: of `uses`."""
         return self.uses if self.reads_times() else self.uses - ({"times"} - self._fitted_on)
+
+    def size_note(self, n_items: int) -> str | None:
+        """Return what a fit on so many items takes in memory and in the file, where that is much."""
+        return None
 
     def _saved_params(self) -> dict[str, Any]:
         """Return the parameters as JSON values, for a file."""
@@ -653,7 +608,8 @@ class Ranker:
         Who learns from side information takes it as keywords of the names in `SIDE_INFORMATION`,
         float64 CSR or None; times have the pattern of `liked`. Who scores by times takes them as a
         keyword of `_scores` or `_fold_in_scores`, whichever it writes, and of `_explain`: float64,
-        aligned with rows.indices, or None where all likes are equally recent. Both make up `uses`.
+        aligned with rows.indices, or None where all interactions are equally recent. Both make up
+        `uses`.
         """
         raise NotImplementedError
 
@@ -668,7 +624,7 @@ class Ranker:
         return self._fold_in_scores(rows, **times)
 
     def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.floating]:
-        """Return the same of rows alone, whoever's they are."""
+        """Return the scores of rows alone, of users of the fit or not."""
         raise NotImplementedError
 
     def _prunes(self) -> bool:
@@ -681,12 +637,23 @@ class Ranker:
     ) -> None:  # fmt: skip
         """Fill ids and best as `top_n` would from the scores, to the bit.
 
-        Rows without a like may be filled with anything.
+        Rows without interactions may be filled with anything.
         """
         raise NotImplementedError
 
-    def _without(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
-        """Return for which rows there is nothing to personalise with; users are None for new ones."""
+    def falls_back(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
+        """Return for which rows nothing is known to personalize with: their scores are popularity.
+
+        Parameters
+        ----------
+        userids : (rows,) int, or None for new users
+        rows : (rows, items) CSR
+            Their interactions.
+
+        Returns
+        -------
+        (rows,) bool
+        """
         return np.diff(rows.indptr) == 0
 
     def _explain(self, userid: int, row: sp.csr_matrix, item: int) -> tuple[float, NDArray[np.float64]]:
@@ -700,7 +667,7 @@ class Ranker:
         return [self._explain(userid, row, item, **timed) for item in items.tolist()]
 
     def _explain_folded_in(self) -> Callable[..., list[tuple[float, NDArray[np.float64]]]] | None:
-        """Return what explains scores of rows alone as `_explain_items` does, None where nothing can."""
+        """Return a function that explains scores of rows alone, as `_explain_items` does, or None."""
         return self._explain_items if "explain" in self.capabilities else None
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -723,7 +690,7 @@ class Ranker:
     def _times_of_rows(
         self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, times: Any
     ) -> NDArray[np.float64] | None:
-        """Return when each like of the rows happened; None where nothing tells, or nothing asks."""
+        """Return the times of the rows' interactions; None where none are known or none are read."""
         given = checked_times(times, rows.shape)
         if not self.reads_times():
             return None
@@ -732,56 +699,6 @@ class Ranker:
         if userids is None or self.times_ is None:
             return None
         return aligned(rows, self.times_, userids)
-
-    def _fill_lists(
-        self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix, when: NDArray[np.float64] | None,
-        skip_liked: bool, allowed: Candidates, prunes: bool, ids: NDArray[np.int32],
-        best: NDArray[np.float32],
-    ) -> None:  # fmt: skip
-        """Fill ids and best, given as −1 and `LOWEST`, with each row's best candidates."""
-        if not prunes:
-            scores = self._score_rows(userids, rows, when)
-            top_n(scores, rows, skip_liked, allowed.mask, ids, best, liked_last=allowed.listed)
-            return
-        timed = when if self._scores_in_time else None
-        self._fill_best(userids, rows, timed, skip_liked, allowed.mask, ids, best)
-        empty = np.flatnonzero(self._without(userids, rows))
-        if len(empty):
-            ids[empty], best[empty] = self._most_popular(allowed, ids.shape[1])
-
-    def _most_popular(
-        self, allowed: Candidates, N: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the list of rows without a like."""
-        ids = np.full((1, N), -1, dtype=np.int32)
-        best = np.full((1, N), LOWEST, dtype=np.float32)
-        nothing = sp.csr_matrix((1, self.n_items_), dtype=np.float32)
-        top_n(self.popularity_[None], nothing, False, allowed.mask, ids, best)
-        return ids[0], best[0]
-
-    def _score_rows(
-        self,
-        userids: NDArray[np.int64] | None,
-        rows: sp.csr_matrix,
-        when: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.floating]:
-        timed = self._timed(when)
-        if userids is None:
-            out = self._fold_in_scores(rows, **timed)
-        else:
-            out = self._scores(userids, rows, **timed)
-        if self.ties is not None:
-            out = break_ties(out, self._tie_order())
-        empty = self._without(userids, rows)
-        if empty.any():
-            out[empty] = self.popularity_
-        return out
-
-    def _tie_order(self) -> TieOrder:
-        """Return the order of items of equal scores; kept until `popularity_` is another."""
-        if self._ties is None or self._ties.popularity is not self.popularity_:
-            self._ties = tie_order(self.popularity_)
-        return self._ties
 
     def _nearest(
         self,
@@ -795,12 +712,7 @@ class Ranker:
         N = check_integer("N", N, 1)
         single = np.ndim(given) == 0
         asked = check_ids(what, given, size)
-        scores = similarity(asked)
-        width = min(N, max(1, allowed.size))
-        ids = np.full((len(asked), width), -1, dtype=np.int32)
-        best = np.full((len(asked), width), LOWEST, dtype=np.float32)
-        nothing = sp.csr_matrix((len(asked), size), dtype=np.float32)
-        top_n(scores, nothing, False, allowed.mask, ids, best)
+        ids, best = nearest(similarity, asked, N, allowed)
         if single:
             kept = ids[0] >= 0
             return ids[0][kept], best[0][kept]
@@ -830,13 +742,6 @@ class Ranker:
             raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}")
 
 
-def expect(name: str, array: Any, shape: tuple[int, ...], dtype: type) -> None:
-    """Refuse an array of another shape or dtype than the ranker computes with."""
-    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
-        found = getattr(array, "shape", type(array).__name__)
-        raise ValueError(f"{name} should be {np.dtype(dtype).name} of shape {shape}, not {found}")
-
-
 def _named(hook: Callable[..., Any]) -> frozenset[str]:
     """Return the names of the parameters that a method declares; what ** gathers is none of them."""
     parameters = inspect.signature(hook).parameters.values()
@@ -860,7 +765,7 @@ def _features(name: str, given: Any, rows: int, what: str) -> sp.csr_matrix | No
 
 
 def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
-    """Return times as float64 CSR of the likes' shape, indices sorted; None stays None."""
+    """Return times as float64 CSR of the interactions' shape, indices sorted; None stays None."""
     if given is None:
         return None
     try:
@@ -868,7 +773,7 @@ def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
     except (TypeError, ValueError) as error:
         raise InputError("times must be a matrix of numbers") from error
     if times.shape != shape:
-        raise InputError(f"times are of shape {times.shape} for likes of shape {shape}")
+        raise InputError(f"times are of shape {times.shape} for interactions of shape {shape}")
     if not np.isfinite(times.data).all():
         raise InputError("times hold NaN or infinity: 0 is unknown")
     if (times.data < 0).any():
@@ -881,7 +786,7 @@ def checked_times(given: Any, shape: tuple[int, int]) -> sp.csr_matrix | None:
 
 
 def _fitted_times(liked: sp.csr_matrix, times: sp.csr_matrix | None) -> sp.csr_matrix | None:
-    """Return times on the pattern of the likes; None where they tell nothing apart."""
+    """Return times on the pattern of the interactions; None where they tell nothing apart."""
     if times is None:
         return None
     when = aligned(liked, times)

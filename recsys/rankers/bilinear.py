@@ -9,23 +9,14 @@ from recsys.links import FactorizedBilinear
 from recsys.rankers._pair_terms import PairTermRanker
 from recsys.rankers.base import Candidate
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 
 
 @RANKERS.add("bilinear")
+@documented
 @dataclass(eq=False)
 class BilinearRanker(PairTermRanker):
     """Low-rank bilinear scores of history and item, aᵀUVᵀb, fitted to sampled pairs (logistic loss).
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
 
     Examples
     --------

@@ -21,7 +21,7 @@ from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes, with_events
 from recsys.data.interactions import titles_of, unknown_ids
-from recsys.data.side_information import SideInformation, start_of
+from recsys.data.side_information import SideInformation, described, start_of
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.rankers._margin import KernelRanker
 from recsys.rankers._updates import Updatable
@@ -39,6 +39,7 @@ from recsys.rankers.catalogue_file import (
 from recsys.rankers.serialization import read_ranker
 from recsys.utils import model_file
 from recsys.utils.dates import FIRST, LAST, date_text, dated, moment, number_of
+from recsys.utils.recency import aligned
 from recsys.utils.sparse import entries_of, row_of, with_rows
 
 TEXTS = ("user_ids", "item_ids", "titles")
@@ -47,21 +48,21 @@ FEATURES = ("item_features", "user_features")
 
 @dataclass(frozen=True)
 class Profile:
-    """For whom a list is made: a user that the ranker was fitted on, or anybody's liked items.
+    """The profile that a list is made for: a user of the fit, or the items of a new user.
 
     Attributes
     ----------
     user : int or None
-        The user's row at fit; None for somebody never seen.
+        The user's row at fit; None for a new user.
     row : (1, items) CSR
         The liked items.
     unknown : tuple of str
         Ids of items that the catalogue does not have.
     when : (liked items,) float64 or None
-        When each like happened, aligned with row.indices; 0 is unknown: the oldest. None where nothing
-        is known of it.
+        Times of the interactions, aligned with row.indices; 0 is unknown and counts as oldest. None
+        where no times are known.
     as_of : float or None
-        What was liked from then on is left out of the row.
+        If given, the row has only interactions before this time.
 
     Examples
     --------
@@ -80,19 +81,19 @@ class Profile:
 
     @classmethod
     def in_order(cls, items: Sequence[int], n_items: int, unknown: tuple[str, ...] = ()) -> Self:
-        """Return the profile of somebody never seen who liked these items, the oldest like first."""
+        """Return the profile of a new user who liked these items, the oldest interaction first."""
         return cls.at_times(items, np.arange(1.0, len(items) + 1), n_items, unknown)
 
     @classmethod
     def at_times(
         cls, items: Sequence[int], times: ArrayLike, n_items: int, unknown: tuple[str, ...] = ()
     ) -> Self:
-        """Return the profile of somebody never seen who liked these items at these times.
+        """Return the profile of a new user who liked these items at these times.
 
         Raises
         ------
         InputError
-            If an item is there twice.
+            If an item occurs twice.
         """
         row = row_of(items, n_items)
         if row.nnz < len(items):
@@ -102,31 +103,31 @@ class Profile:
 
     @property
     def userid(self) -> int:
-        """What rankers take as the user; for somebody never seen a label only."""
+        """The user index for rankers; a new user's is only a label."""
         return 0 if self.user is None else self.user
 
     @property
     def fold_in(self) -> bool:
-        """Whether the ranker has to fold the row in: it is not the one that it was fitted on."""
+        """Whether the ranker has to fold the row in, as it is not the row of the fit."""
         return self.user is None or self.as_of is not None
 
     @cached_property
     def times(self) -> sp.csr_matrix | None:
-        """When each like happened, (1, items) float64 of the row's pattern; None where nobody knows."""
+        """Times of the interactions, (1, items) float64 of the row's pattern; None if none are known."""
         return None if self.when is None else entries_of(self.row, self.when)
 
     @property
     def new_times(self) -> sp.csr_matrix | None:
-        """The times that a ranker has to be told; None where it has them from its fit."""
+        """The times to pass to a ranker; None where it has them from its fit."""
         return self.times if self.fold_in else None
 
     def before(self, as_of: float) -> Profile:
-        """Return what was liked before a time; unknown times are the oldest.
+        """Return the profile before a time; unknown times are the oldest.
 
         Raises
         ------
         InputError
-            If nothing is known of when.
+            If no times are known.
         """
         if self.times is None:
             raise InputError(f"as of {as_of:g}: nothing is known of when these items were liked")
@@ -147,19 +148,19 @@ class Bundle:
     ----------
     ranker : Ranker
     user_ids, item_ids, titles : (users,), (items,), (items,) object
-        Ids are text, or whole numbers; asked for, they are matched by their text.
+        Ids are text or integers; requests match them by their text.
     user_items : (users, items) float32 CSR
-        What was fitted on.
+        The interactions of the fit.
     times : (users, items) float64 CSR or None
-        When each like happened, above 0 or unknown, of the pattern of `user_items`; None where the
-        data have no times.
+        Times of the interactions, above 0, or 0 if unknown, with the pattern of `user_items`; None where
+        the data have no times.
     item_features, user_features : DataFrame or None
-        One row an id. Those of users are kept for rankers that use them only.
+        One row per id. Features of users are kept only for rankers that use them.
     columns : Columns or None
-        How the table was read that the data came from.
+        How the table of the data was read.
     start : float
-        What was taken from the times of the data, so that all known ones are above 0: 0, or, where some
-        were not, the oldest less 1. Times that are asked by are those of the data.
+        What was subtracted from the times of the data, so that all known ones are above 0: 0, or, where
+        some were not, the oldest less 1. Requests use the times of the data.
 
     Examples
     --------
@@ -215,13 +216,13 @@ class Bundle:
 
     @cached_property
     def _whole(self) -> frozenset[str]:
-        """Which of "user" and "item" have whole numbers for ids."""
+        """The kinds of ids, of "user" and "item", that are integers."""
         ids = {"user": self.user_ids, "item": self.item_ids}
         return frozenset(what for what, known in ids.items() if whole(known))
 
     @cached_property
     def dated(self) -> bool:
-        """Whether the times can be seconds since 1970, and not places in an order."""
+        """Whether the times can be seconds since 1970, and not positions in an order."""
         return self.times is not None and dated(self.times.data)
 
     @cached_property
@@ -229,6 +230,29 @@ class Bundle:
         """The earliest and the latest known time; 0 where all are unknown."""
         known = np.zeros(1) if self.times is None else self.times.data[self.times.data > 0]
         return (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+
+    @cached_property
+    def item_users(self) -> sp.csc_matrix:
+        """Who liked each item: `user_items` by column."""
+        return self.user_items.tocsc()
+
+    @cached_property
+    def feature_names(self) -> dict[str, tuple[str, ...]]:
+        """Names of the features that the ranker was fitted with: `item_features` and `user_features`.
+
+        Those that it was fitted without have none.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for key in FEATURES:
+            given = getattr(self.ranker, f"{key}_", None)
+            if given is None:
+                continue
+            table = described(getattr(self, key))
+            if table is not None and len(table.names) == given.shape[1]:
+                found[key] = tuple(table.names)
+            else:  # the table is not kept, or another version encoded it in another way
+                found[key] = tuple(f"{key[:4]} feature {k}" for k in range(given.shape[1]))
+        return found
 
     def rows(self, users: Sequence[str | int]) -> tuple[NDArray[np.int64], sp.csr_matrix]:
         """Return indices and histories of users by id; an unknown id is named."""
@@ -246,7 +270,7 @@ class Bundle:
 
     @cached_property
     def interactions(self) -> Interactions:
-        """What was fitted on, as it was given: who liked what, when, and what is known of both."""
+        """The data of the fit: interactions with their times, and features of users and items."""
         rows = self.user_items.tocoo()
         time = None
         if self.times is not None:
@@ -254,15 +278,17 @@ class Bundle:
         features = self.item_features
         if features is None and (self.titles != texts_of(self.item_ids)).any():
             features = pd.DataFrame({"title": self.titles}, index=pd.Index(self.item_ids, dtype=object))
+        weight = rows.data.astype(np.float64) if (rows.data != 1).any() else None
         return Interactions(
             rows.row.astype(np.int32), rows.col.astype(np.int32), self.user_ids, self.item_ids,
             time=time, user_features=self.user_features, item_features=features, columns=self.columns,
+            weight=weight,
         )  # fmt: skip
 
     def histories(
         self, users: NDArray[np.int64] | None = None, as_of: float | str | None = None
     ) -> tuple[sp.csr_matrix, sp.csr_matrix | None]:
-        """Return what users liked and when, (users, items) each; times are None where there are none.
+        """Return users' interactions and their times, (users, items) each; times are None if unknown.
 
         Parameters
         ----------
@@ -293,16 +319,16 @@ class Bundle:
         as_of: float | str | None = None,
         skip_unknown: bool = False,
     ) -> Profile:
-        """Return the profile of a user by id, or of somebody who likes the items of these ids.
+        """Return the profile of a user by id, or of a new user who liked the items of these ids.
 
         Parameters
         ----------
         user : str, optional
         history : sequence of str, optional
-            In order, the oldest like first. Exactly one of the two; a history may be empty.
+            In order, the oldest interaction first. Exactly one of the two; a history may be empty.
         times : sequence of number or str, optional
-            When each like of the history happened, instead of its order: numbers in the data's unit, or
-            ISO dates.
+            When each interaction of the history happened, instead of its order: numbers in the data's
+            unit, or ISO dates.
         as_of : number or str, optional
             Leave out what was liked then or later: a number in the data's unit or an ISO date. Of a
             user, or of a history with times.
@@ -421,12 +447,12 @@ class Bundle:
         return found
 
     def viewed(self, ranker: Ranker) -> Bundle:
-        """Return a bundle with the counts of this one under another kernel: nothing is fitted.
+        """Return a model package with the counts of this one under another kernel: nothing is fitted.
 
         Parameters
         ----------
         ranker : Ranker
-            Of this one's kind, with the parameters that are wanted; it becomes the new bundle's.
+            Of this one's kind, with the parameters that are wanted; it becomes the new model package's.
 
         Raises
         ------
@@ -467,7 +493,7 @@ class Bundle:
         Raises
         ------
         InputError
-            If ids are whole numbers, and one of these is none.
+            If ids are integers, and one of these is none.
         """
         for what, given in (("user", users), ("item", items)):
             if what in self._whole:
@@ -475,7 +501,7 @@ class Bundle:
                     _whole_id(what, name)
 
     def refitted(self, changes: Changes) -> Bundle:
-        """Return a bundle with what events left, its ranker a copy that is fitted on everything again.
+        """Return a model package after these events, with a copy of the ranker that is fitted again.
 
         Raises
         ------
@@ -489,11 +515,12 @@ class Bundle:
             user_ids=self._extended("user", self.user_ids, data.user_ids[len(self.user_ids) :].tolist()),
             item_ids=self._extended("item", self.item_ids, data.item_ids[len(self.item_ids) :].tolist()),
         )
-        made = fit_bundle(copy.deepcopy(self.ranker), data, show_progress=False)
+        matrix = _with_values(data.matrix, self.user_items, _added(data, changes))
+        made = fit_bundle(copy.deepcopy(self.ranker), data, matrix=matrix, show_progress=False)
         return replace(made, columns=self.columns, start=self.start)
 
     def updated(self, changes: Changes) -> Bundle:
-        """Return a bundle with what events left applied to a copy of the ranker and its histories.
+        """Return a model package after these events, applied to copies of the ranker and the histories.
 
         This one stays as it is, and may answer meanwhile; the two share what did not change. Where an
         exact update would cost more, or be less exact, than a fit, the copy is fitted again.
@@ -503,7 +530,7 @@ class Bundle:
         CapabilityError
             As `check_events`.
         InputError
-            If nothing is left to fit on, or an id is no whole number where all others are.
+            If nothing is left to fit on, or an id is not an integer where all others are.
         """
         self.check_events()
         self.check_ids(changes.users, changes.items)
@@ -543,7 +570,7 @@ class Bundle:
         return made
 
     def described(self, item_features: pd.DataFrame) -> Bundle:
-        """Return a bundle of which this is known of the items, by id: features and titles."""
+        """Return a model package of which this is known of the items, by id: features and titles."""
         table = item_features.reindex(self.item_ids)
         titles = texts_of(titles_of(self.item_ids, table))
         return replace(self, item_features=table, titles=titles)
@@ -554,9 +581,26 @@ class Bundle:
         return np.concatenate([ids, np.array(own, dtype=object)]) if new else ids
 
 
-def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
-    """Fit a ranker on interactions, with what it can use of their features and times, and keep both."""
-    matrix = data.matrix
+def fit_bundle(
+    ranker: Ranker, data: Interactions, *, matrix: sp.csr_matrix | None = None, **options: Any
+) -> Bundle:
+    """Fit a ranker on interactions, with the features and times that it uses, and keep ranker and data.
+
+    Ratings at or below 0 are no interactions. Weights are kept for rankers that are `weighted`.
+
+    Parameters
+    ----------
+    ranker : Ranker
+    data : Interactions
+    matrix : (users, items) float32 CSR, optional
+        The pairs of `data` with other weights than theirs.
+    **options
+        Of `Ranker.fit`.
+    """
+    data = data.positive()
+    if data.weight is not None and not takes_weights(ranker):
+        data = replace(data, weight=None)
+    matrix = data.matrix if matrix is None else matrix
     known = SideInformation(data).of(ranker)
     ranker.fit(matrix, **known, **options)
     return Bundle(
@@ -566,8 +610,22 @@ def fit_bundle(ranker: Ranker, data: Interactions, **options: Any) -> Bundle:
     )  # fmt: skip
 
 
+def fit_notes(ranker: Ranker, data: Interactions) -> list[str]:
+    """Return what a user should know before a fit: what it leaves out, and sizes that are large."""
+    notes = []
+    if data.weight is not None and not takes_weights(ranker):
+        notes.append(f"{ranker.name} takes every interaction alike: weights are left out")
+    size = ranker.size_note(data.n_items)
+    return notes if size is None else [*notes, f"{ranker.name}: {size}"]
+
+
+def takes_weights(ranker: Any) -> bool:
+    """Return whether a ranker learns from how much, and not only from whether."""
+    return bool(getattr(ranker, "weighted", False))
+
+
 def times_of(data: Interactions) -> sp.csr_matrix | None:
-    """Return when each like of `data.matrix` happened, of its pattern, as `Bundle` keeps it.
+    """Return when each interaction of `data.matrix` happened, of its pattern, as `Bundle` keeps it.
 
     Returns
     -------
@@ -601,13 +659,13 @@ def _places(
 
 
 def _whole_id(what: str, name: str) -> None:
-    """Refuse text that is no whole number as it is written: `007` would be another's 7."""
+    """Refuse text that is not an integer as it is written: `007` would be another's 7."""
     try:
         fine = str(int(name)) == name
     except ValueError:
         fine = False
     if not fine:
-        raise InputError(f"{what} id {name[:60]!r}: the ids of these data are whole numbers")
+        raise InputError(f"{what} id {name[:60]!r}: the ids of these data are integers")
 
 
 def texts_of(names: NDArray[np.object_]) -> NDArray[np.object_]:
@@ -621,6 +679,32 @@ def _reshaped(matrix: sp.csr_matrix, shape: tuple[int, int]) -> sp.csr_matrix:
     return sp.csr_matrix((matrix.data, matrix.indices, indptr), shape)
 
 
+def _added(data: Interactions, changes: Changes) -> sp.csr_matrix | None:
+    """Return the weights that events add, (users, items); None where they have none."""
+    if not changes.weights:
+        return None
+    users = {str(name): k for k, name in enumerate(data.user_ids)}
+    items = {str(name): k for k, name in enumerate(data.item_ids)}
+    rows = [
+        (users[user], items[item], weight)
+        for user, mine in changes.weights.items()
+        for item, weight in mine.items()
+    ]
+    u, i, weights = zip(*rows, strict=True)
+    return sp.csr_matrix((np.array(weights), (u, i)), (data.n_users, data.n_items))
+
+
+def _with_values(
+    matrix: sp.csr_matrix, before: sp.csr_matrix, added: sp.csr_matrix | None = None
+) -> sp.csr_matrix:
+    """Return a matrix of ones with the weights that pairs had before, and what is added to them."""
+    values = aligned(matrix, _reshaped(before, matrix.shape))
+    if added is not None:
+        values = values + aligned(matrix, added)
+    values[values == 0] = 1.0
+    return sp.csr_matrix((values.astype(np.float32), matrix.indices, matrix.indptr), matrix.shape)
+
+
 def _changed_rows(
     before: sp.csr_matrix,
     old: sp.csr_matrix,
@@ -628,7 +712,7 @@ def _changed_rows(
     changes: Changes,
     item_index: dict[str, int],
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return histories after some changes, float32, and when each like happened, on one pattern."""
+    """Return histories after some changes, float32, and the times of interactions, on one pattern."""
     indices: list[int] = []
     values: list[float] = []
     when: list[float] = []
@@ -641,7 +725,10 @@ def _changed_rows(
             mine = dict(zip(before.indices[own].tolist(), pairs, strict=True))
         for name, time_of_like in changes.likes[user].items():
             if time_of_like is not None:
-                mine[item_index[name]] = (1.0, time_of_like)
+                more = changes.weights.get(user, {}).get(name)
+                usual = 1.0 if more is None else 0.0
+                weight, _ = mine.get(item_index[name], (usual, 0.0))
+                mine[item_index[name]] = (weight + (more or 0.0), time_of_like)
             elif name in item_index:
                 mine.pop(item_index[name], None)
         for item in sorted(mine):
@@ -658,7 +745,7 @@ def _changed_rows(
 def _earlier(
     rows: sp.csr_matrix, times: sp.csr_matrix, before: float
 ) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Return what of the rows happened before a time, and when; unknown times are the oldest."""
+    """Return the interactions of rows before a time, and their times; unknown times are the oldest."""
     kept = times.data < before
     indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr].astype(rows.indptr.dtype)
     left = sp.csr_matrix((rows.data[kept], rows.indices[kept], indptr), rows.shape)
@@ -667,7 +754,7 @@ def _earlier(
 
 @model_file.refuses
 def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str | None = None) -> Bundle:
-    """Read what `Bundle.save` wrote, from a path or a file open for reading bytes.
+    """Read a file of `Bundle.save`, from a path or a file open for reading bytes.
 
     Parameters
     ----------
@@ -676,7 +763,7 @@ def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str |
         Leave the arrays in the file, where processes that read it share one copy in memory; what one
         of them changes is its own. The file may be replaced or removed, but never be cut or written to.
     checked : str, optional
-        The checksum that the file has to name, when whoever gives it has checked the content.
+        The checksum that the file has to name, when the caller has checked the content.
 
     Raises
     ------
@@ -719,7 +806,7 @@ def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp
     if when is None:
         return None
     if when.dtype != np.float64 or when.shape != history.data.shape:
-        raise ModelFileError(f"{path}: the times of the histories are not one number a like")
+        raise ModelFileError(f"{path}: the times of the histories are not one number per interaction")
     if not (np.isfinite(when) & (when >= 0)).all():
         raise ModelFileError(
             f"{path}: the times of the histories hold values that are below 0 or no numbers"

@@ -49,7 +49,7 @@ def _is_unicode(text: str, value: Any) -> bool:
 
 
 def unpacked(path: str, key: str, given: NDArray[np.uint8]) -> Any:
-    """Return what `packed` was given.
+    """Return the value from which `packed` made these bytes.
 
     Raises
     ------
@@ -67,17 +67,17 @@ def unpacked(path: str, key: str, given: NDArray[np.uint8]) -> Any:
 
 
 def whole(ids: NDArray[np.object_]) -> bool:
-    """Return whether ids are whole numbers; ids of both kinds are text."""
+    """Return whether ids are integers; ids of both kinds are text."""
     return len(ids) > 0 and all(isinstance(name, int) for name in ids)
 
 
 def plain_ids(ids: NDArray[np.object_]) -> list[str] | list[int]:
-    """Return ids as JSON has them: whole numbers where all are, else text."""
+    """Return ids as JSON has them: integers where all are, else text."""
     return [int(name) for name in ids] if whole(ids) else [str(name) for name in ids]
 
 
 def read_texts(path: str, key: str, given: NDArray[np.uint8], size: int) -> NDArray[np.object_]:
-    """Return titles; where `key` names ids, these: text or whole numbers, of one kind, none twice.
+    """Return titles; where `key` names ids, these: text or integers, of one kind, none twice.
 
     Raises
     ------
@@ -124,7 +124,8 @@ def read_features(
 
 def plain_columns(columns: Columns) -> dict[str, str | float | None]:
     """Return how a table was read as JSON has it."""
-    return asdict(columns)
+    found = asdict(columns)
+    return found if columns.weight is not None else {k: v for k, v in found.items() if k != "weight"}
 
 
 def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
@@ -135,8 +136,8 @@ def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
     ModelFileError
     """
     found = unpacked(path, "columns", given)
-    names = sorted(field.name for field in fields(Columns))
-    described = isinstance(found, dict) and sorted(found) == names
+    names = {field.name for field in fields(Columns)}
+    described = isinstance(found, dict) and names - {"weight"} <= set(found) <= names
     if not described or not all(_fits(name, value) for name, value in found.items()):
         raise ModelFileError(f"{path}: columns does not say which columns were read")
     return Columns(**found)
@@ -148,7 +149,7 @@ def _fits(name: str, value: Any) -> bool:
         return value in KINDS
     if name == "min_rating":
         return value is None or type(value) in (int, float)
-    return isinstance(value, str) or (value is None and name in ("rating", "time"))
+    return isinstance(value, str) or (value is None and name in ("rating", "time", "weight"))
 
 
 def _cell(value: Any) -> Cell:

@@ -13,6 +13,7 @@ from recsys.errors import InputError
 from recsys.kernels import Kernel, make_kernel
 from recsys.kernels.gram.counts import ItemCounts, dense_counts
 from recsys.kernels.gram.dense import centred_gram
+from recsys.kernels.gram.rows import ItemRows
 from recsys.optim.simplex_qp import solve_simplex
 from recsys.rankers._gram_view import DenseView, GramView
 from recsys.rankers._margin import MarginRanker
@@ -66,7 +67,7 @@ class CFGRAM(MarginRanker):
     The thesis has the ratio for classification, and a smaller one need not rank better: on MovieLens
     100K the combination has a smaller ratio than each of its kernels alone, and ranks behind the linear
     one and mC of degree 2, which it leaves almost without weight. On FilmTrust it is mD alone, the best
-    of them by nDCG@10 (`benchmarks/cf_gram.py`). It is worth trying beside `cf-komd`, not instead.
+    of them by nDCG@10. It is worth trying beside `cf-komd`, not instead.
 
     Examples
     --------
@@ -162,14 +163,15 @@ class CFGRAM(MarginRanker):
         return f"kernels={self.kernels}"
 
     def _derive(
-        self, counts: ItemCounts
+        self, counts: ItemCounts | ItemRows
     ) -> tuple[GramView, NDArray[np.float64], NDArray[np.float64] | None]:
+        assert isinstance(counts, ItemCounts)  # what `_count` gives, and `_check_state` lets through
         return self._combined(self._grams(counts))
 
     def _check_state(self) -> None:
         super()._check_state()
         expect("kernel_weights_", self.kernel_weights_, (len(self._list()),), np.float64)
-        if not self.counts.dense:
+        if not isinstance(self.counts, ItemCounts) or not self.counts.dense:
             raise ValueError("together_ should be dense")
 
     def _learn(

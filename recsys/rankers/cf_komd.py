@@ -11,12 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from recsys.errors import InputError
-from recsys.kernels import Kernel, make_kernel
+from recsys.errors import CapabilityError, InputError
+from recsys.kernels import Kernel, MonotoneDisjunctiveKernel, make_kernel
 from recsys.kernels.base import KERNELS
-from recsys.kernels.gram.counts import ItemCounts, cooccurrence, sparse_counts
-from recsys.rankers._gram_view import prefers_dense
+from recsys.kernels.custom import CountKernel, FunctionKernel, as_kernel
+from recsys.kernels.gram.counts import ItemCounts, cooccurrence, dense_counts, sparse_counts
+from recsys.kernels.gram.rows import ItemRows, item_rows
+from recsys.rankers._gram_view import DenseView, GramView, prefers_dense, prefers_rows
 from recsys.rankers._margin import MarginRanker
 from recsys.rankers._updates import CountUpdates
 from recsys.rankers._windows import parse_windows, window_rows
@@ -24,6 +27,7 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate
 from recsys.rankers.registry import RANKERS
 from recsys.registry import check_parameters
 from recsys.utils.memory import parse_memory
+from recsys.utils.sparse import row_votes
 from recsys.utils.validation import check_choice, check_real
 
 # Degree of md from which the null vector ranks too low: validation on FilmTrust and CiaoDVD together.
@@ -35,15 +39,18 @@ SINKS = 10
 class CFKOMD(CountUpdates, MarginRanker):
     """Kernelised CF-OMD: one small quadratic program per user, on the liked items' kernel.
 
-    The kernel is normalised to unit diagonal; adding a constant to it changes neither
-    weights nor ranking. Where its values tend to 1 (disjunctions of high degree, literals on sparse
-    data) it is centred on the item that everybody, or nobody, likes: the same weights and order, with
-    the digits that K has lost; scores then say how much more speaks for an item than for that one.
+    The kernel is normalised to unit diagonal; adding a constant to it changes neither weights nor
+    ranking. Where its values tend to 1 (disjunctions of high degree, literals on sparse data) it is
+    centred on an item of all users, or of none. The weights and the order stay the same, and digits that
+    K loses are kept. Scores are then differences from the score of that item.
 
     Parameters
     ----------
-    kernel : str
-        Name of a kernel over item vectors, `recsys.kernels.list_kernels()`.
+    kernel : str, Kernel or callable
+        Name of a kernel over item vectors, `recsys.kernels.list_kernels()`; or a kernel as an object,
+        also of a class from outside (`recsys.kernels.CountKernel`); or function(X, Z) of two matrices of
+        dense rows. The matrix of kernels from outside is dense, functions cannot be updated, and a
+        model with either is not kept in a file.
     degree : int ≥ 1, optional
         Degree of a one-degree kernel; its own default when not given.
     regularization : float ≥ 0
@@ -55,26 +62,30 @@ class CFKOMD(CountUpdates, MarginRanker):
         Users count |profile|^−votes in the linear kernel; 0 for the thesis' kernel. The identities
         that need counts (generality, decomposition) do not hold for it, those of dot products do.
     recency : float ≥ 0
-        How fast likes lose weight with age, where times are known: like i has the ridge λ_p/ωᵢ, with
-        ωᵢ = (newer likes of the user + 1)^−recency, so that older ones get less of α. 0, or likes that
-        are equally recent, give the thesis' program. The larger λ_p, the nearer is α to ω/Σω; at
-        λ_p = 0 there is no ridge, and recency changes nothing.
+        How fast interactions lose weight with age, where times are known: interaction i has the ridge
+        λ_p/ωᵢ, with ωᵢ = (newer interactions of the user + 1)^−recency, so that older ones get smaller
+        weights α. With 0, or with interactions of equal times, the program is that of the thesis. The
+        larger λ_p, the nearer is α to ω/Σω. At λ_p = 0 there is no ridge, and recency has no effect.
     windows : str or int, optional
-        Lengths as in "10-30-100": items are vectors over users and, where times are known, over their
-        windows of so many likes each, so that the kernel also counts likes that came soon after each
-        other. It helps most where the very next item is asked for.
+        Lengths as in "10-30-100": where times are known, items are vectors over users and over windows
+        of these numbers of consecutive interactions. The kernel then also counts interactions that
+        happened soon after each other. This helps most to predict the next item.
     memory : str or int, optional
-        Budget of the item matrix: "4GB" or bytes; three quarters of what is free when not given.
-        Beyond a small catalogue the matrix is kept as a table over popularities and a sparse
-        correction wherever that is smaller; the scores are the same up to rounding. The budget is for
-        counts and corrections; what makes them quick to read takes up to 100 MB beside it, twice that
-        in float64.
+        Memory budget of the item matrix: "4GB" or bytes. The default is a quarter of the free memory,
+        and at most four times the memory of the interactions or 512 MB, whichever is more. Beyond a
+        small catalogue the matrix is stored as a table over popularities and a sparse correction where
+        that is smaller; the scores are the same up to rounding. If the matrix exceeds the budget, it is
+        not stored, and pairs are counted from the interactions on demand. Scores of the linear kernel
+        then differ by up to 1e-6, and each user costs a pass over the interactions of the rarer items.
+        Scores of other kernels are the same, and each user costs a count of all pairs with the liked
+        items. The budget covers counts and corrections; indices for fast access take up to 150 MB
+        besides, twice that in float64.
     unrated : "kernel" or "mean", optional
-        Score of an item nobody has: what (10.4) gives for its null vector, or the mean of
-        the other items' scores, as if it were an average item. The thesis does not say. When not given,
-        the mean under `md` of degree 10 and more, where the null vector ranks below everything, and the
-        kernel's elsewhere: so validation on FilmTrust and CiaoDVD has it, taken together. Under `mc` of
-        high degree the mean is above most scores, and fills the lists of CiaoDVD with what nobody has.
+        Score of a cold item: "kernel" is (10.4) for its null vector, "mean" the mean of the other items'
+        scores. The thesis does not define it. The default is "mean" under `md` of degree 10 and more,
+        where the null vector ranks below everything, and "kernel" elsewhere; it was chosen by validation
+        on FilmTrust and CiaoDVD together. Under `mc` of high degree the mean is above most scores, and
+        fills the lists of CiaoDVD with cold items.
     kernel_params : dict, optional
         Further parameters of the kernel.
 
@@ -86,7 +97,7 @@ class CFKOMD(CountUpdates, MarginRanker):
     array([2], dtype=int32)
     """
 
-    kernel: str = "linear"
+    kernel: Any = "linear"
     degree: int | None = None
     regularization: float = 0.01
     q: str = "exact"
@@ -96,10 +107,10 @@ class CFKOMD(CountUpdates, MarginRanker):
     windows: str | int | None = None
     memory: str | int | None = None
     kernel_params: dict[str, Any] | None = None
+    _function_gram: ClassVar[tuple[FunctionKernel, NDArray[np.float32]] | None] = None  # of the last fit
 
     name: ClassVar[str] = "cf-komd"
     offered: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
-    compared: ClassVar[tuple[str, ...]] = ("kernel=md,degree=2", "kernel=mc,degree=2")
     search_space: ClassVar[dict[str, Any]] = {
         "kernel": ("linear", "hp", "tanimoto", "mc", "md"),
         "degree": (2, 3, 5, 10, 30, 100, 300),
@@ -139,7 +150,8 @@ class CFKOMD(CountUpdates, MarginRanker):
             For a name that neither the ranker nor its kernel has, with the nearest that there is.
         """
         own = [f.name for f in dataclasses.fields(cls)]
-        kind = KERNELS.get(params.get("kernel", cls.kernel))
+        kernel = params.get("kernel", cls.kernel)
+        kind = KERNELS.get(kernel) if isinstance(kernel, str) else Kernel
         its = [f.name for f in dataclasses.fields(kind) if f.name not in own]
         check_parameters(f"ranker {cls.name!r}", params, [*own, *its])
         inner = {key: params[key] for key in params if key in its}
@@ -150,10 +162,46 @@ class CFKOMD(CountUpdates, MarginRanker):
 
     def _kernel(self) -> Kernel:
         degree = {} if self.degree is None else {"degree": self.degree}
+        if not isinstance(self.kernel, str):
+            made: Kernel = as_kernel(self.kernel, degree | (self.kernel_params or {}))
+            return made
         return make_kernel(self.kernel, **degree, **(self.kernel_params or {}))
 
+    def _saved_params(self) -> dict[str, Any]:
+        params = super()._saved_params()
+        if isinstance(self.kernel, str):
+            return params
+        names = [name for name in KERNELS.names() if KERNELS.get(name) is type(self.kernel)]
+        if not names:
+            raise InputError(
+                f"a file cannot keep kernel {self.kernel!r}, which is no registered one: "
+                "register its class with recsys.kernels.base.KERNELS, here and where it is loaded"
+            )
+        return params | {"kernel": names[0], "kernel_params": dataclasses.asdict(self.kernel)}
+
+    def _check_updates(self) -> None:
+        super()._check_updates()
+        if isinstance(self._kernel(), FunctionKernel):
+            raise CapabilityError(f"{self.name} with a kernel function cannot be updated: fit again")
+
+    def _derive(
+        self, counts: ItemCounts | ItemRows
+    ) -> tuple[GramView, NDArray[np.float64], NDArray[np.float64] | None]:
+        kernel = self._kernel()
+        if isinstance(kernel, FunctionKernel):
+            if self._function_gram is None or self._function_gram[0] != kernel:
+                raise InputError(f"{self.name} was fitted with another kernel: fit again")
+            gram = self._function_gram[1]
+        elif isinstance(kernel, CountKernel):
+            if isinstance(counts, ItemRows) or not counts.dense:
+                raise InputError(f"{kernel} needs a dense matrix, and the counts are sparse: fit again")
+            gram = kernel.item_gram(counts)
+        else:
+            return super()._derive(counts)
+        return DenseView(gram), gram.sum(axis=1, dtype=np.float64), None
+
     def _imputes(self) -> bool:
-        if self.unrated is None and self.kernel == "md":
+        if self.unrated is None and isinstance(self._kernel(), MonotoneDisjunctiveKernel):
             return int(self._kernel().degree) >= SINKS  # type: ignore[attr-defined]
         return super()._imputes()
 
@@ -180,12 +228,23 @@ class CFKOMD(CountUpdates, MarginRanker):
         super()._fit(rows, show_progress, callback)
         self._remember(liked)
 
-    def _count(self, rows: sp.csr_matrix) -> ItemCounts:
+    def _votes(self) -> float:
+        return float(self.votes)
+
+    def _count(self, rows: sp.csr_matrix) -> ItemCounts | ItemRows:
+        kernel = self._kernel()
+        self._function_gram = None  # type: ignore[misc]
+        if isinstance(kernel, FunctionKernel):
+            self._function_gram = (kernel, kernel.item_gram(rows))  # type: ignore[misc]
+        if isinstance(kernel, FunctionKernel | CountKernel):
+            return dense_counts(rows)
         if not self.votes:
             return super()._count(rows)
         budget = parse_memory(self.memory)
-        votes = np.maximum(np.diff(rows.indptr), 1).astype(np.float64) ** -self.votes
+        votes = row_votes(rows, self._votes())
         if not prefers_dense(rows, budget):
+            if prefers_rows(rows, budget, np.float32):
+                return item_rows(rows, self._votes())
             return sparse_counts(rows, votes, budget)
         together = cooccurrence(rows, votes, budget).toarray()
         own = together.diagonal().astype(np.float64)

@@ -1,4 +1,4 @@
-"""A ranker as a notebook shows it: its name, its parameters, and what a blend is made of."""
+"""The HTML view of a ranker in a notebook: its name, its parameters, and the parts of a blend."""
 
 from __future__ import annotations
 

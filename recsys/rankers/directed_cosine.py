@@ -20,9 +20,9 @@ class Ordered(NamedTuple):
 
     Attributes
     ----------
-    indptr, items : (users + 1,) int64, (likes,) int32
+    indptr, items : (users + 1,) int64, (interactions,) int32
         From oldest to newest.
-    which : (likes,) int
+    which : (interactions,) int
         The row of `steps` for the step from the like before.
     steps : (…, exponentials) float64
     votes : (users,) float64
@@ -44,7 +44,7 @@ def followed(
     backward: float,
     time_scale: float | None,
 ) -> sp.csr_matrix:
-    """Return what users vote for j after i: Σ_u votes_u·law(places from i to j), (items, items) float32.
+    """Return weights of j after i, Σ_u votes_u·law(positions from i to j): (items, items) float32 CSR.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def followed(
     Returns
     -------
     csr_matrix
-        Indices sorted, the diagonal not stored; only pairs of items that somebody has both of.
+        Indices sorted, the diagonal not stored; only pairs that occur in a profile.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def followed(
 
 
 def steps_of(longest: int, rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what steps over 0…longest places decay by: (longest + 1, exponentials)."""
+    """Return the decay over steps of 0…longest positions, (longest + 1, exponentials)."""
     return np.asarray(np.exp(-np.arange(longest + 1.0)[:, None] / rates))
 
 
@@ -101,8 +101,8 @@ def followed_by(
     Parameters
     ----------
     low : int
-    starts, users : (rows + 1,) int64, (likes of these,) int32
-        Who likes each of them, ascending.
+    starts, users : (rows + 1,) int64, (interactions of these,) int32
+        Users of each, ascending.
     ordered : Ordered
     items : int
         Of the catalogue.
@@ -143,7 +143,7 @@ def followed_by(
 
 @jit
 def _place(items, begin, end, i):
-    """Where an item is in a history that holds it."""
+    """Return the position of an item in a history that holds it."""
     for s in range(begin, end):
         if items[s] == i:
             return s

@@ -29,10 +29,12 @@ from recsys.rankers.base import DENSE_ITEMS, Candidate, expect
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sparse_inverse import sparse_inverse_weights
 from recsys.utils.memory import free_memory, parse_memory
+from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_integer, check_real
 
 TOP_K = 200  # of a sparse inverse where none is asked for
+NOTED = 500e6  # bytes of weights from which on a note says how large they are
 SPARSE_ITEMS = 100_000  # up to which `auto` tries a sparse inverse: 41,000 take 23 processor seconds
 
 
@@ -42,9 +44,9 @@ class EASE(Updatable, ItemWeights):
     """EASE: the ridge regression of every item on the others, in closed form.
 
     With P = (RᵀR + λI)⁻¹ the weights are B_ij = −P_ij/P_jj off the diagonal, 0 on it. A
-    constant item (liked by all) or one liked by nobody is as good as any other. The ridge of an item may
-    depend on the number n_i of its users: λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout), n̄ the mean
-    of the n_i that are not 0.
+    constant item (liked by all) or one a cold one is as good as any other. The ridge of an item may
+    depend on the number n_i of its users: λ(n_i / n̄)^ridge_power + n_i·dropout/(1 − dropout), n̄ the
+    mean of the n_i that are not 0.
 
     Where every pair of items does not fit in memory, or `top_k` is given, P is a sparse approximate
     inverse: each item is regressed on the items most like it alone, exactly.
@@ -57,7 +59,8 @@ class EASE(Updatable, ItemWeights):
         How much stronger the ridge of popular items is, and how much weaker that of rare ones; 0 for
         Steck's model, where it is one for all.
     dropout : float, 0 ≤ dropout < 1
-        How probably a like is hidden from the regressions on it, on average over all ways to hide some.
+        How probably an interaction is hidden from the regressions on it, on average over all ways to
+        hide some.
     top_k : int ≥ 1, optional
         Predict each item from the `top_k` items with the largest cosines at most; from the number of
         other items on that is EASE itself, and the dense inverse is taken where it fits. Where it is not
@@ -68,11 +71,11 @@ class EASE(Updatable, ItemWeights):
     memory : str or int, optional
         Budget, such as "4GB", for the inverse in either form; what is free where not given.
     recency : float ≥ 0
-        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
-        0 for all alike.
+        Where times are given, an interaction with k newer ones in its profile has the weight (k +
+        1)^−recency; with 0 all have the same.
     ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
-        nobody has counts as one of mean popularity.
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
     keep_inverse : bool
         Keep P in float64 beside the weights, three times their memory, so that rows that come and go
         update it (`partial_fit`, `update_rows`, …): k of them take 2k·items² operations, a fit items³.
@@ -110,7 +113,6 @@ class EASE(Updatable, ItemWeights):
     keep_inverse: bool = False
 
     name: ClassVar[str] = "ease"
-    compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 10.0, 5000.0),
         "ridge_power": ("real", 0.0, 1.0),
@@ -160,6 +162,21 @@ class EASE(Updatable, ItemWeights):
                 )
         parse_memory(self.memory)
 
+    def size_note(self, n_items: int) -> str | None:
+        """Return the sizes of a dense matrix of weights of 500 MB and more."""
+        weights = 4 * n_items * n_items
+        budget = parse_memory(self.memory) or free_memory()
+        if weights < NOTED or not self._dense(n_items, budget):
+            return None
+        return (
+            f"a weight for every pair of {n_items:,} items: {weights / 1e9:.1f} GB in the file, "
+            f"{4 * weights / 1e9:.1f} GB of memory during the fit; top_k={TOP_K} keeps {TOP_K} an item"
+        )
+
+    def _dense(self, items: int, budget: int) -> bool:
+        every = self.top_k is None or self.top_k >= items - 1
+        return every and 16 * items * items <= budget
+
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         for name in ("inverse_", "probes_", "row_digests_"):
             vars(self).pop(name, None)
@@ -167,9 +184,8 @@ class EASE(Updatable, ItemWeights):
         budget = parse_memory(self.memory) or free_memory()
         votes = None
         if self.votes:
-            votes = np.maximum(np.diff(liked.indptr), 1).astype(np.float64) ** -self.votes
-        every = self.top_k is None or self.top_k >= items - 1
-        if not (every and 16 * items * items <= budget):
+            votes = row_votes(liked, self.votes)
+        if not self._dense(items, budget):
             if self.keep_inverse:
                 raise InputError(
                     f"keep_inverse needs the whole inverse of {items:,} items, which does not fit: pass "
@@ -204,9 +220,9 @@ class EASE(Updatable, ItemWeights):
             self._remember(liked)
 
     def _ridge(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what is added to each of these entries of the diagonal."""
+        """Return the ridge that is added to these entries of the diagonal."""
         ridge = np.full(len(counts), float(self.regularization))
-        had = counts > 0  # the ridge of an item that nobody has only has to be above 0
+        had = counts > 0  # the ridge of a cold item only has to be above 0
         if self.ridge_power and had.any():
             ridge[had] *= (counts[had] / counts[had].mean()) ** self.ridge_power
         return ridge + counts * (self.dropout / (1.0 - self.dropout))
@@ -262,6 +278,12 @@ def _counts(liked: sp.csr_matrix, votes: NDArray[np.float64] | None) -> NDArray[
 def _weights(inverse: NDArray[np.float64]) -> NDArray[np.float32]:
     """Return B_ij = −P_ij / P_jj off the diagonal; only the upper triangle of P is read."""
     out = np.empty(inverse.shape, dtype=np.float32)
+    if _negate_and_scale.small(inverse.size):
+        upper = np.triu(inverse)
+        whole = upper + upper.T  # but for the diagonal
+        np.divide(-whole, np.diag(inverse), out=out, casting="unsafe")
+        np.fill_diagonal(out, 0.0)
+        return out
     with parallel() as threads:
         in_parts(threads, _negate_and_scale, inverse, out)
     return out

@@ -43,7 +43,6 @@ class ECFOMD(CountUpdates, MarginRanker):
     memory: str | int | None = None
 
     name: ClassVar[str] = "ecf-omd"
-    compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {
         "regularization": ("log", 1e-3, 10.0),
         "recency": ("real", 0.0, 2.0, "times"),

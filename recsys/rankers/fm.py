@@ -7,26 +7,14 @@ from typing import Any, ClassVar
 
 from recsys.rankers._machine_terms import MachineRanker
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 
 
 @RANKERS.add("fm")
+@documented
 @dataclass(eq=False)
 class FM(MachineRanker):
     """A factorization machine of order 2 on history and item, fitted to sampled pairs.
-
-    Parameters
-    ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
-    loss : "logistic", "bpr" or "auc"
-        Of pairs of history and item alone, by coordinate descent; or of a liked one against one that is
-        not (logistic, squared hinge), by AdaGrad, which takes longer.
 
     Examples
     --------
@@ -43,6 +31,9 @@ class FM(MachineRanker):
     iterations: int = 20
     random_state: int = 0
     loss: str = "logistic"
+    penalty: str = "l2"
+    gamma: float = 1e-7
+    solver: str = "auto"
 
     name: ClassVar[str] = "fm"
     search_space: ClassVar[dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Filters of the graph of items: what a user liked, smoothed over it, projected and sharpened."""
+"""Filters of the item graph: a profile is smoothed over it, projected and sharpened."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from recsys.rankers._polynomial import by_likes, by_pairs
 from recsys.rankers._scoring import inner_products
 from recsys.rankers.base import DENSE_ITEMS, Candidate, Ranker, expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.linalg import leading_singular
 from recsys.utils.memory import check_fits, parse_memory
 from recsys.utils.recency import recency_weights
-from recsys.utils.sparse import owners
+from recsys.utils.sparse import owners, row_votes
 from recsys.utils.validation import MOST, check_choice, check_integer, check_real
 
 LINEAR, IDEAL, GF_CF = "linear", "ideal", "gf-cf"
@@ -44,8 +45,8 @@ ROWS = 64  # directions sharpened at once
 class GraphFilter(Ranker):
     """Filters of the graph of items: GF-CF, BSPM and Turbo-CF, by name.
 
-    With A = U^(−votes/2) R D^(−item_power), U and D the users' and items' numbers of likes, P = AᵀA over
-    its largest eigenvalue smooths a row x of likes over items that occur together, and
+    With A = U^(−votes/2) R D^(−item_power), U and D the users' and items' numbers of interactions, P =
+    AᵀA over its largest eigenvalue smooths a row x of interactions over items that occur together, and
     F = D^(−item_power) VVᵀ D^item_power keeps of it what lies in the `factors` leading right singular
     vectors V of A. Scores of row x, with β = `ideal_weight` and one sharpening S(P), are
 
@@ -56,39 +57,41 @@ class GraphFilter(Ranker):
     - `bspm-em`: (xP + βxF)S(P), merged early
     - `turbo-2`, `turbo-3`: x(2P − P²), x(P + .01(−P³ + 10P² − 29P))
 
-    They are linear in the likes, and no dense matrix of items is made: P is applied by products with R.
+    They are linear in the interactions, and no dense matrix of items is made: P is applied by products
+    with R.
 
     Parameters
     ----------
     filter : str
         One of the names above.
     factors : int ≥ 1
-        How many directions V holds; at most as many as A has. Few of all, or nothing is filtered.
+        Number of columns of V, at most the rank of A. It has to be small beside that rank to have an
+        effect.
     ideal_weight : float ≥ 0
         β.
     votes : float in 0…4
-        How much less a user of a long profile says.
+        User-weight exponent: how much less users with long profiles count.
     item_power : float in 0…4
-        How much less an item of many users says, and how much more of it is expected.
+        Exponent of items' popularity: how much less popular items count in a profile.
     locality : float > 0
-        Power of the entries of AᵀA, which then is made, sparse: above 1 near neighbours count more. V is
-        that of A in any case.
+        Power of the entries of AᵀA. Above 1 near neighbours count more. Unless it is 1, AᵀA is stored as
+        a sparse matrix. V is that of A in any case.
     sharpening : float in 0…100
-        The time T that dx/dt = −xP is followed for, which makes S(P) up.
+        The time T for which dx/dt = −xP is integrated; this defines S(P).
     steps : int in 1…32
-        Of T: S(P) = s(PT/steps)^steps.
+        Number of steps of the integration: S(P) = s(PT/steps)^steps.
     solver : str
         "euler": s(z) = 1 − z; "rk4": 1 − z + z²/2 − z³/6 + z⁴/24. A product with P for each power.
     memory : str or int, optional
         Budget of AᵀA, such as "4GB", where it is made.
     recency : float ≥ 0
-        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
-        0 for all alike.
+        Where times are given, an interaction with k newer ones in its profile has the weight (k +
+        1)^−recency; with 0 all have the same.
     ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
-        nobody has counts as one of mean popularity.
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
     random_state : int ≥ 0
-        Of the randomised decomposition; the result does not depend on the number of threads.
+        Seed of the randomised decomposition; the result does not depend on the number of threads.
 
     Attributes
     ----------
@@ -170,7 +173,7 @@ class GraphFilter(Ranker):
         for name in learned:
             vars(self).pop(name, None)
         users, items = liked.shape
-        per_user = np.maximum(np.diff(liked.indptr), 1.0) ** -self.votes
+        per_user = row_votes(liked, self.votes)
         sizes = np.bincount(liked.indices, minlength=items)
         self.per_item_ = np.maximum(sizes, 1.0) ** -self.item_power
         if self.filter != IDEAL:
@@ -186,7 +189,7 @@ class GraphFilter(Ranker):
             self.sharpened_ = self._sharpened(V / self.per_item_)
 
     def _make_graph(self, liked: sp.csr_matrix, per_user: NDArray[np.float64]) -> None:
-        """Keep what P is applied by: the likes with the users' weights, or P itself."""
+        """Keep the factors of P: the interactions with the users' weights, or P itself."""
         scale = self.per_item_
         start = 1.0 / scale
         if self.locality != 1.0:
@@ -215,7 +218,7 @@ class GraphFilter(Ranker):
         return np.asarray(polynomial.polypow(step, self.steps), dtype=np.float64)
 
     def _coefficients(self) -> NDArray[np.float64]:
-        """Return those of P, P², … in what is not projected."""
+        """Return the powers P, P², … on the complement of the projection."""
         if self.filter == TURBO_2:
             return np.array([2.0, -1.0])
         if self.filter == TURBO_3:
@@ -271,7 +274,7 @@ class GraphFilter(Ranker):
     ) -> list[tuple[float, NDArray[np.float64]]]:
         votes = recency_weights(row, timed.get("times"), self.recency)
         shares = np.zeros((len(items), row.nnz))
-        if self.filter != IDEAL:  # P is symmetric: what likes add to an item is the item's own row
+        if self.filter != IDEAL:  # P is symmetric: the contributions to an item are the item's own row
             rows = self._alone(items)
             found = self._polynomial(rows, np.ones(rows.nnz), self._coefficients())
             shares += found[:, row.indices]
@@ -287,7 +290,7 @@ class GraphFilter(Ranker):
         return [(float(one.sum()), one) for one in shares]
 
     def _alone(self, items: NDArray[np.int64]) -> sp.csr_matrix:
-        """Return a row for each of these items that likes it alone."""
+        """Return a row for each of these items, with this item alone."""
         n = len(items)
         ones, each = np.ones(n, np.float32), np.arange(n + 1)
         return sp.csr_matrix((ones, items, each), (n, self.n_items_))
@@ -313,7 +316,7 @@ class GraphFilter(Ranker):
             expect("per_user_", self.per_user_, (self.n_users_,), np.float64)
         if self.filter in PROJECTING:
             if type(self.rank_) is not int:
-                raise ValueError("rank_ should be a whole number")
+                raise ValueError("rank_ should be an integer")
             shape = (self.rank_, items)
             expect("directions_", self.directions_, shape, np.float32)
             if self.filter == BSPM_EM:
@@ -332,8 +335,6 @@ def _is_csr(matrix: Any, shape: tuple[int, int], dtype: type) -> bool:
 
 def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np.float64]:
     """Return the leading right singular vectors of A as rows, without those that are rounding."""
-    from sklearn.utils.extmath import randomized_svd  # late: it takes half a second
-
     users, items = np.flatnonzero(np.diff(A.indptr)), np.flatnonzero(A.getnnz(axis=0))
     if not A.nnz:
         return np.empty((0, A.shape[1]))
@@ -351,8 +352,8 @@ def _leading_directions(A: sp.csr_matrix, factors: int, seed: int) -> NDArray[np
     if sum(B.shape) >= LARGE:
         B, least = B.astype(np.float32), LEAST_SINGLE
     with threadpool_limits(1, "blas"):  # the same bits for any number of threads
-        _, values, V = randomized_svd(
-            B, k, n_oversamples=more, n_iter=PASSES, random_state=seed, flip_sign=False
+        _, values, V = leading_singular(
+            B, k, oversamples=more, passes=PASSES, seed=seed, flip_sign=False
         )
     found = values > least * values[0]
     directions = np.zeros((int(found.sum()), A.shape[1]))

@@ -8,26 +8,17 @@ from typing import Any, ClassVar
 from recsys.rankers._machine_terms import MachineRanker
 from recsys.rankers._pair_terms import SEARCHED
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 
 
 @RANKERS.add("hofm")
+@documented
 @dataclass(eq=False)
 class HOFM(MachineRanker):
     """A factorization machine of any order on history and item, fitted to sampled pairs.
 
     Parameters
     ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
-    loss : "logistic", "bpr" or "auc"
-        Of pairs of history and item alone, by coordinate descent; or of a liked one against one that is
-        not (logistic, squared hinge), by AdaGrad, which takes longer.
     degree : int from 2 to 6
         Highest order of the products.
 
@@ -47,6 +38,9 @@ class HOFM(MachineRanker):
     random_state: int = 0
     loss: str = "logistic"
     degree: int = 3
+    penalty: str = "l2"
+    gamma: float = 1e-7
+    solver: str = "auto"
 
     name: ClassVar[str] = "hofm"
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}

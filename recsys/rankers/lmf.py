@@ -1,4 +1,4 @@
-"""LMF: logistic matrix factorisation, fitted by implicit; any row of likes is folded in here."""
+"""LMF: logistic matrix factorisation, fitted by implicit; any row of interactions is folded in here."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ MOST_LIKES = 300_000  # beyond, folding in users takes `auto` too long
 class LMF(ImplicitFactors):
     """Logistic matrix factorisation with sampled negatives, fitted by implicit.
 
-    Scores are x·y_i + b_i + c: log-odds of a like, with factors x of the user and y of the item and a
-    bias of each. Users of the fit are scored by the factors it found; new ones, and all in a blend, are
-    folded in: x and c are the most likely ones given their likes and the items' factors.
+    Scores are x·y_i + b_i + c: log-odds of an interaction, with factors x of the user and y of the item
+    and a bias of each. Users of the fit are scored by the factors it found; new ones, and all in a
+    blend, are folded in: x and c are the most likely ones given their interactions and the items'
+    factors.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class LMF(ImplicitFactors):
     iterations : int ≥ 1
     neg_prop : int ≥ 1
         Sampled per liked item, by popularity; at most factors + 2 for each user and item, as implicit
-        0.7 bounds them, so that who has more likes has a larger bias.
+        0.7 bounds them, so that who has more interactions has a larger bias.
     random_state : int ≥ 0
     num_threads : int ≥ 0
         1 is reproducible. 0 is all.
@@ -44,7 +45,7 @@ class LMF(ImplicitFactors):
     -----
     Source: Johnson, Logistic matrix factorization for implicit feedback data, 2014. At the most likely x
     the derivative is 0, hence λx = Σ_{i liked} (1 − σ(s_i)) y_i less what the sampled items say: the
-    share of like i in the score of t is (1 − σ(s_i)) y_i·y_t / λ, without the biases.
+    share of interaction i in the score of t is (1 − σ(s_i)) y_i·y_t / λ, without the biases.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class LMF(ImplicitFactors):
         return inner_products(self._folded(rows), self.item_factors_)
 
     def _folded(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
-        """Return the factors of rows of likes, (rows, factors + 2)."""
+        """Return the factors of rows of interactions, (rows, factors + 2)."""
         negatives = np.minimum(np.diff(rows.indptr) * float(self.neg_prop), self.item_factors_.shape[1])
         return logistic_fold_in(
             rows, self.item_factors_, self.popularity_, self.regularization, negatives

@@ -43,7 +43,7 @@ class MSDw(Updatable, ItemWeights):
     sharpening : float ≥ 0
         Take this times W·P off W where items co-occur, P the normalised co-occurrence whose largest
         eigenvalue is 1: what follows from neighbours of neighbours counts less. 0 for MSDw itself;
-        one costs a pass over all likes for each item.
+        one costs a pass over all interactions for each item.
     top_k : int ≥ 1, optional
         Keep the largest weights of each candidate only.
     diagonal : bool
@@ -51,11 +51,11 @@ class MSDw(Updatable, ItemWeights):
     memory : str or int, optional
         Budget of the weights, as in `cf-komd`.
     recency : float ≥ 0
-        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
-        0 for all alike.
+        Where times are given, an interaction with k newer ones in its profile has the weight (k +
+        1)^−recency; with 0 all have the same.
     ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
-        nobody has counts as one of mean popularity.
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
 
     Attributes
     ----------
@@ -87,7 +87,6 @@ class MSDw(Updatable, ItemWeights):
     ties: str | None = None
 
     name: ClassVar[str] = "msdw"
-    compared: ClassVar[tuple[str, ...]] = ("",)
     search_space: ClassVar[dict[str, Any]] = {
         "alpha": ("real", 0.0, 0.6),
         "locality": ("real", 0.5, 3.0),
@@ -138,7 +137,7 @@ class MSDw(Updatable, ItemWeights):
         self.weights_ = self._weighed(counts, users, liked)
 
     def keeps_counts(self, users: NDArray[Any]) -> bool:
-        """Return whether the counts are kept beside the weights, of items with so many users."""
+        """Return whether counts are kept besides the weights, given the items' numbers of users."""
         return self._counted() and bool(users.max() <= MOST)  # beyond, float32 lost some
 
     def weigh_rows(
@@ -162,7 +161,7 @@ class MSDw(Updatable, ItemWeights):
         weigh_rows(data, indices, lengths, own, users, 1.0 - self.alpha, self.alpha, self.locality)
 
     def _counted(self) -> bool:
-        """Return whether whole numbers make the weights up."""
+        """Return whether integers make the weights up."""
         return not self.votes and not self.sharpening
 
     def _weighed(
@@ -197,7 +196,7 @@ class MSDw(Updatable, ItemWeights):
         above.sort_indices()
         above.eliminate_zeros()
         if above.nnz and above.data.min() < 0:
-            raise InputError("a row to be taken out holds pairs that nobody has: fit again instead")
+            raise InputError("a row to be removed has pairs without users: fit again instead")
         own = self.popularity_.astype(np.int64)
         own += np.bincount(added.indices, minlength=self.n_items_)
         own -= np.bincount(taken.indices, minlength=self.n_items_)
@@ -238,7 +237,7 @@ def _smallest(counts: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def _above(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return what is above the diagonal of counts with sorted indices; scipy's would copy all first."""
+    """Return the part above the diagonal of counts with sorted indices; scipy's would copy all first."""
     indptr = np.zeros(counts.shape[0] + 1, dtype=np.int64)
     _count_above(counts.indptr, counts.indices, indptr)
     np.cumsum(indptr, out=indptr)

@@ -8,23 +8,17 @@ from typing import Any, ClassVar
 from recsys.links import PairNet
 from recsys.rankers._pair_terms import SEARCHED, PairTermRanker
 from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
 
 
 @RANKERS.add("pairnet")
+@documented
 @dataclass(eq=False)
 class PairNetRanker(PairTermRanker):
     """A pairwise network: products across history and item only, of order 2 to `degree`.
 
     Parameters
     ----------
-    factors : int ≥ 1
-        Rank.
-    regularization : float ≥ 0
-    neg_prop : int ≥ 1
-        Items not liked that are drawn for each liked one.
-    iterations : int ≥ 1
-        Passes over the pairs.
-    random_state : int ≥ 0
     degree : int from 2 to 6
         Highest order of the products.
 

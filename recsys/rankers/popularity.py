@@ -26,11 +26,10 @@ class Popularity(Ranker):
     """
 
     name: ClassVar[str] = "popularity"
-    compared: ClassVar[tuple[str, ...]] = ("",)
     candidates: ClassVar[tuple[Candidate, ...]] = (Candidate(),)
 
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
-        """Nothing beyond what the base class counts."""
+        """Learn nothing beyond the base class's counts."""
 
     def _fold_in_scores(self, rows: sp.csr_matrix) -> NDArray[np.float32]:
         return np.tile(self.popularity_, (rows.shape[0], 1))

@@ -13,6 +13,7 @@ from recsys.random_features import RandomKernelMap
 from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
+from recsys.utils.linalg import solve_symmetric
 from recsys.utils.validation import check_integer, check_real
 
 
@@ -58,7 +59,7 @@ class RandomFeaturesRanker(HistoryRanker):
     def _learn(self, liked: sp.csr_matrix) -> None:
         rng = np.random.default_rng(self.random_state)
         half, other, whose = self._training(liked, rng)
-        if half.nnz == 0:  # nobody has two items
+        if half.nnz == 0:  # no user has two items
             half, other, whose = liked, liked, np.arange(liked.shape[0])
         source = self._rows(half, whose)
         fresh = RandomKernelMap(
@@ -69,7 +70,7 @@ class RandomFeaturesRanker(HistoryRanker):
         gram = Z.T @ Z
         gram[np.diag_indices(len(gram))] += self.regularization
         self.item_vectors_ = np.ascontiguousarray(
-            np.linalg.solve(gram, np.asarray(other.T @ Z).T).T, dtype=np.float32
+            solve_symmetric(gram, np.asarray(other.T @ Z).T).T, dtype=np.float32
         )
 
     def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from recsys.rankers import _files
 from recsys.rankers.base import Ranker
 from recsys.registry import Registry
 
-RANKERS: Registry[type[Ranker]] = Registry("ranker", package="recsys.rankers")
+RANKERS: Registry[type[Ranker]] = _files.RANKERS
 
 
 def list_rankers() -> list[str]:
@@ -21,21 +22,19 @@ def list_rankers() -> list[str]:
     return RANKERS.names()
 
 
+# What `recsys evaluate` measures when no model is named, the slow ones last.
+COMPARED = (
+    "popularity", "ease", "cf-komd:kernel=mc,degree=2", "msdw", "als", "sparse-fm", "fm", "pairnet",
+    "auto",
+)  # fmt: skip
+
+
 def offered_models() -> list[str]:
     """Return the specifications that a list of models offers, as the rankers declare them."""
-    return _specifications("offered")
-
-
-def compared_models() -> list[str]:
-    """Return the specifications that are measured when no model is named."""
-    return _specifications("compared")
-
-
-def _specifications(attribute: str) -> list[str]:
     return [
         f"{name}:{params}" if params else name
         for name in list_rankers()
-        for params in getattr(RANKERS.get(name), attribute)
+        for params in RANKERS.get(name).offered
     ]
 
 
@@ -61,7 +60,5 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     >>> make_ranker("ease", regularization=100.0).regularization
     100.0
     """
-    kind = RANKERS.get(name)
-    ranker = kind(**kind.arrange(params))
-    ranker.check_parameters()
+    ranker: Ranker = _files.made(name, params)
     return ranker

@@ -1,9 +1,9 @@
 """Histories as sequences: their order in time, and the Gram matrices of before and after.
 
-Every cut of a history is a regression row: the likes before it, decayed by how long before it they
-were, predict the likes after it, decayed by how long after it they came. The Gram matrices of all rows
-are sums over pairs of likes, with all cuts of a pair summed by recursions along the history: nothing
-loops over cuts.
+Every split of a history is a regression row: the interactions before it, decayed by how long before it
+they were, predict the interactions after it, decayed by how long after it they came. The Gram matrices
+of all rows are sums over pairs of interactions, with all splits at a pair summed by recursions along the
+history: nothing loops over splits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recsys.utils.sparse import owners
 
 @dataclass(frozen=True)
 class Sequences:
-    """Likes from oldest to newest within each user; likes of equal times in an order drawn by lot.
+    """Interactions of each user from oldest to newest; those of equal times are in random order.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Sequences:
         Whose they are.
     indptr : (users + 1,) int
     gaps : (nnz,) float64
-        How many places newer than the one before: equally old likes have a place in common.
+        How many positions newer than the one before; interactions of equal times share a position.
     elapsed : (nnz,) float64
         Time since the one before; 0 for the oldest.
     """
@@ -44,9 +44,9 @@ class Sequences:
 def sequences(
     liked: sp.csr_matrix, times: NDArray[np.float64] | None, seed: int, before: int = 0
 ) -> Sequences:
-    """Return the likes in order; `times` are aligned with liked.indices, None for all equally old.
+    """Return the interactions in order; `times` are aligned with liked.indices, None for equal times.
 
-    Of rows that so many likes are `before`, it is what it is among all of them.
+    Of rows that so many interactions are `before`, it is what it is among all of them.
     """
     owner = owners(liked).astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times
@@ -72,7 +72,7 @@ def before_after(
     after: tuple[NDArray[np.float64], NDArray[np.float64]],
     time_scale: float | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return XᵀX and XᵀY of all cuts of all histories.
+    """Return XᵀX and XᵀY of all splits of all histories.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def before_after(
 
 @jit
 def _cuts_ahead(indptr, steps, sources, out):
-    """out[s, k, e] = Σ over the cuts after like s of law k there times exponential e, both from s."""
+    """out[s, k, e] = Σ over the splits after s of law k there times exponential e, both from s."""
     E, blocks = steps.shape[1], len(sources)
     both = np.zeros((E, E))
     for u in range(len(indptr) - 1):
@@ -181,8 +181,11 @@ def _before_after(
                             total += sources[k, e] * decayed[e] * ahead[q, other, e]
                         xx[k, j * blocks + other] += share * total
         for k in range(blocks):
-            gram[i * blocks + k] = xx[k]
-            cross[i * blocks + k] = xy[k]
+            row = i * blocks + k  # entry by entry: assigning a row compiles for two seconds
+            for j in range(m * blocks):
+                gram[row, j] = xx[k, j]
+            for j in range(m):
+                cross[row, j] = xy[k, j]
 
 
 @jit

@@ -42,11 +42,11 @@ class SLIM(ItemWeights):
     memory : str or int, optional
         Budget, as in `cf-komd`.
     recency : float ≥ 0
-        A like that k newer ones follow in its profile counts (k + 1)^−recency, where times are given;
-        0 for all alike.
+        Where times are given, an interaction with k newer ones in its profile has the weight (k +
+        1)^−recency; with 0 all have the same.
     ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
-        nobody has counts as one of mean popularity.
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
 
     Notes
     -----
@@ -132,7 +132,7 @@ class SLIM(ItemWeights):
 def _slim(first, stride, gram, l1, l2, iterations, tol, out):
     """Row j of out receives the weights that predict item j.
 
-    The slope of item i starts at gram[j, i] and other weights only lower it, so that items
+    The gradient of item i starts at gram[j, i] and other weights only lower it, so that items
     with gram[j, i] ≤ l1 never enter: the rest, few on sparse data, are all that is walked.
     """
     m = len(gram)

@@ -1,4 +1,4 @@
-"""SLIST: what comes next, by a directed regression between items, or by a directed cosine."""
+"""SLIST: sequential recommendation by a directed regression between items, or by a directed cosine."""
 
 from __future__ import annotations
 
@@ -24,68 +24,69 @@ from recsys.utils.recency import elapsed, newer
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-NEWEST = 0.1  # share of all likes that a trend is read from
+NEWEST = 0.1  # share of all interactions that a trend is read from
 FORMS = ("auto", "ridge", "cosine")
 
 
 @RANKERS.add("slist")
 @dataclass(eq=False)
 class SLIST(Ranker):
-    """What comes next: every cut of a history says what follows what came before.
+    """Sequential recommendation, learned from all splits of the histories into past and future.
 
-    In the form "ridge", each cut t of a history is a regression row: the likes before it, those g places
-    before the last of them counting decay(g), predict those after it, the g-th counting target(g).
-    B = (XᵀX + Λ)⁻¹XᵀY in closed form; a score sums B over the likes, each at its age. With several laws
-    in `decay` each item is a feature once for each of them, so that the last few likes and the last
-    dozens have weights of their own.
+    In the form "ridge", each split t of a history is a regression row. The interactions before it
+    predict those after it. An interaction g positions before the last one has the weight decay(g), and
+    the g-th after the split target(g). B = (XᵀX + Λ)⁻¹XᵀY in closed form; a score sums B over the
+    interactions, decayed by their ages. With several laws in `decay` each item is a feature for each
+    law, so that the last few interactions and the last dozens have separate weights.
 
     In the form "cosine", for catalogues whose matrix of all pairs does not fit,
     W_ij = (c_ij / (|U_i|^beta · |U_j|^alpha))^locality, where c_ij sums the votes of users who like j
-    after i, decayed by the places from one to the other under the last law of `decay`; a score sums W
-    over the likes, decayed by their ages under the first. What goes together is learned from afar, and
-    told by the last few.
+    after i, decayed by the positions from one to the other under the last law of `decay`; a score sums W
+    over the interactions, decayed by their ages under the first.
 
-    Without times, or where they are equal, order is drawn by lot and nothing decays.
+    Without times, or where they are equal, the order is random and nothing decays.
 
     Parameters
     ----------
     decay : str
-        How the likes before a cut count: `expX`, e^−(g/X); `powerX`, (g + 1)^−X, X up to 3; or `none`,
-        joined by + for several blocks of features.
+        Weights of the interactions before a split: `expX`, e^−(g/X); `powerX`, (g + 1)^−X, X up to 3; or
+        `none`. Several laws are joined by + and give several blocks of features.
     inference_decay : str, optional
-        How the likes of the row that is scored count, one law for each of `decay`; those of `decay` when
-        not given.
+        Weights of the interactions of the row that is scored, one law for each of `decay`; by default
+        those of `decay`.
     target_decay : str
-        How the likes after a cut count. The faster, the more it is about the very next one.
+        Weights of the interactions after a split. The faster they decay, the more the next item counts.
     time_scale : float > 0, optional
-        All decay by e^−(elapsed time / time_scale), too, in the unit of the times.
+        If given, all weights are also multiplied by e^−(elapsed time / time_scale), in the unit of the
+        times.
     regularization : float > 0
-        Λ, in units of the mean of the diagonal of each block of XᵀX.
+        Λ, relative to the mean of the diagonal of each block of XᵀX.
     votes : float ≥ 0
-        A user's rows weigh |profile|^−votes.
+        User-weight exponent: a user's rows have the weight |profile|^−votes.
     trend : float ≥ 0
-        What leads to candidate j counts ((a + 1)/(b + 1))^trend, a and b its likes among the newest
-        tenth of all and among all: what is on the rise comes first. For lists of now; 0 for none.
+        Weights to candidate j are multiplied by ((a + 1)/(b + 1))^trend, where a and b are its
+        interactions among the newest tenth of all and among all. Items of growing popularity come first.
+        0 for no trend.
     form : "auto", "ridge" or "cosine"
         "auto" takes the ridge up to 8,000 items where its matrix fits in memory.
     alpha, beta : float in 0…1
-        How much the candidate's and the source's popularity count against them; form "cosine".
+        Exponents of the candidate's and the source's popularity, which lower weights; form "cosine".
     backward : float in 0…1
-        What j before i counts of j after i; form "cosine".
+        Weight of j before i relative to j after i; form "cosine".
     locality : float > 0
     sharpening : float ≥ 0
     top_k : int ≥ 1, optional
         As in `msdw`; form "cosine".
     ties : "popularity", optional
-        Items of equal scores, those at 0 among them, are in the order of their popularity; one that
-        nobody has counts as one of mean popularity.
+        Items of equal scores, including those of score 0, are ordered by popularity; cold items count
+        as items of mean popularity.
     random_state : int ≥ 0
-        For the order of likes of equal times.
+        Seed for the order of interactions of equal times.
 
     Attributes
     ----------
     weights_ : (blocks · items, items) float32, or (items, items) float32 CSR
-        Row k·items + i is what item i adds to the scores as a like that counts 1 under law k.
+        Row k·items + i is what item i adds to the scores as an interaction that counts 1 under law k.
 
     Notes
     -----
@@ -250,7 +251,7 @@ class SLIST(Ranker):
         weigh_rows(data, indices, lengths, own, users, self.beta, self.alpha, self.locality)
 
     def _follow_trend(self, liked: sp.csr_matrix, times: sp.csr_matrix | None) -> None:
-        """Scale the candidates' columns by how much of their likes is new."""
+        """Scale the candidates' columns by how much of their interactions is new."""
         if times is None or not self.trend:
             return
         new = times.data >= np.quantile(times.data, 1.0 - NEWEST)
@@ -271,7 +272,7 @@ class SLIST(Ranker):
     def _votes(
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
     ) -> list[NDArray[np.float64]]:
-        """Return what each like of the rows counts, under each law."""
+        """Return the weight of each interaction of the rows, under each law."""
         if times is None or not self.ordered_:
             return [np.ones(rows.nnz)] * self._blocks
         gaps = newer(rows.indptr, times)
@@ -315,7 +316,7 @@ class SLIST(Ranker):
         return float(shares.sum()), shares
 
     def _item_similarity(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return what a like of just now adds to each item's score."""
+        """Return the contribution of an interaction of age 0 to each item's score."""
         if sp.issparse(self.weights_):
             return self.weights_[ids].toarray()
         items = self.weights_.shape[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -68,6 +67,8 @@ def sparse_inverse_weights(
     (a column of a sparse inverse solves the equations that its pattern names); Higham, Accuracy and
     stability of numerical algorithms, 2002, theorem 10.7 (the least Λ).
     """
+    import numba  # late: a dense EASE compiles nothing
+
     items = liked.shape[1]
     others = np.maximum(pair_lengths(liked, columns(liked)), 1) - 1
     most = items - 1 if top_k >= items - 1 else int(others.max(initial=0))
@@ -104,7 +105,7 @@ def sparse_inverse_weights(
 
 
 def kept_lengths(others: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
-    """Return on how many items each is regressed that shares users with so many others.
+    """Return on how many items each is regressed, from the numbers of co-occurring items.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ def regressions(
     begins: NDArray[np.int64],
     lengths: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the regressions of the items of places low, low + 1 and so on.
+    """Return the regressions of the items of positions low, low + 1 and so on.
 
     Parameters
     ----------
@@ -146,19 +147,19 @@ def regressions(
     rows : indptr (rows + 1,) int64, indices (pairs,) int32, data (pairs,) float32
         The counts of these items with all others, and with themselves.
     above : the same of all items
-        Of which only rows of kept items are read, and of these the counts with items of later places.
+        Of which only rows of kept items are read, and of these the counts with items of later positions.
         Items go from rare to popular: so these are few.
     own, ridge : (items,) float64
-        By place.
+        By position.
     names : (items,) int
-        Which item has each place.
+        Which item has each position.
     begins, lengths : (rows,) int64
         Where each regression begins in what is returned, and on how many items it is.
 
     Returns
     -------
     items, weights : int32, float32
-        On which items each is regressed, in the order of places, and how.
+        On which items each is regressed, in the order of positions, and how.
     """
     near = np.empty(lengths.sum(), dtype=np.int32)
     weights = np.empty(len(near), dtype=np.float32)

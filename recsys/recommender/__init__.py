@@ -38,9 +38,9 @@ Reasons:
 >>> why.sentence == found["why"][0]
 True
 >>> model.rules("u0042").sentences[0]
-'This taste as a rule: ...'
+'This profile as a rule: ...'
 
-New likes, people who want to be forgotten, files:
+New interactions, users who want to be forgotten, files:
 
 >>> model.update(df.head(3).assign(user_id="new one")).user_ids[-1]
 'new one'
@@ -65,6 +65,8 @@ Is it any good?
 """
 
 from recsys.recommender.answers import Rules, Why
-from recsys.recommender.recommender import Recommender, load
+from recsys.recommender.loading import load
+from recsys.recommender.model_rules import ModelRule
+from recsys.recommender.recommender import Recommender
 
-__all__ = ["Recommender", "Rules", "Why", "load"]
+__all__ = ["ModelRule", "Recommender", "Rules", "Why", "load"]

@@ -1,4 +1,4 @@
-"""What a recommender says of an item or a person: sentences, the counts behind them, and tables."""
+"""Explanations of a recommender: sentences, the counts behind them, and tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from recsys.explain import ItemRule, Reasons, TasteRule
+from recsys.errors import counted
+from recsys.explain import ItemRule, MadeOf, Product, Reasons, TasteRule
 from recsys.utils import frames
 
 ROUNDING = 1e-9  # of the score: what sums of shares differ by
@@ -23,8 +24,8 @@ class Why:
     sentence : str
         Names the liked items that speak most for it.
     people : str
-        What other people's likes say of it, counted in the data and not by the model; empty where no
-        rule held its test.
+        A sentence on other users' interactions with it, counted in the data and not by the model; empty
+        where no rule held its test.
     score : float
     base : float
         What no liked item adds to the score.
@@ -34,6 +35,17 @@ class Why:
         Liked items, the largest share first; the age is text, empty where the model does not read it.
     kind : str
         Of the tables that are made.
+    ranker : str
+        Name of the model.
+    products : MadeOf or None
+        Which features of the profile, and which two together, a factorization machine or a link
+        predictor multiplies with the item's; None for other models.
+    parts : tuple of (name, weight, adds)
+        Of a blend: what each of its models adds to the score.
+    rule : ItemRule or None
+        What `people` says, as counts.
+    rule_items : tuple of (id, title)
+        The items of the rule.
 
     Examples
     --------
@@ -55,10 +67,55 @@ class Why:
     reasons: Reasons
     rows: tuple[tuple[Any, str, float, str], ...]
     kind: str = "pandas"
+    ranker: str = ""
+    products: MadeOf | None = None
+    parts: tuple[tuple[str, float, float], ...] = ()
+    rule: ItemRule | None = None
+    rule_items: tuple[tuple[Any, str], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON takes it: what `recsys explain --json` writes and `POST /explain` answers.
+
+        Ids are text. The OpenAPI document of the service describes every field.
+
+        Examples
+        --------
+        >>> import recsys
+        >>> model = recsys.Recommender("fm:iterations=2").fit(recsys.load_dataset("sample"))
+        >>> told = model.explain("u0001", "m0149").as_dict()
+        >>> made = told["products"]
+        >>> listed = sum(one["adds"] for one in made["listed"])
+        >>> round(told["score"] - made["base"] - listed - made["others"] - made["higher"], 5)
+        0.0
+        """
+        found, made, rule = self.reasons, self.products, self.rule
+        return {
+            "item": str(self.item), "title": self.title, "ranker": self.ranker, "kind": found.kind,
+            "score": found.score, "bias": found.bias, "base": found.base, "unit": found.unit,
+            "sentence": self.sentence,
+            "items": [
+                {"item": str(name), "title": title, "score": share, **_aged(found, k)}
+                for (name, title, share, _), (k, _) in zip(self.rows, found.items, strict=True)
+            ],
+            "others": found.others, "unlisted": found.unlisted,
+            "products": None if made is None else {
+                "base": made.base,
+                "listed": [{"features": list(one.names), "adds": one.adds} for one in made.listed],
+                "others": made.others, "unlisted": made.unlisted, "higher": made.higher,
+            },
+            "parts": [
+                {"model": name, "weight": weight, "adds": adds} for name, weight, adds in self.parts
+            ],
+            "rule": None if rule is None else {
+                "items": [{"item": str(name), "title": title} for name, title in self.rule_items],
+                "hits": rule.hits, "support": rule.support, "others_hits": rule.others_hits,
+                "others": rule.others, "text": self.people,
+            },
+        }  # fmt: skip
 
     @property
     def measure(self) -> str:
-        """What the rows' numbers are: "adds" to the score, or "similarity" to the item."""
+        """The meaning of the rows' numbers: "adds" to the score, or "similarity" to the item."""
         return "similarity" if self.reasons.kind == "nearest" else "adds"
 
     def frame(self) -> Any:
@@ -81,7 +138,22 @@ class Why:
             if abs(self.base) > ROUNDING * abs(self.score):
                 lines.append(f"{self.base:+.4g}  what no liked item adds")
             lines.append(f"{self.score:.4g}  score")
+        lines += [f"{value:+.4g}  {name}" for name, value in self.multiplied]
         return "\n".join(lines)
+
+    @property
+    def multiplied(self) -> list[tuple[str, float]]:
+        """The products of features with what they add, signs kept, down to what is not listed."""
+        made = self.products
+        if made is None:
+            return []
+        rows = [("the item's own", made.base)]
+        rows += [(_product(one), one.adds) for one in made.listed]
+        if made.unlisted:
+            rows.append((counted(made.unlisted, "other product"), made.others))
+        if made.higher:
+            rows.append(("more than two together", made.higher))
+        return rows
 
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it."""
@@ -92,21 +164,38 @@ class Why:
         )
         people = f"<p>{escape(self.people)}</p>" if self.people else ""
         head = f"<p><b>{escape(self.title)}</b>: {escape(self.sentence)}</p>{people}"
-        return f"{head}<table><tr><th>you like</th><th>{self.measure}</th><th></th></tr>{cells}</table>"
+        table = f"<table><tr><th>you like</th><th>{self.measure}</th><th></th></tr>{cells}</table>"
+        products = "".join(
+            f"<tr><td>{escape(name)}</td><td style='text-align:right'>{value:+.4g}</td></tr>"
+            for name, value in self.multiplied
+        )
+        if products:
+            table += f"<table><tr><th>features</th><th>adds</th></tr>{products}</table>"
+        return head + table
+
+
+def _aged(found: Reasons, item: int) -> dict[str, Any]:
+    """Return how long ago a liked item was, null where the model does not rank by it."""
+    age = found.ages.get(item)
+    return {"newer": None if age is None else age.newer, "days": None if age is None else age.days}
+
+
+def _product(one: Product) -> str:
+    return " × ".join(one.names)
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules behind a person's list.
+    """Rules behind a user's list.
 
     Attributes
     ----------
     taste : TasteRule or None
-        What describes the liked items by their attributes; None where nothing does.
+        The user profile rule: it describes the liked items by their attributes. None where none does.
     sentences : tuple of str
-        The taste rule in words, with its counts; empty without one.
+        The user profile rule in words, with its counts; empty without one.
     items : tuple of (id, title, sentence, ItemRule)
-        For items of the list, the best first: a rule of other people that speaks for it, where one held
+        For items of the list, the best first: a rule of other users that speaks for it, where one held
         its test.
     kind : str
         Of the tables that are made.
@@ -126,7 +215,7 @@ class Rules:
     kind: str = "pandas"
 
     def frame(self) -> Any:
-        """Return a table of the rules of other people, one an item, with the counts they state."""
+        """Return a table of the rules of other users, one per item, with the counts they state."""
         rules = [row[3] for row in self.items]
         return frames.make({
             "item": [row[0] for row in self.items],
@@ -139,7 +228,7 @@ class Rules:
         }, self.kind)  # fmt: skip
 
     def __str__(self) -> str:
-        lines = [*self.sentences] or ["No rule describes this taste."]
+        lines = [*self.sentences] or ["No rule describes this profile."]
         lines += [f"{title}: {sentence}" for _, title, sentence, _ in self.items]
         return "\n".join(lines)
 
@@ -150,4 +239,4 @@ class Rules:
             f"<li><b>{escape(title)}</b>: {escape(sentence)}</li>"
             for _, title, sentence, _ in self.items
         )
-        return f"{said or '<p>No rule describes this taste.</p>'}<ol>{rows}</ol>"
+        return f"{said or '<p>No rule describes this profile.</p>'}<ol>{rows}</ol>"

@@ -1,8 +1,7 @@
 """Lists of all users in a folder of parts, made by an engine's workers.
 
-What a part is made of stands in the folder's manifest; a worker reads it there, maps the model, and
-keeps both for the parts to come. A unit of work is small: the model's path and checksum, the folder,
-a user.
+The folder's manifest describes the parts. A worker reads it, maps the model, and keeps both for the
+parts that follow. A task is small: the model's path and checksum, the folder, a user.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import functools
 import json
 import os
 import socket
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,11 +23,10 @@ import numpy as np
 
 from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
-from recsys.engines.folders import OwnFolder
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.rankers import Bundle, load_bundle
-from recsys.recommender.filters import left_out
+from recsys.recommender.filters import left_out, merchandising
 from recsys.recommender.ids import id_list
 from recsys.recommender.lists import COLUMNS, USERS, Asked, Block, Lists
 from recsys.recommender.parts import FORMAT, Parts
@@ -35,7 +34,7 @@ from recsys.utils.files import shown
 from recsys.utils.model_file import checksum, head_of
 from recsys.utils.remote import plain_url, url_of
 from recsys.utils.rows import write_rows
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_flag, check_integer, check_real
 
 Progress = Callable[[int, int], None]
 Unit = tuple[str, str, str, int]  # model, checksum of the whole job, folder, first user
@@ -45,7 +44,7 @@ MOST_BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Written:
-    """What a run did.
+    """The result of a run.
 
     Attributes
     ----------
@@ -86,6 +85,10 @@ def plain_options(
     as_of: Any = None,
     why: bool = False,
     text: bool = False,
+    filter_liked: bool = True,
+    pinned: Any = (),
+    boosts: Mapping[Any, float] | None = None,
+    at_most: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Return how lists are made as JSON holds it; the rest as `Recommender.recommend` takes it.
 
@@ -113,8 +116,15 @@ def plain_options(
         "dislikes": [str(one) for one in id_list("dislikes", dislikes)],
         "diversity": check_real("diversity", diversity, 0.0, 1.0),
         "filters": {str(name): _plain_filter(one) for name, one in (filters or {}).items()} or None,
-        "as_of": _plain(as_of), "why": bool(why), "text": bool(text),
+        "as_of": _plain(as_of), "why": check_flag("why", why), "text": bool(text),
+        "filter_liked": check_flag("filter_liked", filter_liked),
     }  # fmt: skip
+    # Only where they are given, so that parts made before there were such options are gone on with.
+    if names("pinned", pinned):
+        found["pinned"] = names("pinned", pinned)
+    for name, given in (("boosts", boosts), ("at_most", at_most)):
+        if given:
+            found[name] = {str(key): _plain(value) for key, value in dict(given).items()}
     try:
         json.dumps(found)
     except (TypeError, ValueError) as error:
@@ -151,7 +161,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _filters(plain: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what `_plain_filter` made plain as `left_out` takes it."""
+    """Return a filter from `_plain_filter` in the form that `left_out` takes."""
     if plain is None:
         return None
     return {
@@ -161,7 +171,7 @@ def _filters(plain: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
-    """Return the lists of all users of a bundle.
+    """Return the lists of all users of a model package.
 
     Raises
     ------
@@ -172,11 +182,15 @@ def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
         bundle, Asked.of_users(bundle, None, options["as_of"]), options["n"],
         bundle.items(options["dislikes"]).tolist(), options["diversity"],
         left_out(bundle, options["items"], options["exclude"], _filters(options["filters"])),
+        options["filter_liked"],
+        merchandising(
+            bundle, options.get("pinned", ()), options.get("boosts"), options.get("at_most")
+        ),
     )  # fmt: skip
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Bundle, str]:
-    """Return what a file holds, mapped, and the checksum of that very content.
+    """Return the content of a file, mapped, and the checksum of that very content.
 
     Raises
     ------
@@ -220,11 +234,11 @@ def write_everybody(
     options : mapping
         As `plain_options` makes it.
     model : path or URL, optional
-        The file that the bundle was read from. Without one it is written to the folder for as long as
-        the workers need it, where the engine has any.
+        The file that the model package was read from. Without one it is written to the folder for as
+        long as the workers need it, where the engine has any.
     digest : str, optional
-        The file's checksum when the bundle was read, as `read_model` tells it; when not given it is
-        looked up, and the file must not have been replaced.
+        The file's checksum when the model package was read, as `read_model` tells it; when not given it
+        is looked up, and the file must not have been replaced.
     on : str or Engine
         As `recsys.engines.engine` takes it; one that is handed over stays open.
     workers, threads : int ≥ 1, optional
@@ -288,13 +302,10 @@ def _file_of(bundle: Bundle, model: Any, parts: Parts, runner: Engine) -> Iterat
     if model is not None or isinstance(runner, LocalEngine):
         yield "" if model is None else url_of(model) or os.path.abspath(model)
         return
-    own = OwnFolder(MODEL, str(parts.folder))
-    try:
-        path = os.path.join(own.path, "model.recsys")
+    with tempfile.TemporaryDirectory(prefix=MODEL, dir=parts.folder) as folder:
+        path = os.path.join(folder, "model.recsys")
         bundle.save(path)
         yield path
-    finally:
-        own.remove()
 
 
 def write_part(unit: Unit) -> tuple[int, int] | None:
@@ -345,7 +356,7 @@ def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int] | None:
     columns, rows = _table(lists, parts.job["lists"])
     before = lists.fallbacks
     blocks = (rows(block) for block in lists.blocks(start, stop))
-    write_rows(path, columns, blocks, sweep=False)
+    write_rows(path, columns, blocks)
     return stop - start, lists.fallbacks - before
 
 

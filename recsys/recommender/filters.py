@@ -1,8 +1,8 @@
-"""Which items may be recommended: named, left out, or by what is known of them."""
+"""Filters of recommended items: by id, or by attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -14,8 +14,12 @@ from recsys.data.columns import absent
 from recsys.data.encoding import SEPARATOR
 from recsys.errors import InputError
 from recsys.rankers import Bundle
-from recsys.recommender.ids import id_list
+from recsys.recommender.ids import id_list, one_id
+from recsys.reranking import Merchandising
 from recsys.utils.dates import iso_seconds
+from recsys.utils.validation import check_integer, check_real
+
+NOTHING_KNOWN = "filters need something known of the items: give Interactions.from_frame a table items="
 
 
 def left_out(
@@ -45,7 +49,7 @@ def left_out(
         keep[bundle.items(id_list("items", items))] = True
     if exclude is not None:
         keep[bundle.items(id_list("exclude", exclude))] = False
-    if filters is not None and filters != {}:
+    if filters is not None and not (isinstance(filters, dict) and not filters):
         keep &= passing(bundle.item_features, filters)
     if keep.all():
         return None
@@ -56,6 +60,72 @@ def left_out(
             "widen them"
         )
     return np.flatnonzero(~keep)
+
+
+def merchandising(
+    bundle: Bundle,
+    pinned: Any = (),
+    boosts: Mapping[Any, float] | None = None,
+    at_most: Mapping[str, int] | None = None,
+) -> Merchandising | None:
+    """Return the merchandising rules of every list; None without any.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    pinned : sequence of ids
+    boosts : mapping of id to factor ≥ 0, optional
+    at_most : mapping of str to int ≥ 1, optional
+        By column of what is known of items.
+
+    Raises
+    ------
+    InputError
+        If an id or a column is unknown, or a number is out of range.
+    """
+    for name, given, form in (("boosts", boosts, "{'id': 1.5}"), ("at_most", at_most, "{'brand': 2}")):
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError(f"{name} must be a mapping such as {form}, not {given!r}"[:200])
+    ids = id_list("pinned", pinned)
+    factors = {
+        int(bundle.items([one_id("boosts", name)])[0]): check_real(f"boosts of {name!r}", factor, 0.0)
+        for name, factor in (boosts or {}).items()
+    }
+    limits = [
+        (_values(bundle.item_features, name), check_integer(f"at_most of {name!r}", most, 1))
+        for name, most in (at_most or {}).items()
+    ]
+    if not (ids or factors or limits):
+        return None
+    return Merchandising(list(dict.fromkeys(bundle.items(ids).tolist())), factors, limits)
+
+
+def _values(features: pd.DataFrame | None, name: str) -> Callable[[int], list[str]]:
+    """Return a function that gives the values of a column for an item by its index."""
+    cells = _column(features, name).tolist()
+
+    def values(item: int) -> list[str]:
+        cell = cells[item]
+        if cell is None or cell != cell or cell == "":
+            return []
+        return list(dict.fromkeys(_text(cell).split(SEPARATOR)))
+
+    return values
+
+
+def _column(features: pd.DataFrame | None, name: str) -> pd.Series:
+    """Return a column of what is known of items.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    if features is None or len(features.columns) == 0:
+        raise InputError(NOTHING_KNOWN)
+    if name not in features.columns:
+        raise absent("items", name, [str(column) for column in features.columns])
+    return features[name]
 
 
 def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -85,14 +155,10 @@ def passing(features: pd.DataFrame | None, filters: Mapping[str, Any]) -> NDArra
             f"filters must be a mapping by column, as {{'year': (1980, 1999)}}, not {filters!r}"
         )
     if features is None or len(features.columns) == 0:
-        raise InputError(
-            "filters need something known of the items: give Interactions.from_frame a table items="
-        )
+        raise InputError(NOTHING_KNOWN)
     keep = np.ones(len(features), dtype=bool)
     for name, wanted in filters.items():
-        if name not in features.columns:
-            raise absent("items", name, [str(column) for column in features.columns])
-        cells = features[name]
+        cells = _column(features, name)
         if isinstance(wanted, tuple):
             keep &= _between(name, cells, wanted)
         else:

@@ -1,4 +1,4 @@
-"""Ids as people hand them over: one, a list, a column of a table."""
+"""Ids as users pass them: one, a list, a column of a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def id_list(what: str, given: Any) -> list[str | int]:
     Raises
     ------
     InputError
-        If one is neither text nor a whole number.
+        If one is neither text nor an integer.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def id_list(what: str, given: Any) -> list[str | int]:
     if _plain(given) is not None:
         return [_plain(given)]
     found: Any = None
-    if not isinstance(given, (bytes, dict)) and np.ndim(given) != 0:
+    if not isinstance(given, (bytes, dict)) and _several(given):
         for name in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, numpy
             if hasattr(given, name):
                 found = getattr(given, name)()
@@ -45,8 +45,16 @@ def id_list(what: str, given: Any) -> list[str | int]:
     ids = None if found is None else [_plain(one) for one in found]
     if ids is None or any(one is None for one in ids):
         shown = repr(given)[:SHOWN].split("\n")[0]
-        raise InputError(f"{what} must be ids, text or whole numbers, not {shown}")
+        raise InputError(f"{what} must be ids, text or integers, not {shown}")
     return ids
+
+
+def _several(given: Any) -> bool:
+    """Return whether these are several, also where NumPy can make no array of them."""
+    try:
+        return np.ndim(given) != 0
+    except ValueError:
+        return True
 
 
 def one_id(what: str, given: Any) -> str | int:
@@ -60,7 +68,7 @@ def one_id(what: str, given: Any) -> str | int:
     found = _plain(given)
     if found is None:
         shown = repr(given)[:SHOWN].split("\n")[0]
-        raise InputError(f"{what} must be an id, text or a whole number, not {shown}")
+        raise InputError(f"{what} must be an id, text or an integer, not {shown}")
     return found
 
 

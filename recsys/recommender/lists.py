@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from recsys.rankers import Bundle, Recommendations
 from recsys.rankers.catalogue import Profile
-from recsys.reranking import rerank
+from recsys.reranking import Merchandising, rerank
+from recsys.utils.topn import LOWEST
 
 USERS = 4096  # whose lists are held at once
 COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
@@ -64,7 +65,7 @@ class Asked:
 
     @classmethod
     def of_profile(cls, label: Any, profile: Profile) -> Asked:
-        """Return somebody never seen, or a user as of a time."""
+        """Return the request of a new user, or of a user as of a time."""
         return cls([label], np.array([profile.userid]), profile.row, profile.times, True)
 
     def one(self, k: int) -> tuple[int, sp.csr_matrix, sp.csr_matrix | None]:
@@ -87,6 +88,10 @@ class Lists:
     diversity : float in 0…1
     left_out : (n,) int or None
         Items that are in no list.
+    filter_liked : bool
+        Whether items already liked are in no list.
+    merchandising : Merchandising or None
+        Pinned items, boosts, and how many items of a brand.
     fallbacks : int
         So far, the users without liked items, who get the most popular ones.
     """
@@ -97,22 +102,32 @@ class Lists:
     dislikes: Sequence[int] = ()
     diversity: float = 0.0
     left_out: NDArray[np.int64] | None = None
+    filter_liked: bool = True
+    merchandising: Merchandising | None = None
     fallbacks: int = 0
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Yield a block of users at a time, each by its place in `asked`, with the list.
+        """Yield a block of users at a time, each by its position in `asked`, with the list.
 
         Parameters
         ----------
         start, stop : int
             The places of those whose lists are made: all when not given.
         """
-        make = self._reranked if len(self.dislikes) or self.diversity else self._plain
+        reranked = len(self.dislikes) or self.diversity or self.merchandising is not None
+        make = self._reranked if reranked else self._plain
         stop = len(self.asked.labels) if stop is None else min(stop, len(self.asked.labels))
         for begin in range(start, max(start + 1, stop), USERS):
             found = make(slice(begin, min(begin + USERS, stop)))
             self.fallbacks += sum(bool(one.fallback) for one in found)
             yield list(enumerate(found, begin))
+
+    @cached_property
+    def some_popular(self) -> bool:
+        """Whether a user has no interactions to personalise with, and gets the most popular items."""
+        asked = self.asked
+        ids = None if asked.fold_in else asked.ids
+        return bool(self.bundle.ranker.falls_back(ids, asked.rows).any())
 
     def lines(self, block: Block) -> list[Line]:
         """Return the rows of a block, of the columns `COLUMNS`; ids are text here."""
@@ -127,7 +142,8 @@ class Lists:
         asked = self.asked
         found = self.bundle.ranker.recommend(
             asked.ids[part], asked.rows[part], N=self.number, filter_items=self.left_out,
-            recalculate_user=asked.fold_in, times=None if asked.times is None else asked.times[part],
+            filter_already_liked_items=self.filter_liked, recalculate_user=asked.fold_in,
+            times=None if asked.times is None else asked.times[part],
         )  # fmt: skip
         fallback = np.atleast_1d(found.fallback)
         return [
@@ -136,18 +152,29 @@ class Lists:
         ]
 
     def _reranked(self, part: slice) -> list[Recommendations]:
-        item_users = self._item_users if self.diversity else None
+        item_users = self.bundle.item_users if self.diversity else None
         found = []
         for k in range(*part.indices(len(self.asked.labels))):
             user, row, times = self.asked.one(k)
             found.append(rerank(
                 self.bundle.ranker, user, row, self.number, dislikes=self.dislikes,
                 diversity=self.diversity, item_users=item_users, filter_items=self.left_out,
-                recalculate_user=self.asked.fold_in, times=times,
+                filter_already_liked_items=self.filter_liked,
+                recalculate_user=self.asked.fold_in, times=times, merchandising=self.merchandising,
             ))  # fmt: skip
         return found
 
-    @cached_property
-    def _item_users(self) -> Any:
-        """Who liked each item, as CSC."""
-        return self.bundle.user_items.tocsc()
+
+def most_popular(popularity: NDArray[np.floating], lists: Lists, n: int) -> Recommendations:
+    """Return the items with the most users, without those that are left out or disliked."""
+    people = popularity.astype(np.float64)
+    for without in (lists.left_out, lists.dislikes):
+        if without is not None:
+            people[without] = LOWEST
+    best = np.argsort(-people, kind="stable")
+    best = best[people[best] > LOWEST]
+    found = Recommendations(best.astype(np.int32), people[best].astype(np.float32), True)
+    if lists.merchandising is None:
+        return found
+    pinned, others = lists.merchandising.applied(lists.merchandising.boosted(found), n)
+    return Recommendations(*(np.concatenate(one) for one in zip(pinned, others, strict=True)))

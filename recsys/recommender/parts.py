@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from recsys.errors import InputError
-from recsys.utils.files import create, replacing, shown, sweep_folder
+from recsys.utils.atomic import create, replacing, sweep_folder
+from recsys.utils.files import shown
 
 MANIFEST, SUCCESS = "_MANIFEST.json", "_SUCCESS"
 FORMAT = 1
@@ -59,7 +60,7 @@ class Parts:
             if job["format"] != FORMAT:
                 raise InputError(f"{shown(path)} is of format {job['format']}; this reads {FORMAT}")
             if not all(type(job[name]) is int and job[name] > 0 for name in ("users", "block")):
-                raise ValueError("users and block are whole numbers above 0")
+                raise ValueError("users and block are integers above 0")
         except FileNotFoundError:
             raise InputError(f"{shown(path)} does not exist") from None
         except OSError as error:
@@ -77,7 +78,7 @@ class Parts:
         ------
         InputError
             If the folder holds anything else: parts of another job, of which the difference is named,
-            or files of somebody; or if it cannot be written.
+            or other files; or if it cannot be written.
         """
         if "\0" in str(self.folder):
             raise InputError(f"{str(self.folder)[-60:]!r} is no name of a folder: it holds a NUL")
@@ -102,7 +103,7 @@ class Parts:
 
     @property
     def digest(self) -> str:
-        """The checksum of all that the parts are made of, the same before and after JSON."""
+        """The checksum of the job that defines the parts, the same before and after JSON."""
         return hashlib.sha256(json.dumps({**self.job}, sort_keys=True).encode()).hexdigest()
 
     def _check(self, other: Mapping[str, Any]) -> None:
@@ -140,7 +141,7 @@ class Parts:
         Raises
         ------
         InputError
-            If it is not: whoever wrote it has written to a folder of the same name elsewhere. If the
+            If it is not: its parts were written to a folder of the same name on another host. If the
             folder is meanwhile one of another job.
         """
         self._check(Parts.of(self.folder).job)
@@ -162,7 +163,7 @@ class Parts:
 
 
 def _differences(there: Any, here: Any, name: str = "") -> list[tuple[str, str, str]]:
-    """Return what differs between two jobs: its name, and both values as messages show them."""
+    """Return the difference of two jobs: its name, and both values as messages show them."""
     if isinstance(there, dict) and isinstance(here, dict):
         return [
             found

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-import functools
-import importlib.util
+import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys import errors
@@ -23,90 +23,43 @@ from recsys.data.columns import Columns
 from recsys.data.events import Changes
 from recsys.engines import Engine
 from recsys.errors import InputError, counted
-from recsys.explain import (
-    Attributes,
-    Reasons,
-    because,
-    item_attributes,
-    item_rule,
-    reasons,
-    reasons_for_items,
-    taste_rule,
-)
-from recsys.explain import text as wording
-from recsys.rankers import Bundle, Ranker, Recommendations, fit_bundle, load_bundle, make_ranker
-from recsys.rankers.catalogue import Profile, texts_of
+from recsys.explain import Reasons, because, reasons_for_items
+from recsys.rankers import Bundle, Ranker, Recommendations, fit_bundle, make_ranker
+from recsys.rankers.catalogue import fit_notes
 from recsys.recommender import updates
 from recsys.recommender.answers import Rules, Why
+from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import plain_options, write_everybody
-from recsys.recommender.filters import left_out
+from recsys.recommender.explained import explained, list_rules, word_of
+from recsys.recommender.filters import left_out, merchandising
+from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
-from recsys.recommender.lists import USERS, Asked, Block, Lists
+from recsys.recommender.lists import USERS, Asked, Block, Lists, most_popular
+from recsys.recommender.model_rules import FIRST, ModelRule, model_rule
+from recsys.reranking import Merchandising
 from recsys.reranking import similar as similar_items
 from recsys.utils import frames
 from recsys.utils.files import is_folder
-from recsys.utils.frames import KINDS
 from recsys.utils.model_file import Target
-from recsys.utils.rows import write_rows
+from recsys.utils.rows import arrow_batch, arrow_schema, write_rows
 from recsys.utils.spec import parse_spec
-from recsys.utils.topn import LOWEST
-from recsys.utils.validation import check_integer, check_real
+from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, clean_matrix
 
+LOG = logging.getLogger(__name__)
 UNKNOWN = ("error", "skip", "popular")
 NAMED = 3  # liked items in a sentence
-LEAST_PROFILE = 5  # liked items below which no taste rule is looked for
+SCORE_BLOCK = 16_000_000  # scores that are held at once
 Id = str | int
 Some = Id | Sequence[Id]
 Method = TypeVar("Method", bound=Callable[..., Any])
-NAMES = ("user", "rank", "item", "title", "score", "why")
-TYPES: dict[str, type] = {"rank": int, "title": str, "score": float, "why": str}
-
-
-def _of_one_state(method: Method) -> Method:
-    """Answer from the state that there is when the call comes, whatever an update puts in its place."""
-
-    @functools.wraps(method)
-    def answer(self: Any, *given: Any, **named: Any) -> Any:
-        return method(copy.copy(self), *given, **named)
-
-    return answer  # type: ignore[return-value]
-
-
-def _one_at_a_time(method: Method) -> Method:
-    """Let a change see the changes before it, whichever threads they come from."""
-
-    @functools.wraps(method)
-    def change(self: Any, *given: Any, **named: Any) -> Any:
-        with self._changing:
-            return method(self, *given, **named)
-
-    return change  # type: ignore[return-value]
-
-
-class _Fitted:
-    """A bundle, and what is made of it once."""
-
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
-
-    @cached_property
-    def titled(self) -> bool:
-        """Whether items have titles besides their ids."""
-        return bool((self.bundle.titles != texts_of(self.bundle.item_ids)).any())
-
-    @cached_property
-    def item_users(self) -> Any:
-        """Who liked each item, as CSC."""
-        return self.bundle.user_items.tocsc()
-
-    @cached_property
-    def attributes(self) -> Attributes:
-        """The items' attributes."""
-        return item_attributes(self.bundle.interactions)
+NAMES = ("user", "rank", "item", "title", "score", "source", "why")
+TYPES: dict[str, type] = {"rank": int, "title": str, "score": float, "source": str, "why": str}
+MODEL, POPULAR = "model", "popular"  # what a score comes from
+Row = tuple[Any, int, Any, str, float, str, str]
 
 
 class Recommender:
-    """Lists with reasons for people, items like an item, and what is behind them, in your ids.
+    """Lists with explanations for users, similar items, and rules, all in your ids.
 
     Parameters
     ----------
@@ -119,12 +72,14 @@ class Recommender:
     ranker : Ranker
         The fitted one; it works with matrices.
     bundle : Bundle
-        The ranker, the ids and titles, and who liked what: what a file holds.
+        The ranker, the ids and titles, and the interactions: the content of a file.
+    notes : tuple of str
+        Notes on how the data were read, and on what the ranker does not use; empty after loading a file.
 
     Notes
     -----
-    Ids come back as they came in, text or whole numbers, also after a file; asked for, they are matched
-    by their text. Tables come back of the kind that came in: pandas, polars or pyarrow.
+    Ids are returned as they were passed, as text or integers, also after saving and loading. Requests
+    match ids by their text. Tables are returned in the kind that was passed: pandas, polars or pyarrow.
 
     Examples
     --------
@@ -138,7 +93,15 @@ class Recommender:
     Because you liked Crimson Compass (1954), Quiet Kingdom (1962) and Electric Garden (1987).
     >>> model.recommend_history(["m0001", "m0005"], n=3, filters={"year": (1980, None)})["rank"].tolist()
     [1, 2, 3]
+
+    Of a SciPy matrix of users × items, ids are the numbers of its rows and columns:
+
+    >>> model = recsys.Recommender("als").fit(data.matrix)
+    >>> model.recommend(3, n=2)["user"].tolist()
+    [3, 3]
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(self, model: str | Ranker = "auto") -> None:
         if isinstance(model, str):
@@ -149,54 +112,71 @@ class Recommender:
                 f"model must be a ranker or a specification such as 'ease', not {type(model).__name__}"
             )
         self.model = model
-        self._fitted: _Fitted | None = None
+        self._fitted: Fitted | None = None
         self._kind: str | None = None
         self._changing = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what copies and pickles are made of: a lock is no part of it."""
+        """Return the state for copies and pickles, without the lock."""
         return {name: value for name, value in vars(self).items() if name != "_changing"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take it up, with a lock of its own."""
+        """Restore the state, with a new lock."""
         vars(self).update(state)
         self._changing = threading.RLock()
 
     @classmethod
     def of(cls, bundle: Bundle, kind: str | None = None) -> Self:
-        """Return the recommender of a fitted bundle, whose tables are of a kind."""
+        """Return the recommender of a fitted model package; `kind` is the kind of its tables."""
         made = cls(bundle.ranker)
-        made._fitted, made._kind = _Fitted(bundle), kind
+        made._fitted, made._kind = Fitted(bundle), kind
         return made
 
-    @_one_at_a_time
-    def fit(self, data: Any, *, show_progress: bool = False, **columns: Any) -> Self:
+    @one_at_a_time
+    def fit(
+        self,
+        data: Interactions | str | os.PathLike[str] | sp.csr_matrix | Any,
+        *,
+        show_progress: bool = False,
+        **columns: Any,
+    ) -> Self:
         """Fit on who liked what.
 
         Parameters
         ----------
-        data : Interactions, table or path
-            A table or file is read as `Interactions.from_frame` does.
+        data : Interactions, table, path or (users, items) SciPy sparse matrix
+            A table or file is read as `Interactions.from_frame` does. Ids of a matrix, CSR or of another
+            format, are its row and column numbers. Its values above 0 are interactions, and weights in
+            the models that read them (`als`, `cosine`, `tfidf`, `bm25`, `user-knn`, `tifu-knn`).
         show_progress : bool
         **columns
-            What `Interactions.from_frame` takes: user, item, rating, time, items, users, min_rating.
+            What `Interactions.from_frame` takes: user, item, rating, time, weight, min_rating and so on.
 
         Raises
         ------
         InputError
             If the data cannot be read or fitted on.
         """
-        if not isinstance(data, Interactions):
+        if columns and (isinstance(data, Interactions) or sp.issparse(data)):
+            these = "this is a matrix" if sp.issparse(data) else "these are interactions"
+            raise InputError(f"{next(iter(columns))} is for a table or a file; {these}")
+        if sp.issparse(data):
+            data = of_matrix(clean_matrix(data, name="data"))
+        elif not isinstance(data, Interactions):
             data = Interactions.from_frame(data, **columns)
-        elif columns:
-            raise InputError(f"{next(iter(columns))} is for a table or a file; these are interactions")
         if isinstance(self.model, str):
             name, params = parse_spec(self.model)
             ranker = make_ranker(name, **params)
         else:
             ranker = copy.deepcopy(self.model)
-        fitted = _Fitted(fit_bundle(ranker, data, show_progress=show_progress))
-        self._fitted, self._kind = fitted, None
+        data = data.positive()
+        notes = (*data.notes, *fit_notes(ranker, data))
+        for note in notes:
+            LOG.info("%s: %s", data.name, note)
+        start = time.perf_counter()
+        fitted = Fitted(fit_bundle(ranker, data, show_progress=show_progress))
+        self._fitted, self._kind, self.notes = fitted, None, notes
+        LOG.info("fitted %s in %.1f s", repr(self)[1:-1], time.perf_counter() - start)
         return self
 
     @property
@@ -205,7 +185,7 @@ class Recommender:
         return self._now.bundle
 
     @property
-    def _now(self) -> _Fitted:
+    def _now(self) -> Fitted:
         if self._fitted is None:
             raise errors.NotFittedError("this recommender is not fitted yet: call fit(data)")
         return self._fitted
@@ -227,7 +207,7 @@ class Recommender:
 
     # Lists
 
-    @_of_one_state
+    @of_one_state
     def recommend(
         self,
         users: Any,
@@ -238,52 +218,80 @@ class Recommender:
         dislikes: Sequence[Id] = (),
         diversity: float = 0.0,
         filters: Mapping[str, Any] | None = None,
+        filter_liked: bool = True,
+        pinned: Sequence[Id] = (),
+        boosts: Mapping[Id, float] | None = None,
+        at_most: Mapping[str, int] | None = None,
         as_of: float | str | None = None,
         unknown: str = "error",
         why: bool = True,
     ) -> Any:
-        """Return the best items for users; what they like already is in no list.
+        """Return the best items for users.
 
         Parameters
         ----------
         users : id, or sequence of ids
         n : int ≥ 1
-            Items a user, at most.
+            Largest number of items per user.
         items, exclude : sequence of ids, optional
             The only items that may be recommended, and those that may not.
         dislikes : sequence of ids
-            Items to keep away from; what goes with them is lowered.
+            Disliked items: they are left out, and similar items are ranked lower.
         diversity : float in 0…1
-            0 keeps the order of the scores.
+            Weight of diversity; 0 keeps the order of the scores.
         filters : mapping, optional
-            By what is known of items: {"year": (1980, 1999), "genres": ["Drama", "War"]}; a pair is a
-            range with both ends, a list any of its values, a single value itself.
+            Conditions on items' features: {"year": (1980, 1999), "genres": ["Drama", "War"]}. A pair is
+            a range that includes both ends, a list matches any of its values, and a single value matches
+            itself.
+        filter_liked : bool
+            Whether the user's own items are left out of the list; with False they are ranked
+            like all others.
+        pinned : sequence of ids
+            Items that come first, in this order, whatever their scores, unless they are left out.
+        boosts : mapping of id to float ≥ 0, optional
+            Factors f of items' scores s, which become s + (f − 1)·|s|: f above 1 raises a score, below 1
+            lowers it.
+        at_most : mapping of str to int, optional
+            Largest number of items of one value in a list, by column of the items' features: {"genres":
+            2}. Each value of a cell such as `Drama|War` counts, and so do pinned items.
         as_of : number or str, optional
-            Rank by what these users had liked before: a number in the data's unit, a date or a datetime.
-            The model was fitted on what came later, too, and counts of people are of all times.
+            Rank by these users' interactions before this time: a number in the data's unit, a date or a
+            datetime. The model itself was fitted on later interactions, too, and counts of users include
+            them.
         unknown : "error", "skip" or "popular"
-            What an unknown user gets.
+            The result for an unknown user: an error, no rows, or the most popular items.
         why : bool
-            Whether each item comes with a sentence; it takes as long as the lists, or longer.
+            Whether each item has a sentence that explains it. Sentences take as long as the lists, or
+            longer.
 
         Returns
         -------
         table
-            Columns user, rank, item, title, score, why; without title where items have none, and without
-            why where the model has no reasons. Users without likes get the most popular items.
+            Columns user, rank, item, title, score, why; title is absent where items have none, and why
+            where the model cannot explain. Users without interactions get the most popular items, scored
+            by their number of users. If there are such rows, a column source after score is "popular"
+            for them and "model" for all others.
 
         Raises
         ------
         InputError
             If an id is unknown, a number out of range, or nothing passes the filters.
         """
-        if not isinstance(unknown, str) or unknown not in UNKNOWN:
-            raise InputError(f"unknown must be one of {', '.join(UNKNOWN)}, not {unknown!r}")
+        check_choice("unknown", unknown, UNKNOWN)
+        why = check_flag("why", why)
         given = id_list("users", users)
         index = self.bundle.user_index
         known = given if unknown == "error" else [name for name in given if str(name) in index]
         lists = self._lists(
-            Asked.of_users(self.bundle, known, as_of), n, items, exclude, dislikes, diversity, filters
+            Asked.of_users(self.bundle, known, as_of),
+            n,
+            items,
+            exclude,
+            dislikes,
+            diversity,
+            filters,
+            filter_liked,
+            merchandising(self.bundle, pinned, boosts, at_most),
         )
         found = {str(lists.asked.labels[k]): self._rows(lists, k, one, why)
                  for block in lists.blocks() for k, one in block}  # fmt: skip
@@ -293,7 +301,7 @@ class Recommender:
                     found[str(name)] = self._popular(name, n, lists, why)
         return self._frame([row for name in given for row in found.get(str(name), [])], why)
 
-    @_of_one_state
+    @of_one_state
     def recommend_history(
         self,
         history: Sequence[Id],
@@ -305,18 +313,22 @@ class Recommender:
         dislikes: Sequence[Id] = (),
         diversity: float = 0.0,
         filters: Mapping[str, Any] | None = None,
+        filter_liked: bool = True,
+        pinned: Sequence[Id] = (),
+        boosts: Mapping[Id, float] | None = None,
+        at_most: Mapping[str, int] | None = None,
         why: bool = True,
         user: Id = "new",
     ) -> Any:
-        """Return the best items for somebody who likes these, whether the model knows them or not.
+        """Return the best items for a new user with this history.
 
         Parameters
         ----------
         history : sequence of ids
-            In order, the oldest like first; it may be empty.
+            In order, the oldest interaction first; it may be empty.
         times : sequence of number or str, optional
             When each was liked, instead of the order.
-        n, items, exclude, dislikes, diversity, filters, why
+        n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most, why
             As in `recommend`.
         user : str or int
             What stands in the column user.
@@ -328,17 +340,26 @@ class Recommender:
         CapabilityError
             If the model ranks the users of its fit only.
         """
+        why = check_flag("why", why)
         profile = self.bundle.profile(history=id_list("history", history), times=times)
         lists = self._lists(
-            Asked.of_profile(user, profile), n, items, exclude, dislikes, diversity, filters
+            Asked.of_profile(user, profile),
+            n,
+            items,
+            exclude,
+            dislikes,
+            diversity,
+            filters,
+            filter_liked,
+            merchandising(self.bundle, pinned, boosts, at_most),
         )
         [[(k, one)]] = list(lists.blocks())
         return self._frame(self._rows(lists, k, one, why), why)
 
-    @_of_one_state
+    @of_one_state
     def recommend_all(
         self,
-        path: str | os.PathLike[str] | None = None,
+        path: str | os.PathLike[str] | Any = None,
         n: int = 10,
         *,
         items: Sequence[Id] | None = None,
@@ -346,6 +367,10 @@ class Recommender:
         dislikes: Sequence[Id] = (),
         diversity: float = 0.0,
         filters: Mapping[str, Any] | None = None,
+        filter_liked: bool = True,
+        pinned: Sequence[Id] = (),
+        boosts: Mapping[Id, float] | None = None,
+        at_most: Mapping[str, int] | None = None,
         as_of: float | str | None = None,
         why: bool = False,
         raw: bool = False,
@@ -353,17 +378,22 @@ class Recommender:
         workers: int | None = None,
         threads: int | None = None,
         block: int | None = None,
+        table: str | None = None,
+        stream: bool = False,
     ) -> Any:
         """Make the lists of all users, and write them to a file or a folder a block of users at a time.
 
         Parameters
         ----------
         path : path, optional
-            Ending in .parquet, .json or .csv: a file, there whole or not at all. Ending in a slash or in
+            Ending in .parquet, .json, .jsonl (an object a line) or .csv: a file, there whole or not at
+            all. With `table`, an SQLAlchemy URL or Engine. Ending in a slash or in
             nothing, or a folder that is there: a folder, of one Parquet file a block. A run that was
             stopped is gone on with by the same call: parts that are there are left as they are. A table
             is returned when not given.
-        n, items, exclude, dislikes, diversity, filters, as_of, why
+        n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
+            As in `recommend`.
+        as_of, why
             As in `recommend`.
         raw : bool
             Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
@@ -377,10 +407,16 @@ class Recommender:
         block : int ≥ 1, optional
             Users a part of a folder, 4,096 when not given. Parts equal a file to the bit where it is a
             multiple of that.
+        table : str, optional
+            Of the database `path`, whose rows of these users are replaced, a block in a transaction, and
+            whose others stay; made if it is absent, with user and rank for its key.
+        stream : bool
+            Whether to return a pyarrow RecordBatchReader, which makes a block of lists when it is asked
+            for the next one.
 
         Returns
         -------
-        Path or table
+        Path, table, or pyarrow.RecordBatchReader
 
         Raises
         ------
@@ -388,33 +424,75 @@ class Recommender:
             As `recommend`; if the file or folder cannot be written, or the folder holds parts of another
             model or of lists made in another way; if the engine is not installed or not reached, or its
             workers ended, of which the parts that are written stay.
+        DatabaseError
+            If the database cannot be written.
         """
-        if path is not None and not isinstance(path, (str, os.PathLike)):
+        if stream and (path is not None or table is not None):
+            raise InputError("stream=True returns the lists: leave out path and table")
+        if table is None and path is not None and not isinstance(path, (str, os.PathLike)):
             raise InputError(f"path must name a file, not {type(path).__name__}")
-        if path is not None and (is_folder(path) or not Path(path).suffix):
-            options = plain_options(n, items, exclude, dislikes, diversity, filters, as_of, why)
+        if table is None and path is not None and (is_folder(path) or not Path(path).suffix):
+            options = plain_options(
+                n,
+                items,
+                exclude,
+                dislikes,
+                diversity,
+                filters,
+                as_of,
+                why,
+                filter_liked=filter_liked,
+                pinned=pinned,
+                boosts=boosts,
+                at_most=at_most,
+            )
             return write_everybody(
                 path, self.bundle, options, on=engine, workers=workers, threads=threads,
                 block=USERS if block is None else block,
             ).folder  # fmt: skip
-        if engine != "local" or (workers, threads, block) != (None, None, None):
+        why = check_flag("why", why)
+        here = isinstance(engine, str) and engine == "local"
+        if not here or any(one is not None for one in (workers, threads, block)):
             raise InputError(
                 "engine, workers, threads and block are for a folder: end the path in a slash"
             )
         lists = self._lists(
-            Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters
+            Asked.of_users(self.bundle, None, as_of),
+            n,
+            items,
+            exclude,
+            dislikes,
+            diversity,
+            filters,
+            filter_liked,
+            merchandising(self.bundle, pinned, boosts, at_most),
         )
+        if stream:
+            import pyarrow as pa
+
+            columns, made = self._written(lists, why)
+            schema = arrow_schema(columns)
+            batches = (arrow_batch(schema, made(some)) for some in lists.blocks())
+            return pa.RecordBatchReader.from_batches(schema, batches)
+        if table is not None:
+            columns, made = self._written(lists, why)
+            labels = lists.asked.labels
+            write_table(
+                path, table, columns,
+                (([labels[k] for k, _ in some], made(some)) for some in lists.blocks()),
+            )  # fmt: skip
+            return path
         if path is None:
             rows = (self._rows(lists, k, one, why) for block in lists.blocks() for k, one in block)
             return self._frame([row for some in rows for row in some], why)
         target = Path(path)
-        if target.suffix not in (".parquet", ".json", ".csv"):
-            raise InputError(f"{target}: the ending must be .parquet, .json or .csv")
+        if target.suffix not in (".parquet", ".json", ".jsonl", ".csv"):
+            raise InputError(f"{target}: the ending must be .parquet, .json, .jsonl or .csv")
         columns, made = self._written(lists, why)
         write_rows(target, columns, (made(some) for some in lists.blocks()), raw)
         return target
 
-    @_of_one_state
+    @of_one_state
     def similar(
         self,
         items: Some,
@@ -450,6 +528,7 @@ class Recommender:
         bundle = self.bundle
         without = left_out(bundle, candidates, exclude, filters)
         check_integer("n", n, 1)
+        diversity = check_real("diversity", diversity, 0.0, 1.0)
         rows: list[tuple[Any, ...]] = []
         for place in bundle.items(id_list("items", items)):
             ids, scores = similar_items(
@@ -466,9 +545,87 @@ class Recommender:
             del columns["title"]
         return frames.make(columns, self.kind, self._types())
 
+    @of_one_state
+    def similar_users(self, users: Some, n: int = 10) -> Any:
+        """Return the users most similar to one or several, themselves left out.
+
+        Parameters
+        ----------
+        users : id, or sequence of ids
+        n : int ≥ 1
+
+        Returns
+        -------
+        table
+            Columns to (the user asked for), rank, user, score.
+
+        Raises
+        ------
+        InputError
+            If an id is unknown.
+        CapabilityError
+            If the model has no similarities of users, as factor models have.
+        """
+        bundle = self.bundle
+        check_integer("n", n, 1)
+        rows: list[tuple[Any, ...]] = []
+        for place in bundle.rows(id_list("users", users))[0]:
+            ids, scores = bundle.ranker.similar_users(int(place), N=n, filter_users=[int(place)])
+            rows += [
+                (bundle.user_ids[place], rank, bundle.user_ids[k], float(score))
+                for rank, (k, score) in enumerate(zip(ids, scores, strict=True), 1)
+            ]
+        names = ("to", "rank", "user", "score")
+        columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
+        return frames.make(columns, self.kind, self._types() | {"to": type(self.user_ids[0])})
+
+    @of_one_state
+    def predict(self, users: Some, items: Some) -> Any:
+        """Return the model's scores of pairs of a user and an item, liked ones among them.
+
+        Parameters
+        ----------
+        users, items : id, or sequence of ids
+            Of equal lengths, one pair a position; one id goes with each of the other sequence.
+
+        Returns
+        -------
+        table
+            Columns user, item, score, in the order given; the score of a user without interactions is
+            the number of users who like the item, and a column source says so, as in `recommend`.
+
+        Raises
+        ------
+        InputError
+            If an id is unknown, or the lengths differ.
+        """
+        bundle = self.bundle
+        who = bundle.rows(id_list("users", users))[0]
+        what = bundle.items(id_list("items", items))
+        if len(who) != len(what) and 1 not in (len(who), len(what)):
+            raise InputError(f"{len(who)} users and {len(what)} items are no pairs: give equally many")
+        who, what = np.broadcast_arrays(who, what)
+        scores = np.zeros(len(who))
+        some, at = np.unique(who, return_inverse=True)
+        popular = np.zeros(len(some), dtype=bool)
+        size = max(1, SCORE_BLOCK // len(bundle.item_ids))
+        for start in range(0, len(some), size):
+            part = some[start : start + size]
+            rows = bundle.histories(part)[0]
+            popular[start : start + size] = bundle.ranker.falls_back(part, rows)
+            asked = np.flatnonzero((at >= start) & (at < start + size))
+            scores[asked] = bundle.ranker.scores(part, rows)[at[asked] - start, what[asked]]
+        columns: dict[str, list[Any]] = {
+            "user": [bundle.user_ids[k] for k in who], "item": [bundle.item_ids[k] for k in what],
+            "score": scores.tolist(),
+        }  # fmt: skip
+        if popular.any():
+            columns["source"] = [POPULAR if one else MODEL for one in popular[at]]
+        return frames.make(columns, self.kind, self._types())
+
     # Reasons
 
-    @_of_one_state
+    @of_one_state
     def explain(self, user: Id, item: Id, n: int = 10, *, as_of: float | str | None = None) -> Why:
         """Return why an item would be recommended to a user.
 
@@ -485,9 +642,10 @@ class Recommender:
         InputError
             If an id is unknown.
         """
-        return self._why(self.bundle.profile(one_id("user", user), as_of=as_of), item, n)
+        profile = self.bundle.profile(one_id("user", user), as_of=as_of)
+        return explained(self.bundle, profile, item, n, kind=self.kind)
 
-    @_of_one_state
+    @of_one_state
     def explain_history(
         self,
         history: Sequence[Id],
@@ -496,15 +654,15 @@ class Recommender:
         *,
         times: Sequence[float | str] | None = None,
     ) -> Why:
-        """Return why an item would be recommended to somebody with this history."""
+        """Return why an item would be recommended to a new user with this history."""
         profile = self.bundle.profile(history=id_list("history", history), times=times)
-        return self._why(profile, item, n)
+        return explained(self.bundle, profile, item, n, kind=self.kind)
 
-    @_of_one_state
+    @of_one_state
     def rules(self, user: Id, n: int = 10) -> Rules:
-        """Return the rules behind a user's list: their taste by attributes, and other people's likes.
+        """Return the rules behind a user's list: of the user's profile, and of others' interactions.
 
-        Both are counted in the data, the user's own likes left out; the model uses neither.
+        Both are counted in the data, the user's own interactions left out; the model uses neither.
 
         Parameters
         ----------
@@ -521,32 +679,49 @@ class Recommender:
         profile = bundle.profile(one_id("user", user))
         lists = self._lists(Asked.of_users(bundle, [user]), n, None, None, (), 0.0, None)
         [[(_, found)]] = list(lists.blocks())
-        told = []
-        for k in found.ids.tolist():
-            rule = item_rule(bundle.user_items, profile.items, k, exclude=profile.user)
-            if rule is not None:
-                sentence = wording.people(bundle.titles, rule, word=self._word)
-                told.append((bundle.item_ids[k], str(bundle.titles[k]), sentence, rule))
-        taste = self._taste(profile)
-        said: tuple[str, ...] = ()
-        if taste is not None:
-            said = (
-                f"This taste as a rule: {wording.readable(taste.rule)}.",
-                *wording.taste(taste, word=self._word),
-            )
-        return Rules(taste, said, tuple(told), self.kind)
+        return list_rules(self._now, profile, found.ids.tolist(), self.kind)
+
+    @of_one_state
+    def model_rule(self, *, user: Id | None = None, item: Id | None = None, n: int = FIRST) -> ModelRule:
+        """Return a rule read from the model's own lists, and how far it holds.
+
+        Of a user: which items the model puts first, as a formula over the items' attributes. Of an item:
+        for which users the model puts it first, as a formula over what they like. It is learned from
+        one half of the items, or users, and tested on the other.
+
+        Parameters
+        ----------
+        user, item : id
+            Exactly one of the two.
+        n : int ≥ 1
+            A list's first so many items are what the model puts first.
+
+        Raises
+        ------
+        InputError
+            If an id is unknown, or not exactly one is given.
+
+        Examples
+        --------
+        >>> import recsys
+        >>> model = recsys.Recommender("ease").fit(recsys.load_dataset("sample"))
+        >>> print(model.model_rule(user="u0001", n=30))
+        For u0001 ease puts first ...
+        """
+        return model_rule(self._now, user, item, n)
 
     # What changes, and files
 
-    @_one_at_a_time
+    @one_at_a_time
     def update(self, rows: Any, *, items: Any = None) -> Self:
-        """Take in new likes: exactly and quickly where the ranker can, else by a new fit.
+        """Take in new interactions: exactly and quickly where the ranker can, else by a new fit.
 
         Parameters
         ----------
         rows : table, path or Interactions
             With the columns that the first table had. New users and items are added. Where the fit took
-            ratings from some value on only, a lower one takes a like back.
+            ratings from some value on only, a lower one takes an interaction back. Weights are added to
+            those that are known.
         items : table or path, optional
             What is known of new items, or now of old ones.
 
@@ -558,10 +733,10 @@ class Recommender:
         data = updates.rows_of(self.bundle, rows)
         changes = updates.changes_of(self.bundle, data)
         bundle = self.bundle if items is None else updates.with_items(self.bundle, items, data)
-        self._fitted = _Fitted(updates.changed(bundle, changes))
+        self._fitted = Fitted(updates.changed(bundle, changes))
         return self
 
-    @_one_at_a_time
+    @one_at_a_time
     def forget(self, users: Some) -> Self:
         """Forget what users liked: the model is then as if they had never liked anything.
 
@@ -570,18 +745,16 @@ class Recommender:
         Raises
         ------
         InputError
-            If an id is unknown, or nobody who likes anything is left.
+            If an id is unknown, or no user with interactions is left.
         """
         given = id_list("users", users)
         self.bundle.rows(given)  # refuses unknown ones
         names = [str(name) for name in given]
         bundle = updates.without_features(self.bundle, names)
-        self._fitted = _Fitted(
-            updates.changed(bundle, Changes({name: {} for name in names}, set(names)))
-        )
+        self._fitted = Fitted(updates.changed(bundle, Changes({name: {} for name in names}, set(names))))
         return self
 
-    @_of_one_state
+    @of_one_state
     def save(self, path: Target) -> None:
         """Write everything to exactly `path`, atomically, for `recsys.load` and `recsys serve`.
 
@@ -609,7 +782,7 @@ class Recommender:
         return f"<Recommender: {self.ranker.name} on {users}, {items}, {self._likes()}>"
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it: what it is fitted on, and what the ranker is made of."""
+        """Return the HTML view for a notebook: the data of the fit, and the ranker."""
         if self._fitted is None:
             return f"<pre>{escape(repr(self))}</pre>"
         diagram = getattr(self.ranker, "_repr_html_", lambda: escape(repr(self.ranker)))()
@@ -618,14 +791,9 @@ class Recommender:
     # Within
 
     def _likes(self) -> str:
-        return counted(self.bundle.user_items.nnz, "like" if self._word == "liked" else "rating")
-
-    @property
-    def _word(self) -> str:
-        """What having an item means: "rated" where every rating counted."""
-        columns = self.bundle.columns
-        every = columns is not None and columns.rating is not None and columns.min_rating is None
-        return "rated" if every else "liked"
+        return counted(
+            self.bundle.user_items.nnz, "interaction" if word_of(self.bundle) == "liked" else "rating"
+        )
 
     def _lists(
         self,
@@ -636,31 +804,35 @@ class Recommender:
         dislikes: Any,
         diversity: float,
         filters: Any,
+        filter_liked: bool = True,
+        wanted: Merchandising | None = None,
     ) -> Lists:
         return Lists(
             self.bundle, asked, check_integer("n", n, 1),
             self.bundle.items(id_list("dislikes", dislikes)).tolist(),
             check_real("diversity", diversity, 0.0, 1.0), left_out(self.bundle, items, exclude, filters),
+            check_flag("filter_liked", filter_liked), wanted,
         )  # fmt: skip
 
-    def _rows(
-        self, lists: Lists, k: int, found: Recommendations, why: bool
-    ) -> list[tuple[Any, int, Any, str, float, str]]:
-        """Return the rows of one user's list: user, rank, item, title, score, why."""
+    def _rows(self, lists: Lists, k: int, found: Recommendations, why: bool) -> list[Row]:
+        """Return the rows of one user's list, with a cell for each of `NAMES`."""
         bundle, asked = self.bundle, lists.asked
         items = found.ids.tolist()
         told = [""] * len(items)
         if why:
             user, row, times = asked.one(k)
-            known = reasons_for_items(bundle.ranker, user, row, items, NAMED, times=times)
+            known = reasons_for_items(
+                bundle.ranker, user, row, items, NAMED, recalculate_user=asked.fold_in, times=times
+            )
             told = [self._sentence(one) for one in known]
-        return self._listed(asked.labels[k], items, found.scores.tolist(), told)
+        source = POPULAR if found.fallback else MODEL
+        return self._listed(asked.labels[k], items, found.scores.tolist(), source, told)
 
     def _written(
         self, lists: Lists, why: bool
     ) -> tuple[dict[str, type], Callable[[Block], list[list[Any]]]]:
         """Return the columns of a file of lists, and what makes its rows of a block of users."""
-        types, kept = self._types(), self._columns(why)
+        types, kept = self._types(), self._columns(why, lists.some_popular)
         places = [place for place, name in enumerate(NAMES) if name in kept]
 
         def made(block: Block) -> list[list[Any]]:
@@ -672,38 +844,31 @@ class Recommender:
 
         return {name: types[name] for name in NAMES if name in kept}, made
 
-    def _popular(
-        self, label: Any, n: int, lists: Lists, why: bool
-    ) -> list[tuple[Any, int, Any, str, float, str]]:
-        """Return the rows of a list of the most popular items, for somebody of whom nothing is known."""
-        people = self.ranker.popularity_.astype(np.float64)
-        for without in (lists.left_out, lists.dislikes):
-            if without is not None:
-                people[without] = LOWEST
-        best = np.argsort(-people, kind="stable")[:n]
-        items = best[people[best] > LOWEST].tolist()
-        scores = people[items].tolist()
+    def _popular(self, label: Any, n: int, lists: Lists, why: bool) -> list[Row]:
+        """Return the rows of a list of the most popular items, for a user without interactions."""
+        found = most_popular(self.ranker.popularity_, lists, n)
+        items, scores = found.ids[:n].tolist(), found.scores[:n].tolist()
         told = [
             self._sentence(Reasons("popularity", number, number, [], unit="people")) if why else ""
             for number in scores
         ]
-        return self._listed(label, items, scores, told)
+        return self._listed(label, items, scores, POPULAR, told)
 
     def _listed(
-        self, label: Any, items: list[int], scores: list[float], told: list[str]
-    ) -> list[tuple[Any, int, Any, str, float, str]]:
+        self, label: Any, items: list[int], scores: list[float], source: str, told: list[str]
+    ) -> list[Row]:
         ids, titles = self.bundle.item_ids, self.bundle.titles
         return [
-            (label, rank, ids[item], str(titles[item]), score, text)
+            (label, rank, ids[item], str(titles[item]), score, source, text)
             for rank, (item, score, text) in enumerate(zip(items, scores, told, strict=True), 1)
         ]
 
     def _sentence(self, found: Reasons) -> str:
-        return because(self.bundle.titles, found, word=self._word)
+        return because(self.bundle.titles, found, word=word_of(self.bundle))
 
-    def _columns(self, why: bool) -> list[str]:
-        title, reason = ["title"] if self._now.titled else [], ["why"] if why and self._says_why else []
-        return ["user", "rank", "item", *title, "score", *reason]
+    def _columns(self, why: bool, source: bool) -> list[str]:
+        shown = {"title": self._now.titled, "source": source, "why": why and self._says_why}
+        return [name for name in NAMES if shown.get(name, True)]
 
     @property
     def _says_why(self) -> bool:
@@ -714,77 +879,10 @@ class Recommender:
         columns = {name: [row[k] for row in rows] for k, name in enumerate(NAMES)}
         if len({type(name) for name in columns["user"]}) > 1:  # an unknown user of another kind
             columns["user"] = [str(name) for name in columns["user"]]
-        kept = {name: columns[name] for name in self._columns(why)}
+        kept = {name: columns[name] for name in self._columns(why, POPULAR in columns["source"])}
         return frames.make(kept, self.kind, self._types())
 
     def _types(self) -> dict[str, type]:
-        """Return what the cells of each column are."""
+        """Return the kinds of the cells of each column."""
         user, item = type(self.user_ids[0]), type(self.item_ids[0])
         return TYPES | {"user": user, "item": item, "to": item}
-
-    def _why(self, profile: Profile, item: Id, n: int) -> Why:
-        bundle = self.bundle
-        place = int(bundle.items([one_id("item", item)])[0])
-        found = reasons(
-            bundle.ranker, profile.userid, profile.row, place, n, times=profile.times,
-            as_of=profile.as_of,
-        )  # fmt: skip
-        rule = None
-        if profile.row.nnz:
-            rule = item_rule(bundle.user_items, profile.items, place, exclude=profile.user)
-        rows = tuple(
-            (
-                bundle.item_ids[k], str(bundle.titles[k]), float(value),
-                wording.ago(found.ages[k], word=self._word) if k in found.ages else "",
-            )
-            for k, value in found.items
-        )  # fmt: skip
-        return Why(
-            bundle.item_ids[place], str(bundle.titles[place]), self._sentence(found),
-            "" if rule is None else wording.people(bundle.titles, rule, word=self._word),
-            found.score, found.base, found, rows, self.kind,
-        )  # fmt: skip
-
-    def _taste(self, profile: Profile) -> Any:
-        """Return the rule that describes a profile, where there is one that holds its test."""
-        if len(self._now.attributes) < 2 or profile.row.nnz < LEAST_PROFILE:
-            return None
-        popularity = self.ranker.popularity_.astype(np.float64)
-        if profile.user is not None:
-            popularity[profile.items] -= 1
-        others = np.setdiff1d(np.arange(len(self.item_ids)), profile.items)
-        found = taste_rule(
-            profile.items.astype(np.int64), self._now.attributes, popularity, candidates=others
-        )
-        return found if found is not None and found.shown else None
-
-
-def load(path: Target, frames: str | None = None) -> Recommender:
-    """Read what `Recommender.save` or `recsys fit --out` wrote.
-
-    Parameters
-    ----------
-    path : path, or a file open for reading bytes
-    frames : "pandas", "polars" or "pyarrow", optional
-        The kind of tables that come back: that of the table fitted on when not given, or pandas where
-        that kind is not installed.
-
-    Raises
-    ------
-    ModelFileError
-        If the file is damaged or forged, or holds a ranker without its catalogue.
-
-    Examples
-    --------
-    >>> import recsys, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.recsys"
-    >>> recsys.Recommender("ease").fit(recsys.load_dataset("sample")).save(path)
-    >>> recsys.load(path)
-    <Recommender: ease on 400 users, 300 items, 10,746 likes>
-    """
-    if frames is not None and frames not in KINDS:
-        raise InputError(f"frames must be one of {', '.join(KINDS)}, not {frames!r}")
-    made = Recommender.of(load_bundle(path), frames)
-    if frames is None and importlib.util.find_spec(made.kind) is None:
-        made._kind = "pandas"
-    return made

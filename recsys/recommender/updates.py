@@ -1,7 +1,8 @@
-"""New likes and forgotten users: exactly where the ranker can, else by a new fit."""
+"""New interactions and forgotten users: exactly where the ranker can, else by a new fit."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 from recsys.data import Interactions
 from recsys.data.columns import Columns
 from recsys.data.events import Changes
-from recsys.data.tables import features_table, interactions_of
+from recsys.data.reading import features_table, read
 from recsys.errors import CapabilityError, InputError
 from recsys.rankers import Bundle
+from recsys.rankers.catalogue import takes_weights
+
+LOG = logging.getLogger(__name__)
 
 
 def rows_of(bundle: Bundle, rows: Any) -> Interactions:
@@ -20,16 +24,17 @@ def rows_of(bundle: Bundle, rows: Any) -> Interactions:
     if isinstance(rows, Interactions):
         return rows
     columns = bundle.columns or Columns("", "")
-    rating = None if columns.min_rating is None else columns.rating  # else nothing reads it
     time = None if bundle.times is None else columns.time
-    return interactions_of(rows, replace(columns, rating=rating, time=time, min_rating=None))
+    weight = columns.weight if takes_weights(bundle.ranker) else None
+    return read(rows, weight=weight, like=replace(columns, time=time), keep_zero=True)
 
 
 def changes_of(bundle: Bundle, data: Interactions) -> Changes:
-    """Return what new rows leave of the likes they are about.
+    """Return the changes of interactions by new rows.
 
-    A row rated below what counted as a like at the fit takes the like back. A row that is older than the
-    like that is known is left unread, as the fit keeps the latest.
+    A row rated below what counted as an interaction at the fit takes the interaction back. A row older
+    than the known interaction is ignored, as the fit keeps the latest. Weights are added to those that
+    are known, also those of older rows.
 
     Raises
     ------
@@ -43,7 +48,7 @@ def changes_of(bundle: Bundle, data: Interactions) -> Changes:
             name = None if bundle.columns is None else bundle.columns.time
             where = "" if name is None else f" in the column {name!r}"
             raise InputError(
-                f"{data.name}: the likes of this model have times; give each new row one{where}"
+                f"{data.name}: the interactions of this model have times; give each new row one{where}"
             )
         for end in (float(when.min()), float(when.max())):
             if np.isfinite(end):
@@ -53,17 +58,27 @@ def changes_of(bundle: Bundle, data: Interactions) -> Changes:
     likes: dict[str, dict[str, float | None]] = {}
     users: dict[str, None] = {}
     items: dict[str, None] = {}
+    weights: dict[str, dict[str, float]] = {}
+    weighted = takes_weights(bundle.ranker)
     for row, (u, i) in enumerate(zip(data.users.tolist(), data.items.tolist(), strict=True)):
         user, item = str(data.user_ids[u]), str(data.item_ids[i])
         mine = likes.setdefault(user, {})
-        if when is not None and when[row] < known.get((user, item), 0.0):
+        latest = 0.0 if when is None else max(float(when[row]), known.get((user, item), 0.0))
+        if data.weight is None and when is not None and when[row] < latest:
             continue
-        if least is not None and data.rating is not None and data.rating[row] < least:
+        if data.rating is not None and not _counts(data.rating[row], least):
             mine[item] = None
         else:
             users[user] = items[item] = None
-            mine[item] = 0.0 if when is None else float(when[row])
-    return Changes(likes, set(), list(users), list(items))
+            mine[item] = latest
+            if data.weight is not None and weighted:
+                weights.setdefault(user, {})[item] = float(data.weight[row])
+    return Changes(likes, set(), list(users), list(items), weights)
+
+
+def _counts(rating: float, least: float | None) -> bool:
+    """Return whether a row of a rating is an interaction."""
+    return bool(rating > 0 if least is None else rating >= least)
 
 
 def _known_times(bundle: Bundle, data: Interactions) -> dict[tuple[str, str], float]:
@@ -81,7 +96,7 @@ def _known_times(bundle: Bundle, data: Interactions) -> dict[tuple[str, str], fl
 
 
 def without_features(bundle: Bundle, users: list[str]) -> Bundle:
-    """Return the bundle with nothing known of some users."""
+    """Return the model package without the features of some users."""
     if bundle.user_features is None:
         return bundle
     table = bundle.user_features.astype(object)
@@ -90,7 +105,7 @@ def without_features(bundle: Bundle, users: list[str]) -> Bundle:
 
 
 def with_items(bundle: Bundle, items: Any, data: Interactions) -> Bundle:
-    """Return the bundle with what is known of items now; new ones wait for the update."""
+    """Return the model package with new features of items; new items wait for the update."""
     ids = np.concatenate([bundle.item_ids, data.item_ids])
     name = "item" if bundle.columns is None else bundle.columns.item
     table = features_table(items, "item", name, ids)
@@ -102,10 +117,11 @@ def with_items(bundle: Bundle, items: Any, data: Interactions) -> Bundle:
 
 
 def changed(bundle: Bundle, changes: Changes) -> Bundle:
-    """Return a bundle after changes: exactly where its ranker can, else fitted again."""
+    """Return a model package after changes: exactly where its ranker can, else fitted again."""
     try:
         bundle.check_events()
-    except CapabilityError:  # a ranker, or a setting of one, without exact updates
+    except CapabilityError as error:  # a ranker, or a setting of one, without exact updates
+        LOG.info("fitting again on everything: %s", error)
         made = bundle.refitted(changes)
     else:
         made = bundle.updated(changes)

@@ -2,12 +2,14 @@
 
 from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
 from recsys.reranking.diversity import diversify, list_diversity, mmr, overlap, tail_items
+from recsys.reranking.merchandising import Merchandising
 from recsys.reranking.novelty import favour_rare
 from recsys.reranking.rerank import rerank
 from recsys.reranking.similar import similar
 
 __all__ = [
     "DISLIKE_WEIGHT",
+    "Merchandising",
     "diversify",
     "favour_rare",
     "list_diversity",

@@ -1,4 +1,4 @@
-"""Items that a person dislikes: left out of a list, and what goes with them lowered."""
+"""Disliked items: left out of a list, and similar ones lowered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a list is like beside accurate: its diversity, its long tail, and a re-ranking for variety."""
+"""Qualities of a list besides accuracy: diversity, the long tail, and a re-ranking for variety."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def overlap(item_users: Any, ids: ArrayLike) -> NDArray[np.float64]:
     Returns
     -------
     (n, n) float64
-        0 between an item that nobody has and any other.
+        0 between a cold item and any other.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def list_diversity(similarity: ArrayLike) -> float:
 
 
 def tail_items(popularity: ArrayLike, head: float = 0.8) -> NDArray[np.bool_]:
-    """Return which items are of the long tail: not among the most popular that hold `head` of all likes.
+    """Return the items of the long tail: all but the most popular, which hold `head` of interactions.
 
     Parameters
     ----------

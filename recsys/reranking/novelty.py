@@ -1,4 +1,4 @@
-"""Novelty: a list moved from what everybody knows to what fewer people know."""
+"""Novelty: a list moved from popular items to rarer ones."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def favour_rare(
 ) -> Recommendations:
     """Return the best of a list in the order of (1 − novelty)·score + novelty·rarity.
 
-    Score and rarity are places among these items, from 0 for the last to 1 for the first, ties alike:
-    so the weight means the same whatever the scores' unit. Rarity is that of fewest people.
+    Score and rarity are positions among these items, from 0 for the last to 1 for the first, ties alike:
+    so the weight means the same whatever the scores' unit. The rarest item has the fewest users.
 
     Parameters
     ----------
     found : Recommendations
         Of one user, best first.
     popularity : (items,) float
-        Of all items, people who have each.
+        Numbers of users of all items.
     novelty : float in 0…1
         0 keeps the order.
     N : int ≥ 1
@@ -59,7 +59,7 @@ def favour_rare(
 
 
 def _places(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return places from 0 for the lowest value to 1 for the highest, equal ones alike (their mean)."""
+    """Return ranks scaled from 0 for the lowest value to 1 for the highest; ties get their mean."""
     _, which, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count) - 1
     return ((last - (count - 1) / 2) / max(len(values) - 1, 1))[which]

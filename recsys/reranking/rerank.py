@@ -12,6 +12,7 @@ from recsys.rankers.answers import Recommendations
 from recsys.rankers.base import Ranker
 from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
 from recsys.reranking.diversity import POOL, check_diversity, diversify
+from recsys.reranking.merchandising import Merchandising
 from recsys.utils.topn import all_but
 from recsys.utils.validation import check_ids, check_integer, check_real
 
@@ -21,6 +22,7 @@ def rerank(
     dislike_weight: float = DISLIKE_WEIGHT, diversity: float = 0.0, item_users: Any = None,
     filter_already_liked_items: bool = True, filter_items: ArrayLike | None = None,
     items: ArrayLike | None = None, recalculate_user: bool = False, times: Any = None,
+    merchandising: Merchandising | None = None,
 ) -> Recommendations:  # fmt: skip
     """Return one user's best items, as `recommend` does, away from dislikes and varied.
 
@@ -40,6 +42,8 @@ def rerank(
         Of the histories: similar is who has the same users. Needed for `diversity`.
     filter_already_liked_items, filter_items, items, recalculate_user, times
         As in `recommend`, save that liked items are left out though `items` lists them.
+    merchandising : Merchandising, optional
+        Pinned items, boosts, and how many items of a brand: of what may be in the list.
 
     Returns
     -------
@@ -76,9 +80,19 @@ def rerank(
         "filter_already_liked_items": filter_already_liked_items, "filter_items": filter_items,
         "items": items, "recalculate_user": recalculate_user, "times": times,
     }  # fmt: skip
-    if len(disliked):
+    if merchandising is not None or len(disliked):
         found = ranker.recommend(userid, user_items, N=ranker.n_items_, **options)
-        found = penalize_dislikes(ranker, found, disliked, dislike_weight)
+        found = found if merchandising is None else merchandising.boosted(found)
+        if len(disliked):
+            found = penalize_dislikes(ranker, found, disliked, dislike_weight)
     else:
         found = ranker.recommend(userid, user_items, N=max(N, POOL) if diversity else N, **options)
-    return diversify(found, N, diversity, item_users)
+    if merchandising is None:
+        return diversify(found, N, diversity, item_users)
+    pinned, others = merchandising.applied(found, max(N, POOL) if diversity else N)
+    others = diversify(others, N, diversity, item_users)
+    return Recommendations(
+        np.concatenate((pinned.ids, others.ids))[:N],
+        np.concatenate((pinned.scores, others.scores))[:N],
+        found.fallback,
+    )

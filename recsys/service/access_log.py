@@ -13,6 +13,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from recsys.service.background import Background
+
 ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 TRACE = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 WAITING = 10_000  # lines
@@ -31,7 +33,7 @@ class AccessLog:
     """Lines of JSON: time, request_id, method, route, status, ms; trace_id where the request has one.
 
     The route is the pattern and not the path, which names users and items; path and client are there
-    when `ids` asks for them. A thread writes: whoever reads the lines may stop reading without stopping
+    when `ids` asks for them. A thread writes: a reader of the lines may stop reading without stopping
     the service. Lines beyond `WAITING` are dropped, and the next one that is written says how many.
 
     Parameters
@@ -39,10 +41,15 @@ class AccessLog:
     ids : bool
     stream : text file, optional
         Standard output.
+    background : Background, optional
+        Where the loop of the thread tells what it raised.
     """
 
-    def __init__(self, ids: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, ids: bool = False, stream: TextIO | None = None, background: Background | None = None
+    ) -> None:
         self.ids, self.stream = ids, stream
+        self.background = background or Background()
         self.dropped = 0
         self._lines: queue.Queue[dict[str, Any]] = queue.Queue(WAITING)
         threading.Thread(target=self._write, daemon=True, name="access log").start()
@@ -86,11 +93,9 @@ class AccessLog:
             line = self._lines.get()
             if self.dropped:
                 line["dropped"], self.dropped = self.dropped, 0
-            try:
+            with self.background.guard("access log"):  # such as of a full disk
                 stream = self.stream or sys.stdout
                 stream.write(json.dumps(line) + "\n")
                 if self._lines.empty():
                     stream.flush()
-            except (OSError, ValueError):
-                pass  # a full disk is no reason to answer nobody
             self._lines.task_done()

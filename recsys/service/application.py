@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,20 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from recsys import __version__
 from recsys.data.event_database import EventDatabase
 from recsys.errors import InputError
 from recsys.service.access_log import AccessLog
+from recsys.service.background import Background
 from recsys.service.computing import Computing, Overloaded
+from recsys.service.item_sets import ItemSets
 from recsys.service.limits import TOO_MANY, WORK, RequestLimits
-from recsys.service.model_copies import ModelCopies
 from recsys.service.model_store import ModelStore
 from recsys.service.monitoring import Monitoring
 from recsys.service.openapi import described
 from recsys.service.routes import router
-from recsys.service.schemas import TAGS
 
 KEEPING_WAIT = 1.0  # seconds that events may wait for the database
 
@@ -43,7 +43,9 @@ def create_app(
     events: str | Path | None = None,
     access_log: bool = False,
     log_ids: bool = False,
-    copies: str | Path | None = None,
+    mapped: bool = False,
+    hosts: Sequence[str] | None = None,
+    item_sets: str | Path | None = None,
 ) -> FastAPI:
     """Return the ASGI application over one model file.
 
@@ -70,13 +72,20 @@ def create_app(
         Write a line of JSON for each request to standard output.
     log_ids : bool
         With paths, which hold ids of users and items, and addresses.
-    copies : path, optional
-        A folder of this service, where its processes share a copy of the model in memory.
+    mapped : bool
+        Leave the model's arrays in the file, so that processes share them in memory. The file must then
+        be replaced by renaming, and never be written to.
+    hosts : sequence of str, optional
+        Names that requests may give in Host, such as ``"*.example.com"``; others are answered with 400.
+        None is any name.
+    item_sets : path, optional
+        Folder where `PUT /item-sets/NAME` keeps sets of items, which may be shared by processes; a
+        temporary one when not given.
 
     Raises
     ------
     ModelFileError, InputError
-        If the file, or the database of events, cannot be read.
+        If the file, or the database of events, cannot be read; the folder of item sets cannot be made.
     DatabaseError
         If the database does not answer.
 
@@ -94,20 +103,20 @@ def create_app(
     'recsys'
     """
     app = FastAPI(title="recsys", version=__version__, lifespan=_lifespan)
+    monitoring = Monitoring()
+    background = Background(monitoring.failed)
+    sets = ItemSets(item_sets)
     database = None if events is None else EventDatabase(events)
-    shared = None if copies is None else ModelCopies(Path(copies))
     try:
-        models = ModelStore(Path(path), reload_seconds, database, shared)
+        models = ModelStore(Path(path), reload_seconds, database, mapped, background)
     except BaseException:
         if database is not None:
             database.close()
         raise
-    monitoring = Monitoring()
-    computing = Computing(threads or min(4, os.cpu_count() or 1), at_once)
+    computing = Computing(threads or min(4, os.cpu_count() or 1), at_once, background=background)
     app.state.models, app.state.monitoring, app.state.computing = models, monitoring, computing
-    app.state.keeping = keeping = Computing(1, at_once, KEEPING_WAIT, time.monotonic)
-    app.state.refusing = functools.partial(_refusing, computing, monitoring)
-    app.state.stopping = False
+    app.state.item_sets = sets
+    app.state.keeping = keeping = Computing(1, at_once, KEEPING_WAIT, time.monotonic, background)
     monitoring.gauge("recsys_waiting", "Requests computed or waiting.", lambda: computing.in_flight)
     monitoring.gauge(
         "recsys_model_reloads", "Newer files taken by this process.", lambda: models.reloads, "max"
@@ -129,7 +138,9 @@ def create_app(
             "Events not applied yet.",
             lambda: models.kept - models.current.applied,
         )
-    app.state.log = log = AccessLog(log_ids) if access_log else None
+    app.state.log = log = AccessLog(log_ids, background=background) if access_log else None
+    if hosts is not None:
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(
         RequestLimits, monitoring=monitoring, computing=computing, token=token, rate=rate, log=log
     )
@@ -143,34 +154,26 @@ def create_app(
     return app
 
 
-def _refusing(computing: Computing, monitoring: Monitoring, path: str) -> bool:
-    """Return whether a request has no place in the queue; it is then counted as refused."""
-    kind = WORK.get(path.rpartition("/")[2])
-    if kind is None or not computing.full(kind):
-        return False
-    monitoring.shed(kind)
-    return True
-
-
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    app.state.stopping = False
-    refreshing = asyncio.create_task(_refresh(app.state.monitoring))
+    asyncio.get_running_loop().set_exception_handler(app.state.models.background.loop_failed)
+    refreshing = asyncio.create_task(_refresh(app.state.monitoring, app.state.models.background))
     yield
-    app.state.stopping = True
     refreshing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await refreshing
     app.state.computing.stop()
     app.state.keeping.stop()
     await asyncio.to_thread(app.state.models.close)
+    await asyncio.to_thread(app.state.item_sets.close)
     if app.state.log is not None:
         await asyncio.to_thread(app.state.log.flush)
 
 
-async def _refresh(monitoring: Monitoring) -> None:
+async def _refresh(monitoring: Monitoring, background: Background) -> None:
     while True:  # other processes read what was written last
-        monitoring.refresh()
+        with background.guard("metrics"):
+            monitoring.refresh()
         await asyncio.sleep(1.0)
 
 
@@ -179,7 +182,8 @@ async def _refused(request: Any, error: Any) -> JSONResponse:
 
 
 async def _overloaded(request: Any, error: Any) -> JSONResponse:
-    return JSONResponse({"detail": TOO_MANY.text}, 503, {"retry-after": "1"})
+    request.app.state.monitoring.shed(WORK.get(request.url.path.rpartition("/")[2], "/events"))
+    return JSONResponse({"detail": TOO_MANY.text}, 503, TOO_MANY.as_text())
 
 
 async def _failed(request: Any, error: Any) -> JSONResponse:
@@ -187,16 +191,6 @@ async def _failed(request: Any, error: Any) -> JSONResponse:
 
 
 async def _malformed(request: Any, error: Any) -> JSONResponse:
-    """Name the field and what it should be; what was sent is not sent back."""
+    """Name the parameter of the query and what it should be; what was sent is not sent back."""
     first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        place, why = first["loc"][-1], first.get("ctx", {}).get("error", "it cannot be read")
-        return JSONResponse({"detail": f"the body is no JSON: {why} at character {place}"[:500]}, 422)
-    named = (str(part) for part in first["loc"][1:] if part not in TAGS.values())
-    where = ".".join(named) or "the body"
-    said = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "model_attributes_type":
-        said = "an object of JSON is needed, sent with content-type: application/json"
-    elif first["type"] == "string_type":
-        said = 'a text is needed; ids are texts, so "42" and not 42'
-    return JSONResponse({"detail": f"{where}: {said}"[:500]}, 422)
+    return JSONResponse({"detail": f"{first['loc'][-1]}: {first['msg']}"[:500]}, 422)

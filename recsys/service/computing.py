@@ -1,4 +1,4 @@
-"""Where answers are computed: a few threads behind a queue that is never long."""
+"""Computation of answers: a few threads behind a short queue."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from time import thread_time
 from typing import Any
 
 from recsys.errors import RecsysError
+from recsys.service.background import Background
 
 # What a request may have to wait for before its turn: this long, or as many times what it takes itself.
 SHORT_WAIT = 0.015
@@ -55,7 +56,7 @@ class Job:
 
 
 class Line:
-    """What the threads of one event loop share."""
+    """State shared by the threads of one event loop."""
 
     def __init__(self) -> None:
         self.jobs: deque[Job] = deque()
@@ -83,6 +84,8 @@ class Computing:
     clock : callable
         Of what a request takes: the thread's processor time, as the clock on the wall counts others'
         work, too. What waits for a database takes none: pass `time.monotonic`.
+    background : Background, optional
+        Where the loops of the threads tell what they raised.
 
     Attributes
     ----------
@@ -96,8 +99,10 @@ class Computing:
         at_once: int,
         short_wait: float = SHORT_WAIT,
         clock: Callable[[], float] = thread_time,
+        background: Background | None = None,
     ) -> None:
         self.threads, self.at_once, self.short_wait, self.clock = threads, at_once, short_wait, clock
+        self.background = background or Background()
         self.in_flight = 0
         self._seconds = 0.0  # that what is in flight is expected to take
         self._taken: dict[str, float] = {}
@@ -122,7 +127,7 @@ class Computing:
         return self._seconds > max(wait, PATIENCE * own)
 
     async def one(self, kind: str, compute: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function returns, called in a thread.
+        """Return the result of a function that is called in a thread.
 
         Raises
         ------
@@ -194,9 +199,12 @@ class Computing:
 
     def _work(self, loop: asyncio.AbstractEventLoop, line: Line) -> None:
         while (jobs := self._next(line)) is not None:
-            started = self.clock()
-            results = computed(jobs)
-            spent = self.clock() - started
+            results: list[Any] = [RuntimeError("a thread that computes has failed")] * len(jobs)
+            spent = 0.0
+            with self.background.guard("computing"):
+                started = self.clock()
+                results = computed(jobs)
+                spent = self.clock() - started
             try:
                 loop.call_soon_threadsafe(self._answer, jobs, results, spent)
             except RuntimeError:  # the loop was closed meanwhile
@@ -239,7 +247,10 @@ class Computing:
 def computed(jobs: Sequence[Job]) -> list[Any]:
     """Return the results of jobs of one group, or what computing raised, for each its own."""
     try:
-        return list(jobs[0].compute([job.argument for job in jobs]))
+        results = list(jobs[0].compute([job.argument for job in jobs]))
+        if len(results) != len(jobs):
+            raise RuntimeError(f"{len(results)} answers to {len(jobs)} requests")
+        return results
     except BaseException as error:  # the thread goes on, whatever happens to one request
         if len(jobs) > 1:
             return [found for job in jobs for found in computed([job])]

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from recsys._jit import compiled_at_once
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import Event, fold
 from recsys.errors import CapabilityError, InputError, ModelFileError
+from recsys.explain import Attributes, item_attributes
 from recsys.rankers import Bundle, load_bundle
-from recsys.service.model_copies import FileState, ModelCopies
+from recsys.recommender.filters import passing
+from recsys.service.background import Background
 
 RETRY_SECONDS = 60.0  # at most, between two looks at a file that was refused
+MASKS = 64  # of items, that a model keeps for the sets and the filters of the latest requests
+DOUBLINGS = 32  # of that time, at most: a higher power of two may leave the range of floats
+
+
+class FileState(NamedTuple):
+    """The identity of a file, which changes when the file is replaced."""
+
+    inode: int
+    size: int
+    modified: int
 
 
 def file_state(path: Path) -> FileState:
@@ -39,7 +55,7 @@ def file_state(path: Path) -> FileState:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A bundle and what requests need of it. Never changed: a newer one is put in its place.
+    """A model package and what requests need of it. It never changes: a newer one replaces it.
 
     Attributes
     ----------
@@ -55,32 +71,63 @@ class LoadedModel:
     applied: int = 0
 
     @cached_property
+    def attributes(self) -> Attributes:
+        """The items' attributes; made when the first request asks for a rule."""
+        return item_attributes(self.bundle.interactions)
+
+    @property
     def item_users(self) -> sp.csc_matrix:
-        """The histories by item; made when the first request varies its list."""
-        return self.bundle.user_items.tocsc()
+        """The histories by item; made when the first request needs them."""
+        return self.bundle.item_users
+
+    @cached_property
+    def in_set(self) -> Callable[[Callable[[str], list[str]], str, FileState], NDArray[np.bool_]]:
+        """Masks of items in a set, (items,) bool, by its reader, its name and its state."""
+
+        def found(read: Callable[[str], list[str]], name: str, state: FileState) -> NDArray[np.bool_]:
+            mask = np.zeros(len(self.bundle.item_ids), dtype=bool)
+            mask[self.bundle.known_items(read(name))[0]] = True
+            return mask
+
+        return lru_cache(MASKS)(found)
+
+    @cached_property
+    def passing(self) -> Callable[[bytes], NDArray[np.bool_]]:
+        """Masks of items that pass filters by attribute, (items,) bool, by the filters as JSON."""
+
+        def found(filters: bytes) -> NDArray[np.bool_]:
+            wanted = {
+                name: (one.get("min"), one.get("max")) if isinstance(one, dict) else one
+                for name, one in json.loads(filters).items()
+            }
+            return passing(self.bundle.item_features, wanted)
+
+        return lru_cache(MASKS)(found)
 
 
-def load(path: Path, copies: ModelCopies | None = None) -> LoadedModel:
-    """Read a file that `recsys fit --out` wrote; of copies, if any, into memory that processes share.
+def load(path: str | Path, mapped: bool = False) -> LoadedModel:
+    """Read a file that `recsys fit --out` wrote.
+
+    The file is opened once. Its head, and the sizes that the head declares, are compared with the size
+    of the file before memory is allocated or anything else is read. Nothing is copied: a mapped file
+    stays as it was when another file is renamed to this path.
+
+    Parameters
+    ----------
+    path : path
+    mapped : bool
+        Leave the arrays in the file, where processes share them.
 
     Raises
     ------
     ModelFileError
     """
-    before = file_state(path)
-    if copies is None:
-        return prepared(load_bundle(path), before)
-    try:
-        bundle = load_bundle(copies.of(path, before), mapped=True)
-    except ModelFileError as error:  # of the copy, which nobody knows
-        copies.name(before).unlink(missing_ok=True)
-        raise ModelFileError(str(error).replace(str(copies.name(before)), str(path))) from None
-    copies.keep_only(before)
-    return prepared(bundle, before)
+    before = file_state(Path(path))
+    return prepared(load_bundle(path, mapped=mapped), before)
 
 
 def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
-    """Return a bundle as it is served: what a request runs is compiled, and what it reads is made.
+    """Return a model package ready to serve: the code of requests is compiled, what they read is made.
 
     Raises
     ------
@@ -89,11 +136,12 @@ def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
     """
     loaded = LoadedModel(bundle, state, applied)
     first = bundle.profile(user=str(bundle.user_ids[0]))
-    scores = bundle.ranker.recommend(first.userid, first.row, N=bundle.ranker.n_items_).scores
-    if not np.isfinite(scores).all():
-        raise ModelFileError("its scores are not finite: fit it again")
-    if "fold-in" in bundle.ranker.capabilities:
-        bundle.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
+    with compiled_at_once():
+        scores = bundle.ranker.recommend(first.userid, first.row, N=bundle.ranker.n_items_).scores
+        if not np.isfinite(scores).all():
+            raise ModelFileError("its scores are not finite: fit it again")
+        if "fold-in" in bundle.ranker.capabilities:
+            bundle.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
     bundle.known_items(())
     return loaded
 
@@ -102,9 +150,9 @@ def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
 class ModelStore:
     """The current model, looked after by a thread that loads a newer file when there is one.
 
-    With a database of events another thread applies those that the model does not have yet, to a copy
-    that takes its place. What a run of events leaves does not depend on how much of it was applied
-    before, so a file, old or new, catches up from the first event on.
+    With a database of events another thread applies those that the model does not have yet to a copy,
+    which then replaces the model. The net change of a series of events does not depend on how much of it
+    was applied before. So a file, old or new, is brought up to date from the first event on.
 
     Attributes
     ----------
@@ -112,8 +160,12 @@ class ModelStore:
     every : float
         Seconds between two looks at the file.
     events : EventDatabase, optional
-    copies : ModelCopies, optional
-        Where several processes that serve one file share it.
+    mapped : bool
+        Leave the arrays in the file, where processes share them.
+    background : Background
+        Where the loops of the threads tell what they raised.
+    loading : str or None
+        What is being loaded, if anything is.
     current : LoadedModel
     reloads : int
         Newer files taken.
@@ -124,10 +176,12 @@ class ModelStore:
     path: Path
     every: float = 1.0
     events: EventDatabase | None = None
-    copies: ModelCopies | None = None
+    mapped: bool = False
+    background: Background = field(default_factory=Background)
     reloads: int = 0
     kept: int = 0
     current: LoadedModel = field(init=False)
+    loading: str | None = None
     _refused: str | None = None
     _failures: int = 0
     _again: float = math.inf  # when a file that was refused is tried again
@@ -138,7 +192,7 @@ class ModelStore:
     _replacing: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        loaded = load(self.path, self.copies)
+        loaded = load(self.path, self.mapped)
         self._seen: FileState | None = loaded.state
         if self.events is not None:
             self.kept = self.events.last()
@@ -158,19 +212,23 @@ class ModelStore:
                 return
             self._seen = now
             if now != self.current.state:  # else it was away, and is back
-                self._take(load(self.path, self.copies))
+                self.loading = f"{self.path.name}, {now.size:,} bytes"[:200]
+                self._take(load(self.path, self.mapped))
                 self.reloads += 1
             self._refused, self._failures, self._again = None, 0, math.inf
         except InputError as error:
             self._gone(str(error))
         except Exception as error:
             self._gone(" ".join(f"{type(error).__name__}: {error}".split()))
+        finally:
+            self.loading = None
 
     def _gone(self, why: str) -> None:
         self._refused = f"the new model was refused: {why}"[:300]
         # Memory, descriptors or the disk may be back soon, and the same file, too.
         self._failures += 1
-        self._again = time.monotonic() + min(RETRY_SECONDS, self.every * 2.0**self._failures)
+        wait = self.every * 2.0 ** min(self._failures, DOUBLINGS)
+        self._again = time.monotonic() + min(RETRY_SECONDS, wait)
         if not self.path.exists():
             self._seen = None
 
@@ -237,7 +295,8 @@ class ModelStore:
 
     def _watch(self) -> None:
         while not self._stop.wait(self.every):
-            self.check()
+            with self.background.guard("model watcher"):
+                self.check()
 
     def _follow(self) -> None:
         while not self._stop.is_set():
@@ -246,14 +305,16 @@ class ModelStore:
             if self._stop.is_set():
                 return
             start = time.monotonic()
-            try:
-                self.catch_up()
-                self._waiting = None
-            except Exception as error:
-                self._waiting = _not_applied(error)
-                if isinstance(error, OSError):  # the database may be back soon
-                    self._stop.wait(self.every)
-                    self._arrived.set()
+            with self.background.guard("events"):
+                try:
+                    self.catch_up()
+                    self._waiting = None
+                except Exception as error:
+                    self._waiting = _not_applied(error)
+                    if isinstance(error, OSError):  # the database may be back soon
+                        self._stop.wait(self.every)
+                        self._arrived.set()
+                    raise
             # Requests have the processors at least half of the time, however fast events come.
             self._stop.wait(time.monotonic() - start)
 

@@ -1,12 +1,14 @@
-"""What is counted of the requests, as Prometheus reads it."""
+"""Counters of the requests, in the format of Prometheus."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, Literal
 
+import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 BUCKETS = (
     0.001,
@@ -46,6 +48,8 @@ class Monitoring:
         self.registry = CollectorRegistry()
         self.in_flight = 0
         self.shared = SHARED in os.environ
+        if self.shared:
+            _forget_the_dead(Path(os.environ[SHARED]))
         labels = ("http_request_method", "http_route", "http_response_status_code")
         self._seconds = Histogram(
             "http_server_request_duration_seconds", "Seconds a request took.", labels, buckets=BUCKETS,
@@ -53,9 +57,15 @@ class Monitoring:
         )  # fmt: skip
         self._events = Counter("recsys_events", "Events kept.", registry=self.registry)
         self._shed = Counter(
-            "recsys_requests_shed", "Requests refused since the queue was full, before they were read.",
+            "recsys_requests_shed", "Requests refused since the queue was full.",
             ("http_route",), registry=self.registry,
         )  # fmt: skip
+        self._failures = Counter(
+            "recsys_background_failures", "Failures of what runs beside the requests.", ("loop",),
+            registry=self.registry,
+        )  # fmt: skip
+        if self.shared:  # opens the histograms' file, for which there may be no descriptor later
+            self._seconds.labels("GET", "/health", "200")
         self._timers: dict[tuple[str, str, int], Any] = {}
         self._gauges: list[tuple[Any, Any]] = []
         self.gauge("http_server_active_requests", "Requests being answered.", lambda: self.in_flight)
@@ -80,8 +90,12 @@ class Monitoring:
             timer = self._timers[key] = self._seconds.labels(key[0], route, str(status))
         timer.observe(seconds)
 
+    def failed(self, loop: str) -> None:
+        """Count a failure of what runs beside the requests."""
+        self._failures.labels(loop).inc()
+
     def shed(self, route: str) -> None:
-        """Count a request that was refused before it was read, since the queue was full."""
+        """Count a request that was refused since the queue was full."""
         self._shed.labels(route).inc()
 
     def refresh(self) -> None:
@@ -97,6 +111,14 @@ class Monitoring:
         together = CollectorRegistry()
         MultiProcessCollector(together)
         return generate_latest(together)
+
+
+def _forget_the_dead(folder: Path) -> None:
+    """Leave out the gauges of processes that died; this one may be the successor of one of them."""
+    for file in folder.glob("gauge_live*.db"):
+        number = int(file.stem.rpartition("_")[2])
+        if not psutil.pid_exists(number):
+            mark_process_dead(number)
 
 
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"))

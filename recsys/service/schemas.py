@@ -1,48 +1,33 @@
-"""What requests and answers look like: the schemas that /docs shows."""
+"""Schemas of requests and answers, which /docs shows.
+
+Requests are decoded and validated by msgspec, in one pass that ends at the first error; answers are
+described by pydantic, as FastAPI takes them.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    StrictBool,
-    Tag,
-    model_validator,
-)
+import msgspec
+from msgspec import Meta, Struct
+from pydantic import BaseModel, Field
 
+from recsys.errors import InputError
+from recsys.recommender.model_rules import FIRST
 from recsys.utils.dates import moment
 
-Id = Annotated[str, Field(min_length=1, max_length=200)]
-Ids = Annotated[list[Id], Field(max_length=1000)]
-
-
-def _number(given: Any) -> Any:
-    """Refuse texts and truth values, which would be taken for numbers."""
-    if isinstance(given, (bool, str)):
-        raise ValueError("a number is needed")
-    return given
-
-
-Count = Annotated[int, BeforeValidator(_number), Field(ge=1, le=1000)]
-Diversity = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-def _time(given: Any) -> Any:
-    """Refuse what is no point in time; it is read where the unit of the data is known."""
-    moment("time", given)
-    return given
-
-
+ITEM_SET_NAME = "^[a-z0-9][a-z0-9._-]{0,63}$"  # lower case: some file systems know no other
+Id = Annotated[str, Meta(min_length=1, max_length=200)]
+Ids = Annotated[list[Id], Meta(max_length=1000)]
+NO_SET_NAME = (
+    "the name of an item set has 1 to 64 lower-case letters, digits, '.', '_' and '-', a letter or "
+    "digit first"
+)
+Count = Annotated[int, Meta(ge=1, le=1000)]
+Diversity = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[
     int | float | str,
-    BeforeValidator(_time),
-    Field(
+    Meta(
         description="A number in the unit of the data (Unix seconds, where its times are dates), or "
         "an ISO date or datetime, UTC where it has no zone. Not before 1970.",
         examples=["2024-01-31", "2024-01-31T18:05:00Z", 1706724300],
@@ -50,67 +35,46 @@ Time = Annotated[
 ]
 
 
-class Request(BaseModel):
-    """What bodies share: unknown keys are refused."""
+def valid_time(where: str, given: float | str) -> float | str:
+    """Return a point in time as it was given; it is parsed where the unit of the data is known.
 
-    model_config = ConfigDict(extra="forbid")
+    Raises
+    ------
+    InputError
+        That names the field.
+    """
+    try:
+        moment("time", given)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return given
 
 
-class TimedItem(Request):
+class TimedItem(Struct, forbid_unknown_fields=True, gc=False):
     """A liked item, and when it was liked."""
 
-    item: Id = Field(description="Id of the item.")
+    item: Annotated[Id, Meta(description="Id of the item.")]
     time: Time
 
 
-TAGS = {str: "(id)", dict: "(item, time)", TimedItem: "(item, time)"}  # told apart by what they are
-Liked = Annotated[
-    Annotated[Id, Tag("(id)")] | Annotated[TimedItem, Tag("(item, time)")],
-    Discriminator(
-        lambda given: TAGS.get(type(given)),
-        custom_error_type="history",
-        custom_error_message="an id, or an object of item and time, is needed",
-    ),
-]
-History = Annotated[list[Liked], Field(max_length=1000)]
-
-
-class ProfileRequest(Request):
+class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     """For whom: a known user or a history."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "oneOf": [
-                {
-                    "required": [one],
-                    "properties": {one: {"type": kind}, other: {"type": "null"}},
-                }
-                for one, other, kind in (("user", "history", "string"), ("history", "user", "array"))
-            ]
-        },
-    )
-
-    user: Id | None = Field(None, description="Id of a known user; or else post a history.")
-    history: History | None = Field(
-        None,
-        description="What somebody never seen likes: ids in order, the oldest first, or objects of "
-        "item and time; no item twice.",
-    )
-    as_of: Time | None = Field(
-        None,
-        description="Leave out what was liked then or later, of a known user or of a history with "
-        "times. The model itself was fitted on all.",
-    )
-
-    @model_validator(mode="after")
-    def _all_or_none(self) -> Any:
-        timed = sum(isinstance(one, TimedItem) for one in self.history or ())
-        if timed and timed < len(self.history or ()):
-            raise ValueError(
-                f"history has times for {timed} of {len(self.history or ())} items: give all or none"
-            )
-        return self
+    user: Annotated[Id | None, Meta(description="Id of a known user; or else post a history.")] = None
+    history: Annotated[
+        Annotated[list[Id | TimedItem], Meta(max_length=1000)] | None,
+        Meta(
+            description="A new user's items: ids in order, the oldest first, or objects of item "
+            "and time; no item twice."
+        ),
+    ] = None
+    as_of: Annotated[
+        Time | None,
+        Meta(
+            description="Leave out what was liked then or later, of a known user or of a history with "
+            "times. The model itself was fitted on all."
+        ),
+    ] = None
 
     @property
     def items_liked(self) -> list[str] | None:
@@ -121,91 +85,261 @@ class ProfileRequest(Request):
 
     @property
     def times_liked(self) -> list[float | str] | None:
-        """When they were liked; None where only the order is known."""
-        if not self.history or isinstance(self.history[0], str):
-            return None
-        return [one.time for one in self.history if not isinstance(one, str)]
+        """When they were liked; None where only the order is known.
+
+        Raises
+        ------
+        InputError
+            If there are times for some of them only, or one is no point in time.
+        """
+        history = self.history or ()
+        times = [
+            valid_time(f"history.{k}.time", one.time)
+            for k, one in enumerate(history)
+            if not isinstance(one, str)
+        ]
+        if times and len(times) < len(history):
+            raise InputError(
+                f"history has times for {len(times)} of {len(history)} items: give all or none"
+            )
+        return times or None
 
 
-class RecommendRequest(ProfileRequest):
+class Range(Struct, forbid_unknown_fields=True, gc=False):
+    """A range of numbers or dates, both ends included."""
+
+    min: int | float | str | None = None
+    max: int | float | str | None = None
+
+
+SetName = Annotated[str, Meta(pattern=ITEM_SET_NAME)]
+Value = Annotated[str, Meta(max_length=200)] | int | float | bool
+Filters = Annotated[
+    dict[
+        Annotated[str, Meta(max_length=200)],
+        Range | Annotated[list[Value], Meta(max_length=1000)] | Value,
+    ],
+    Meta(
+        max_length=20,
+        description="By what is known of items: a value, a list of which any will do, or a range such "
+        'as {"min": 1980, "max": null}. All of them must hold.',
+        examples=[{"year": {"min": 1980}, "genres": ["Drama", "War"]}],
+    ),
+]
+
+
+OnlyItems = Annotated[Ids | None, Meta(description="Rank these items only.")]
+WithoutItems = Annotated[Ids, Meta(description="Leave these items out.")]
+OnlySet = Annotated[
+    SetName | None, Meta(description="Rank the items of this set only: see PUT /item-sets.")
+]
+WithoutSet = Annotated[SetName | None, Meta(description="Leave the items of this set out.")]
+
+
+class RecommendRequest(ProfileRequest, kw_only=True):
     """For a known user or a history: how many items, and which."""
 
-    n: Count = Field(10, description="How many items.")
-    items: Ids | None = Field(None, description="Rank these items only.")
-    filter_items: Ids = Field([], description="Leave these items out.")
-    filter_liked: StrictBool = Field(True, description="Leave out what is liked already.")
-    dislikes: Ids = Field([], description="Leave these items out, and lower what is like them.")
-    diversity: Diversity = Field(0.0, description="From 0, best first, to 1, unlike first.")
+    n: Annotated[Count, Meta(description="How many items.")] = 10
+    items: OnlyItems = None
+    filter_items: WithoutItems = []
+    item_set: OnlySet = None
+    filter_item_set: WithoutSet = None
+    filters: Filters = {}
+    filter_liked: Annotated[bool, Meta(description="Leave out what is liked already.")] = True
+    pinned: Annotated[Ids, Meta(description="Items that come first, in this order.")] = []
+    boosts: Annotated[
+        dict[Id, Annotated[float, Meta(ge=0, le=1e6)]],
+        Meta(max_length=1000, description="Factors of items' scores, by id."),
+    ] = {}
+    at_most: Annotated[
+        dict[Annotated[str, Meta(max_length=200)], Count],
+        Meta(max_length=20, description='How many items of one value, by attribute: {"brand": 2}.'),
+    ] = {}
+    dislikes: Annotated[
+        Ids, Meta(description="Leave these items out, and lower what is like them.")
+    ] = []
+    diversity: Annotated[Diversity, Meta(description="From 0, best first, to 1, unlike first.")] = 0.0
 
     @property
     def plain(self) -> bool:
-        """Whether it asks for a list for one user or one history, and for nothing else."""
+        """Whether it asks for a list for one user or one history, of all items or of sets of them."""
         return (
             (self.user is None) != (self.history is None)
             and self.as_of is None
             and self.items is None
-            and not (self.filter_items or self.dislikes or self.diversity)
+            and not (self.filter_items or self.dislikes or self.diversity or self.filters)
+            and not (self.pinned or self.boosts or self.at_most)
         )
 
 
-class SimilarItemsRequest(Request):
+class SimilarItemsRequest(Struct, forbid_unknown_fields=True):
     """Similar to which item, how many, and from what."""
 
-    item: Id = Field(description="Id of the item.")
-    n: Count = Field(10, description="How many items.")
-    items: Ids | None = Field(None, description="Consider these items only.")
-    filter_items: Ids = Field([], description="Leave these items out.")
-    diversity: Diversity = Field(0.0, description="From 0, most similar first, to 1, unlike first.")
+    item: Annotated[Id, Meta(description="Id of the item.")]
+    n: Annotated[Count, Meta(description="How many items.")] = 10
+    items: OnlyItems = None
+    filter_items: WithoutItems = []
+    item_set: OnlySet = None
+    filter_item_set: WithoutSet = None
+    filters: Filters = {}
+    diversity: Annotated[
+        Diversity, Meta(description="From 0, most similar first, to 1, unlike first.")
+    ] = 0.0
 
 
-class ExplainRequest(ProfileRequest):
+class ScoresRequest(ProfileRequest, kw_only=True):
+    """Whose scores of which items."""
+
+    items: Annotated[Annotated[list[Id], Meta(max_length=10_000)], Meta(description="Ids of the items.")]
+
+
+class ExplainRequest(ProfileRequest, kw_only=True):
     """Whose score of which item to explain."""
 
-    item: Id = Field(description="Id of the item to explain.")
-    n: Count = Field(10, description="How many liked items to list.")
+    item: Annotated[Id, Meta(description="Id of the item to explain.")]
+    n: Annotated[Count, Meta(description="How many liked items to list.")] = 10
 
 
-def _storable(given: str) -> str:
-    """Refuse what databases do not take as text."""
-    if "\0" in given or any("\ud800" <= letter <= "\udfff" for letter in given):
-        raise ValueError("an id holds a character that no text has")
-    return given
+class RulesRequest(ProfileRequest, kw_only=True):
+    """Whose list, or which item, the rule is about."""
+
+    item: Annotated[
+        Id | None,
+        Meta(description="For which users the model puts this item first; or else name a user."),
+    ] = None
+    n: Annotated[Count, Meta(description="So many of a list count as put first.")] = FIRST
 
 
-Text = Annotated[Id, AfterValidator(_storable)]
+class EventItem(Struct, forbid_unknown_fields=True, gc=False):
+    """An action of a user."""
+
+    user: Annotated[Id, Meta(description="Id of the user; a new one is added with the first like.")]
+    item: Annotated[
+        Id | None,
+        Meta(description="Id of the item; a new one is added with the first like. None of forget."),
+    ] = None
+    time: Annotated[
+        Time | None,
+        Meta(description="When; now if it does not say, where the times of the data are dates."),
+    ] = None
+    action: Annotated[
+        Literal["like", "unlike", "forget"],
+        Meta(description="unlike removes an interaction, forget all interactions of the user."),
+    ] = "like"
 
 
-class EventItem(Request):
-    """What a user did."""
-
-    user: Text = Field(description="Id of the user; a new one is added with the first like.")
-    item: Text | None = Field(
-        None, description="Id of the item; a new one is added with the first like. None of forget."
-    )
-    time: Time | None = Field(
-        None, description="When; now if it does not say, where the times of the data are dates."
-    )
-    action: Literal["like", "unlike", "forget"] = Field(
-        "like", description="unlike takes a like back, forget all that the user ever liked."
-    )
-
-    @model_validator(mode="after")
-    def _item_or_not(self) -> Any:
-        if (self.item is None) != (self.action == "forget"):
-            wanted = "no item" if self.action == "forget" else "an item"
-            raise ValueError(f"an event of action {self.action} needs {wanted}")
-        return self
-
-
-class EventsRequest(Request):
+class EventsRequest(Struct, forbid_unknown_fields=True):
     """A batch of events, in order."""
 
-    batch: Text | None = Field(
-        None,
-        description="An id of the client's own, a new one for each batch. The same batch sent again, "
-        "since its answer was lost, is kept once.",
+    events: Annotated[list[EventItem], Meta(min_length=1, max_length=10_000)]
+    batch: Annotated[
+        Id | None,
+        Meta(
+            description="An id of the client's own, a new one for each batch. The same batch sent "
+            "again, since its answer was lost, is kept once."
+        ),
+    ] = None
+
+
+class ItemSetRequest(Struct, forbid_unknown_fields=True):
+    """The items of a set."""
+
+    items: Annotated[list[Id], Meta(max_length=500_000, description="Ids of items.")]
+
+
+BODIES = {
+    "/recommend": RecommendRequest,
+    "/similar": SimilarItemsRequest,
+    "/scores": ScoresRequest,
+    "/explain": ExplainRequest,
+    "/rules": RulesRequest,
+    "/events": EventsRequest,
+    "/item-sets/{name}": ItemSetRequest,
+}
+REFERENCE = "#/components/schemas/{name}"
+# What no schema of a field can say: exactly one of the two.
+WHAT = ("user", "history", "item")
+ONE_OF = [
+    {"required": [one], "properties": {one: {"type": kind}, other: {"type": "null"}}}
+    for one, other, kind in (("user", "history", "string"), ("history", "user", "array"))
+]
+# Of a rule: `as_of` shortens a profile, and goes with a user only.
+ONE_OF_THREE = [
+    {
+        "required": [one],
+        "properties": {name: {"type": kind if name == one else "null"} for name in names},
+    }
+    for one, kind, names in (
+        ("user", "string", WHAT), ("history", "array", WHAT), ("item", "string", (*WHAT, "as_of")),
     )
-    events: list[EventItem] = Field(min_length=1, max_length=10_000)
+]  # fmt: skip
+_DECODERS = {kind: msgspec.json.Decoder(kind) for kind in BODIES.values()}
+Body = TypeVar("Body", bound=Struct)
+
+
+def request_schemas() -> dict[str, Any]:
+    """Return the JSON Schemas of the bodies of requests, by name."""
+    found = msgspec.json.schema_components(BODIES.values(), ref_template=REFERENCE)[1]
+    for kind in (RecommendRequest, ScoresRequest, ExplainRequest):
+        found[kind.__name__]["oneOf"] = ONE_OF
+    found[RulesRequest.__name__]["oneOf"] = ONE_OF_THREE
+    return found
+
+
+def decoded(kind: type[Body], body: bytes) -> Body:
+    """Return the body of a request.
+
+    Raises
+    ------
+    InputError
+        That names the first field that is wrong, and what it should be. What was sent is not repeated.
+    """
+    try:
+        return _DECODERS[kind].decode(body)
+    except msgspec.ValidationError as error:
+        raise InputError(_told(str(error))) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"the body is no JSON: {error}") from None
+
+
+def converted(kind: type[Body], **given: Any) -> Body:
+    """Return a request from the parameters of a path and a query.
+
+    Raises
+    ------
+    InputError
+    """
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(_told(str(error))) from None
+
+
+def _told(text: str) -> str:
+    """Return the message of msgspec, such as "Expected `int` >= 1 - at `$.n`", with the field first."""
+    said, _, path = text.rpartition(" - at `$")
+    if not said:
+        said, path = text, ""
+    where = path.rstrip("`").replace("[", ".").replace("]", "").strip(".")
+    for start, name in (
+        ("Object contains unknown field `", "there is no such field"),
+        ("Object missing required field `", "this field is needed"),
+    ):
+        if said.startswith(start):
+            field = said.removeprefix(start).rstrip("`")[:60]
+            return f"{f'{where}.{field}'.strip('.')}: {name}"
+    if said.startswith("Expected `object`"):
+        said = "an object of JSON is needed, sent with content-type: application/json"
+    elif said.startswith("Expected `str | object`"):
+        said = "an id, or an object of item and time, is needed"
+    elif said.startswith("Expected `str` matching regex"):
+        said = NO_SET_NAME
+    elif said.startswith(("Expected `str`, got", "Expected `str | null`, got")):
+        said = 'a text is needed; ids are texts, so "42" and not 42'
+    elif said.startswith("Invalid enum value"):
+        said = "one of like, unlike and forget is needed"
+    said = said.replace("`", "")
+    return f"{where or 'the body'}: {said[0].lower()}{said[1:]}"
 
 
 class EventsResponse(BaseModel):
@@ -228,7 +362,7 @@ class LikedItem(ScoredItem):
     """A liked item that a score rests on, and how long ago it was liked."""
 
     newer: int | None = Field(
-        description="How many likes are newer; null where the model does not rank by it."
+        description="How many interactions are newer; null where the model does not rank by it."
     )
     days: int | None = Field(
         description="Calendar days (UTC) from the like to the latest one, or to as_of; null where the "
@@ -244,6 +378,33 @@ class RecommendResponse(BaseModel):
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 
+class ScoresResponse(BaseModel):
+    """The scores of items, liked ones among them."""
+
+    items: list[ScoredItem] = Field(description="In the order asked for, without unknown ones.")
+    fallback: bool = Field(description="Whether nothing liked was known: counts of users are scores.")
+    unknown: list[str] = Field(description="Ids that the model does not have.")
+
+
+class SimilarUser(BaseModel):
+    """A user, and how similar."""
+
+    user: str
+    score: float
+
+
+class SimilarUsersResponse(BaseModel):
+    """The users most similar to one."""
+
+    users: list[SimilarUser] = Field(description="Most similar first; score is the similarity.")
+
+
+class DeletedResponse(BaseModel):
+    """A set of items was removed."""
+
+    name: str
+
+
 class SimilarItemsResponse(BaseModel):
     """The items most similar to one."""
 
@@ -251,28 +412,119 @@ class SimilarItemsResponse(BaseModel):
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 
-class ExplainResponse(BaseModel):
-    """What an item's score for a user rests on."""
+class FeatureProduct(BaseModel):
+    """A feature of the profile, or two, that the model multiplies with the item's."""
 
+    features: list[str] = Field(description="Titles of liked items, or attributes as column=value.")
+    adds: float = Field(description="To the score, with its sign.")
+
+
+class Products(BaseModel):
+    """A score as a sum over products of features: base + what is listed + others + higher."""
+
+    base: float = Field(description="The item's own, the same for every user.")
+    listed: list[FeatureProduct] = Field(description="The largest first, whatever their sign.")
+    others: float = Field(
+        description="What the products of one or two features add that are not listed."
+    )
+    unlisted: int = Field(description="Their number.")
+    higher: float = Field(description="What more than two features add together.")
+
+
+class BlendPart(BaseModel):
+    """A model of a blend."""
+
+    model: str
+    weight: float
+    adds: float = Field(description="To the score of the blend.")
+
+
+class NamedItem(BaseModel):
+    """An item with its title."""
+
+    item: str
+    title: str
+
+
+class PeopleRule(BaseModel):
+    """Users with these items often have this one: counted over the other users, not by the model."""
+
+    items: list[NamedItem]
+    hits: int = Field(description="How many of the users who like all of these items like it.")
+    support: int = Field(description="How many users like all of these items.")
+    others_hits: int = Field(description="How many of the other users like it.")
+    others: int = Field(description="How many other users there are.")
+    text: str = Field(description="The same in words.")
+
+
+class ExplainResponse(BaseModel):
+    """The explanation of an item's score for a user, as `recsys explain --json` has it."""
+
+    item: str
+    title: str
+    ranker: str = Field(description="Name of the model.")
     kind: str = Field(
         description="exact: shares that sum with the bias to the score; nearest: similarities; "
         "popularity: nothing liked is read."
     )
     score: float
-    bias: float = Field(description="What the listed items do not account for.")
-    unknown: list[str] = Field(description="Ids that the model does not have.")
+    bias: float = Field(description="What the listed items do not account for: base + others.")
+    base: float = Field(description="What no liked item accounts for.")
+    unit: str = Field(description="The unit of the score: `people` of a count of users, or empty.")
+    sentence: str = Field(description="Names the liked items that speak most for the item.")
     items: list[LikedItem] = Field(description="Liked items; score is the share or the similarity.")
+    others: float = Field(description="What the liked items add that are not listed.")
+    unlisted: int = Field(description="Their number.")
+    products: Products | None = Field(
+        description="Of factorization machines and link predictors; null for other models."
+    )
+    parts: list[BlendPart] = Field(description="The models of a blend; empty for other models.")
+    rule: PeopleRule | None = Field(description="Null where no rule held its test.")
+    unknown: list[str] = Field(description="Ids that the model does not have.")
+
+
+class RulesResponse(BaseModel):
+    """A rule read from the model's own lists: the form of `recsys rules --ranker FILE --json`, too."""
+
+    about: Literal["user", "item"]
+    ranker: str = Field(description="Name of the model.")
+    first: int = Field(description="So many of a list count as put first.")
+    searched: int = Field(description="Items that could be recommended, or users that were drawn.")
+    text: str = Field(description="The rule and its test in words.")
+    rule: str | None = Field(description="Null where no rule could be learned and tested.")
+    clauses: list[list[str]] = Field(
+        description="It holds where all of one of these do: attributes, or titles of liked items."
+    )
+    tested: int = Field(description="Of what is put first, how many were set aside for the test.")
+    hits: int = Field(description="How many of them follow the rule.")
+    others: int = Field(description="All others that were set aside.")
+    others_hits: int = Field(description="How many of them follow the rule.")
+    precision: float | None = Field(description="Share put first of what follows the rule.")
+    low: float | None = Field(description="Lower end of the 95% interval of hits / tested.")
+    fidelity: float | None = Field(
+        description="Share of what was set aside where the rule tells right what the model does."
+    )
+    p_value: float | None = Field(description="Of so many hits if there were nothing to the rule.")
+    unknown: list[str] = Field(description="Ids that the model does not have.")
+
+
+class ItemSetResponse(BaseModel):
+    """A set of items that requests may name."""
+
+    name: str
+    size: int = Field(description="How many different items it holds.")
+    unknown: int = Field(description="How many of them the model that is served does not have.")
 
 
 class EventsState(BaseModel):
-    """How far events have come."""
+    """Progress of the events."""
 
     kept: int = Field(description="Position of the last event in the database.")
     applied: int = Field(description="Position of the last event in the model that is served.")
 
 
 class HealthResponse(BaseModel):
-    """Which model is served, and whether a newer file was refused."""
+    """The served model, and whether a newer file was refused."""
 
     status: str
     model: str = Field(description="Name of the ranker.")
@@ -281,6 +533,11 @@ class HealthResponse(BaseModel):
     reloads: int = Field(description="Newer files taken since the start.")
     error: str | None = Field(
         description="Why the newest file was refused, or events could not be applied."
+    )
+    loading: str | None = Field(description="The file that is being loaded, and its size.")
+    failing: dict[str, str] = Field(
+        description="What went wrong in a part of the service that runs beside the requests, by its "
+        "name, until it succeeds again."
     )
     events: EventsState | None = Field(description="Null without a database of events.")
 

@@ -1,12 +1,13 @@
-"""A process, or several, that listen and answer: sockets, deadlines, stops."""
+"""Run the application under uvicorn: in this process, or in several that share a socket."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import functools
+import ipaddress
+import multiprocessing
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -14,41 +15,31 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import uvicorn
-from prometheus_client.multiprocess import mark_process_dead
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 from recsys.errors import InputError
 from recsys.service.application import create_app
-from recsys.service.connections import GuardedConnection
+from recsys.service.model_store import load
 from recsys.service.monitoring import SHARED
-from recsys.service.supervisor import Supervisor
 
 BACKLOG = 2048
-PREFIX = "recsys-serve-"  # of temporary folders
-GRACE_SECONDS = 4  # that answers which are being made have when the service stops
-# How long a thread that computes may keep the event loop from a request; Python's own 5 ms are half of
-# what an answer takes.
-SWITCH_SECONDS = 0.0002
-ACCEPTED = 64  # connections taken in one turn of the event loop
-SPARE_FILES = 192  # descriptors that are not connections, or are about to be closed
-
-
-class Config(uvicorn.Config):
-    """Uvicorn's settings, and how many connections may be open."""
-
-    limit_connections: int
-    full: Callable[[str], bool]  # whether a request for a path would be refused by the queue
+# Seconds that requests have to end when the service stops: more than `limits.BODY_SECONDS`, after which
+# a half-sent one is refused.
+GRACE_SECONDS = 6
+HEALTHCHECK_SECONDS = 60  # without an answer, after which uvicorn replaces a worker
+PATIENCE = 10.0  # seconds that a worker waits for a model that can be read
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a service listens, and with what.
+    """Address and options of a service.
 
     Attributes
     ----------
@@ -62,8 +53,6 @@ class Listening:
         Open at once, of each process.
     proxy : str, optional
         Addresses, with commas, of proxies whose X-Forwarded-For says who asks.
-    drain : float
-        Seconds that a service which is to stop goes on, while /ready says that it stops.
     options : dict
         Of `create_app`.
     """
@@ -74,12 +63,15 @@ class Listening:
     workers: int = 1
     connections: int = 1000
     proxy: str | None = None
-    drain: float = 0.0
     options: dict[str, Any] = field(default_factory=dict)
 
 
 def listen(where: Listening) -> socket.socket:
     """Return a bound socket, which workers share.
+
+    Uvicorn binds sockets itself, but ends the process where it cannot, takes a Unix socket away from a
+    service that is alive, and does not tell asyncio that its sockets are TCP, which then leaves Nagle's
+    delays of 40 ms on.
 
     Raises
     ------
@@ -92,7 +84,6 @@ def listen(where: Listening) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             where.host, where.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        # With its protocol: asyncio turns Nagle's delays of 40 ms off for what says to be TCP only.
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -117,8 +108,8 @@ def _unix(path: str) -> socket.socket:
                 if probe.connect_ex(path) == errno.ECONNREFUSED:
                     os.unlink(path)  # what a killed service left
         made.bind(path)
-        os.chmod(path, 0o666)  # as other servers do: who may come here is a matter of its folder
-        made.listen(BACKLOG)  # so that another one sees that it is taken; asked too early, it waits
+        os.chmod(path, 0o666)  # as other servers do: the permissions of its folder say who may connect
+        made.listen(BACKLOG)  # so that another service sees that it is taken
     except OSError as error:
         made.close()
         raise InputError(f"{path} cannot be listened on: {error.strerror or error}") from None
@@ -133,8 +124,58 @@ def address(where: Listening, listener: socket.socket) -> str:
     return f"http://{host}:{listener.getsockname()[1]}"
 
 
+def allowed_hosts(where: Listening, given: str | None) -> list[str] | None:
+    """Return the names that requests may give in Host; None is any.
+
+    A web page may let its own name resolve to 127.0.0.1 and read what the browser gets from there (DNS
+    rebinding); the name in Host is still its own. So a service on a loopback address takes loopback
+    names only, unless it is behind a proxy, which passes other names on.
+
+    Parameters
+    ----------
+    where : Listening
+    given : str, optional
+        Names with commas, where the user chose them.
+    """
+    if given is not None:
+        names = [name.strip() for name in given.split(",")]
+        for name in names:
+            if not name or "*" in name[1:] or (name[0] == "*" and name != "*" and name[1] != "."):
+                raise InputError(
+                    f"--allowed-hosts {name[:60]!r} is no name: give names such as 'api.example.com', "
+                    "'*.example.com' or '*'"
+                )
+        return names
+    if where.uds is not None or where.proxy is not None:
+        return None
+    with contextlib.suppress(ValueError):
+        return list(LOOPBACK) if ipaddress.ip_address(where.host).is_loopback else None
+    return list(LOOPBACK) if where.host == "localhost" else None
+
+
+def settings(app: Any, where: Listening, *, factory: bool = False) -> uvicorn.Config:
+    """Return uvicorn's settings for an application, or for what makes one in each worker."""
+    return uvicorn.Config(
+        app,
+        factory=factory,
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        workers=where.workers,
+        limit_concurrency=where.connections + 1,  # uvicorn refuses from this number on
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_worker_healthcheck=HEALTHCHECK_SECONDS,
+        proxy_headers=where.proxy is not None or where.uds is not None,
+        forwarded_allow_ips="*" if where.uds is not None else where.proxy,
+    )
+
+
 def run(model: str, where: Listening, starting: Callable[[], None] = lambda: None) -> int:
-    """Serve until a signal ends it, and return the exit code.
+    """Serve a model until SIGTERM or SIGINT, and return the exit code.
 
     Parameters
     ----------
@@ -147,12 +188,15 @@ def run(model: str, where: Listening, starting: Callable[[], None] = lambda: Non
     Raises
     ------
     ModelFileError, InputError, DatabaseError
-        As `create_app`, where there is one process; also if the address cannot be listened on.
+        As `create_app`; also if the address cannot be listened on.
     """
     listener = listen(where)
     own = os.stat(where.uds).st_ino if where.uds is not None else 0
+    more_files()
     try:
-        return _run(model, where, listener, starting)
+        if where.workers == 1:
+            return _one(model, where, listener, starting)
+        return _several(model, where, listener, starting)
     finally:
         if where.uds is not None:
             with contextlib.suppress(OSError):
@@ -160,145 +204,84 @@ def run(model: str, where: Listening, starting: Callable[[], None] = lambda: Non
                     os.unlink(where.uds)
 
 
-def _run(model: str, where: Listening, listener: socket.socket, starting: Callable[[], None]) -> int:
-    most = _connections(where.connections)
-    text = f"serving {model} on {address(where, listener)}"
-    if where.workers == 1:
-        make = functools.partial(create_app, model, **where.options)
-        return _serve(make, where, most, listener, text, starting)
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, alone_in(folder):
-        for name in ("model", "metrics"):
-            os.mkdir(os.path.join(folder, name))
-        os.environ[SHARED] = os.path.join(folder, "metrics")
-        make = functools.partial(
-            create_app, model, copies=os.path.join(folder, "model"), **where.options
-        )
-        starting()
-        try:
-            return Supervisor(
-                [
-                    functools.partial(_serve, make, where, most, listener, f"{text} (worker {k + 1})")
-                    for k in range(where.workers)
-                ],
-                where.drain + GRACE_SECONDS + 1,
-                mark_process_dead,
-            ).run()
-        finally:
-            del os.environ[SHARED]
-
-
-@contextlib.contextmanager
-def alone_in(folder: str) -> Iterator[None]:
-    """Mark a temporary folder as one in use, and remove those of services that were killed."""
-    import fcntl
-
-    with open(os.path.join(folder, "alive"), "w") as mark:
-        fcntl.flock(mark, fcntl.LOCK_EX)
-        for other in Path(folder).parent.glob(f"{PREFIX}*"):
-            with contextlib.suppress(OSError), open(other / "alive") as its:
-                fcntl.flock(its, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(other, ignore_errors=True)
-        yield
-
-
-def _serve(
-    make: Any,
-    where: Listening,
-    most: int,
-    listener: socket.socket,
-    text: str,
-    starting: Callable[[], None] = lambda: None,
-) -> int:
-    """Serve in this process."""
-    server = make_server(make(), where, most)
+def _one(model: str, where: Listening, listener: socket.socket, starting: Callable[[], None]) -> int:
+    server = uvicorn.Server(settings(create_app(model, **where.options), where))
     starting()
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT):  # also before uvicorn's own are there
-            signal.signal(number, server.handle_exit)
-    sys.setswitchinterval(SWITCH_SECONDS)
+        # Uvicorn raises the signal again once it has stopped.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _take_connections(where, listener)
+    _tell(f"serving {model} on {address(where, listener)}")
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
+
+
+def _several(model: str, where: Listening, listener: socket.socket, starting: Callable[[], None]) -> int:
+    # A file that cannot be served is refused here: uvicorn would start its workers again and again.
+    load(model, mapped=True)
+    starting()
+    with tempfile.TemporaryDirectory(prefix="recsys-serve-") as folder:
+        os.environ[SHARED] = folder
+        options = where.options | {
+            "item_sets": where.options.get("item_sets") or os.path.join(folder, "item-sets")
+        }
+        try:
+            text = f"serving {model} on {address(where, listener)}"
+            make = functools.partial(worker, model, options, text)
+            supervisor = Multiprocess(settings(make, where, factory=True), [listener])
+            _take_connections(where, listener)
+            supervisor.run()
+        finally:
+            del os.environ[SHARED]
+    return 0
+
+
+def _take_connections(where: Listening, listener: socket.socket) -> None:
+    """Let clients connect; they wait for the first process that accepts."""
     try:
-        listener.listen(BACKLOG)  # who connects from now on is answered
+        listener.listen(BACKLOG)
     except OSError as error:
         raise InputError(
             f"{address(where, listener)} cannot be listened on: {error.strerror or error}"
         ) from None
-    print(text, file=sys.stderr, flush=True)
-    server.run(sockets=[listener])
-    if not server.started:
-        return 1
-    return 130 if server.stopped_by == signal.SIGINT else 0
 
 
-def make_server(app: Any, where: Listening, most: int) -> Server:
-    """Return a server of an application, with at most so many connections."""
-    config = Config(
-        app,
-        http=GuardedConnection,
-        ws="none",
-        lifespan="on",
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        backlog=1 if where.workers > 1 else ACCEPTED,  # see Server.startup
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        proxy_headers=where.proxy is not None or where.uds is not None,
-        forwarded_allow_ips="*" if where.uds is not None else where.proxy,
-    )
-    config.limit_connections = most
-    config.full = app.state.refusing
-    return Server(config, where.drain)
+def worker(model: str, options: dict[str, Any], text: str) -> FastAPI:
+    """Return the application of one worker, which stops when its parent process has died.
 
-
-class Server(uvicorn.Server):
-    """Uvicorn's server, which shares its socket fairly and tells that it stops before it does.
-
-    Parameters
-    ----------
-    config : Config
-        Of an application of `create_app`.
-    drain : float
-        Seconds between a signal and the stop.
+    One that is started while the model is broken waits for the next good file; uvicorn would start it
+    again at once.
     """
-
-    def __init__(self, config: Config, drain: float) -> None:
-        super().__init__(config)
-        self.drain = drain
-        self.stopped_by = 0
-        self._until: float | None = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen; asyncio takes as many connections in a turn as it lets wait: few, and many wait."""
-        await super().startup(sockets)
-        for listener in sockets or ():
-            listener.listen(BACKLOG)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Say that it stops; a second signal stops it at once."""
-        self.config.app.state.stopping = True  # type: ignore[union-attr]
-        self.stopped_by = self.stopped_by or sig
-        if self.drain and self._until is None:
-            self._captured_signals.append(sig)
-            self._until = time.monotonic() + self.drain
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_stop_after, args=(parent,), daemon=True).start()
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            app = create_app(model, mapped=True, **options)
+        except InputError as error:
+            if time.monotonic() > until:
+                _tell(f"recsys: {' '.join(str(error).split())}")
+                raise SystemExit(1) from None
+            time.sleep(0.5)
         else:
-            super().handle_exit(sig, frame)
-
-    async def on_tick(self, counter: int) -> bool:
-        """Return whether to stop."""
-        over = self._until is not None and time.monotonic() > self._until
-        return await super().on_tick(counter) or over
+            _tell(f"{text} (process {os.getpid()})")
+            return app
 
 
-def _connections(wanted: int) -> int:
-    """Return how many connections the system lets this process have, at most as many as are wanted."""
-    try:
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _stop_after(parent: Any) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def more_files() -> None:
+    """Let this process, and those that it starts, have as many open files as the system allows."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
-    except ImportError:  # Windows has no such limit
-        return wanted
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted + SPARE_FILES:
-        more = (
-            wanted + SPARE_FILES if hard == resource.RLIM_INFINITY else min(hard, wanted + SPARE_FILES)
-        )
-        resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
-        soft = more
-    return max(1, min(wanted, soft - SPARE_FILES))
+
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -82,7 +82,7 @@ def moment(what: str, given: Any, *, early: bool = False) -> float:
     elif isinstance(given, numbers.Real) and not isinstance(given, bool):
         try:
             found = float(given)
-        except OverflowError:  # of a whole number beyond 1e308
+        except OverflowError:  # of an integer beyond 1e308
             found = math.inf
     else:
         found = math.nan

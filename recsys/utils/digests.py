@@ -1,4 +1,4 @@
-"""Digests of indices and of sets of them: 64 bits that look as if drawn by lot, the same every time."""
+"""Digests of indices and of sets of them: deterministic pseudorandom 64-bit numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def row_digests(rows: sp.csr_matrix) -> NDArray[np.int64]:
 
 
 def mixed(items: NDArray[np.integer]) -> NDArray[np.uint64]:
-    """Return 64 bits for each index that look as if drawn by lot, the same every time (SplitMix64)."""
+    """Return a pseudorandom 64-bit number for each index, always the same (SplitMix64)."""
     z = (items.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

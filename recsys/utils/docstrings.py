@@ -96,7 +96,7 @@ def _titled(title: str, body: str) -> str:
 
 
 def _sections(cls: type[Any]) -> tuple[str, dict[str, str]]:
-    """Return what stands before the first section, and each section's text."""
+    """Return the text before the first section, and each section's text."""
     pieces = HEADING.split(inspect.cleandoc(cls.__dict__.get("__doc__") or ""))
     return pieces[0], {
         title: text.strip("\n") for title, text in zip(pieces[1::2], pieces[2::2], strict=True)
@@ -139,5 +139,6 @@ def _with_defaults(names: list[str], text: str, fields: dict[str, Any]) -> str:
         return text
     if len({repr(default) for default in defaults}) == 1:
         defaults = defaults[:1]
+    head = re.sub(r", default .*", "", head)  # of a base that was completed, too
     head = f"{head}, default {', '.join(map(repr, defaults))}"
     return f"{head}\n{rest}" if rest else head

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")  # what a spreadsheet takes for the start of one
@@ -29,13 +29,15 @@ def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]], ra
     >>> csv_text(("title", "score"), [("=1+1", 0.25)])
     "title,score\n'=1+1,0.25\n"
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    lines: list[str] = []
+    # Text is quoted that holds a character of the line end: \r ends a line for spreadsheets, too.
+    out = SimpleNamespace(write=lambda line: lines.append(f"{line[:-2]}\n"))
+    writer = csv.writer(out, lineterminator="\r\n")
     if columns is not None:
         writer.writerow(columns)
     for row in rows:
         writer.writerow([_cell(cell, raw) for cell in row])
-    return out.getvalue()
+    return "".join(lines)
 
 
 def json_text(value: Any) -> str:

@@ -90,6 +90,8 @@ def make(
     0   tea    2.0
     1  milk    1.0
     """
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"a table is one of {', '.join(KINDS)}, not {kind!r}")
     known: dict[str, Any] = {
         name: None if len(columns[name]) else (types or {}).get(name) for name in columns
     }
@@ -103,12 +105,10 @@ def make(
 
         arrow: dict[Any, Any] = {str: pa.string(), int: pa.int64(), float: pa.float64(), None: None}
         return pa.table({name: pa.array(c, arrow[known[name]]) for name, c in columns.items()})
-    if kind == "polars":
-        try:
-            import polars as pl
-        except ImportError:
-            raise InputError("a polars table needs polars: pip install polars") from None
-        return pl.DataFrame({
-            name: pl.Series(name, list(c), dtype=known[name]) for name, c in columns.items()
-        })  # fmt: skip
-    raise InputError(f"a table is one of {', '.join(KINDS)}, not {kind!r}")
+    try:
+        import polars as pl
+    except ImportError:
+        raise InputError("a polars table needs polars: pip install polars") from None
+    return pl.DataFrame({
+        name: pl.Series(name, list(c), dtype=known[name]) for name, c in columns.items()
+    })  # fmt: skip

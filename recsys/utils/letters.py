@@ -1,4 +1,4 @@
-"""Letters without their accents, as people type them."""
+"""Letters without their accents, for names that users type."""
 
 from __future__ import annotations
 

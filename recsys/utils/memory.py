@@ -43,7 +43,7 @@ def check_memory(need: int, what: str) -> None:
 
 
 def check_fits(entries: float, what: str, remedy: str) -> None:
-    """Refuse a float64 array of so many entries where they are not free.
+    """Refuse a float64 array for which memory is not free.
 
     Raises
     ------

@@ -19,7 +19,6 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
@@ -28,8 +27,10 @@ import scipy.sparse as sp
 
 from recsys.errors import InputError, ModelFileError
 from recsys.utils import mapping
-from recsys.utils.files import STRETCH, replacing, shown
+from recsys.utils.atomic import STRETCH, replacing
+from recsys.utils.files import shown
 from recsys.utils.remote import fetched
+from recsys.utils.version import __version__
 
 FORMAT = 2  # 2: arrays by the width of their numbers; 1: by their names
 MAX_HEADER = 1 << 20
@@ -124,7 +125,7 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> Non
         }
         payload.append(array)
         offset += array.nbytes
-    manifest = {"format": FORMAT, "written_by": f"recsys {metadata.version('recsys')}"} | manifest
+    manifest = {"format": FORMAT, "written_by": f"recsys {__version__}"} | manifest
     digest = _digest(manifest, table)
     for stretch in _stretches(payload):
         digest.update(stretch)
@@ -152,8 +153,8 @@ def write(path: Target, manifest: dict[str, Any], arrays: dict[str, Any]) -> Non
 def refuses(reader: Callable[P, T]) -> Callable[P, T]:
     """Let a reader, whose first argument is a path or an open file, raise nothing but ModelFileError.
 
-    What a stranger wrote may break anything that it gets to; whoever waits for the next good file, as
-    a service does, must not have to know what. Messages are one line that UTF-8 can hold.
+    Untrusted content may raise any exception while it is read. A caller that waits for the next good
+    file, as a service does, has to catch only this one. Messages are one line that UTF-8 can hold.
     """
 
     @functools.wraps(reader)
@@ -198,8 +199,8 @@ def read(
         Leave the arrays in the file, where processes that read it share one copy in memory; what one
         of them changes is its own. The file may be replaced or removed, but never be cut or written to.
     checked : str, optional
-        The checksum that the file has to name, of which somebody else has found that it fits the
-        content: it is not computed again, which would read all of the file in every process.
+        The checksum that the file has to name. The caller has verified that the content fits it; it is
+        not computed again, which would read all of the file in every process.
 
     Raises
     ------
@@ -275,7 +276,7 @@ def head_of(save: Callable[[Any], None]) -> dict[str, Any]:
 
 
 class _Head:
-    """What takes any number of bytes and keeps the first ones."""
+    """A buffer that takes any number of bytes and keeps the first ones."""
 
     def __init__(self) -> None:
         self.kept = b""
@@ -371,7 +372,7 @@ def _target(given: Any) -> Any:
 
 
 def name_of(given: Any) -> str:
-    """Return what messages call a path or an open file."""
+    """Return the name of a path or an open file for messages."""
     if isinstance(given, (str, os.PathLike)):
         return shown(given)
     name = getattr(given, "name", None)

@@ -1,4 +1,4 @@
-"""How far long work is: loops report, whoever waits listens, and may stop it by raising."""
+"""Progress of long work: loops report steps to a callback, which may stop the work by raising."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from recsys._jit import when_compiling
+
 Listener = Callable[[str, float, int], None]
 
+COMPILING = "compiling once, for some seconds"
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def report(step: str, done: float, total: int) -> None:
-    """Tell whoever listens in this thread that `done` of `total` steps are over, and which one begins.
+    """Tell this thread's listener that `done` of `total` steps are over, and which one begins.
 
     Without a listener it does nothing. What the listener raises ends the work.
     """
     listener = _LISTENER.get()
     if listener is not None:
         listener(step, done, total)
+
+
+when_compiling.append(lambda: report(COMPILING, 0.0, 1))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Recency: how old each like of a row is, counted in newer likes, and what that makes it weigh."""
+"""Recency: the age of each interaction of a row, in newer interactions, and its weight."""
 
 from __future__ import annotations
 
@@ -10,25 +10,30 @@ from recsys._jit import jit
 
 
 def newer(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many likes of the same row are strictly newer than each like.
+    """Return how many interactions of the same row are strictly newer than each interaction.
 
     Parameters
     ----------
     indptr : (rows + 1,) int
     times : (nnz,) float64
-        Likes of equal times are equally recent.
+        Interactions of equal times are equally recent.
 
     Returns
     -------
     (nnz,) int64
     """
+    ends = np.repeat(np.asarray(indptr[1:], dtype=np.int64), np.diff(indptr))
+    order = np.lexsort((times, ends))
+    last = np.ones(len(times), dtype=np.bool_)  # of the interactions of one row and time
+    last[:-1] = (ends[order][1:] != ends[order][:-1]) | (times[order][1:] != times[order][:-1])
+    after = np.flatnonzero(last)  # where the next group begins, less 1
     out = np.empty(len(times), dtype=np.int64)
-    _newer(indptr, times, out)
+    out[order] = ends[order] - after[np.cumsum(last) - last] - 1
     return out
 
 
 def elapsed(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how long before the newest like of its row each like happened, in the times' unit."""
+    """Return by how much the newest interaction of its row is newer than each, in the times' unit."""
     lengths = np.diff(indptr)
     filled = np.asarray(indptr[:-1])[lengths > 0]
     newest = np.zeros(len(lengths))
@@ -40,7 +45,7 @@ def elapsed(indptr: NDArray[np.integer], times: NDArray[np.float64]) -> NDArray[
 def recency_weights(
     rows: sp.csr_matrix, times: NDArray[np.float64] | None, recency: float
 ) -> NDArray[np.float64]:
-    """Return what each like weighs: (newer likes + 1)^−recency; 1 where nothing tells likes apart.
+    """Return the weights (newer interactions + 1)^−recency; all are 1 where all times are equal.
 
     Parameters
     ----------
@@ -61,7 +66,7 @@ def recency_weights(
 def aligned(
     rows: sp.csr_matrix, times: sp.csr_matrix, users: NDArray[np.integer] | None = None
 ) -> NDArray[np.float64]:
-    """Return the time of each like, aligned with rows.indices; 0, unknown, where there is none.
+    """Return the time of each interaction, aligned with rows.indices; 0, unknown, where there is none.
 
     Parameters
     ----------
@@ -72,24 +77,24 @@ def aligned(
     """
     users = np.arange(rows.shape[0]) if users is None else users
     out = np.zeros(rows.nnz)
+    if _aligned.small(times.nnz + rows.nnz):
+        columns = max(rows.shape[1], times.shape[1], 1)
+        owners = np.repeat(np.arange(times.shape[0]), np.diff(times.indptr))
+        known = owners * columns + times.indices
+        asked = (
+            np.repeat(np.asarray(users, dtype=np.int64), np.diff(rows.indptr)) * columns + rows.indices
+        )
+        at = np.searchsorted(known, asked)
+        found = (
+            known[np.minimum(at, len(known) - 1)] == asked if len(known) else np.zeros(len(asked), bool)
+        )
+        out[found] = times.data[at[found]]
+        return out
     _aligned(rows.indptr, rows.indices, users, times.indptr, times.indices, times.data, out)
     return out
 
 
 # ---- kernels
-
-
-@jit
-def _newer(indptr, times, out):
-    for u in range(len(indptr) - 1):
-        begin, end = indptr[u], indptr[u + 1]
-        order = np.argsort(times[begin:end])
-        first = end - begin  # of the likes as old as the one before
-        for p in range(end - begin - 1, -1, -1):
-            later = order[p + 1] if p + 1 < end - begin else -1
-            if later < 0 or times[begin + order[p]] < times[begin + later]:
-                first = p + 1
-            out[begin + order[p]] = end - begin - first
 
 
 @jit

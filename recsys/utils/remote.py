@@ -6,13 +6,17 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from recsys.errors import InputError
-from recsys.utils.files import STRETCH, fcntl, replacing, shown, sweep_folder
+from recsys.utils.atomic import STRETCH, replacing, sweep_folder
+from recsys.utils.extras import install_hint
+from recsys.utils.files import shown
 
 # A Path has one slash where the text had two.
 URL = re.compile(r"([a-z][a-z0-9+.-]+)(?:://|:/(?!/))(.+)", re.DOTALL)
@@ -40,7 +44,7 @@ def url_of(path: Any) -> str | None:
 
 
 def plain_url(url: str) -> str:
-    """Return a URL for a message: what stands before an @, and a query, is nobody's business.
+    """Return a URL for a message, without credentials before an @ and without a query.
 
     Examples
     --------
@@ -56,7 +60,7 @@ def plain_url(url: str) -> str:
 
 
 def fetched(path: Any, check: Callable[[Path], Any] | None = None) -> Any:
-    """Return what was given, or the copy on this machine where it is a URL.
+    """Return the path itself, or of a URL the path of a local copy.
 
     A copy is kept for as long as the file is what it was, and is there whole or not at all; processes
     that ask for one file at once fetch it once. It is in the folder that RECSYS_MODEL_CACHE names, or
@@ -80,7 +84,7 @@ def fetched(path: Any, check: Callable[[Path], Any] | None = None) -> Any:
     try:
         import fsspec
     except ImportError:
-        raise InputError(f"{plain_url(url)} needs fsspec: pip install 'recsys[dask]'") from None
+        raise InputError(f"{plain_url(url)} needs fsspec: {install_hint('dask')}") from None
     try:
         system, inner = fsspec.core.url_to_fs(url)
         state = _state(system, inner)
@@ -93,21 +97,21 @@ def fetched(path: Any, check: Callable[[Path], Any] | None = None) -> Any:
     folder = _folder()
     which = hashlib.sha256(url.encode()).hexdigest()[:32]
     copy = folder / f"{which}-{hashlib.sha256((state or '').encode()).hexdigest()[:32]}.recsys"
-    with _alone(folder / f"{which}.lock"):
+    with filelock.FileLock(folder / f"{which}.lock"):
         if state is None or not copy.exists():
             sweep_folder(folder)
             _fetch(system, inner, url, copy, check)
             for old in folder.glob(f"{which}-*.recsys"):
                 if old != copy:
                     with suppress(OSError):
-                        old.unlink()  # whoever has mapped it keeps it
+                        old.unlink()  # processes that have mapped it keep it
     return copy
 
 
 def _state(system: Any, inner: str) -> str | None:
-    """Return what differs once the file does; None if the storage does not tell."""
+    """Return a token that changes with the file; None if the storage has none."""
     with suppress(Exception):
-        system.invalidate_cache()  # of listings: somebody else may have written meanwhile
+        system.invalidate_cache()  # of listings: another process may have written meanwhile
     kinds = (system.protocol,) if isinstance(system.protocol, str) else system.protocol
     if not {"http", "https"} & set(kinds):
         return str(system.ukey(inner))
@@ -161,12 +165,3 @@ def _folder() -> Path:
             f"{shown(folder)}: copies cannot be kept there ({error.strerror or error}); {FOLDER} names "
             "another folder"
         ) from None
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Let one process at a time of this machine come by; where there are no locks, all do."""
-    with open(path, "wb") as file:
-        with suppress(OSError, AttributeError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -1,13 +1,17 @@
-"""Rows written a block at a time, so that memory stays: CSV, JSON or Parquet, whole or not at all."""
+"""Rows written a block at a time, so that memory stays: CSV, JSON, JSON lines or Parquet.
+
+A file is there whole or not at all.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recsys.utils.atomic import replacing
 from recsys.utils.export import csv_text, json_text
-from recsys.utils.files import replacing
 
 Block = Sequence[Sequence[Any]]
 
@@ -17,10 +21,8 @@ def write_rows(
     columns: Mapping[str, type],
     blocks: Iterable[Block],
     raw: bool = False,
-    *,
-    sweep: bool = True,
 ) -> None:
-    """Write blocks of rows as the path's ending says: .parquet, .json, else CSV.
+    """Write blocks of rows as the path's ending says: .parquet, .json, .jsonl, else CSV.
 
     Parameters
     ----------
@@ -30,16 +32,14 @@ def write_rows(
     blocks : iterable of sequences of rows
     raw : bool
         Whether text in CSV that a spreadsheet would run as a formula stays as it is.
-    sweep : bool
-        As in `replacing`.
 
     Raises
     ------
     InputError
         If it cannot be written; an old file is then untouched.
     """
-    writer = {".parquet": _parquet, ".json": _json}.get(path.suffix, _csv)
-    with replacing(path, sweep) as file:
+    writer = {".parquet": _parquet, ".json": _json, ".jsonl": _json_lines}.get(path.suffix, _csv)
+    with replacing(path) as file:
         writer(file, columns, blocks, raw)
 
 
@@ -61,14 +61,35 @@ def _json(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: 
     file.write(b"\n]\n" if between[0] == "," else b"[]\n")
 
 
+def _json_lines(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool) -> None:
+    for block in blocks:
+        for row in block:
+            line = json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, allow_nan=False)
+            file.write(line.encode("utf-8", errors="surrogatepass") + b"\n")
+
+
+def arrow_schema(columns: Mapping[str, type]) -> Any:
+    """Return the pyarrow schema of columns of str, int or float."""
+    import pyarrow as pa
+
+    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    return pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+
+
+def arrow_batch(schema: Any, block: Block) -> Any:
+    """Return rows as a pyarrow record batch."""
+    import pyarrow as pa
+
+    cells = list(zip(*block, strict=True)) if block else [()] * len(schema)
+    arrays = [pa.array(cell, field.type) for cell, field in zip(cells, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def _parquet(file: Any, columns: Mapping[str, type], blocks: Iterable[Block], raw: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+    schema = arrow_schema(columns)
     with pq.ParquetWriter(file, schema) as writer:
         for block in blocks:
-            cells = list(zip(*block, strict=True)) if block else [()] * len(columns)
-            arrays = [pa.array(cell, field.type) for cell, field in zip(cells, schema, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            writer.write_table(pa.Table.from_batches([arrow_batch(schema, block)]))

@@ -1,70 +1,37 @@
-"""A study of Optuna's that several processes search at once, each trial made by one of them.
+"""A study of Optuna's that can be resumed, and that several processes can search at once.
 
-Optuna numbers trials without gaps, whoever asks. A trial is made if fewer than were asked for are
-finished or under way among those of a lower number; so there are never too many, in whatever order
-processes get to know of each other, and nobody has to wait for a lock. Who has begun a trial stands in
-it: one whose process is gone counts no longer, and is made again under a new number.
+A process begins a trial while fewer than were asked for are finished. Trials of a process that was
+killed are not finished, so another process makes them. Processes that search at once may each make one
+trial more than was asked for.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import warnings
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
-from datetime import datetime
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import psutil
 
 from recsys.errors import InputError
-from recsys.utils.files import OLD_SECONDS
+from recsys.utils.attempts import Dropped, attempt
+from recsys.utils.extras import install_hint
 from recsys.utils.remote import plain_url
 
 STARTUP = 10  # trials of the lowest numbers, which are drawn and not searched
-BY = "by"  # host, process and its start
-REFUSED = "refused"  # why a trial has no value
-UNSIGNED_SECONDS = 60.0  # after which a trial that nobody has put a name to is nobody's
-START_SECONDS = 5.0  # by which a process's start may seem to differ when a clock is set
-BEAT, SILENCE = 60, 300  # seconds: a process tells a data base that it lives; without a word it does not
+REFUSED = "refused"  # the attribute of a trial without a value: why it has none
 DATABASES = ("sqlite", "mysql", "postgresql", "mariadb", "oracle", "mssql")
 
 
-class Taken(NamedTuple):
-    """How many trials of a study are not to be made any more.
-
-    Attributes
-    ----------
-    complete : int
-    refused : int
-        Without a value, of the call that asks.
-    running : int
-        By processes that live, as far as can be known here.
-    near : int
-        Those among them of this host.
-    """
-
-    complete: int
-    refused: int
-    running: int
-    near: int
-
-    @property
-    def all(self) -> int:
-        """Return how many there are of all kinds."""
-        return self.complete + self.refused + self.running
-
-
-class _OneTooManyError(Exception):
-    """Others have begun all trials that were asked for."""
+class _RefusedError(Exception):
+    """A trial failed: its reason is kept."""
 
 
 def open_study(name: str, storage: str | None, seed: int) -> Any:
-    """Return a study to raise a figure; the same one in all processes that name its storage.
+    """Return a study that maximises a metric; the same one in all processes that name its storage.
 
     Parameters
     ----------
@@ -82,7 +49,7 @@ def open_study(name: str, storage: str | None, seed: int) -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise InputError("tuning needs Optuna: pip install 'recsys[tune]'") from error
+        raise InputError(f"tuning needs Optuna: {install_hint('tune')}") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         kept = None if storage is None else _storage(storage)
@@ -92,7 +59,7 @@ def open_study(name: str, storage: str | None, seed: int) -> Any:
         )  # fmt: skip
         if [one.name for one in study.directions] != ["MAXIMIZE"]:
             raise InputError(
-                f"study {plain_url(str(storage))}: {name!r} there does not raise one figure: name "
+                f"study {plain_url(str(storage))}: {name!r} there does not maximise one value: name "
                 "another file"
             )
         return study
@@ -109,84 +76,57 @@ def whole_name(storage: str | Path) -> str:
     return text if "://" in text else str(Path(text).absolute())
 
 
-def taken(study: Any, first: int, below: int | None = None) -> Taken:
-    """Return which trials are finished or under way, after giving up those whose process is gone.
+def missing(study: Any, trials: int, first: int) -> int:
+    """Return how many trials there are still to make.
 
     Parameters
     ----------
     study : optuna.Study
+    trials : int
+        How many there are to be.
     first : int
-        From which number on refused trials count.
-    below : int, optional
-        Only trials of a lower number; all when not given.
+        From which number on refused trials count as made: those of this call.
     """
-    import optuna
-
-    states = optuna.trial.TrialState
-    with _quiet():
-        optuna.storages.fail_stale_trials(study)  # of data bases, where processes tell that they live
-    complete = refused = running = near = 0
+    complete = refused = 0
     for trial in study.get_trials(deepcopy=False):
-        if below is not None and trial.number >= below:
-            continue
-        if trial.state == states.RUNNING:
-            if _gone(trial) and _give_up(study, trial):
-                continue
-            running += 1
-            near += _near(trial)
-        complete += trial.state == states.COMPLETE
+        complete += trial.state.name == "COMPLETE"
         refused += trial.number >= first and REFUSED in trial.user_attrs
-    return Taken(complete, refused, running, near)
+    return max(0, trials - complete - refused)
 
 
-def _near(trial: Any) -> bool:
-    """Return whether a trial is made on this host, or was begun just now by who has not said where."""
-    if BY in trial.user_attrs:
-        return str(trial.user_attrs[BY]).startswith(f"{_host()} ")
-    began = trial.datetime_start
-    return began is not None and (datetime.now() - began).total_seconds() < UNSIGNED_SECONDS
-
-
-def one_trial(study: Any, trials: int, first: int, value: Callable[[Any], float]) -> str | None:
-    """Make one trial, if fewer than so many are finished or under way.
+def one_trial(study: Any, trials: int, first: int, value: Callable[[Any], float]) -> Dropped | None:
+    """Make one trial, if any is missing.
 
     Parameters
     ----------
     study : optuna.Study
     trials, first : int
-        How many there are to be; from which number on refused ones count.
+        As in `missing`.
     value : callable
-        From a trial to its figure; an InputError of it refuses the trial.
+        From a trial to the metric value; what it raises refuses the trial.
 
     Returns
     -------
-    str or None
+    Dropped or None
         Why it was refused, if it was.
     """
-    import optuna
-
-    if taken(study, first).all >= trials:
+    if not missing(study, trials, first):
         return None
-    why: list[str] = []
+    refused: list[Dropped] = []
 
     def objective(trial: Any) -> float:
-        trial.set_user_attr(BY, _signature())
-        if taken(study, first, below=trial.number).all >= trials:
-            raise _OneTooManyError
-        try:
-            found = value(trial)
-            if not np.isfinite(found):
-                raise InputError("it has no value for any user")
-        except InputError as error:
-            why.append(str(error))
-            trial.set_user_attr(REFUSED, str(error)[:400])
-            raise
+        found = attempt(lambda: value(trial))
+        if not isinstance(found, Dropped) and not np.isfinite(found):
+            found = Dropped("it has no value for any user", True)
+        if isinstance(found, Dropped):
+            refused.append(found)
+            trial.set_user_attr(REFUSED, found.reason)
+            raise _RefusedError
         return found
 
-    # Whoever is given up for gone and comes back after all has made a trial that another makes again.
-    with _quiet(), suppress(optuna.exceptions.UpdateFinishedTrialError):
-        study.optimize(objective, n_trials=1, catch=(InputError, _OneTooManyError))
-    return why[0] if why else None
+    with _quiet():
+        study.optimize(objective, n_trials=1, catch=(_RefusedError,))
+    return refused[0] if refused else None
 
 
 def _storage(storage: str) -> Any:
@@ -208,13 +148,11 @@ def _storage(storage: str) -> Any:
         )
     options = {"connect_args": {"timeout": 60}} if kind.startswith("sqlite") else {}
     with _quiet():
-        return optuna.storages.RDBStorage(
-            storage, engine_kwargs=options, heartbeat_interval=BEAT, grace_period=SILENCE
-        )
+        return optuna.storages.RDBStorage(storage, engine_kwargs=options)
 
 
 def _sampler(seed: int) -> Any:
-    """Return a sampler whose draws depend on the trial's number and on what is known alone.
+    """Return a sampler whose draws depend only on the trial's number and the finished trials.
 
     So processes draw different start-up trials, and a study that is gone on with is the one that was
     not interrupted.
@@ -247,53 +185,6 @@ def _sampler(seed: int) -> Any:
                 return optuna.samplers.TPESampler(seed=own, n_startup_trials=1, constant_liar=True)
 
     return ByNumber()
-
-
-def _gone(trial: Any) -> bool:
-    """Return whether the process that has begun a trial is known, or must be thought, not to go on."""
-    began = trial.datetime_start
-    seconds = 0.0 if began is None else (datetime.now() - began).total_seconds()
-    host, _, rest = str(trial.user_attrs.get(BY, "")).partition(" ")
-    if not host:
-        return seconds > UNSIGNED_SECONDS
-    if host != _host():
-        return seconds > OLD_SECONDS
-    number, _, start = rest.partition(" ")
-    try:
-        process = psutil.Process(int(number))
-        if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-            return True  # nobody has asked how it ended; it does nothing more
-        return abs(process.create_time() - float(start)) > START_SECONDS
-    except psutil.NoSuchProcess:
-        return True
-    except (psutil.Error, ValueError):
-        return False
-
-
-def _give_up(study: Any, trial: Any) -> bool:
-    """Let a trial have failed; return whether it has, if by nobody else's doing."""
-    import optuna
-
-    try:
-        study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-    except (ValueError, optuna.exceptions.UpdateFinishedTrialError):  # it has ended meanwhile
-        return study.trials[trial.number].state == optuna.trial.TrialState.FAIL
-    return True
-
-
-@cache
-def _host() -> str:
-    """Return what a process number belongs to: a running system, and a container of it."""
-    try:
-        told = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{told}/{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return platform.node().replace(" ", "_") or "host"
-
-
-def _signature() -> str:
-    own = psutil.Process()
-    return f"{_host()} {own.pid} {own.create_time()}"
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def entries_of(X: sp.csr_matrix, values: NDArray[Any]) -> sp.csr_matrix:
 
 
 def row_of(items: ArrayLike, n_items: int) -> sp.csr_matrix:
-    """Return one row that likes some items, (1, n_items) float32; repeated items count once.
+    """Return one row with some items, (1, n_items) float32; repeated items count once.
 
     Parameters
     ----------
@@ -121,6 +121,18 @@ def with_rows(X: sp.csr_matrix, numbers: NDArray[np.integer], rows: sp.csr_matri
     places = np.arange(X.shape[0])
     places[numbers] = X.shape[0] + np.arange(len(numbers))
     return sp.csr_matrix(sp.vstack([X, rows], format="csr")[places])
+
+
+def row_votes(rows: sp.csr_matrix, votes: float) -> NDArray[np.float64]:
+    """Return how much each row counts under the user-weight exponent, |row|^−votes, (rows,).
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> row_votes(sp.csr_matrix([[1, 1, 1, 1], [0, 0, 0, 0]]), 0.5)
+    array([0.5, 1. ])
+    """
+    return np.asarray(np.maximum(np.diff(rows.indptr), 1).astype(np.float64) ** -votes)
 
 
 def unit_rows(X: sp.csr_matrix) -> sp.csr_matrix:

@@ -10,7 +10,7 @@ from recsys.errors import InputError
 def parse_spec(text: str) -> tuple[str, dict[str, Any]]:
     """Return name and parameters of `name:key=value,key=value`.
 
-    Values are read as whole numbers, numbers, true/false/none, else text.
+    Values are read as integers, numbers, true/false/none, else text.
 
     Raises
     ------

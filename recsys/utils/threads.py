@@ -1,4 +1,4 @@
-"""How many threads a compiled pass is worth."""
+"""The number of threads for a compiled pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def threads_for(work: float, wanted: int | None) -> int | None:
 
 
 def safe_blas(rows: int) -> AbstractContextManager[Any]:
-    """Return a context in which LAPACK may factorise a dense matrix of so many rows.
+    """Return a context in which LAPACK may factorise a dense matrix of `rows` rows.
 
     OpenBLAS 0.3.30 and 0.3.31 end the process, by a segmentation fault, in dpotrf of 16,121 rows on two
     threads; on one it is right, and 12,000 rows are right on two. Of few rows, a second thread that

@@ -1,4 +1,4 @@
-"""The best N of each row: filters, ties and padding, in one place."""
+"""The best N of each row: filters, ties and padding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = np.int64(0)  # of a heap
 
 
 class Candidates(NamedTuple):
-    """Which items may be recommended: a mask, how many it lets through, and whether they were listed."""
+    """The allowed items: a mask, its number of items, and whether they were listed."""
 
     mask: NDArray[np.uint8]
     size: int
@@ -48,7 +48,7 @@ def candidates(
 def all_but(size: int, only: ArrayLike | None) -> NDArray[np.int64] | None:
     """Return the items not listed, or None for no list.
 
-    As `filter_items`, they leave listed items that a user likes out of the answer, which a list
+    As `filter_items`, they leave listed items of the user's profile out of the answer, which a list
     passed as `items` does not.
 
     Raises
@@ -82,6 +82,9 @@ def top_n(
         best[:] = wide
         return
     arrays = (scores, rows.indptr, rows.indices, skip_liked, liked_last, mask, ids, best)
+    if _top_rows.small(scores.size):
+        _top_rows_in_numpy(*arrays)
+        return
     over_rows(len(scores), _top_rows, *arrays)
 
 
@@ -149,6 +152,24 @@ def put_in_order(s, i, size):
         s[0], s[end] = s[end], s[0]
         i[0], i[end] = i[end], i[0]
         _sift(s, i, ROOT, end)
+
+
+def _top_rows_in_numpy(scores, indptr, indices, skip_liked, liked_last, mask, ids, best):
+    """Do as `_top_rows`, in NumPy."""
+    width = ids.shape[1]
+    for r, row in enumerate(scores):
+        allowed = mask == 1
+        liked = indices[indptr[r] : indptr[r + 1]]
+        if skip_liked:
+            allowed[liked] = False
+        kept = np.flatnonzero(allowed)
+        if len(kept) > width > 0:  # those that tie with the last one are sorted, too
+            kept = kept[row[kept] >= np.partition(row[kept], -width)[-width]]
+        order = kept[np.argsort(-row[kept], kind="stable")][:width]
+        ids[r, : len(order)], best[r, : len(order)] = order, row[order]
+        if skip_liked and liked_last and len(order) < width:
+            rest = liked[mask[liked] == 1][: width - len(order)]
+            ids[r, len(order) : len(order) + len(rest)] = rest
 
 
 @jit

@@ -25,12 +25,12 @@ def check_integer(name: str, given: Any, low: int, high: int | None = None) -> i
     Raises
     ------
     InputError
-        If it is no whole number or out of range; the message names parameter and range.
+        If it is not an integer or out of range; the message names parameter and range.
     """
     whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
     if not whole or given < low or (high is not None and given > high):
         span = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise InputError(f"{name} must be a whole number {span}, not {given!r}")
+        raise InputError(f"{name} must be an integer {span}, not {given!r}")
     return int(given)
 
 
@@ -46,13 +46,25 @@ def check_real(
         If it is no number, not finite or out of range.
     """
     real = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    outside = not real or not np.isfinite(given) or given < low or given > high
+    outside = not real or not abs(given) < np.inf or given < low or given > high
     if outside or (open_low and given == low) or (open_high and given == high):
         bound = f"above {low:g}" if open_low else f"of at least {low:g}"
         if high < np.inf:
             bound += f" and below {high:g}" if open_high else f" and at most {high:g}"
         raise InputError(f"{name} must be a finite number {bound}, not {given!r}")
     return float(given)
+
+
+def check_flag(name: str, given: Any) -> bool:
+    """Return True or False, and refuse all else: the text "no" would be true, and an array is neither.
+
+    Raises
+    ------
+    InputError
+    """
+    if not isinstance(given, (bool, np.bool_)):
+        raise InputError(f"{name} must be True or False, not {given!r}")
+    return bool(given)
 
 
 def check_choice(name: str, given: Any, known: tuple[str, ...]) -> str:
@@ -63,9 +75,23 @@ def check_choice(name: str, given: Any, known: tuple[str, ...]) -> str:
     InputError
         Otherwise, naming what is accepted.
     """
-    if given not in known:
+    if not isinstance(given, str) or given not in known:  # an array has no single answer
         raise InputError(f"{name} must be one of {', '.join(known)}, not {given!r}")
     return str(given)
+
+
+def texts_of(name: str, given: Any) -> list[str]:
+    """Return one text or several as a list.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    found = [given] if isinstance(given, str) else given
+    if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
+        raise InputError(f"{name} must be text, or a list of texts, not {given!r}")
+    return list(found)
 
 
 def check_ids(name: str, given: ArrayLike, size: int | None) -> NDArray[np.int64]:
@@ -74,18 +100,18 @@ def check_ids(name: str, given: ArrayLike, size: int | None) -> NDArray[np.int64
     Raises
     ------
     InputError
-        If they are not whole numbers or not one-dimensional.
+        If they are not integers or not one-dimensional.
     OutOfRangeError
         If one is out of range.
     """
     try:
         ids = np.asarray(given)
     except ValueError:  # lists of unequal lengths
-        raise InputError(f"{name} must be whole numbers in one dimension, not {_short(given)}") from None
+        raise InputError(f"{name} must be integers in one dimension, not {_short(given)}") from None
     if ids.size == 0:
         return np.zeros(0, dtype=np.int64)
     if ids.dtype.kind not in "iu" or ids.ndim > 1:
-        raise InputError(f"{name} must be whole numbers in one dimension, not {_short(given)}")
+        raise InputError(f"{name} must be integers in one dimension, not {_short(given)}")
     ids = np.atleast_1d(ids)
     bad = (ids < 0) | (ids >= size) if size is not None else np.zeros(len(ids), bool)
     if bad.any():
@@ -195,7 +221,7 @@ def take_columns(matrix: Any, ids: ArrayLike, name: str = "item_users") -> sp.cs
         raise _broken(name)
     owners = np.repeat(np.arange(len(ids)), end - first)
     out = sp.csc_matrix((np.ones(liked.sum()), (found[liked], owners[liked])), (rows, len(ids)))
-    out.data[:] = 1.0  # an entry that is there twice is one like
+    out.data[:] = 1.0  # an entry that is there twice is one interaction
     return out
 
 
@@ -234,7 +260,7 @@ def _dense(name: str, given: Any) -> NDArray[np.float64]:
 
 
 def _values(name: str, values: Any, ndim: int = 1) -> Any:
-    """Refuse values that are no array of real numbers of so many dimensions."""
+    """Refuse values that are no array of real numbers of this many dimensions."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         kind = getattr(values, "dtype", type(values).__name__)
         raise InputError(f"{name} holds {kind} values; real numbers are needed")
@@ -244,7 +270,7 @@ def _values(name: str, values: Any, ndim: int = 1) -> Any:
 
 
 def _indices(name: str, what: str, given: Any) -> Any:
-    """Return an index array as int32 or int64; refuse what is no vector of whole numbers."""
+    """Return an index array as int32 or int64; refuse what is no vector of integers."""
     if not isinstance(given, np.ndarray) or given.dtype.kind not in "iu" or given.ndim != 1:
         found = (
             f"{given.ndim}-dimensional {given.dtype}"
@@ -252,7 +278,7 @@ def _indices(name: str, what: str, given: Any) -> Any:
             else type(given).__name__
         )
         raise InputError(
-            f"{name} has broken index arrays: {what} must be whole numbers in one dimension, not {found}"
+            f"{name} has broken index arrays: {what} must be integers in one dimension, not {found}"
         )
     if given.dtype == np.int32 or given.dtype == np.int64:
         return given
@@ -270,7 +296,8 @@ def _compressed(name: str, matrix: Any, major: int, minor: int) -> tuple[Any, An
     _values(name, matrix.data, 3 if matrix.format == "bsr" else 1)
     indptr = _indices(name, "indptr", matrix.indptr)
     indices = _indices(name, "indices", matrix.indices)
-    state = _check_csr(indptr, indices, len(matrix.data), major, minor)
+    check = _order_of if _check_csr.small(len(indices)) else _check_csr
+    state = check(indptr, indices, len(matrix.data), major, minor)
     if state == _BROKEN:
         raise _broken(name)
     return indptr, indices, state
@@ -353,7 +380,7 @@ def _from_dia(name: str, matrix: Any) -> sp.csr_matrix:
         raise InputError(
             f"{name} has broken index arrays: one diagonal within the matrix per row of values is needed"
         )
-    # An entry's place along its diagonal is its column.
+    # An entry's position along its diagonal is its column.
     which, j = np.nonzero(data)
     i = j - offsets[which].astype(np.int64)
     inside = (i >= 0) & (i < rows) & (j < cols)
@@ -391,13 +418,29 @@ def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> s
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "…"
 
 
 # ---- kernels
 
 _CANONICAL, _UNSORTED, _BROKEN = 0, 1, 2
+
+
+def _order_of(indptr: Any, indices: Any, size: int, rows: int, cols: int) -> int:
+    """Do as `_check_csr`, in NumPy."""
+    if len(indptr) != rows + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        return _BROKEN
+    entries = indptr[rows]
+    if entries > len(indices) or entries > size:
+        return _BROKEN
+    used = indices[:entries]
+    if entries and (used.min() < 0 or used.max() >= cols):
+        return _BROKEN
+    rising = np.ones(entries, dtype=np.bool_)
+    rising[1:] = used[1:] > used[:-1]
+    rising[indptr[:-1][indptr[:-1] < entries]] = True  # the first of a row
+    return _CANONICAL if rising.all() else _UNSORTED
 
 
 @jit

@@ -58,6 +58,12 @@ def chosen(page, label):
 
 def go(page, name):
     """Open another page by the menu."""
-    page.get_by_role("link", name=name, exact=True).first.click()
+    from app.navigation import LAB
+
+    if name.lower() in LAB:
+        page.get_by_role("button", name="Lab").click()
+        page.get_by_role("menuitem", name=name, exact=True).click()
+    else:
+        page.get_by_role("link", name=name, exact=True).first.click()
     page.get_by_role("heading", name=name, exact=True).first.wait_for()
     settled(page)

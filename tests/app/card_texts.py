@@ -5,7 +5,7 @@ from html import unescape
 
 
 def cards(at):
-    """Return each card as a dict: place, title, chips, mark, why, share."""
+    """Return each card as a dict: place, title, chips, mark, why, match, share and score."""
     found = []
     for element in at.get("html"):
         body = element.proto.body
@@ -20,9 +20,11 @@ def cards(at):
                 "place": int(all_of("place")[0].rstrip(".")),
                 "title": all_of("title")[0],
                 "chips": all_of("chip"),
-                "mark": (all_of("mark") or [""])[0],
+                "mark": (all_of("chip rs-mark") or [""])[0],
                 "why": all_of("why")[0],
-                "share": int(re.search(r"width: (\d+)%", body).group(1)),
+                "match": re.search(r'rs-match" [^>]*>(\w+) match<', body).group(1),
+                "share": int(re.search(r'title="[^"]*, (\d+)% of the way', body).group(1)),
+                "score": float(re.search(r'title="score ([^,]+),', body).group(1)),
             }
         )
     return found

@@ -9,7 +9,7 @@ import urllib.request
 
 import pytest
 
-from recsys._jit import CACHE_DIR
+from recsys._jit import cache_dir
 from tests.app.browsing import CHROMIUM, ROOT
 
 
@@ -26,8 +26,8 @@ def address(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {k: v for k, v in os.environ.items() if k != "RECSYS_DATA"}
-    if CACHE_DIR is not None:  # compiled code is the suite's: what compiling takes is another matter
-        environment["NUMBA_CACHE_DIR"] = str(CACHE_DIR.parent)
+    if cache_dir() is not None:  # compiled code is the suite's: what compiling takes is another matter
+        environment["NUMBA_CACHE_DIR"] = str(cache_dir().parent)
     environment["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
     log = open(tmp_path_factory.mktemp("log") / "app.log", "w")
     app = subprocess.Popen(

@@ -5,13 +5,14 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import scipy.stats
 
 pytest.importorskip("streamlit")
 from streamlit.testing.v1 import AppTest
 
 from recsys import make_ranker
 from recsys.datasets import load_dataset
-from recsys.explain import blend_parts, into_list, out_of_list, reasons, what_if
+from recsys.explain import blend_parts, into_list, item_rule, out_of_list, reasons, what_if
 from recsys.explain.text import falls, rises
 from tests.app.card_texts import cards, heading, titles
 from tests.app.page_runs import ROOT, box, captions, open_page, press, settle, texts
@@ -30,10 +31,13 @@ def name(item):
     return str(DATA.item_ids[item])
 
 
-def metrics(at):
-    return {m.label: m.value for m in at.metric}
+def ranked_at(at):
+    """Return the rank, of how many, and the rest of the sentence."""
+    (found,) = [m for t in texts(at) if (m := re.match(r"Rank ([\d,]+) of ([\d,]+), (.*?)\. [IY]", t))]
+    return int(found[1].replace(",", "")), int(found[2].replace(",", "")), found[3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", [0, 123])
 def test_score_place_and_what_would_change_it_are_the_models(ease, user):
     ranked = ease.recommend(user, R[user], N=300).ids
@@ -42,10 +46,11 @@ def test_score_place_and_what_would_change_it_are_the_models(ease, user):
         at = open_page("explain", model="ease", user=str(DATA.user_ids[user]), item=name(item))
         assert heading(at) == str(DATA.titles[item])
         found = reasons(ease, user, R[user], item)
-        assert metrics(at) == {"score": f"{found.score:.4f}", "place": f"{place + 1} of {len(ranked)}"}
+        assert ranked_at(at) == (place + 1, len(ranked), f"with a score of {found.score:.4f}")
         after = what_if(ease, user, R[user], item)
         shown = texts(at)
-        assert f"Place now: {after.place:,} of {after.of:,}." in shown
+        moves = [t for t in shown if t.startswith(("Without", "With ", "Even", "No further like"))]
+        assert 1 <= len(moves) <= 3
         if place == 0:
             assert falls(DATA.titles, out_of_list(ease, user, R[user], item)) in shown
         else:
@@ -55,10 +60,9 @@ def test_score_place_and_what_would_change_it_are_the_models(ease, user):
             offered = companions(catalogue_of(("dataset", "sample"), DATA), item)
             path = into_list(ease, user, R[user], item, offered, 10)
             assert rises(DATA.titles, path) in shown and path.items
-        tables = [d.value for d in at.dataframe if "place now" in d.value]
+        tables = [d.value for d in at.dataframe if "without" in d.value]
         then = [change.rank for change in after.moved[:12]]
-        assert [t["place then"].tolist() for t in tables] == ([then] if then else [])
-        assert all((t["place now"] == place + 1).all() for t in tables)
+        assert [t["rank"].tolist() for t in tables] == ([then] if then else [])
 
 
 def test_companions_are_those_whose_people_are_most_alike():
@@ -80,9 +84,7 @@ def test_any_item_can_be_asked_about(ease):
     far = int(ease.recommend(0, R[0], N=300).ids[200])
     at = open_page("explain", model="ease", item=name(far))
     assert len(box(at, "Item").options) == 300
-    assert any(
-        t.startswith("It is not among the first 10: the last of these has a score of") for t in texts(at)
-    )
+    assert any("It is not among the first 10: the last of these has a score of" in t for t in texts(at))
     own = int(R[0].indices[0])
     at = open_page("explain", model="ease", item=name(own))
     (line,) = [t for t in texts(at) if t.startswith("You liked it already")]
@@ -92,9 +94,10 @@ def test_any_item_can_be_asked_about(ease):
     scores = ease.scores([0], rest, recalculate_user=True)[0]
     rivals = [k for k in range(300) if k not in R[0].indices]
     place = 1 + sum(scores[k] > scores[own] or (scores[k] == scores[own] and k < own) for k in rivals)
-    assert f"would have place {place:,} of {len(rivals) + 1:,}" in line
+    assert f"would have rank {place:,} of {len(rivals) + 1:,}" in line
 
 
+@pytest.mark.slow
 def test_what_is_said_of_places_holds_in_the_list_with_dislikes(ease):
     ids = ease.recommend(0, R[0], N=300).ids
     disliked = [name(ids[0]), name(ids[3])]
@@ -104,17 +107,17 @@ def test_what_is_said_of_places_holds_in_the_list_with_dislikes(ease):
     for item in (*ids[1:3], *ids[4:14]):
         at = open_page("explain", model="ease", dislikes=disliked, item=name(item))
         shown, place = texts(at), places.get(str(DATA.titles[item]), 99)
-        assert ("It is among the first 10." in shown) == (place <= 10)
-        assert ("It is not among the first 10." in shown) == (place > 10)
-        own = int(metrics(at)["place"].split()[0])
+        assert any(t.endswith(" It is among the first 10.") for t in shown) == (place <= 10)
+        assert any(t.endswith(" It is not among the first 10.") for t in shown) == (place > 10)
+        own = ranked_at(at)[0]
         assert own == 1 + sum(name(k) not in disliked for k in ids[: list(ids).index(item)])
-        said = [t for t in shown if t.startswith("In the list it has place")]
+        said = [t for t in shown if t.startswith("In the list it has rank")]
         if place < 99:
-            assert bool(said) == (own != place) and all(f"place {place}," in t for t in said)
+            assert bool(said) == (own != place) and all(f"rank {place}," in t for t in said)
             told += said
     assert told, "some place is moved"
     at = open_page("explain", model="ease", dislikes=disliked, item=disliked[0])
-    assert "You dislike it: it is not recommended." in texts(at)
+    assert any(t.endswith(" You dislike it: it is not recommended.") for t in texts(at))
 
 
 def test_an_only_like_cannot_be_taken_out():
@@ -131,21 +134,34 @@ def test_a_blend_is_opened():
     parts = blend_parts(model, 6, R[6], item)
     table = next(d.value for d in at.dataframe if "part" in d.value)
     assert table["part"].tolist() == ["ease", "msdw"]
-    assert table["its own place"].tolist() == [part.place for part in parts]
+    assert table["its own rank"].tolist() == [part.place for part in parts]
     assert table["adds to the score"].tolist() == [round(part.adds, 4) for part in parts]
     assert any(t.startswith("blend adds up 2 models") for t in texts(at))
 
 
 def test_a_machine_shows_its_products():
     at = open_page("explain", model="fm:iterations=3")
-    assert "Which features, and which two together" in [s.value for s in at.subheader]
+    assert "Which features, and which two together" in [e.label for e in at.expander]
     assert any("two names joined by ×" in c for c in captions(at))
 
 
 def test_popularity_has_a_unit_and_says_that_rules_are_about_the_data():
     at = open_page("explain", model="popularity")
-    assert "." not in metrics(at)["score: people who have it"]
-    assert any("the model does not use" in c for c in captions(at))
+    item = list(DATA.titles).index(heading(at))
+    assert ranked_at(at)[2] == f"because {R[:, [item]].nnz} people have it"
+    assert any("The model does not use this rule." in c for c in captions(at))
+
+
+def test_a_rule_of_other_people_has_its_bound_and_similar_titles_are_the_models(ease):
+    rules = {int(k): item_rule(R, R[6].indices, int(k), exclude=6) for k in ease.recommend(6, R[6]).ids}
+    item, rule = next((k, found) for k, found in rules.items() if found is not None)
+    at = open_page("explain", model="ease", user="u0007", item=name(item))
+    (least,) = [int(m[1]) for c in captions(at) if (m := re.search(r"at least (\d+)% of such", c))]
+    low = scipy.stats.beta.ppf(0.05, rule.hits, rule.support - rule.hits + 1)
+    assert least == int(100 * low) and low > rule.base
+    near = [str(DATA.titles[k]) for k in ease.similar_items(item, N=7)[0] if k != item][:6]
+    shown = "".join(element.proto.body for element in at.get("html"))
+    assert all(f">{title}</span>" in shown for title in near)
 
 
 @pytest.mark.parametrize("order", ["next", "general"])
@@ -156,17 +172,15 @@ def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(orde
         at.query_params[key] = value
     settle(at.run())
     first = cards(at)[2]
-    next(b for b in at.button if b.label == "Why" and b.key.startswith("why")).click().run()
+    [b for b in at.button if b.label == "Explain"][2].click().run()
     settle(at)
-    keys = [b.key for b in at.button if b.label in ("Why", "Close") and b.key.startswith("why")]
-    next(b for b in at.button if b.key == keys[2]).click().run()
-    settle(at)
-    press(at, "Explain this")
     assert [h.value for h in at.header] == ["Explain"] and heading(at) == first["title"]
     assert box(at, "Model").value == "slist" and box(at, "User").value == "u0124"
     assert box(at, "Recommend", "radio").value == order
     assert first["why"] in texts(at), "the same reason as on the list"
-    assert metrics(at)["place"].startswith("3 of ")
+    assert ranked_at(at)[0] == 3
+    press(at, "Back to the list")
+    assert [h.value for h in at.header] == ["Recommend"] and cards(at)[2] == first
 
 
 def test_explain_is_about_the_profile_that_was_built():

@@ -96,6 +96,7 @@ def test_a_table_takes_three_clicks_and_has_the_commands_figures(capfd):
     assert not at.metric and any("Press Fit" in one.value for one in at.caption)
 
 
+@pytest.mark.slow
 def test_a_dataset_has_the_commands_figures(capfd):
     at = press(opened(model="fm", epochs="5", strength="0.001", refits="2"), "Fit")
     found = commands_figures(at, capfd)
@@ -104,6 +105,7 @@ def test_a_dataset_has_the_commands_figures(capfd):
     assert_shows(at, found)
 
 
+@pytest.mark.slow
 def test_interactions_of_three_are_filtered_by_order():
     at = press(opened(model="hofm", epochs="5", strength="0.0001"), "Fit")
     frame = next(one.value for one in at.dataframe if "interaction" in one.value)
@@ -245,6 +247,7 @@ def test_codes_are_chosen_and_told_to_the_command(capfd):
     assert_shows(at, found)
 
 
+@pytest.mark.slow
 def test_a_fit_is_cancelled_at_once_and_can_be_begun_again(monkeypatch):
     def endless(problem, settings):
         while True:

@@ -130,6 +130,7 @@ def test_axes_of_degrees_are_whole_numbers_with_titles():
 # ---- rules
 
 
+@pytest.mark.slow
 def test_a_rule_is_learned_measured_and_shown_as_text_table_and_formula():
     at = rules()
     table = load_table("tic-tac-toe")
@@ -181,6 +182,7 @@ def test_what_no_rule_weighs_more_than_is_said_after_the_seconds_that_are_given(
     assert "The best rule of at most 9 clauses of at most 5 literals weighs at most" in said
 
 
+@pytest.mark.slow
 def test_a_formula_is_measured_as_it_is_typed():
     at = rules()
     table = load_table("tic-tac-toe")

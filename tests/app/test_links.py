@@ -64,6 +64,7 @@ def same_figures(at, told):
     assert set(told["verdicts"]) <= set(texts(at)) and told["about"] in texts(at)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cold", [False, True])
 def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch, cold):
     nodes, edges = tables()
@@ -87,6 +88,7 @@ def test_figures_of_uploaded_tables_are_the_command_lines(tmp_path, monkeypatch,
     assert texts(again) == texts(at), "what was computed is there at once"
 
 
+@pytest.mark.slow
 def test_the_command_that_the_page_shows_prints_its_figures(tmp_path, monkeypatch):
     at = press(run(ids="true", split="objects"), "Compare")
     command = shlex.split(at.get("code")[0].value)
@@ -134,6 +136,7 @@ def test_nothing_uploaded_or_chosen_says_what_to_do():
     assert "Choose at least one predictor" in settle(at).info[0].value
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_said():
     token = state.keep_file("pairs.csv", b"a,b\nx,y\ny,z\nz,x\nx,w\nw,y\nz,w\n")
     at = press(run(graph="tables", tables=[token], split="objects"), "Compare")

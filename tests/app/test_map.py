@@ -63,6 +63,7 @@ def test_models_with_vectors_of_their_own_are_named_and_one_is_offered():
     assert not any(b.label.startswith("Show the map") for b in at.button)
 
 
+@pytest.mark.slow
 def test_tsne_says_what_its_distances_are_not():
     at = run(map_method="tsne", model="als")
     assert any("t-SNE puts items next to those" in t for t in texts(at))

@@ -7,11 +7,15 @@ import pytest
 
 pytest.importorskip("streamlit")
 
-from app.navigation import PAGES
+from streamlit.testing.v1 import AppTest
+
+from app.navigation import CARD, LAB, MAIN, MOVED, PAGES
 from app.parts.models import metrics, models, summary
 from recsys import EASE
 from recsys.evaluation.metrics import METRICS
-from tests.app.page_runs import ROOT, box, open_page
+from tests.app.browsing import MARKS, settled
+from tests.app.card_texts import cards
+from tests.app.page_runs import ROOT, box, captions, open_page, press, settle
 
 APP = ROOT / "app"
 
@@ -23,12 +27,67 @@ def test_pages_are_found_by_name_and_import_neither_each_other_nor_the_command_l
         assert not [name for name in imported if name.startswith(("app.views", "recsys.cli"))], path
 
 
+def test_a_first_visit_is_welcomed_and_the_sample_then_is_an_example():
+    at = settle(AppTest.from_file(str(ROOT / "app" / "main.py"), default_timeout=60).run())
+    assert [h.value for h in at.header] == ["recsys"] and not cards(at)
+    assert [b.label for b in at.button] == ["Try the sample", "Use my file"]
+    press(at, "Try the sample")
+    assert [h.value for h in at.header] == ["Recommend"] and len(cards(at)) == 10
+    assert "Dataset: sample (invented films), an example" in captions(at)
+    assert not at.session_state["session"].fresh
+    assert at.session_state["session"].address()["data"] == "sample", "a reload is no first visit"
+
+
+def test_a_file_of_ones_own_is_one_click_away():
+    at = settle(AppTest.from_file(str(ROOT / "app" / "main.py"), default_timeout=60).run())
+    press(at, "Use my file")
+    assert [h.value for h in at.header] == ["Data"]
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - {"links", "interactions", "kernels"}))
+def test_the_name_of_the_dataset_stands_under_every_heading(page):
+    from app import state
+    from app.uploads import UploadedTable
+    from recsys.data import Interactions
+
+    rows = [(f"u{k % 9}", f"i{k * k % 11}") for k in range(60)]
+    data = Interactions.from_ids(*zip(*dict.fromkeys(rows), strict=True), name="my *list*")
+    at = open_page(page, data=state.keep_table(UploadedTable(data), "named"), model="ease")
+    assert at.caption[0].value == r"Dataset: my \*list\* (uploaded)"
+
+
+class TestBrowser:
+    pytestmark = MARKS
+
+    def test_every_address_opens_its_page_and_old_ones_lead_on(self, tab, address):
+        shown = {name: name for name in PAGES} | MOVED
+        for path, name in shown.items():
+            tab.goto(f"{address}/{path}?data=sample&user=u0007")
+            tab.get_by_role("heading", name=name.capitalize(), exact=True).first.wait_for()
+            settled(tab)
+            assert tab.get_by_text("Page not found").count() == 0
+            assert f"/{name}?" in tab.url and tab.title() == f"{name.capitalize()} · recsys"
+        tab.goto(f"{address}/explain?data=sample&explain.show=Rules of all users")
+        tab.get_by_role("heading", name="Rules", exact=True).wait_for()
+
+    def test_the_menu_has_four_entries_and_the_lab_its_pages(self, tab, address):
+        tab.goto(address)
+        tab.get_by_role("button", name="Try the sample").wait_for()
+        settled(tab)
+        links = tab.get_by_test_id("stTopNavLink")
+        assert links.all_inner_texts() == [name.capitalize() for name in MAIN]
+        tab.get_by_role("button", name="Lab").click()
+        tab.get_by_role("menuitem").first.wait_for()
+        listed = tab.get_by_role("menuitem").all_inner_texts()
+        assert listed == [name.capitalize() for name in LAB] and CARD.capitalize() not in listed
+
+
 def test_models_and_metrics_are_offered_as_the_registries_declare_them(monkeypatch):
     assert models()[:2] == ["cf-komd:kernel=mc,degree=2", "auto"] and "ease" in models()
     monkeypatch.setattr(EASE, "offered", ("regularization=3",))
     assert "ease:regularization=3" in models() and "ease" not in models()
     assert {name.split("@")[0] for name in metrics()} == set(METRICS.names())
-    assert "ease:regularization=3" in box(open_page("evaluate"), "Models", "multiselect").options
+    assert "ease:regularization=3" in box(open_page("compare"), "Models", "multiselect").options
 
 
 @pytest.mark.parametrize("spec", models())

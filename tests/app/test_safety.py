@@ -93,6 +93,7 @@ def as_markdown(at):
     return [text for text in bare if re.search(r"\]\(|<b>|\$z\$|:red\[|`w`", text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_file_says_is_never_read_as_markdown(page, hostile):
     """Ids, titles, genres and the name of an upload, wherever a page shows them."""
@@ -111,8 +112,8 @@ SAID = {
     "who is not there": ("recommend", {"user": HOSTILE}),
     "the dataset that is not there": ("recommend", {"data": HOSTILE}),
     "the model": ("explain", {"model": HOSTILE_SPEC}),
-    "another model": ("evaluate", {"evaluate__more": HOSTILE_SPEC}),
-    "a protocol": ("evaluate", {"evaluate__protocol": HOSTILE_SPEC}),
+    "another model": ("compare", {"evaluate__more": HOSTILE_SPEC}),
+    "a protocol": ("compare", {"evaluate__protocol": HOSTILE_SPEC}),
     "a table that cannot be read": ("data", {"data__file": (f"{HOSTILE}.csv", b"one column\n1\n")}),
     "an item table": ("data", {
         "data__file": ("good.csv", b"user_id,item_id\na,x\nb,y\n"),

@@ -53,6 +53,7 @@ print("same answers")
 """
 
 
+@pytest.mark.slow
 def test_eight_sessions_get_the_answers_that_one_gets():
     environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(

@@ -1,7 +1,8 @@
-"""The campaigns' frame, and that each campaign notices what it is there for; `make attack` runs them."""
+"""The frame of the fuzz tests, and that they notice what they are there for; `make attack` runs them."""
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -16,14 +17,18 @@ from benchmarks.attack import (
     campaigns,
     command_line,
     common,
+    files_written,
     forgeries,
+    inputs_kept,
     model_files,
     odd_files,
+    public_calls,
+    requests,
     signals,
 )
 from benchmarks.attack.common import Ended, Result, cases, forked, started
 from benchmarks.attack.tables import likes
-from recsys import ModelFileError, Popularity, make_ranker
+from recsys import InputError, ModelFileError, OutOfRangeError, Popularity, make_ranker
 from recsys.data import Interactions
 from recsys.rankers import fit_bundle, load_bundle
 
@@ -72,9 +77,9 @@ def test_the_table_has_a_row_a_campaign_and_a_failure_is_exit_1(monkeypatch, tmp
     budgets = fake(monkeypatch, good="", bad="a | differs")
     monkeypatch.setattr(attack, "RESULTS", tmp_path)
     assert attack.main(["--minutes", "1", "--save"]) == 1
-    assert budgets == [30.0, 59.0]  # what one campaign leaves is the next one's
+    assert budgets == [30.0, 59.0]  # what one fuzz test leaves is the next one's
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "| campaign | tried | result | worst |"
+    assert out[0] == "| fuzz test | tried | result | worst |"
     assert out[2:] == [
         "| good | 1 | 1 fine |  |",
         "| bad | 1 | **1 failed**; 1 fine |  |",
@@ -128,7 +133,7 @@ def test_a_traceback_is_a_fault_whatever_the_code():
     assert "boom" in Ended(0, 0.1, 1, "", "Traceback (most recent call last):\n  x\nE: boom").fault()
 
 
-# ---- each campaign notices what it is there for
+# ---- each fuzz test notices what it is there for
 
 
 def test_the_clock_of_signals_can_wait_for_the_first_output(tmp_path):
@@ -197,20 +202,19 @@ def test_wrong_answers_of_calls_are_faults():
     assert {"csc with huge indptr", "csr with nan indices", "csr with 2-D indices"} <= told
 
 
-def test_a_call_that_kills_is_one_failure_and_the_others_go_on(monkeypatch):
-    monkeypatch.setattr(bad_calls, "save_all", lambda folder: 0)
-    monkeypatch.setattr(bad_calls, "attempt_told", lambda number, *more: "a call")
-
-    def attempt(number, *more):
+def test_a_call_that_kills_or_does_not_end_is_told_and_the_others_go_on(monkeypatch):
+    def attempt(number):
         if number == 3:
             os.kill(os.getpid(), signal.SIGKILL)
+        while number == 5:  # processor time counts, not what a busy machine adds to it
+            pass
         return "a call", "answers", ""
 
-    monkeypatch.setattr(bad_calls, "attempt", attempt)
-    monkeypatch.setattr(bad_calls, "cases", lambda *given: range(2))
-    result = bad_calls.run(0, 0)
+    result = Result()
+    monkeypatch.setattr(common, "cases", lambda *given: range(3))
+    common.in_batches(result, 60, 0, attempt, lambda number: "a call", patience=0.5)
     assert result.failed == 1 and result.faults == ["case 3, a call: exit -9: "]
-    assert result.counts == {"answers": 3 + bad_calls.BATCH, "killed": 1}
+    assert result.counts == {"answers": 4 + common.BATCH, "killed": 1, "not ended in time": 1}
 
 
 def test_odd_files_that_end_wrongly_are_faults(monkeypatch, tmp_path):
@@ -236,6 +240,79 @@ def test_odd_files_that_end_wrongly_are_faults(monkeypatch, tmp_path):
 def random_file(number):
     random = Random(f"0:{number}")
     return random.choice(odd_files.KINDS)(random)
+
+
+def test_no_answer_to_a_complete_request_is_a_fault():
+    whole, half = requests.Made(b"", True), requests.Made(b"", False)
+    assert requests.judged(whole, []) == "no answer" and not requests.judged(half, [])
+    assert not requests.judged(whole, [422]) and requests.judged(half, [500]) == "status 500"
+    assert requests.judged(requests.Made(b"", True, (414,)), [431]) == "status 431, not 414"
+    assert not requests.judged(requests.Made(b"", True, (400, 501)), [501])
+    assert requests.judged(requests.Made(b"", count=8), [200]) == "1 answers to 8 complete requests"
+
+
+def test_what_is_complete_is_told_by_its_framing():
+    for name, made in requests.MADE.items():
+        if requests.whole(made.content) and not made.half_close:
+            assert made.complete, name
+    sound = requests.framed(requests.head())
+    assert requests.whole(sound) and not requests.whole(sound[:-1])
+    made = [requests.mutated(Random(f"0:{k}")) for k in range(300)]
+    assert made == [requests.mutated(Random(f"0:{k}")) for k in range(300)]
+    assert {one.complete for one in made} == {True, False}
+
+
+def test_errors_from_the_inside_are_faults():
+    def of(error):
+        return bool(public_calls.judged(error)[1])
+
+    assert not of(InputError("n must be 3")) and not of(TypeError("x")) and not of(ValueError("x"))
+    assert of(IndexError("x")) and of(KeyError("x")) and of(ZeroDivisionError("x"))
+    assert of(np.linalg.LinAlgError("did not converge")) and not of(OutOfRangeError("item 7"))
+    assert {"make_kernel", "EasyMKL", "mmr"} <= set(public_calls.callables())
+    told, again = (
+        [re.sub(r"0x[0-9a-f]+", "", public_calls.call_of(k, 0)[0]) for k in range(50)] for _ in range(2)
+    )
+    assert told == again and len(set(told)) > 30
+
+
+def test_layouts_hold_the_same_values_and_a_change_of_one_is_seen():
+    table = inputs_kept.tables()[1]
+    for name, make in (inputs_kept.DENSE | inputs_kept.SPARSE).items():
+        given = make(table)
+        dense = given.toarray() if hasattr(given, "toarray") else given
+        assert np.array_equal(dense, table), name
+        assert inputs_kept.content(given) == inputs_kept.content(given), name
+    given = inputs_kept.SPARSE["unsorted"](table)
+    before = inputs_kept.content(given)
+    given.sort_indices()
+    assert inputs_kept.content(given) != before
+
+
+def test_cells_that_run_are_found(tmp_path):
+    path = tmp_path / "lists.csv"
+    path.write_text('user,item\n\'=a,-3\n@b,"x\n=1"\n', encoding="utf-8")
+    assert files_written.formulas(path) == ["@b"]
+    path.write_bytes(b"user,item\nx\r=1,2\n")  # a line end to a spreadsheet
+    assert files_written.formulas(path) == ["=1"]
+
+
+def test_processes_that_did_not_end_are_known(tmp_path, monkeypatch):
+    monkeypatch.setenv(common.GROUPS, str(tmp_path / "groups"))
+    assert common.living(tmp_path / "groups") == set()
+    common.noted(7)
+    common.noted(8)
+    common.noted(7, False)
+    assert common.living(tmp_path / "groups") == {8}
+
+
+def test_what_is_prepared_is_made_once(monkeypatch):
+    monkeypatch.delenv(common.SHARED, raising=False)
+    first = common.prepared_once("made", lambda path: path.write_text(str(os.getpid())))
+    assert common.prepared_once("made", lambda path: path.write_text("again")) == first
+    assert first.read_text() != str(os.getpid())
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        common.prepared_once("failed", lambda path: 1 // 0)
 
 
 def test_every_command_has_options_to_abuse():

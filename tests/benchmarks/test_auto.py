@@ -44,6 +44,7 @@ def test_kept_trials_are_of_todays_spaces_or_will_be_repeated():
         assert int(row["trials"]) == script.TRIALS.get(row["setting"], 8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("peer", "limits", "told"),
     [
@@ -59,6 +60,7 @@ def test_who_is_left_out_is_told_why(peer, limits, told):
     assert re.match(told, found.left_out) and not found.values
 
 
+@pytest.mark.slow
 def test_a_peer_is_tuned_and_measured_as_evaluate_does():
     from recsys import evaluate, load_dataset
 

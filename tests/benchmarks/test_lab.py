@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
-from benchmarks import large
 from benchmarks.lab import (
     common,
     links,
@@ -141,23 +140,6 @@ def test_table_3_has_a_linear_row_beside_every_division_and_makes_nothing_twice(
     monkeypatch.setattr(sparse_fm_table_3.Divisions, "make", None)
     sparse_fm_table_3.movielens_tables(2, ["TI"], "cd", 3)
     assert (results / "sparse_fm_table_3_movielens.csv").read_text() == written
-
-
-def test_large_accuracy_is_about_tastes_that_can_be_learnt(results):
-    train, test, chosen = large.taste(120, 80, 30)
-    assert set(np.flatnonzero(np.diff(test.indptr))) <= set(chosen) and train.multiply(test).nnz == 0
-    data = large.planted_catalogue(120, 80, mean_length=40.0, seed=4).interactions
-    for u in chosen:
-        mine = data.users == u
-        order = data.items[mine][np.argsort(data.time[mine])]
-        half = (len(order) + 1) // 2
-        assert set(train[u].indices) == set(order[:half]) and set(test[u].indices) == set(order[half:])
-    large.accuracy(300, 150, 60)
-    rows = {
-        row["model"]: float(row["auc"])
-        for row in csv.DictReader((results / "large_accuracy.csv").read_text().splitlines())
-    }
-    assert len(rows) == 4 and rows["ECF-OMD"] > rows["popularity"]
 
 
 @pytest.mark.parametrize("cost", [0.01, 1.0, 180.0])

@@ -33,6 +33,7 @@ def theirs(K, y, train, test, cost, tol):
     return model.decision_function(K[np.ix_(test, train)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("labels", [(0, 1), (-1, 1)])
 def test_each_cost_has_scikit_learns_values(seed, labels):

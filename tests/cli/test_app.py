@@ -13,6 +13,7 @@ import pytest
 
 from recsys.cli import call
 from recsys.cli.open_app import app_folder, command_line
+from recsys.utils.extras import install_hint
 
 
 def free_port():
@@ -54,7 +55,7 @@ def test_without_streamlit_one_line_says_what_to_install(missing, monkeypatch, c
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("it was started"))
     assert call(["app"]) == 2
     told = capsys.readouterr().err
-    assert told == f"recsys: app needs {' and '.join(missing)}: pip install 'recsys[app]'\n"
+    assert told == f"recsys: app needs {' and '.join(missing)}: {install_hint('app')}\n"
 
 
 def test_a_port_is_a_port(monkeypatch, capsys):

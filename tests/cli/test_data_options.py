@@ -140,11 +140,13 @@ def test_help_imports_no_command():
     assert "recommend" in done.stdout and "Search parameters" in done.stdout
 
 
-def test_what_is_compared_without_a_model_is_what_rankers_declare(recsys, files, monkeypatch):
-    from recsys.rankers.registry import RANKERS
+def test_what_is_compared_without_a_model_has_a_model_of_each_family(recsys, files, monkeypatch):
+    from recsys.cli import evaluate
+    from recsys.rankers.registry import COMPARED
 
-    for name in RANKERS.names():
-        monkeypatch.setattr(RANKERS.get(name), "compared", ("",) if name == "popularity" else ())
+    families = {"popularity", "ease", "cf-komd", "als", "sparse-fm", "fm", "pairnet"}
+    assert families <= {spec.split(":")[0] for spec in COMPARED}
+    monkeypatch.setattr(evaluate, "COMPARED", ("popularity",))
     code, out, err = recsys("evaluate", *files, "--folds", 2, "--json", "-")
     assert code == 0, err
     assert [r["model"] for r in json.loads(out)["results"]] == ["popularity"]

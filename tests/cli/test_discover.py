@@ -119,6 +119,7 @@ def found_by_hand(tests, level):
     return max((k for k in range(1, m + 1) if p[k - 1] * m * harmonic <= level * k), default=0)
 
 
+@pytest.mark.slow
 def test_each_number_of_likes_rules_is_counted(recsys):
     users = [f"u{k:04}" for k in range(1, 25)]
     asked = [part for user in users for part in ("--user", user)]
@@ -146,6 +147,7 @@ def test_each_number_of_likes_rules_is_counted(recsys):
     assert q == sorted(q) and q[-1] <= 0.1
 
 
+@pytest.mark.slow
 def test_a_rankers_rules_are_counted_and_written(recsys):
     assert recsys("fit", *LIKES, "--model", "ease", "--out", "m.recsys", "--quiet")[0] == 0
     arguments = ("discover", "--ranker", "m.recsys", "--top", 40, "--most-users", 10)

@@ -28,6 +28,7 @@ def recsys(capfd, monkeypatch, tmp_path):
     return invoke
 
 
+@pytest.mark.slow
 def test_a_dataset_is_studied_and_printed(recsys):
     arguments = ("--model", "hofm", "--no-path", "--strength", "0.001", "--epochs", 5, "-n", 3)
     code, out, err = recsys(*arguments, "--json", "found.json", "--out", "found.csv")
@@ -184,8 +185,8 @@ def test_what_a_path_selects_without_halves_goes_to_any_kind_of_file(recsys):
     (("--interactions", "likes.csv"), "no features of users or items"), (("--target", "stars"), "target must be one of"),
     (("--model", "fmm"), "model must be one of"), (("--strengths", "a,b"), "--strengths takes numbers"),
     (("--ratio", "99999999"), "ratio 99999999 leaves 0 liked pairs of 50000 rows: at least 5 are needed"),
-    (("--table", "things.csv", "--ids"), "--ids and --ratio are for likes"),
-    (("--table", "things.csv", "--ratio", "-1"), "--ids and --ratio are for likes"),
+    (("--table", "things.csv", "--ids"), "--ids and --ratio are for interactions"),
+    (("--table", "things.csv", "--ratio", "-1"), "--ids and --ratio are for interactions"),
     (("--item-id", "nope"), "--item-id names a column of --items FILE: give that, too"),
     (("--user-id", "nope", "--items", "things.csv"), "--user-id names a column of --users FILE"),
     (("--strengths", ","), "strengths holds none"), (("--degree", "3"), "model 'hofm'"), (("--threads", "0"), "--threads"),

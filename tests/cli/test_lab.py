@@ -9,6 +9,7 @@ from sklearn.model_selection import train_test_split
 from recsys import cli
 from recsys.datasets.categorical import encode
 from recsys.explain import learn_rule, signed_weights
+from recsys.utils.extras import install_hint
 from tests.reference import rules as reference
 
 TABLE = "colour,size,target\n" + "".join(
@@ -116,4 +117,4 @@ def test_a_chart_without_matplotlib_says_how_to_get_it(recsys, monkeypatch):
 
     monkeypatch.setattr(charts.importlib.util, "find_spec", lambda name: None)
     code, _, err = recsys("kernels", "--data", "t.csv", "--curve", "c.png")
-    assert code == 2 and "pip install 'recsys[plot]'" in err
+    assert code == 2 and install_hint("plot") in err

@@ -110,6 +110,7 @@ def test_null_takes_everything(capsys, ratings, model):
     assert os.path.samestat(before, os.stat(os.devnull))
 
 
+@pytest.mark.slow
 def test_standard_output_by_its_name_is_standard_output(model, tmp_path):
     def run(*arguments):
         command = [sys.executable, "-c", "from recsys.cli import run; run()", *map(str, arguments)]

@@ -19,7 +19,6 @@ from recsys.embeddings import embeddings
 from recsys.evaluation import compare, evaluate
 from recsys.explain import (
     changes,
-    genetic_search,
     item_attributes,
     item_rule,
     learn_rule,
@@ -81,7 +80,6 @@ RETURNED = {
     "item attributes": lambda: TASTE[0],
     "rule of other people": lambda: first(item_rule(R, R[u].indices, k) for u in range(50) for k in range(30)),
     "rule searched": lambda: found_rule(search_rule),
-    "rule evolved": lambda: found_rule(genetic_search),
     "rule learnt": lambda: learn_rule(*(lambda t: (t.X, t.y))(load_table("monks-1"))),
     "taste": lambda: first(taste_rule(R[u].indices, *TASTE) for u in range(60)),
     "table": lambda: load_table("monks-1"),

@@ -33,13 +33,14 @@ from recsys.reranking import rerank
 SIZE = 50
 USERS = np.arange(SIZE)
 SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iterations": 2}}
+SMALL |= {name: {"top_k": 50} for name in ("cosine", "tfidf", "bm25")}  # as implicit's own tests
 SMALL |= {
     "als": {"factors": 2, "regularization": 0.0, "iterations": 30},
     "bpr": {"factors": 3},
     "lmf": {"factors": 3},
 }
 SMALL |= {
-    name: {"factors": 3, "iterations": 10} for name in ("fm", "hofm", "bilinear", "pairnet", "all-subsets")
+    name: {"factors": 3, "iterations": 10} for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
 }  # fmt: skip
 # Its fit draws negatives, and folding in has all of them (tests/rankers/test_lmf.py): other scores.
 DRAWN = ("lmf",)
@@ -70,8 +71,8 @@ def fitted(request):
 
 
 def test_the_item_withheld_is_the_first(fitted):
-    if fitted.name == "popularity":
-        pytest.skip("knows nothing of the user")
+    if fitted.name in ("popularity", "content"):
+        pytest.skip("knows nothing of the user, or of items without features")
     ids, scores = fitted.recommend(USERS, R, N=1)
     np.testing.assert_array_equal(ids[:, 0], USERS)
     for user in USERS.tolist():
@@ -205,8 +206,8 @@ def test_what_is_not_offered_is_not_implemented(fitted):
 def test_implicits_own_metrics_take_every_ranker(fitted):
     from implicit.evaluation import precision_at_k
 
-    if fitted.name == "popularity":
-        pytest.skip("knows nothing of the user")
+    if fitted.name in ("popularity", "content"):
+        pytest.skip("knows nothing of the user, or of items without features")
     assert precision_at_k(fitted, R, sp.csr_matrix(np.eye(SIZE)), K=1, show_progress=False) == 1
 
 
@@ -243,8 +244,8 @@ def test_it_can_be_fitted_on_any_dtype(fitted, dtype):
 
 
 def test_similar_ones_have_one_parity(fitted):
-    if fitted.name in ("popularity", "ease", "slim", "slist", "pairnet"):
-        pytest.skip("similar by weights, or by products of three, that need not follow co-occurrence")
+    if fitted.name in ("popularity", "ease", "slim", "slist", "pairnet", "content"):
+        pytest.skip("similar by weights, features or products of three, not by co-occurrence")
     if "similar-items" in fitted.capabilities:
         ids, scores = fitted.similar_items(USERS, N=10)
         assert (ids % 2 == USERS[:, None] % 2).all()
@@ -269,7 +270,17 @@ def test_items_without_users_are_similar_to_nothing():
     dense = R.toarray()
     dense[[42, 49]] = dense[:, [42, 49]] = 0
     for name in list_rankers():
-        if name in ("auto", "blend", "cf-gram", "fm", "hofm", "bilinear", "pairnet", "all-subsets"):
+        if name in (
+            "auto",
+            "blend",
+            "cf-gram",
+            "fm",
+            "sparse-fm",
+            "hofm",
+            "bilinear",
+            "pairnet",
+            "all-subsets",
+        ):
             continue  # built of the others, or of factors that start at random
         ranker = make_ranker(name, **SMALL.get(name, {})).fit(dense, show_progress=False)
         if "similar-items" in ranker.capabilities and not hasattr(ranker, "item_embeddings"):

@@ -69,6 +69,7 @@ for m in (row, whole):
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CRASHES)
 def test_no_matrix_ends_the_interpreter(kind, tmp_path):
     name = "als" if "indices" in kind else "popularity"
@@ -317,7 +318,7 @@ SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iteration
 SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
 SMALL |= {
     name: {"factors": 2, "iterations": 1}
-    for name in ("fm", "hofm", "bilinear", "pairnet", "all-subsets")
+    for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
 }
 
 
@@ -414,7 +415,7 @@ def test_pairs_that_leave_their_ids_are_refused():
         with pytest.raises(InputError, match="must be within 0…1"):
             Interactions(fine, wrong, ids, ids)
     for wrong in (np.array([0.0, 1.0]), np.array([[0, 1]]), np.array(["a", "b"])):
-        with pytest.raises(InputError, match="must be whole numbers in one dimension"):
+        with pytest.raises(InputError, match="must be integers in one dimension"):
             Interactions(wrong, fine, ids, ids)
     for wrong in ({"rating": np.ones(3)}, {"time": np.ones(1)}):
         with pytest.raises(InputError, match="for 2 pairs"):

@@ -79,7 +79,11 @@ def test_protocols(name, data, seed, folds):
             split(data, name, folds=folds, seed=seed)
         return
     times = data.time if data.time is not None else [None] * len(data.users)
-    rows = list(zip(data.users.tolist(), data.items.tolist(), times, strict=True))
+    users, items = (sorted(ids.tolist()) for ids in (data.user_ids, data.item_ids))  # draws go by ids
+    rows = [
+        (users.index(u), items.index(i), time)
+        for u, i, time in zip(data.user_ids[data.users], data.item_ids[data.items], times, strict=True)
+    ]
     known = {"held_out": data.held_out} if protocol.comes_with_data else {}
     expected = list(twin(rows, data.n_users, folds, np.random.default_rng(seed), **known))
     if not expected:
@@ -88,8 +92,11 @@ def test_protocols(name, data, seed, folds):
         return
     found = list(split(data, name, folds=folds, seed=seed))
     assert len(found) == len(expected)
-    for fold, (train, test, users, train_only, cold) in zip(found, expected, strict=True):
-        assert set(zip(*fold.train.nonzero(), strict=True)) == train
-        assert set(zip(*fold.test.nonzero(), strict=True)) == test
-        assert fold.users.tolist() == users and (fold.train_only, fold.cold) == (train_only, cold)
+    for fold, (train, test, asked, train_only, cold) in zip(found, expected, strict=True):
+        for part, pairs in ((fold.train, train), (fold.test, test)):
+            u, i = part.nonzero()
+            theirs = {(users[u], items[i]) for u, i in pairs}
+            assert set(zip(data.user_ids[u], data.item_ids[i], strict=True)) == theirs
+        assert sorted(data.user_ids[fold.users]) == [users[u] for u in asked]
+        assert (fold.train_only, fold.cold) == (train_only, cold)
         assert fold.train.dtype == fold.test.dtype == np.float32

@@ -18,7 +18,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), min_size=1, ma
 
 
 def named(rows, whole=False, **columns):
-    """Interactions of numbered users and items, ids text or whole numbers."""
+    """Interactions of numbered users and items, ids text or integers."""
     ids = ([u for u, _ in rows], [i for _, i in rows])
     return Interactions.from_ids(*(ids if whole else (list(map(str, part)) for part in ids)), **columns)
 
@@ -116,7 +116,7 @@ def test_columns_are_those_of_the_interactions_or_usual_ones(tmp_path):
         data.with_test(tmp_path / "test.txt")
     whole = named([(0, 1)], whole=True)
     with pytest.raises(
-        InputError, match="test: user id 'a' is text and those of the interactions are wh"
+        InputError, match="test: user id 'a' is text and those of the interactions are in"
     ):
         whole.with_test(pd.DataFrame({"user": ["a"], "item": ["1"]}))
 

@@ -69,9 +69,9 @@ def test_a_folder_is_both_files_with_the_test_half_marked(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("1 2 3\n2 x 4\n", r"line 2: 'x' is no whole number; each line is the user and then the user's"),
-        ("1 2\n\n2\t3\n", r"line 3: '2\\t3' is no whole number"),
-        ("1 2 3.5\n", "line 1: '3.5' is no whole number"),
+        ("1 2 3\n2 x 4\n", r"line 2: 'x' is not an integer; each line is the user and then the user's"),
+        ("1 2\n\n2\t3\n", r"line 3: '2\\t3' is not an integer"),
+        ("1 2 3.5\n", "line 1: '3.5' is not an integer"),
         (
             "1 5 3\n2 5 4\n1 6 3\n",
             "line 3: user 1 has line 1 already; .* Give rows of user, item and rati",
@@ -99,15 +99,15 @@ def test_tables_stay_tables(tmp_path):
         (tmp_path / name).write_text(text)
         assert not is_profiles(tmp_path / name), name
     (tmp_path / "g.txt").write_text("1 2 3\n1 3 4\n")
-    data = read_interactions(tmp_path / "g.txt", names=("user_id", "item_id", "rating"), separator=" ")
+    data = read_interactions(tmp_path / "g.txt", names=("user_id", "item_id", "rating"), delimiter=" ")
     assert data.rating.tolist() == [3, 4]
 
 
 def test_columns_cannot_be_named_where_there_are_none(tmp_path):
     folder(tmp_path, train="0 1 2\n")
     for place in (tmp_path, tmp_path / "train.txt"):
-        with pytest.raises(InputError, match="no columns: leave --user-col and --min-rating out"):
-            read_interactions(place, user_col="who", min_rating=3)
+        with pytest.raises(InputError, match="no columns: leave user and min_rating out"):
+            read_interactions(place, user="who", min_rating=3)
 
 
 def test_a_folder_needs_a_training_file(tmp_path):

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
 from recsys.data import read_features, read_interactions
-from recsys.data.columns import Columns
 from recsys.data.readers import read_table
-from recsys.data.usable_rows import usable_rows
 from recsys.fm.problem import table_of
 from recsys.rankers import fit_bundle
 
@@ -35,51 +33,31 @@ REFUSED = {
     "blank lines": ("\n\n", "no interactions"),
     "comments only": ("# a\n# b\n", "no interactions"),
     "header only": (HEAD, "no interactions; there is a header only"),
-    "comma for a point": (HEAD + 'a,b,1\nc,d,"3,5"\n', r"line 3: rating is '3,5'; a finite number"),
-    "word": (HEAD + "a,b,good\n", "line 2: rating is 'good'"),
-    "too large": (HEAD + "a,b,1e400\n", "line 2: rating is '1e400'"),
-    "nan": (HEAD + "a,b,1\na,c,NaN\n", "line 3: rating is 'NaN'"),
-    "infinite": (HEAD + "a,b,-inf\n", "line 2: rating is '-inf'"),
-    "underscore": (HEAD + "a,b,1_000\n", "line 2: rating is '1_000'"),
-    "blank rating": (HEAD + "a,b,\n", "line 2: rating is ''"),
     "all rows long": (HEAD + "a,b,1,x\nc,d,2,y\n", "line 2: 4 fields where the header has 3"),
-    "one long row": (HEAD + "a,b,1\nc,d,2,9\n", "line 3: 4 fields where the header has 3"),
-    "one short row": (HEAD + "a,b,1\nc,d\n", "line 3: 2 fields where the header has 3"),
+    "half of the rows long": (HEAD + "a,b,1\nc,d,2,9\n", "line 3: 4 fields where the header has 3"),
+    "half of the rows short": (HEAD + "a,b,1\nc,d\n", "line 3: 2 fields where the header has 3"),
     "short row after comments": ("# x\n\n" + HEAD + "# y\nc,d\n", "line 5: 2 fields"),
+    "half of the ratings": (HEAD + "a,b,1\nc,d,good\n", r"line 3: rating cannot be read \('good'\), nor can 1 of 2 cells"),
+    "infinite": (HEAD + "a,b,1\nc,d,-inf\n", "line 3: rating cannot be read"),
     "no user column": (
-        "who,item_id\na,b\n",
-        "no user column; found: who, item_id. Name it with --user-col",
+        "xx,item_id\na,b\n",
+        "no user column; found: xx, item_id. Name it with user",
     ),
     "two user columns": ("user_id,user_id,item_id\na,b,c\n", "2 columns are called 'user_id'"),
-    "empty id": (HEAD + "a,b,1\n,c,2\n", "line 3: user_id is empty"),
-    "latin-1": (HEAD.encode() + "a,caf\xe9,1\n".encode("latin-1"), "line 2: byte 0xe9 is not utf-8"),
-    "utf-16": ("user_id,item_id\na,b\n".encode("utf-16"), "UTF-16"),
+    "no user at all": (HEAD + ",b,1\n,c,2\n", "no row can be used: 2 rows without a user"),
+    "damaged UTF-8": ("user_id,item_id\né,b\n".encode() + b"a,caf\xe9,1\n", "line 3: byte 0xe9 is not utf-8"),
     "nul": (HEAD.encode() + b"a,b\x00,1\n", "line 2: a NUL byte"),
-    "zip": (b"PK\x03\x04rest", "a zip archive, not text"),
+    "zip": (b"PK\x03\x04rest", "a truncated or damaged zip file"),
     "program": (b"MZ\x90rest", "a program, not text"),
-    "date unlike": (
-        "user_id,item_id,timestamp\na,b,31/12/2020\n",
-        "line 2: timestamp is '31/12/2020'; a number or an ISO date such as 2024-01-31 or .* is needed",
-    ),
-    "blank time": (
-        "user_id,item_id,timestamp\na,b,\n",
-        "line 2: timestamp is ''; a number or an ISO date",
+    "a date in two ways": (
+        "user_id,item_id,timestamp\na,b,01/02/2020\n",
+        "may be 1 Feb 2020 or 2 Jan 2020: say day_first=True or day_first=False",
     ),
     "a date that is none": (
         "user_id,item_id,timestamp\na,b,2020-01-01\na,c,2020-02-30\n",
-        "line 3: timestamp is '2020-02-30'; an ISO date, as '2020-01-01' in line 2, is needed",
+        r"line 3: timestamp cannot be read \('2020-02-30'\)",
     ),
-    "a number after dates": (
-        "user_id,item_id,timestamp\na,b,2020-01-01\na,c,7\n",
-        "line 3: timestamp is '7'; an ISO date, as '2020-01-01' in line 2, is needed",
-    ),
-    "a date after numbers": (
-        "user_id,item_id,timestamp\na,b,7\na,c,2020-01-01\n",
-        "line 3: timestamp is '2020-01-01'; a finite number is needed",
-    ),
-    "time nan": ("user_id,item_id,timestamp\na,b,7\na,c,nan\n", "line 3: timestamp is 'nan'"),
-    "open quote": (HEAD + 'a,"b,1\n', "line 2"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -94,7 +72,7 @@ def test_refusals_name_file_and_line(file, case):
 def test_a_named_column_that_is_absent_gets_a_suggestion(file):
     path = file("user_id,item_id,stars\na,b,1\n")
     with pytest.raises(InputError, match=r"no column 'star' \(did you mean 'stars'\?\); found: user_id"):
-        read_interactions(path, rating_col="star")
+        read_interactions(path, rating="star")
 
 
 ODD = [
@@ -122,8 +100,9 @@ ODD = [
 def test_ids_are_kept_exactly(file):
     rows = "".join(f"{user},{item}\n" for user in ODD for item in ODD if not user.startswith("#"))
     data = read_interactions(file("user_id,item_id\n" + rows))
-    assert set(data.item_ids) == set(ODD)
-    assert set(data.user_ids) == {name for name in ODD if not name.startswith("#")}
+    assert set(data.item_ids) == {name.strip() for name in ODD}
+    assert set(data.user_ids) == {name.strip() for name in ODD if not name.startswith("#")}
+    assert "user_id: blanks around ids are taken away" in data.notes
 
 
 VARIANTS = {
@@ -139,7 +118,7 @@ VARIANTS = {
     "other names": (
         "u,i,s\n1,a,3\n2,b,4\n",
         "r.csv",
-        {"user_col": "u", "item_col": "i", "rating_col": "s"},
+        {"user": "u", "item": "i", "rating": "s"},
     ),
     "gzip": (gzip.compress(b"user_id,item_id,rating\n1,a,3\n2,b,4\n"), "r.csv.gz", {}),
     "gzip unnamed": (gzip.compress(b"user_id,item_id,rating\n1,a,3\n2,b,4\n"), "r.csv", {}),
@@ -162,7 +141,7 @@ def test_quoted_fields_may_hold_separators_and_line_ends(file):
 def test_endings_are_known_in_any_case(tmp_path):
     frame = pd.DataFrame({"user_id": ["a", "b"], "item_id": ["x", None]})
     frame.to_parquet(tmp_path / "R.PARQUET")
-    table = read_table(tmp_path / "R.PARQUET", strict=False)
+    table = read_table(tmp_path / "R.PARQUET")
     assert [cells.tolist() for cells in table.columns] == [["a", "b"], ["x", ""]]
     assert table_of(tmp_path / "R.PARQUET")["item_id"].tolist() == ["x", ""]
     (tmp_path / "R.XLSX").write_bytes(b"no workbook")
@@ -174,11 +153,8 @@ def test_ids_are_no_fractions(tmp_path):
     pd.DataFrame({"user_id": ["a", "b"], "item_id": [0.5, 1.5]}).to_parquet(tmp_path / "r.parquet")
     table = read_table(tmp_path / "r.parquet")
     assert table.ids("user_id").tolist() == ["a", "b"]
-    columns = Columns("user_id", "item_id")
-    for read in (lambda: table.ids("item_id"), lambda: usable_rows(table, columns, "r")):
-        with pytest.raises(
-            InputError, match="item_id holds fractions; ids must be text or whole numbers"
-        ):
+    for read in (lambda: table.ids("item_id"), lambda: read_interactions(tmp_path / "r.parquet")):
+        with pytest.raises(InputError, match="item_id holds fractions; ids must be text or integers"):
             read()
 
 
@@ -193,8 +169,7 @@ def test_parquet(tmp_path):
     with pytest.raises(InputError, match="no readable Parquet"):
         read_interactions(path)
     frame.assign(item_id=["a", None]).to_parquet(path)
-    with pytest.raises(InputError, match="row 2: item_id is missing"):
-        read_interactions(path)
+    assert "1 row without an item is left out (row 2)" in read_interactions(path).notes
     path.write_text("user_id,item_id\n")
     with pytest.raises(InputError, match="no readable Parquet"):
         read_interactions(path)
@@ -235,7 +210,8 @@ def test_duplicates_are_merged_by_the_latest_and_counted(file):
     text = "user_id,item_id,rating,timestamp\na,x,1,30\na,x,5,10\na,y,2,1\na,x,1,20\n"
     data = read_interactions(file(text))
     assert data.rating.tolist() == [1, 2] and data.time.tolist() == [30, 1]
-    assert data.notes == ("2 repeated pairs merged, the latest row kept (1 with another rating)",)
+    assert data.notes[1:] == ("2 repeated pairs merged, the latest row kept (1 with another rating)",)
+    assert data.notes[0].endswith("; 4 rows, 2 interactions, 2 merged, 0 left out")
     untimed = read_interactions(file("user_id,item_id,rating\na,x,1\na,x,5\n"))
     assert untimed.rating.tolist() == [5]
 
@@ -243,10 +219,10 @@ def test_duplicates_are_merged_by_the_latest_and_counted(file):
 def test_a_threshold_counts_what_it_drops(file):
     path = file(HEAD + "a,x,1\nb,x,5\nb,y,4\n")
     data = read_interactions(path, min_rating=4)
-    assert list(data.user_ids) == ["b"] and data.notes == ("1 row rated below 4 dropped",)
+    assert list(data.user_ids) == ["b"] and data.notes[1:] == ("1 row rated below 4 dropped",)
     with pytest.raises(InputError, match="no interactions left; all 3 rows are rated below 6"):
         read_interactions(path, min_rating=6)
-    with pytest.raises(InputError, match="needs a rating column"):
+    with pytest.raises(InputError, match="needs a column of ratings; name it with rating"):
         read_interactions(file("user_id,item_id\na,b\n"), min_rating=1)
 
 
@@ -283,13 +259,15 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, wi
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8)), min_size=1))
 def test_what_was_written_is_read_back(tmp_path_factory, pairs):
-    """Any text id survives a CSV file, except those that a line-based text file cannot hold."""
+    """Any text id survives a CSV file, but for blanks around it and what no text file can hold."""
     pairs = [
         tuple(
-            x.replace("\r", "").replace("\0", "").encode("utf-8", "ignore").decode() or "x" for x in pair
+            x.replace("\r", "").replace("\0", "").encode("utf-8", "ignore").decode().strip() or "x"
+            for x in pair
         )
         for pair in pairs
     ]
+    pairs.append(("y", "y"))  # else 0.0 alone is the whole number 0
     path = tmp_path_factory.mktemp("round") / "r.csv"
     frame = pd.DataFrame(pairs, columns=["user_id", "item_id"])
     frame.to_csv(path, index=False, quoting=1, lineterminator="\n")
@@ -300,13 +278,10 @@ def test_what_was_written_is_read_back(tmp_path_factory, pairs):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (
-            "u,i,r\n1,2,3\n",
-            "no user column; found: u, i, r. Name it with --user-col, as in --user-col u",
-        ),
-        ("who,what\n1,2\n", "no user column; found: who, what. Name it with --user-col"),
-        ("USER_ID,what,use\n1,2,3\n", "Name it with --user-col, as in --user-col USER_ID"),
-        ("user,what\n1,2\n", "no item column; found: user, what. Name it with --item-col"),
+        ("u,i,r\n1,2,3\n", "no user column; found: u, i, r. Name it with user, as in user='u'"),
+        ("xx,yy\na,b\n", "no user column; found: xx, yy. Name it with user"),
+        ("UX,what,use\na,b,c\n", "Name it with user, as in user='UX'"),
+        ("user,xx\na,b\n", "no item column; found: user, xx. Name it with item"),
     ],
 )
 def test_only_a_column_that_is_there_is_suggested(file, content, told):
@@ -316,17 +291,17 @@ def test_only_a_column_that_is_there_is_suggested(file, content, told):
 
 
 def test_columns_are_listed_once_and_not_without_end(file):
-    path = file("i,r,u\n1,2,3\n")
+    path = file("i,r,u\na,b,c\n")
     with pytest.raises(InputError, match=r"no column 'x'; found: i, r, u$"):
-        read_interactions(path, user_col="x")
-    wide = file(",".join(f"c{k:02}" for k in range(60)) + "\n" + ",".join("1" * 60) + "\n")
+        read_interactions(path, user="x")
+    wide = file(",".join(f"c{k:02}" for k in range(60)) + "\n" + ",".join("a" * 60) + "\n")
     with pytest.raises(InputError, match=r"found: c00, .*c19 and 40 more$"):
-        read_interactions(wide, user_col="nonsense")
+        read_interactions(wide, user="nonsense")
 
 
 def test_notes_count_one_row_as_one(file):
     data = read_interactions(file("user,item,rating\na,x,1\na,y,5\na,y,4\n"), min_rating=2)
-    assert data.notes == (
+    assert data.notes[1:] == (
         "1 repeated pair merged, the latest row kept (1 with another rating)",
         "1 row rated below 2 dropped",
     )
@@ -350,8 +325,8 @@ DATES = {
 def test_times_may_be_iso_dates(file, case):
     cells, seconds = DATES[case]
     rows = "".join(f"u{k},i,{cell}\n" for k, cell in enumerate(cells))
-    data = read_interactions(file("user_id,item_id,when\n" + rows), time_col="when")
-    assert data.time.tolist() == seconds and data.notes == ()
+    data = read_interactions(file("user_id,item_id,when\n" + rows), time="when")
+    assert data.time.tolist() == seconds and len(data.notes) == 1
 
 
 def test_times_of_parquet_files(tmp_path):
@@ -385,7 +360,7 @@ def test_dates_before_1970_are_read_with_a_note(file, cells, note):
     rows = "".join(f"u,i{k},{cell}\n" for k, cell in enumerate(cells))
     data = read_interactions(file("user_id,item_id,timestamp\n" + rows))
     expected = (note + "models count times from the oldest",) if note else ()
-    assert data.notes == expected and len(data.time) == len(cells)
+    assert data.notes[1:] == expected and len(data.time) == len(cells)
     times = fit_bundle(make_ranker("ease", recency=0.5), data, show_progress=False).times
     assert (times.data > 0).all(), "each time is known"
     assert np.argsort(times.toarray()[0]).tolist() == np.argsort(data.time).tolist()

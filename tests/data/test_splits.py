@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -259,3 +261,99 @@ def test_a_new_protocol_is_one_decorated_function(monkeypatch):
         split(make(pairs, times=False), "by-item", folds=2)
     with pytest.raises(InputError, match="folds must be from 1 to 1 for first-item"):
         split(make(pairs), "first-item", folds=2)
+
+
+# ---- parameters of protocols
+
+
+def _tied_profiles(seed=0):
+    rng = np.random.default_rng(seed)
+    users, items = np.nonzero(rng.random((30, 20)) < 0.5)
+    users, items = [f"u{k}" for k in users], [f"i{k}" for k in items]
+    return Interactions.from_ids(users, items, time=rng.integers(0, 3, len(users)).astype(float))
+
+
+def _pairs(data, fold):
+    """The tested pairs of a fold, by ids, and whose lists are measured."""
+    train, test = fold.train.tocoo(), fold.test.tocoo()
+    users, items = data.user_ids, data.item_ids
+    parts = [{(users[u], items[i]) for u, i in zip(R.row, R.col, strict=True)} for R in (train, test)]
+    return *parts, set(users[fold.users])
+
+
+def _shuffled(data, seed):
+    order = np.random.default_rng(seed).permutation(len(data.users))
+    users, items = data.users[order], data.items[order]
+    return Interactions.from_ids(data.user_ids[users], data.item_ids[items], time=data.time[order])
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize(
+    "protocol", sorted(set(PROTOCOLS) - {"published", "half-profile-file"}) + ["next-2"]
+)
+def test_the_same_data_in_another_order_have_the_same_folds(protocol, timed):
+    data = _tied_profiles()
+    if find_protocol(protocol).needs_time and not timed:
+        return
+    for seed in range(3):
+        others = _shuffled(data, seed + 10)
+        if not timed:
+            data, others = replace(data, time=None), replace(others, time=None)
+        first, second = (
+            [_pairs(one, fold) for fold in split(one, protocol, seed=seed)] for one in (data, others)
+        )
+        assert first == second
+        if not timed:
+            data = _tied_profiles()
+
+
+@pytest.mark.parametrize(
+    "protocol", ["half-profile", "half-profile-file", "holdout", "half-profile-time", "leave-one-out"]
+)
+def test_drawn_by_rows_ids_do_not_matter(protocol):
+    data = _shuffled(_tied_profiles(), 3)
+    in_order = replace(  # ids whose order as text is that of their first appearance
+        data,
+        user_ids=np.array([f"{k:03d}" for k in range(data.n_users)], dtype=object),
+        item_ids=np.array([f"{k:03d}" for k in range(data.n_items)], dtype=object),
+    )
+    by_rows, usual = (
+        list(split(one, name, seed=2))
+        for one, name in ((data, f"{protocol}:draws=rows"), (in_order, protocol))
+    )
+    for one, other in zip(by_rows, usual, strict=True):
+        assert (one.test != other.test).nnz == (one.train != other.train).nnz == 0
+        assert one.users.tolist() == other.users.tolist() and one.tied == other.tied
+    others = list(split(data, protocol, seed=2))
+    assert any((one.test != other.test).nnz for one, other in zip(by_rows, others, strict=True))
+
+
+def test_ties_in_time_are_drawn_and_the_old_order_has_a_name():
+    """A file that lists popular items first must not have its rare ones tested."""
+    data = Interactions.from_ids(
+        np.repeat(np.arange(200), 4), np.tile(np.arange(4), 200), time=np.ones(800)
+    )
+    tested = [
+        np.sum([np.asarray(fold.test.sum(axis=0)).ravel() for fold in split(data, name, seed=1)], axis=0)
+        for name in ("half-profile-time", "half-profile-time:ties=index")
+    ]
+    assert tested[1].tolist() == [0, 0, 200, 200]
+    assert (np.abs(tested[0] - 100) < 40).all()
+    again = [(fold.test, fold.tied) for fold in split(data, "half-profile-time", seed=1)]
+    for (test, tied), fold in zip(again, split(data, "half-profile-time", seed=1), strict=True):
+        assert (test != fold.test).nnz == 0 and tied == fold.tied == 40
+    distinct = replace(data, time=np.arange(800.0))
+    for one, other in zip(
+        split(distinct, "half-profile-time:draws=rows"),
+        split(distinct, "half-profile-time:ties=index"),
+        strict=True,
+    ):
+        assert (one.test != other.test).nnz == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["half-profile:ties=index", "holdout:", "half-profile-time:ties=random"]
+)
+def test_a_parameter_that_a_protocol_does_not_take_is_refused(name):
+    with pytest.raises(InputError, match="takes .*draws=rows, not "):
+        find_protocol(name)

@@ -84,7 +84,8 @@ ROWS = [
 
 def test_a_sheet_is_a_table_of_text(calamine, tmp_path):
     table = read_table(write_xlsx(tmp_path / "t.xlsx", ROWS))
-    assert table.names == ["Kunde", "Artikel", "Sterne", "Datum"] and list(table.lines) == [2, 3, 5]
+    assert table.names == ["Kunde", "Artikel", "Sterne", "Datum"]
+    assert [table.where(k) for k in range(3)] == ["line 2", "line 3", "line 5"]
     assert [list(column) for column in table.columns] == [
         ["7", "007", "ada"], ["A & B", "tea", ""], ["4.5", "3", "2"],
         ["2021-01-01", "2021-01-02", "2021-01-03T18:00:00"],
@@ -157,7 +158,7 @@ def test_a_sheet_that_unpacks_to_too_much_is_refused(calamine, tmp_path, monkeyp
 
 def test_without_the_reader_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
-    with pytest.raises(InputError, match=r"pip install 'recsys\[excel\]', or save the sheet as CSV"):
+    with pytest.raises(InputError, match=r"pip install '.*\[excel\]', or save the sheet as CSV"):
         read_table(write_xlsx(tmp_path / "t.xlsx", ROWS))
 
 
@@ -185,12 +186,6 @@ def test_a_cell_far_away_makes_no_table_that_kills_the_process(tmp_path, place):
             InputError, match="has a sheet of .* columns; at most 10,000,000 cells are read"
         ):
             read_table(bad)
-    wide = b" " * (spreadsheets.STRETCH - 700)  # the place lies on both sides of a stretch's end
-    for more in range(0, 700, 7):
-        between = wide + b" " * more + cell
-        with_part(good, bad, SHEET, lambda text, cell=between: text.replace(b"</sheetData>", cell))
-        with pytest.raises(InputError, match="has a sheet of"):
-            spreadsheets._check_archive(bad)
 
 
 def test_a_long_text_in_many_cells_is_refused(tmp_path):

@@ -290,6 +290,29 @@ def test_a_wrong_checksum_is_refused_and_removed_and_the_next_run_is_clean(serve
     assert load_dataset("movielens").n_users == 4
 
 
+def test_without_a_network_one_line_offers_the_sample_and_a_host_is_tried_once(
+    served, monkeypatch, capfd
+):
+    import socket
+
+    from recsys import cli
+
+    tried = []
+
+    def nowhere(host, *given, **named):
+        tried.append(host)
+        raise socket.gaierror(-2, "Name or service not known")
+
+    served("good", "good")
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    assert cli.call(["evaluate", "--dataset", "movielens"]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and len(err.splitlines()) == 1, err
+    assert err.startswith("recsys: movielens is not on disk and could not be downloaded")
+    assert "under --data-dir, or use the dataset sample" in err
+    assert tried == ["127.0.0.1"]
+
+
 def test_what_a_killed_download_leaves_is_not_used(served, tmp_path):
     folder = tmp_path / "cache" / "ml-100k"
     folder.mkdir(parents=True)

@@ -21,6 +21,7 @@ ONES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list_tables())
 def test_tables_have_the_shapes_of_table_3_1(name):
     generated = name in ("tic-tac-toe", "monks-1", "monks-2", "monks-3")
@@ -53,6 +54,7 @@ def test_monks_equal_the_official_files():
             assert ours[tuple(sorted(ones))] == int(label)
 
 
+@pytest.mark.slow
 def test_tic_tac_toe_equals_the_official_file():
     if not FOLDER.is_dir():
         pytest.skip("the real tables are not here")

@@ -117,6 +117,37 @@ def test_the_list_of_papers_tables_says_where_or_why():
     assert all(f"{{{key}," in bibliography for key in reproductions.PAPERS)
 
 
+def test_every_statement_of_the_papers_names_its_test_or_why_there_is_none():
+    entries = reproductions.statements()
+    assert {entry["paper"] for entry in entries} == set(reproductions.PAPERS)
+    keys = [(entry["paper"], entry["element"]) for entry in reproductions.covered()]
+    assert len(set(keys)) == len(keys) > 208
+    for entry in entries:
+        assert entry["state"] in ("there", "in part", "no", "not checked"), entry
+        assert bool(entry["test"]) == (entry["state"] in ("there", "in part")), entry
+        assert entry["why"] or entry["state"] in ("there", "not checked"), entry
+        assert not entry["result"], entry
+
+
+def test_every_test_and_script_that_the_list_names_is_there():
+    for entry in reproductions.covered():
+        assert bool(entry["test"]) == (entry["state"] in ("there", "in part")), entry
+        for name in entry["test"].split():
+            file, _, function = name.partition("::")
+            text = (ROOT / file).read_text(encoding="utf-8")
+            assert not function or re.search(rf"^def {function}\(", text, re.MULTILINE), name
+
+
+def test_the_index_says_in_three_sentences_what_how_near_and_why_not():
+    text = reproductions.summary(reproductions.coverage())
+    what, near, missing = re.split(r"(?<=[a-z])\. (?=[A-Z\d])", text)
+    parts = [int(number) for number in re.findall(r"\d+", what)]
+    assert parts[0] == sum(parts[1:]) == len(reproductions.coverage())
+    close, of = map(int, re.match(r"(\d+) of the (\d+) AUC", near).groups())
+    assert 0 < close < of and "times the printed" in near and "not distributed" in missing
+    assert text in reproductions.index(reproductions.coverage())
+
+
 def test_ours_stands_beside_the_print():
     text = reproductions.table("table_6_3.csv")
     heads = [cell.strip() for cell in text.splitlines()[0].strip("|").split("|")]
@@ -148,6 +179,14 @@ def test_the_gallery_shows_every_script_as_it_was_run(tmp_path):
         assert outputs and not [out for out in outputs if out["output_type"] == "error"]
         assert "/tmp/" not in json.dumps(outputs)
     assert "tour" in (tmp_path / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_notebooks_are_those_of_the_scripts(tmp_path):
+    gallery.write_notebooks(tmp_path)
+    made = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_text(encoding="utf-8") for path in gallery.SCRIPTS.glob("*.ipynb")}
+    assert made == kept, "run: python -m docs.generate.gallery -"
+    assert "own_csv.ipynb" in kept
 
 
 def test_what_is_stored_is_slim():

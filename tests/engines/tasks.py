@@ -28,16 +28,14 @@ def repeated(x):
     return x * 3
 
 
-class Unsent(Exception):  # noqa: N818
-    """An error that pickle makes of one argument where two are needed."""
-
-    def __init__(self, one, two):
-        super().__init__(f"{one}, {two}")
-        self.held = threading.Lock() if two is None else None
+HELD = []
 
 
-def unsent(kind):
-    raise Unsent("of two", None if kind == "sent" else "none")
+def grown(count):
+    """Hold so many bytes more, for longer than a pool waits before it looks at a process's memory."""
+    HELD.append(bytearray(b"x") * count)
+    time.sleep(1.1)
+    return os.getpid()
 
 
 def ended(x):
@@ -66,3 +64,7 @@ def process(_):
 
 def late(x):
     raise TimeoutError(f"unit {x} asked somebody who is silent")
+
+
+def away(_):
+    raise ModuleNotFoundError("No module named 'recsys'")

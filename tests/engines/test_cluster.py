@@ -1,9 +1,10 @@
 """Dask: what local engines promise, and what may go wrong with a cluster."""
 
 import os
+import socket
 import subprocess
 import sys
-import warnings
+from importlib.util import find_spec
 
 import psutil
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from recsys import InputError
 from recsys.engines import engine
 from recsys.engines.base import installed, run_far
-from recsys.engines.folders import OwnFolder
 from tests.engines import tasks
 from tests.test_imports import modules_after
 
@@ -42,17 +42,29 @@ def test_a_worker_that_ended_is_replaced_and_its_unit_done_again(dask, tmp_path)
 
 
 def test_only_this_machine_reaches_the_workers(dask):
+    check_loopback()
+
+
+def check_loopback():
     me = psutil.Process()
     for process in [me, *me.children(recursive=True)]:
         for one in process.net_connections("inet"):
-            assert one.status != "LISTEN" or one.laddr.ip == "127.0.0.1"
+            assert one.status != "LISTEN" or one.laddr.ip.removeprefix("::ffff:") == "127.0.0.1"
+
+
+def test_an_address_that_accepts_connections_and_stays_silent_is_refused(monkeypatch):
+    monkeypatch.setattr("recsys.engines.dask.PATIENCE", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"dask=tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(InputError, match="no scheduler answers there: not within 1 s$"):
+            engine(address)
 
 
 @pytest.mark.parametrize("name", ["dask", "ray"])
 def test_one_line_where_an_engine_is_not_installed(monkeypatch, name):
     monkeypatch.setitem(sys.modules, {"dask": "distributed", "ray": "ray"}[name], None)
     with pytest.raises(
-        InputError, match=rf"^engine {name} needs {name.title()}: pip install 'recsys\[{name}\]'$"
+        InputError, match=rf"^engine {name} needs {name.title()}: pip install '.*\[{name}\]'$"
     ):
         engine(name)
 
@@ -74,21 +86,16 @@ def test_workers_of_other_versions_do_nothing():
     assert run_far(tasks.squared, 2, 1, installed())[0] == 4
 
 
-def test_a_cluster_of_other_versions_is_refused_at_once(monkeypatch):
+def test_a_cluster_that_runs_is_checked_and_goes_on(monkeypatch):
     with engine("dask", workers=1) as first:
-        address = first._cluster.scheduler_address
-        monkeypatch.setattr("recsys.engines.base.metadata.version", lambda name: "0.0")
-        installed.cache_clear()
-        try:
-            with pytest.raises(
-                InputError, match=r"worker tcp://.* has recsys .*install the same versions"
-            ):
-                engine(f"dask={address}")
-        finally:
-            monkeypatch.undo()
-            installed.cache_clear()
-        with engine(f"dask={address}") as second:
+        with engine(f"dask={first._cluster.scheduler_address}") as second:
             assert list(second.map(tasks.squared, [4])) == [16] and second.workers == 1
+            with pytest.raises(InputError, match=r"^engine dask=.*: a worker cannot run .*'recsys'$"):
+                list(second.map(tasks.away, [1]))
+            monkeypatch.setattr("recsys.engines.dask.installed", lambda: installed() | {"numpy": "0.0"})
+            with pytest.raises(InputError, match=r"^worker .* has numpy .*install the same versions"):
+                list(second.map(tasks.squared, [4]))
+        monkeypatch.undo()
         assert list(first.map(tasks.squared, [5])) == [25]  # goes on when the other one is closed
 
 
@@ -122,15 +129,15 @@ def test_an_engine_says_nothing_and_leaves_nothing(arguments, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} <= {
         "quiet.py",
         ".cache",
+        ".ray",  # a token, with which Ray keeps other users of the machine out
         f"recsys-numba-{os.getuid()}",
     }
 
 
 @pytest.mark.slow
 def test_ray_does_what_dask_does(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("ray")
+    if find_spec("ray") is None:  # not imported here: it reads at import on which addresses it listens
+        pytest.skip("Ray is not installed")
     with engine("ray", workers=2) as ray:
         assert ray.workers == 2
         assert list(ray.map(tasks.squared, range(7))) == [x * x for x in range(7)]
@@ -138,70 +145,12 @@ def test_ray_does_what_dask_does(tmp_path):
         with pytest.raises(InputError, match="^unit 3 cannot be done$"):
             list(ray.map(tasks.refused, [3]))
         assert list(ray.map(tasks.ended_once, [str(tmp_path / "once")] * 2)) == ["done"] * 2
+        with pytest.raises(InputError, match="^engine ray: a worker cannot run .*'recsys'$"):
+            list(ray.map(tasks.away, [1]))
         with pytest.raises(InputError, match="its workers ended before the work did"):
             list(ray.map(tasks.ended, [1]))
-
-
-TWICE = """
-import os, sys
-import ray
-from recsys.engines import engine
-from tests.engines import tasks
-before = dict(os.environ)
-for _ in range(2):
-    with engine("ray", workers=1) as some:
-        print(list(some.map(tasks.squared, [1, 2])))
-print({name for name in os.environ if os.environ[name] != before.get(name)})
-ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=50,
-         _node_ip_address="127.0.0.1", object_store_memory=100_000_000)
-print(ray.get(ray.remote(tasks.squared).remote(3)))
-ray.shutdown()
-"""
-
-
-@pytest.mark.slow
-def test_ray_is_opened_again_by_us_and_by_the_program(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", TWICE], capture_output=True, text=True, timeout=200,
-        env=os.environ | {"HOME": str(tmp_path)},
-    )  # fmt: skip
-    assert done.stdout == "[1, 4]\n[1, 4]\nset()\n9\n", done.stderr
-
-
-@pytest.mark.slow
-def test_a_cluster_that_cannot_do_units_is_told_of(monkeypatch):
-    here = os.getpid()
-
-    def away():
-        if os.getpid() != here:
-            raise ModuleNotFoundError("No module named 'recsys'")
-        return installed()
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ray = pytest.importorskip("ray")
-        with engine("ray", workers=1):  # as a program that has called ray.init
-            monkeypatch.setattr("recsys.engines.ray.installed", away)
-            with pytest.raises(
-                InputError, match="^engine ray: a worker cannot run .*No module named 'recsys'$"
-            ):
-                engine("ray")
-            monkeypatch.undo()
-            monkeypatch.setattr(ray, "cluster_resources", dict)
-            with pytest.raises(InputError, match="^engine ray: its machines offer no processors"):
-                engine("ray")
-
-
-def test_own_folders_are_removed_and_those_of_the_killed_are_swept(tmp_path, monkeypatch):
-    left, held = OwnFolder("some-", str(tmp_path)), OwnFolder("some-", str(tmp_path))
-    left._lock.close()  # as when its process was killed
-    (tmp_path / "other").mkdir()
-    OwnFolder("some-", str(tmp_path)).remove()
-    assert len(list(tmp_path.iterdir())) == 3  # they may be so young that they have no lock yet
-    monkeypatch.setattr("recsys.engines.folders.YOUNG", -1.0)
-    OwnFolder("some-", str(tmp_path)).remove()
-    assert {str(one) for one in tmp_path.iterdir()} == {held.path, str(tmp_path / "other")}
-    held.remove()
+        assert engine("ray").workers == 2  # as in a program that called ray.init
+        check_loopback()
 
 
 @pytest.mark.slow

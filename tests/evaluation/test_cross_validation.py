@@ -91,6 +91,38 @@ def test_a_grid_is_searched_and_the_best_is_fitted_on_everything(planted):
     assert len(two.cv_results_["mean_test_auc"]) == 4
 
 
+@pytest.mark.parametrize("search", ["grid", "scores"])
+def test_what_cannot_rank_the_users_of_a_fold_is_refused_before_it_is_fitted(
+    planted, search, monkeypatch
+):
+    """By default scikit-learn makes NaN of an error of the scorer, after every fit."""
+    model = make_ranker("bpr")
+    monkeypatch.setattr(type(model), "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    options = {"scoring": ranking_scorer("auc"), "cv": UserSplit(2)}
+    with pytest.raises(CapabilityError, match="bpr cannot rank users it was not fitted on.*recsys.tun"):
+        if search == "grid":
+            GridSearchCV(model, {"factors": [2, 3]}, **options).fit(planted.matrix)
+        else:
+            cross_val_score(model, planted.matrix, **options)
+    assert clone(model).get_params() == model.get_params() and "BPR" in repr(
+        GridSearchCV(model, {"factors": [2]})
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ease", "user-knn"])
+def test_workers_of_joblib_make_the_same_lists(planted, name):
+    from joblib import Parallel, delayed
+
+    R = planted.matrix
+    model = make_ranker(name).fit(R, **QUIET)
+    made = Parallel(n_jobs=2, backend="loky")(
+        delayed(model.recommend)(user, R[user], N=5) for user in range(6)
+    )
+    for user, found in enumerate(made):
+        np.testing.assert_array_equal(found.ids, model.recommend(user, R[user], N=5).ids)
+
+
 def test_workers_get_them_too(planted):
     for one in (UserSplit(4, 1), ranking_scorer("map@3", 2)):
         assert pickle.loads(pickle.dumps(one)) == one

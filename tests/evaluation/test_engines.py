@@ -2,19 +2,18 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import recsys
-from recsys import Blend, InputError, cli, make_ranker
+from recsys import Blend, InputError, Interactions, cli, make_ranker
+from recsys.data import split
 from recsys.engines import engine
-from recsys.engines.folders import OwnFolder
-from recsys.evaluation import evaluate
+from recsys.evaluation import EvaluationInterrupted, evaluate
 from recsys.evaluation.shared_data import Shared, known, share
-from recsys.evaluation.units import SCRATCH, scratch_folder, sendable
+from recsys.evaluation.units import sendable
 from recsys.tuning import tune
 
 OWN = ("fit_seconds", "score_seconds", "compile_seconds", "peak_mb", "engine", "workers")
@@ -126,6 +125,19 @@ def test_a_model_that_cannot_be_sent_is_refused_in_a_line(planted, workers):
         evaluate(planted, Here(), engine=workers)
 
 
+@pytest.mark.parametrize(
+    "protocol", ["half-profile", "half-profile:draws=rows", "holdout", "leave-one-out"]
+)
+def test_workers_draw_the_folds_of_ids_in_any_order(tmp_path, protocol):
+    rng = np.random.default_rng(5)
+    users, items = rng.integers(0, 120, 900), rng.integers(0, 110, 900)
+    data = Interactions.from_ids(users.tolist(), items.tolist())
+    theirs = known(share(data, tmp_path / "data", frozenset(), [])).data
+    for one, other in zip(split(data, protocol, seed=3), split(theirs, protocol, seed=3), strict=True):
+        assert (one.train != other.train).nnz == (one.test != other.test).nnz == 0
+        assert one.users.tolist() == other.users.tolist()
+
+
 def test_the_data_are_a_file_that_is_checked_and_removed(planted, workers, tmp_path):
     evaluate(
         planted, make_ranker("popularity"), metrics="auc", folds=2, engine=workers, scratch=tmp_path
@@ -168,12 +180,17 @@ def test_on_clusters_everything_is_as_here(described, name):
 
 
 @pytest.mark.slow
-def test_scratch_of_a_run_that_was_killed_is_swept_by_the_next(tmp_path, monkeypatch):
-    with scratch_folder(tmp_path) as held:
-        killed = OwnFolder(SCRATCH, str(tmp_path))
-        (Path(killed.path) / "interactions").write_bytes(b"copy")
-        killed._lock.close()  # as when its process was killed
-        monkeypatch.setattr("recsys.engines.folders.YOUNG", -1.0)
-        with scratch_folder(tmp_path) as own:
-            assert set(tmp_path.iterdir()) == {held, own}
-    assert not list(tmp_path.iterdir())
+def test_what_workers_have_measured_is_kept_when_somebody_interrupts(planted):
+    """They go fold by fold: after the first fold every model has been measured on it."""
+    models = ["popularity", "ease"]
+
+    def stop(text, done, total):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(EvaluationInterrupted, match="^interrupted: 1 of 2 folds are measured$") as error:
+        evaluate(planted, models, folds=2, metrics=["auc"], engine="local=2", progress=stop)
+    whole = evaluate(planted, models, folds=2, metrics=["auc"])
+    for one, other in zip(error.value.report.results, whole.results, strict=True):
+        assert one.metrics["auc"].mean == other.metrics["auc"].folds[0]
+    assert error.value.report.folds == 1

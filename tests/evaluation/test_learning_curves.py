@@ -7,7 +7,6 @@ from recsys import EASE, InputError
 from recsys.data import split
 from recsys.evaluation import evaluate, learning_curve
 from recsys.evaluation import metrics as M
-from recsys.experiments import learning_curve as by_name
 
 
 class Keeps:
@@ -67,7 +66,7 @@ def test_what_a_user_had_is_no_candidate_though_the_model_was_not_told(planted):
 
 
 def test_frames_and_figures(planted):
-    curve = by_name(
+    curve = learning_curve(
         planted, ["ease", "popularity"], shares=(0.2, 0.6), metrics=["auc", "coverage@3"], only_folds=1
     )
     assert curve.frame().shape == (8, 8) and curve.frame()["share"].is_monotonic_increasing
@@ -102,7 +101,7 @@ def test_progress_ends_where_it_said(planted):
         ({"of": "items"}, "of must be one of interactions, users"),
         ({"of": "users", "protocol": "holdout"}, "evaluates every user"),
         ({"metrics": "ndgc"}, "did you mean 'ndcg'"),
-        ({"models": "ease"}, "is a name"),
+        ({"models": "eaze"}, "did you mean 'ease'"),
     ],
 )
 def test_refusals(planted, options, text):

@@ -140,7 +140,7 @@ def test_many_users_are_measured_as_a_few_at_a_time(monkeypatch):
     [
         (lambda c: M.average_popularity([[0, 0], [1, 2]], c), "repeat an item"),
         (lambda c: M.novelty([[9]], c), "within −1…3"),
-        (lambda c: M.novelty([[0.5]], c), "must be whole numbers"),
+        (lambda c: M.novelty([[0.5]], c), "must be integers"),
         (lambda c: M.serendipity([[0], [1]], c), "needs test items"),
         (lambda c: M.popularity_lift([[0]], M.ListContext(c.train, users=[0, 1])), "1 lists are given for 2 users"),
         (lambda c: M.calibration([[0], [1]], c), "calibration needs a table of items"),

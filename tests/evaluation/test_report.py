@@ -1,5 +1,7 @@
 """Reports: frames, intervals, groups, figures, pages."""
 
+import itertools
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -12,6 +14,7 @@ from recsys import InputError, make_ranker
 from recsys.evaluation import Report, evaluate
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.groups import group_of
+from recsys.evaluation.significance import decision, verdict
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +204,7 @@ def test_a_page_shows_figures_and_verdicts_and_escapes_what_comes_from_data(peop
     assert reader.text.count(rude) >= 4
     for line in found.verdicts():
         assert line in reader.text
-    assert found.sentences()[-1] in reader.text.split("What the figures mean")[1]
+    assert found.sentences()[-1] in reader.text.split("What the metrics mean")[1]
     for row in found.frame().to_dict("records"):
         assert f"{row['mean']:.4f}" in reader.text
         assert f"{row['low']:.4f} – {row['high']:.4f}" in reader.text
@@ -232,7 +235,7 @@ def test_a_label_is_no_formula(planted):
 def test_plotting_says_what_it_needs(report, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for draw in (report.plot, report.by("sex").plot):
-        with pytest.raises(InputError, match=r"needs matplotlib: pip install 'recsys\[plot\]'"):
+        with pytest.raises(InputError, match=r"needs matplotlib: pip install '.*\[plot\]'"):
             draw()
 
 
@@ -250,3 +253,54 @@ def test_results_by_label(report):
 def test_a_report_is_told_in_one_line():
     report = recsys.evaluate(recsys.load_dataset("sample"), ["popularity"], metrics=["auc"], folds=2)
     assert repr(report) == "<Report: popularity on 'sample', half-profile, 2 folds>"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_decision_says_of_every_comparison_what_its_verdict_says(seed):
+    rng = np.random.default_rng(seed)
+    models, metrics = ["a", "b", "c"][: rng.integers(2, 4)], {"auc": "more", "loss": "less", "arp": ""}
+    pairs = [
+        {
+            "metric": metric, "first": one, "second": other, "better": better, "low": 0.0, "high": 0.0,
+            "difference": float(rng.normal()), "told_apart": bool(rng.random() < 0.5), "p_holm": 1.0,
+            "users": 9,
+        }
+        for metric, better in metrics.items() if better
+        for one, other in itertools.combinations(models, 2)
+    ]  # fmt: skip
+    told = decision(pairs)
+    clear = [verdict(c) for c in pairs]
+    wins = {m: sum(f": {m} is better than" in line for line in clear) for m in models}
+    lost = {m: sum(f" is better than {m} by" in line for line in clear) for m in models}
+    if not any(wins.values()):
+        assert told.startswith("No model is better than another: ")
+        return
+    best = re.match(r"Use (\w): it ", told)[1]
+    net = {m: wins[m] - lost[m] for m in models}
+    assert net[best] == max(net.values())
+    said = {}  # of (metric, other): the words
+    words = "is better than|does not differ clearly from|is worse than"
+    for how, others, on in re.findall(rf"({words}) ([\w, ]+?) on (\w+(?: and \w+)*)", told):
+        for other in re.split(", | and ", others):
+            for metric in on.split(" and "):
+                assert said.setdefault((metric, other), how) == how
+    for c, line in zip(pairs, clear, strict=True):
+        if best not in (c["first"], c["second"]):
+            continue
+        other = c["second"] if best == c["first"] else c["first"]
+        wanted = (
+            "does not differ clearly from" if "do not differ clearly" in line
+            else "is better than" if f": {best} is better than {other}" in line else "is worse than"
+        )  # fmt: skip
+        assert said.pop((c["metric"], other)) == wanted
+    assert not said
+
+
+def test_a_report_says_its_decision_with_its_users_and_folds(report):
+    told = report.decision()
+    assert told == f"{decision(report.comparisons)}; {report.users} users, {report.folds} folds."
+    assert told in report.html() and evaluate_one().decision() == ""
+
+
+def evaluate_one():
+    return evaluate(recsys.load_dataset("sample"), ["popularity"], metrics=["auc"], folds=2)

@@ -119,17 +119,32 @@ def compared(difference, low, high):
 @pytest.mark.parametrize(
     ("difference", "low", "high", "told"),
     [
-        (0.02, 0.01, 0.03, "auc: a leads b by 0.0200 over users, 95% interval [0.0100, 0.0300]"),
-        (-0.02, -0.03, -0.01, "auc: b leads a by 0.0200 over users, 95% interval [0.0100, 0.0300]"),
+        (
+            0.02,
+            0.01,
+            0.03,
+            "auc: a is better than b by 0.0200 over users, 95% interval [0.0100, 0.0300]",
+        ),
+        (
+            -0.02,
+            -0.03,
+            -0.01,
+            "auc: b is better than a by 0.0200 over users, 95% interval [0.0100, 0.0300]",
+        ),
         (
             0.0109,
             -0.0022,
             0.0245,
-            "auc: a and b are not told apart: a has 0.0109 more over users, 95% interval [-0.0022, 0.0245]",
+            "auc: a and b do not differ clearly: a has 0.0109 more over users, 95% interval [-0.0022, 0.0245]",
         ),
-        (-0.01, -0.02, 0.0, "auc: b and a are not told apart: b has 0.0100 more"),
-        (0.0, 0.0, 0.0, "auc: a and b are not told apart: a has 0.0000 more"),
-        (0.0006, 0.00003, 0.0011, "auc: a leads b by 0.0006 over users, 95% interval [3.0e-05, 0.0011]"),
+        (-0.01, -0.02, 0.0, "auc: b and a do not differ clearly: b has 0.0100 more"),
+        (0.0, 0.0, 0.0, "auc: a and b do not differ clearly: a has 0.0000 more"),
+        (
+            0.0006,
+            0.00003,
+            0.0011,
+            "auc: a is better than b by 0.0006 over users, 95% interval [3.0e-05, 0.0011]",
+        ),
     ],
 )
 def test_one_leads_only_where_the_interval_excludes_zero(difference, low, high, told):
@@ -139,8 +154,16 @@ def test_one_leads_only_where_the_interval_excludes_zero(difference, low, high, 
 @pytest.mark.parametrize(
     ("better", "difference", "told"),
     [
-        ("less", 0.02, "auc: b leads a by 0.0200 less over users, 95% interval [0.0100, 0.0300]"),
-        ("less", -0.02, "auc: a leads b by 0.0200 less over users, 95% interval [0.0100, 0.0300]"),
+        (
+            "less",
+            0.02,
+            "auc: b is better than a by 0.0200 less over users, 95% interval [0.0100, 0.0300]",
+        ),
+        (
+            "less",
+            -0.02,
+            "auc: a is better than b by 0.0200 less over users, 95% interval [0.0100, 0.0300]",
+        ),
         ("", 0.02, "auc: a has 0.0200 more than b over users, 95% interval [0.0100, 0.0300]"),
         ("", -0.02, "auc: b has 0.0200 more than a over users, 95% interval [0.0100, 0.0300]"),
     ],
@@ -150,7 +173,7 @@ def test_less_may_be_better_or_neither(better, difference, told):
     assert verdict(compared(difference, low, high) | {"better": better}).startswith(told)
     same = verdict(compared(difference, -0.03, 0.03) | {"better": "less"})
     first, second = ("b", "a") if difference > 0 else ("a", "b")
-    assert f"{first} and {second} are not told apart: {first} has 0.0200 less over users" in same
+    assert f"{first} and {second} do not differ clearly: {first} has 0.0200 less over users" in same
 
 
 def test_the_best_figure_is_the_least_where_less_is_better(planted):
@@ -172,8 +195,8 @@ def test_equal_models_are_not_told_apart_and_files_say_what_figures_depend_on(pl
         metrics=["auc", "ndcg@10"], folds=3, seed=4,
     )  # fmt: skip
     lines = report.verdicts()
-    assert len(lines) == 2 and all("are not told apart" in line for line in lines)
-    assert not any(" leads " in line for line in report.sentences())
+    assert len(lines) == 2 and all("do not differ clearly" in line for line in lines)
+    assert not any(" is better than " in line for line in report.sentences())
     assert {
         c["told_apart"] for c in report.comparisons if "popularity" in (c["first"], c["second"])
     } == {True}

@@ -158,7 +158,7 @@ def test_rules_are_a_table_and_json():
     [
         ({"level": 1.5}, "level"), ({"dependence": "none"}, "dependence"), ({"top": 0}, "top"),
         ({"most": 0}, "most"), ({"users": [400]}, "not within 0…399"), ({"seed": -1}, "seed"),
-        ({"users": ["u0001"]}, "whole numbers"),
+        ({"users": ["u0001"]}, "integers"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_told(data, more, message):

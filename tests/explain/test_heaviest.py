@@ -323,13 +323,13 @@ REFUSED = {
         "the scores of cf-komd with kernel c are no sum",
     ),
     "tanimoto": ("cf-komd", {"kernel": "tanimoto"}, "kernel tanimoto"),
-    "votes": ("cf-komd", {"votes": 1.0}, "with votes=1.0 items are no sets of people"),
-    "windows": ("cf-komd", {"windows": 2}, "with windows=2 items are no sets of people"),
+    "votes": ("cf-komd", {"votes": 1.0}, "with votes=1.0 items are not sets of users"),
+    "windows": ("cf-komd", {"windows": 2}, "with windows=2 items are not sets of users"),
     "cf-gram": ("cf-gram", {"kernels": "linear+mc", "iterations": 1}, "the scores of cf-gram"),
     "ease": (
         "ease",
         {},
-        "the scores of ease are no sum over sets of people who like an item: fit cf-komd",
+        "the scores of ease are no sum over sets of users of an item: fit cf-komd",
     ),
 }
 
@@ -346,11 +346,11 @@ def test_what_is_given_is_checked(model, data, liked):
     likes, row = data.matrix, data.matrix[0]
     with pytest.raises(InputError, match="nothing is liked: cf-komd then ranks by popularity"):
         heaviest_formulas(model, likes, 0, sp.csr_matrix(row.shape, dtype=np.float32))
-    with pytest.raises(InputError, match="fitted on other likes"):
+    with pytest.raises(InputError, match="fitted on other interactions"):
         heaviest_formulas(model, likes[1:], 0, row)
     fewer = likes.copy()
     fewer.data[0] = 0
-    with pytest.raises(InputError, match="fitted on other likes"):
+    with pytest.raises(InputError, match="fitted on other interactions"):
         heaviest_formulas(model, fewer, 0, row)
     for wrong in ({"N": 0}, {"min_support": 0}, {"budget": -1}, {"exclude": 400}, {"item": 300}):
         with pytest.raises((InputError, IndexError), match=next(iter(wrong))):

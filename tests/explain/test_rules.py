@@ -13,14 +13,13 @@ from recsys.datasets.categorical import artificial_dnf, load_table
 from recsys.explain import (
     Rule,
     agreement,
-    genetic_search,
     learn_rule,
     rule_weight,
     search_rule,
     signed_weights,
 )
 from recsys.explain.rules import search
-from recsys.explain.rules.genetic import bitsets
+from recsys.explain.rules.cells import bitsets
 from recsys.explain.rules.rule import tidy
 from recsys.explain.rules.search import BUDGET
 from recsys.kernel_machines import GRAM, KOMD
@@ -100,27 +99,11 @@ def test_several_clauses_are_the_best_of_all_or_within_their_bound(seed, clauses
     assert full.exact, "so few clauses are always searched to the end"
 
 
-@given(st.integers(0, 10_000))
-@settings(max_examples=25, deadline=None)
-def test_the_genetic_search_stays_within_its_bound(seed):
-    X, weights = cases(seed)
-    if not (weights > 0).any():
-        return
-    best = reference.best(X, weights, 2, 2)
-    found = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=60, seed=seed)
-    assert found.weight <= best + 1e-9 <= found.bound + 2e-9
-    assert found.gap == pytest.approx(found.bound - found.weight) and found.capped != found.exact
-    if found.exact:
-        assert found.weight == pytest.approx(best)
-
-
 def test_rows_that_are_equal_are_taken_together():
     """A row of each class that nothing tells apart adds the difference, or nothing."""
     X = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
     found = search_rule(X, [0.5, -0.2, 0.3, 0.2], max_clauses=2)
     assert found.exact and found.bound == pytest.approx(0.6) and found.rule.clauses == ((0,), (1,))
-    evolved = genetic_search(X, [0.5, -0.2, 0.3, 0.2], max_clauses=2, generations=20)
-    assert evolved.exact and evolved.weight == pytest.approx(0.6)
 
 
 def test_a_search_that_cannot_end_says_so_and_how_far_it_may_be_off():
@@ -175,19 +158,6 @@ def test_more_time_leaves_a_smaller_gap(monkeypatch):
     assert some.gap < none.gap and some.weight >= none.weight
 
 
-def test_the_genetic_search_finds_small_optima_and_repeats_itself():
-    hits = 0
-    for seed in range(10):
-        X, weights = cases(seed)
-        pool = every_clause(6, 2)
-        best = max(rule_weight(Rule((a, b)), X, weights) for a in pool for b in pool)
-        found = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=200, seed=seed)
-        hits += found.weight > best - 1e-9
-        again = genetic_search(X, weights, max_clauses=2, max_literals=2, generations=200, seed=seed)
-        assert found == again
-    assert hits == 10
-
-
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
 def test_bitsets_hold_every_feature(n):
     rng = np.random.default_rng(n)
@@ -203,8 +173,6 @@ def test_rules_over_more_features_than_a_word_has_bits():
     y = X[:, 3] & X[:, 149] | X[:, 70] & X[:, 64]
     signed = np.where(y == 1, 1.0, -1.0)
     assert search_rule(X, signed).rule == Rule(((3, 149), (64, 70)))
-    found = genetic_search(X, signed, max_clauses=2, max_literals=2, seed=1)
-    assert found.rule == Rule(((3, 149), (64, 70)))
 
 
 def test_weights_come_from_any_of_the_machines():
@@ -231,6 +199,7 @@ def test_weights_come_from_any_of_the_machines():
         signed_weights(LogisticRegression().fit(table.X, table.y), 120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["monks-1", "monks-3", "tic-tac-toe"])
 def test_rules_are_exact_on_held_out_rows(name):
     table = load_table(name)
@@ -258,10 +227,7 @@ def test_noise_is_not_learned_by_heart():
         (lambda: search_rule(np.eye(2), [-1.0, -1.0]), "one row of positive weight"),
         (lambda: search_rule(np.eye(2), [1.0, -1.0], max_clauses=0), "max_clauses"),
         (lambda: search_rule(np.eye(2), [1.0, -1.0], names=("a",)), "2 features and 1 names"),
-        (lambda: genetic_search(np.eye(2), [1.0, -1.0], names=("a",)), "2 features and 1 names"),
         (lambda: search_rule(np.eye(2), [1.0, -1.0], seconds=-1.0), "seconds"),
-        (lambda: genetic_search(np.eye(2), [1.0, -1.0], mutation=2.0), "mutation"),
-        (lambda: genetic_search(np.eye(2), [1.0, -1.0], population=1), "population"),
         (lambda: learn_rule(np.eye(3), [1, 1, 1]), "two classes"),
     ],
 )

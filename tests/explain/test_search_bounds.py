@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys.explain import Rule, SearchResult, learn_rule, search_rule, signed_weights
-from recsys.explain.rules.genetic import clean, merged
+from recsys.explain.rules.cells import clean, merged
 from recsys.explain.rules.improve import Improvement
 from recsys.explain.rules.relaxed import Relaxation, _multipliers, clauses_of
 from tests.reference import rules as reference

@@ -31,6 +31,7 @@ def joined(rng, rows, sizes, width=3):
     return sp.csr_matrix(np.hstack(parts)), [part.shape[1] for part in parts]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3),

@@ -11,7 +11,7 @@ from recsys import FitError
 from recsys.fm import FactorizationMachineRegressor
 from recsys.fm.history import History
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import PENALTIES
+from recsys.fm.penalties import as_penalty
 from recsys.fm.solvers import SOLVERS, Options, solver_names
 from recsys.fm.stopping import RESTLESS, StoppingRule
 from recsys.multilinear.forms import ANOVA, MIXED, Form
@@ -23,7 +23,7 @@ def objective(forms=None, rows=slice(None), **more):
     X, y = task(0)
     model = Model.zeros(forms or [Form(ANOVA, 2, 1)], X.shape[1], 2, True)
     model.z[:] = 0.3 * np.random.default_rng(0).normal(size=len(model.z))
-    by = Regularization(PENALTIES.get("l2"), 1e-3, 1e-3, 0.0)
+    by = Regularization(as_penalty("l2"), 1e-3, 1e-3, 0.0)
     return Objective(model, sp.csr_matrix(X[rows]), y[rows], LOSSES.get("squared"), by, True, np.random.RandomState(0), **more)  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from recsys.fm import (
     FactorizationMachineRegressor,
     PairEncoder,
     PolynomialNetworkRegressor,
-    SparseLowRankQuadratic,
     block_tables,
     planted_interactions,
     recovery,
@@ -80,6 +79,7 @@ def test_duplicate_entries_are_summed_wherever_rows_come_in(model):
 # ---- sparse penalties under stochastic steps
 
 
+@pytest.mark.slow
 @CUT_SHORT
 @pytest.mark.parametrize(("penalty", "exact"), [("ti", "cd"), ("cs", "block"), ("l21", "block"), ("l1", "cd")])  # fmt: skip
 @pytest.mark.parametrize("solver", ["adagrad", "sgd"])
@@ -152,7 +152,7 @@ def many_pairs(seed=0, n=3000):
 def test_relational_steps_are_those_of_coordinate_descent_with_rare_columns(degree, penalty):
     X, y = many_pairs()
     order = visiting_order(np.bincount(X.indices, minlength=X.shape[1]), X.shape[0])
-    passes = BlockPasses(joined_blocks(X), order, 1)
+    passes = BlockPasses(joined_blocks(X), order, 1, lambda kernel: kernel)
     assert [block.rows.shape[0] for block in passes.objects.blocks] == [300, 250]
     assert [b for b, _ in passes.runs] == [1, 0, 1]
     kw = {"degree": degree, "penalty": penalty, "gamma": 1e-4, "n_components": 3, "init_scale": 0.3}
@@ -457,20 +457,6 @@ def test_a_table_as_wide_as_long_is_not_taken_for_weights():
     assert recovery(W, W, weights=True) == (0.0, 1.0, True)
     with pytest.raises(InputError, match="shape"):
         recovery(W, P[:, :2], weights=True)
-
-
-def test_the_quadratic_models_objective_is_that_of_its_weights():
-    X, y = task(7)
-    seen = []
-    model = SparseLowRankQuadratic(
-        trace=0.05, gamma=0.05, max_iter=7, tol=0.0, callback=lambda _, value: seen.append(value)
-    ).fit(X, y)
-    W = model.W_
-    value = (
-        0.5 * np.mean((model.predict(X) - y) ** 2) + 0.05 * np.linalg.norm(W, "nuc")
-        + 0.05 * np.abs(W[np.triu_indices(7, 1)]).sum()
-    )  # fmt: skip
-    assert seen[-1] == pytest.approx(value, rel=1e-10)
 
 
 @CUT_SHORT

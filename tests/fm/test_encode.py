@@ -40,5 +40,5 @@ def test_unknown_users_are_ignored_or_refused():
 def test_nobody_known_is_a_row_of_nothing():
     encoder = PairEncoder().fit(0, 3)
     assert encoder.transform([1, 0], [1, 5]).toarray().tolist() == [[0, 1, 0], [0, 0, 0]]
-    with pytest.raises(InputError, match="n_users must be a whole number of at least 0"):
+    with pytest.raises(InputError, match="n_users must be an integer of at least 0"):
         PairEncoder().fit(-1, 3)

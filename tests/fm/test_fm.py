@@ -14,6 +14,7 @@ from recsys.fm import (
     PolynomialNetworkClassifier,
     PolynomialNetworkRegressor,
 )
+from recsys.fm.custom import penalty_argument
 from recsys.fm.penalties.l2 import L2
 from recsys.fm.solvers.coordinate import coordinate_epoch
 from recsys.fm.solvers.descent import Shrinkage
@@ -172,7 +173,7 @@ def test_a_coordinate_step_is_the_minimum_along_its_coordinate():
     squared = LOSSES.get("squared")
     target = Target(y, pred, squared.code, squared.curvature)
     coordinate_epoch(
-        ANOVA, Compressed.of(rows), np.arange(7), Compressed(only, cols.indices, cols.data), target, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), Shrinkage(0.1, L2.code, 0.0), 2,
+        ANOVA, Compressed.of(rows), np.arange(7), Compressed(only, cols.indices, cols.data), target, P, np.empty((len(y), 1)), np.ones(2), np.ones(1), Shrinkage(0.1, penalty_argument(L2()), 0.0), 2,
     )  # fmt: skip
     best_value = P[0, 0, 0]
 
@@ -292,3 +293,20 @@ def test_bad_data():
     with pytest.raises(AttributeError) as found:
         FactorizationMachineRegressor().partial_fit(X, y)
     assert "partial_fit needs solver='sgd' or 'adagrad'" in str(found.value.__cause__)
+
+
+@pytest.mark.parametrize("fit_linear", [True, False])
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@pytest.mark.parametrize("fit_lower", ["explicit", None, "augment"])
+def test_linear_weights_are_one_a_feature_and_one_a_column_of_ones(degree, fit_lower, fit_linear):
+    """As the documentation of `w_` and `P_` counts the columns of ones."""
+    X, y = task()
+    model = FactorizationMachineRegressor(
+        degree=degree, fit_lower=fit_lower, fit_linear=fit_linear, n_components=2, max_iter=2, tol=0.0
+    ).fit(X, y)
+    ones = degree - (2 if fit_linear else 1) if fit_lower == "augment" else 0
+    assert model.w_.shape == (X.shape[1] + ones,)
+    assert {P.shape[1] for P in model.P_} == {X.shape[1] + ones}
+    network = PolynomialNetworkRegressor(n_components=2, max_iter=2, tol=0.0, fit_lower="augment")
+    assert network.fit(X, y).w_.shape == (X.shape[1] + 1,)
+    assert "w_ : (features + ones,)" in type(model).__doc__

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import PENALTIES
+from recsys.fm.penalties import as_penalty
 from recsys.fm.solvers import SOLVERS, Options
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, Form
 from recsys.multilinear.losses import LOSSES
@@ -37,7 +37,7 @@ def fit_of(penalty, form, intercept=True, linear=True):
     model = Model.zeros([form], d, k, linear)
     model.z[0 if intercept else 1 :] = 0.3 * rng.normal(size=len(model.z))[0 if intercept else 1 :]
     model.z[1 : 1 + d] *= linear
-    by = Regularization(PENALTIES.get(penalty), 0.03, 0.2, 0.05)
+    by = Regularization(as_penalty(penalty), 0.03, 0.2, 0.05)
     return Objective(model, sp.csr_matrix(X), y, LOSSES.get("squared"), by, intercept, np.random.RandomState(4))  # fmt: skip
 
 

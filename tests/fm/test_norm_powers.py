@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from recsys import InputError
 from recsys.fm import AllSubsetsRegressor, FactorizationMachineRegressor
-from recsys.fm.penalties import PENALTIES, chain
+from recsys.fm.penalties import as_penalty, chain
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, PRODUCT, Form
 from recsys.optim.prox import prox_squared_l1, prox_squared_l21
 from recsys.optim.prox_power import prox_power_l1, prox_power_l21
@@ -67,7 +67,7 @@ def test_the_steps_of_a_column_may_differ(values, order, seed):
     steps = np.random.default_rng(seed).choice([0.0, 1e-9, 0.3, 1.0, 40.0], len(values))
     for name in ("l1-power", "l21-power"):
         sizes = np.array(values)
-        chain.prox_sizes(PENALTIES.get(name).code, ANOVA, order, sizes, 0.5 * steps)
+        chain.prox_sizes(chain.code_of(as_penalty(name)), ANOVA, order, sizes, 0.5 * steps)
         factorial = np.prod(np.arange(1.0, order))
         expected = reference.power_l1(values, 0.5 * steps / factorial, order)
         np.testing.assert_allclose(sizes, expected, rtol=0, atol=1e-13)
@@ -104,7 +104,7 @@ def test_the_operators_refuse_what_they_cannot_take():
         prox_power_l1([1.0], 1.0, 0)
     with pytest.raises(InputError, match="not finite"):
         prox_power_l1([np.nan], 1.0, 3)
-    with pytest.raises(InputError, match="features, components"):
+    with pytest.raises(InputError, match="dimensions"):
         prox_power_l21([1.0], 1.0, 3)
     assert prox_power_l1([], 1.0, 3).shape == (0,) and prox_power_l21(
         np.empty((0, 2)), 1.0, 3
@@ -116,7 +116,7 @@ def test_the_operators_refuse_what_they_cannot_take():
 def test_the_operator_of_ti_above_order_2_is_the_minimum_where_there_is_one(values, strength, order):
     """Σ|p| ≤ 12 and strengths to 0.1 are not always convex: the best of three searches is not below."""
     sizes = np.array(values)
-    P = PENALTIES.get("ti").prox(sizes[:, None], strength, Form(ANOVA, order, 1))[:, 0]
+    P = as_penalty("ti").prox(sizes[:, None], strength, Form(ANOVA, order, 1))[:, 0]
     mine = reference.anova_objective(P, sizes, strength, order, 1.0)
     x, best = reference.anova_l1(sizes, strength, order)
     if strength * sizes.sum() ** (order - 2) < 0.5:  # convex: one minimum
@@ -133,7 +133,7 @@ def test_the_operator_of_ti_above_order_2_is_the_minimum_where_there_is_one(valu
 @pytest.mark.parametrize("name", ["ti", "cs", "l1-power", "l21-power"])
 @pytest.mark.parametrize("strength", [0.02, 0.2])
 def test_prox_is_the_minimum_in_any_form(name, form, strength):
-    penalty, Q = PENALTIES.get(name), 0.5 * np.random.default_rng(0).normal(size=(6, 3))
+    penalty, Q = as_penalty(name), 0.5 * np.random.default_rng(0).normal(size=(6, 3))
     P = penalty.prox(Q.copy(), strength, form)
 
     def value(R):
@@ -152,9 +152,9 @@ def test_the_powers_bound_what_they_stand_for():
     for order in (2, 3, 4):
         form = Form(ANOVA, order, 1)
         for power, own in (("l1-power", "ti"), ("l21-power", "cs")):
-            assert PENALTIES.get(power).value(form, P) >= PENALTIES.get(own).value(form, P)
+            assert as_penalty(power).value(form, P) >= as_penalty(own).value(form, P)
     pairs = Form(ANOVA, 2, 1)
-    gap = PENALTIES.get("l1-power").value(pairs, P) - PENALTIES.get("ti").value(pairs, P)
+    gap = as_penalty("l1-power").value(pairs, P) - as_penalty("ti").value(pairs, P)
     assert gap == pytest.approx(0.5 * (P * P).sum())
 
 

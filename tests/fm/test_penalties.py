@@ -5,14 +5,14 @@ import pytest
 
 from recsys import InputError
 from recsys.fm import FactorizationMachineRegressor
-from recsys.fm.penalties import PENALTIES, Penalty, chain, penalties
+from recsys.fm.penalties import PENALTIES, Penalty, as_penalty, chain, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, POWER, PRODUCT, Form
 from recsys.multilinear.losses import LOSSES
 
 PAIRS = Form(ANOVA, 2, 1)
 NAMES = [penalty.name for penalty in penalties()]
-UNKNOWN = 1 + max(penalty.code for penalty in penalties())
+UNKNOWN = len(chain.CHAIN)
 
 
 def table(seed=0):
@@ -24,10 +24,10 @@ def completed(penalty, P):
     return penalty.value(PAIRS, P) + (0.5 * (P * P).sum() if penalty.half_squares else 0.0)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).prox])
+@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).prox])
 @pytest.mark.parametrize("strength", [0.05, 0.5])
 def test_prox_is_the_minimum(name, strength):
-    penalty, Q = PENALTIES.get(name), table()
+    penalty, Q = as_penalty(name), table()
     P = penalty.prox(Q.copy(), strength)
 
     def value(R):
@@ -40,7 +40,7 @@ def test_prox_is_the_minimum(name, strength):
 
 
 def test_the_approximate_prox_of_omega_lowers_what_it_approximates():
-    penalty, Q = PENALTIES.get("omega"), table()
+    penalty, Q = as_penalty("omega"), table()
     P = penalty.prox_approximate(Q.copy(), 0.1)
     value = 0.5 * ((P - Q) ** 2).sum() + 0.1 * penalty.value(PAIRS, P)
     assert value < 0.1 * penalty.value(PAIRS, Q)
@@ -50,9 +50,9 @@ FORMS = [PAIRS, *(Form(ANOVA, order, 1) for order in (3, 4, 5)), Form(MIXED, 3, 
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).subgradient])
+@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).subgradient])
 def test_the_subgradient_is_the_gradient_where_there_is_one(name, form):
-    penalty, P = PENALTIES.get(name), table()
+    penalty, P = as_penalty(name), table()
     if penalty.pairs_only and form != PAIRS:
         pytest.skip("of pairs alone")
     slope = penalty.subgradient(P, form)
@@ -69,7 +69,7 @@ def test_the_subgradient_is_the_gradient_where_there_is_one(name, form):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_slope_between_the_sides_is_a_subgradient_at_zeros(name, form, seed):
     """No direction from a table with zeros falls faster than it says; |p| there has any slope in ±1."""
-    penalty, P = PENALTIES.get(name), table(seed)
+    penalty, P = as_penalty(name), table(seed)
     P[1], P[2, 0], P[:, 2] = 0.0, 0.0, 0.0
     P[0] *= 1e6  # outweighs the rest, so that the others' polynomial is taken afresh
     slope = penalty.subgradient(P, form)
@@ -84,14 +84,16 @@ def test_the_slope_between_the_sides_is_a_subgradient_at_zeros(name, form, seed)
 
 
 @pytest.mark.parametrize("order", [2, 3])
-@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).prox_scalar])
+@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).prox_scalar])
 def test_the_chains_scalar_prox_is_the_minimum_along_an_entry(name, order):
     """With the factor that the running totals give, in a form of any order."""
-    penalty, form, P = PENALTIES.get(name), Form(ANOVA, order, 1), table()
+    penalty, form, P = as_penalty(name), Form(ANOVA, order, 1), table()
     sizes = np.abs(P[:, 0])
-    totals = chain.totals_of(penalty.code, ANOVA, sizes, order)
-    factor = chain.factor_without(penalty.code, ANOVA, totals, sizes, 2, np.empty(max(order, 2)))
-    new = chain.prox_scalar(penalty.code, P[2, 0], 0.1 * factor)
+    totals = chain.totals_of(chain.code_of(penalty), ANOVA, sizes, order)
+    factor = chain.factor_without(
+        chain.code_of(penalty), ANOVA, totals, sizes, 2, np.empty(max(order, 2))
+    )
+    new = chain.prox_scalar(chain.code_of(penalty), P[2, 0], 0.1 * factor)
 
     def value(entry):
         Q = P.copy()
@@ -99,16 +101,18 @@ def test_the_chains_scalar_prox_is_the_minimum_along_an_entry(name, order):
         return 0.5 * (entry - P[2, 0]) ** 2 + 0.1 * penalty.value(form, Q)
 
     assert all(value(new) <= value(new + step) + 1e-12 for step in (-0.1, -1e-3, 1e-3, 0.1))
-    chain.replace_size(penalty.code, ANOVA, totals, sizes, 2, np.empty(max(order, 2)), abs(new))
+    chain.replace_size(
+        chain.code_of(penalty), ANOVA, totals, sizes, 2, np.empty(max(order, 2)), abs(new)
+    )
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if PENALTIES.get(name).prox_row])
+@pytest.mark.parametrize("name", [name for name in NAMES if as_penalty(name).prox_row])
 def test_the_chains_row_prox_is_the_minimum_along_a_row(name):
-    penalty, P = PENALTIES.get(name), table()
+    penalty, P = as_penalty(name), table()
     norms = np.linalg.norm(P, axis=1)
-    totals = chain.totals_of(penalty.code, ANOVA, norms, 2)
-    factor = chain.factor_without(penalty.code, ANOVA, totals, norms, 1, np.empty(2))
-    shrink = chain.prox_row(penalty.code, norms[1], 0.2 * factor)
+    totals = chain.totals_of(chain.code_of(penalty), ANOVA, norms, 2)
+    factor = chain.factor_without(chain.code_of(penalty), ANOVA, totals, norms, 1, np.empty(2))
+    shrink = chain.prox_row(chain.code_of(penalty), norms[1], 0.2 * factor)
 
     def value(row):
         Q = P.copy()
@@ -123,7 +127,8 @@ def test_the_chains_row_prox_is_the_minimum_along_a_row(name):
 
 
 def test_codes_are_unique_and_one_without_a_branch_is_noticed():
-    assert len({penalty.code for penalty in penalties()}) == len(NAMES)
+    assert [chain.code_of(kind()) for kind in chain.CHAIN] == list(range(len(chain.CHAIN)))
+    assert chain.code_of(as_penalty("omega")) == -1
     assert np.isnan(chain.prox_scalar(UNKNOWN, 1.0, 0.1)) and np.isnan(chain.prox_row(UNKNOWN, 1.0, 0.1))
     sizes = np.ones(3)
     chain.prox_sizes(UNKNOWN, ANOVA, 2, sizes, np.ones(3))
@@ -134,7 +139,7 @@ def test_a_penalty_without_compiled_parts_is_one_class(monkeypatch):
     """Served by the solvers that ask for no more than it has, and refused with their names."""
 
     class Ridge(Penalty):
-        name, code = "ridge", UNKNOWN
+        name = "ridge"
 
         @staticmethod
         def value(form, P):
@@ -168,10 +173,9 @@ def test_refusals_say_what_is_the_matter():
         ("cd", "ti", Form(ANOVA, 5, 1)): "",
     }
     for (solver, penalty, form), text in said.items():
-        assert refusal(solver, squared, PENALTIES.get(penalty), [form]) == text
+        assert refusal(solver, squared, as_penalty(penalty), [form]) == text
     assert (
-        refusal("cd", LOSSES.get("bpr"), PENALTIES.get("l2"), [PAIRS])
-        == "loss 'bpr', which compares rows"
+        refusal("cd", LOSSES.get("bpr"), as_penalty("l2"), [PAIRS]) == "loss 'bpr', which compares rows"
     )
     places = [SOLVERS.get(name).place for name in solver_names()]
     assert places == sorted(set(places))

@@ -43,7 +43,7 @@ def objective_of(seed, forms, loss, sign):
         y = np.where(y > 3.0, 1.0, -1.0)
     model = Model.zeros(forms, 5, 2, True)
     model.z[1:] = 0.05 * rng.standard_normal(len(model.z) - 1)
-    by = Regularization(L2, 1e-4, 1e-4, 0.0)
+    by = Regularization(L2(), 1e-4, 1e-4, 0.0)
     return Objective(model, X, y, LOSSES.get(loss), by, True, rng)
 
 
@@ -200,16 +200,6 @@ def test_signs_stay_where_a_fit_goes_on():
     np.testing.assert_array_equal(model.partial_fit(X, -y).component_weights_, signs)
     model.set_params(warm_start=True, max_iter=3)
     np.testing.assert_array_equal(model.fit(X, -y).component_weights_, signs)
-
-
-@CUT_SHORT
-def test_what_an_older_version_fitted_has_weights_of_one():
-    X, y = negative_pairs()
-    model = FactorizationMachineRegressor(n_components=2, max_iter=5).fit(X, y)
-    before, pairs = model.predict(X), model.top_interactions(5)
-    del model.component_weights_
-    np.testing.assert_array_equal(model.predict(X), before)
-    assert model.top_interactions(5) == pairs
 
 
 @CUT_SHORT

@@ -16,7 +16,7 @@ from recsys.fm import (
 from recsys.fm.block_tables import NOTHING, BlockTables
 from recsys.fm.blocks import find_blocks, given_blocks, joined_blocks
 from recsys.fm.objective import Model, Objective, Regularization
-from recsys.fm.penalties import PENALTIES, penalties
+from recsys.fm.penalties import as_penalty, penalties
 from recsys.fm.solvers import SOLVERS, refusal, solver_names
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, GROWTH, GUARD, MIXED, PRODUCT, Form, guard_of
 from recsys.multilinear.losses import LOSSES, loss_names
@@ -40,7 +40,7 @@ def problem(shapes, loss="squared", scale=0.5, seed=0, **more):
     model = Model.zeros(shapes, X.shape[1], 2, True)
     model.z[:] = scale * rng.normal(size=len(model.z))
     model.theta[:] = rng.random(model.theta.shape)
-    by = Regularization(PENALTIES.get("l2"), alpha=0.1, beta=0.2, gamma=0.0)
+    by = Regularization(as_penalty("l2"), alpha=0.1, beta=0.2, gamma=0.0)
     options = dict(regularization=by, intercept=True) | more
     return Objective(
         model, sp.csr_matrix(X), y, LOSSES.get(loss), rng=np.random.RandomState(0), **options
@@ -82,7 +82,7 @@ def test_the_gradient_of_the_recursion_is_that_of_reverse_differentiation():
         slow = [sum(back[t, j] * table[t - 1, j - 1] for t in range(1, m + 1)) * x[j - 1] for j in range(1, 8)]  # fmt: skip
         one = Model.zeros([Form(ANOVA, m, 1)], 7, 1, False)
         one.tables()[0][0, :, 0] = p
-        by = Regularization(PENALTIES.get("l2"), 0.0, 0.0, 0.0)
+        by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
         fit = Objective(one, sp.csr_matrix(x[None]), np.zeros(1), LOSSES.get("squared"), by, False, np.random.RandomState(0))  # fmt: skip
         _, gradient = fit.smooth(one.z.copy())
         np.testing.assert_allclose(gradient[8:] / fit.pred[0], slow, rtol=1e-9)
@@ -116,7 +116,7 @@ def test_the_short_recursion_is_left_before_it_multiplies_an_error_by_its_limit(
         x[0] = side * guard
         one = Model.zeros([Form(ANOVA, order, 1)], 14, 1, False)
         one.tables()[0][0, :, 0] = 1.0
-        by = Regularization(PENALTIES.get("l2"), 0.0, 0.0, 0.0)
+        by = Regularization(as_penalty("l2"), 0.0, 0.0, 0.0)
         fit = Objective(one, sp.csr_matrix(x[None]), np.zeros(1), LOSSES.get("squared"), by, False, np.random.RandomState(0))  # fmt: skip
         _, gradient = fit.smooth(one.z.copy())
         rest, size, whole = ([1] + [0] * order for _ in range(3))  # A^t without x_0; of |x|; with x_0
@@ -313,7 +313,7 @@ def test_who_serves_what_follows_from_what_solvers_require():
     assert found == expected
     deep = [Form(ANOVA, 3, 1)]
     for penalty in ("ti", "cs"):
-        able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), PENALTIES.get(penalty), deep)]  # fmt: skip
+        able = [name for name in solver_names() if not refusal(name, LOSSES.get("squared"), as_penalty(penalty), deep)]  # fmt: skip
         own = ["cd", "relational"] if penalty == "ti" else ["block"]
         assert set(able) == {
             *own,
@@ -437,15 +437,15 @@ def test_the_penalties_are_their_definitions(order):
     P = np.random.default_rng(0).normal(size=(5, 3))
     ones, shape = np.ones(5), Form(ANOVA, order, 1)
     rows = np.linalg.norm(P, axis=1)
-    assert PENALTIES.get("ti").value(shape, P) == pytest.approx(
+    assert as_penalty("ti").value(shape, P) == pytest.approx(
         sum(reference.anova(np.abs(P[:, s]), ones, order) for s in range(3))
     )
-    assert PENALTIES.get("cs").value(shape, P) == pytest.approx(reference.anova(rows, ones, order))
+    assert as_penalty("cs").value(shape, P) == pytest.approx(reference.anova(rows, ones, order))
     W = P @ P.T
-    assert PENALTIES.get("omega").value(Form(ANOVA, 2, 1), P) == pytest.approx(np.abs(W[np.triu_indices(5, 1)]).sum())  # fmt: skip
+    assert as_penalty("omega").value(Form(ANOVA, 2, 1), P) == pytest.approx(np.abs(W[np.triu_indices(5, 1)]).sum())  # fmt: skip
     subsets = Form(ALL_SUBSETS, 1, 1)
-    assert PENALTIES.get("ti").value(subsets, P) == pytest.approx(np.prod(1 + np.abs(P), axis=0).sum())
-    assert PENALTIES.get("cs").value(subsets, P) == pytest.approx(np.prod(1 + rows))
+    assert as_penalty("ti").value(subsets, P) == pytest.approx(np.prod(1 + np.abs(P), axis=0).sum())
+    assert as_penalty("cs").value(subsets, P) == pytest.approx(np.prod(1 + rows))
 
 
 @pytest.mark.parametrize(("model", "solver", "penalty"), [

@@ -13,7 +13,7 @@ from recsys import InputError, Interactions, load_dataset
 from recsys.fm import FactorizationMachineRegressor
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.problem import guess_target, pairs_problem, table_of, table_problem
-from recsys.fm.study import figure_of, study
+from recsys.fm.study import Course, figure_of, study
 from recsys.fm.study_settings import MODELS, StudySettings, machine
 from tests.data.test_spreadsheets import write_xlsx
 from tests.reference import fm as reference
@@ -120,6 +120,7 @@ def reconstructed(problem, chosen):
     return model, fit, choose, measure, centre, unit
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("target", ["price", "sold"])
@@ -202,7 +203,7 @@ def test_a_planted_product_is_found_and_said_to_help():
     worst = replace(found, gain=-0.5, gain_low=-1.0, gain_high=-0.1)
     assert any("make it worse by 0.5" in one for one in worst.sentences())
     unclear = replace(found, gain=0.0, gain_low=-1.0, gain_high=1.0)
-    assert any("are not told apart" in one for one in unclear.sentences())
+    assert any("do not differ clearly" in one for one in unclear.sentences())
 
 
 def test_noise_is_not_said_to_help():
@@ -234,6 +235,17 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
     )
     assert [step.strength for step in given.path] == [1e-4, 7e-4, 1e-2] and not given.chosen
     assert given.settings.strength == 7e-4
+
+
+@pytest.mark.parametrize("model, most", [("fm", 6), ("sparse-fm", 9)])
+def test_a_path_takes_no_more_epochs_than_its_strengths_have(model, most, monkeypatch):
+    measured, totals = [], set()
+    real = Course._figure
+    monkeypatch.setattr(Course, "_figure", lambda *given: measured.append(1) or real(*given))
+    settings = StudySettings(model=model, epochs=7)
+    study(planted(), settings, lambda text, done, total: totals.add(total))
+    assert totals == {7 * most}
+    assert most < len(measured) <= 7 * most + most  # after each epoch, and at the end of each fit
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -288,7 +300,7 @@ def test_progress_is_told_at_every_epoch_and_can_end_the_study():
     assert {total for _, _, total in told} == {6 + 2 * 10} and 6 < told[-1][1] <= 26
     assert sum("epoch " in text for text, _, _ in told) >= 6
     curve = study(problem, StudySettings(path=False, epochs=6)).curve
-    assert f"strength 0.0001, 1 of 1, epoch 6, RMSE {curve[5].figure:.4g}" in [
+    assert f"regularization strength 0.0001, 1 of 1, epoch 6, RMSE {curve[5].figure:.4g}" in [
         text for text, _, _ in told
     ]
 
@@ -320,6 +332,7 @@ def test_the_estimator_predicts_inside_its_callback():
     ({"model": "all-subsets", "degree": 2}, "leave the degree out"), ({"penalty": "l3"}, "penalty must be"),
     ({"model": "sparse-fm", "penalty": "l2"}, "leaves no product out"), ({"strength": 0.0}, "strength must be"),
     ({"strengths": (1.0, -1.0)}, "strengths must be"), ({"strengths": ()}, "strengths holds none"),
+    ({"strengths": tuple(range(1, 102))}, "strengths holds 101, and each is a fit: give 100 at most"),
     ({"factors": 0}, "factors"), ({"epochs": 0}, "epochs"), ({"refits": -1}, "refits"), ({"seed": -1}, "seed"),
     ({"number": 0}, "number"), ({"min_rows": 0}, "min_rows"),
     ({"model": "hofm", "penalty": "omega"}, "take degree 2"),
@@ -545,7 +558,7 @@ def test_ratings_are_a_target_where_there_are_some():
     with pytest.raises(InputError, match="has no ratings"):
         pairs_problem(load_dataset("sample"), "rating")
     full = Interactions.from_ids(["a", "a", "b", "b"], ["x", "y", "x", "y"])
-    with pytest.raises(InputError, match="everybody likes everything"):
+    with pytest.raises(InputError, match="all users like all items"):
         pairs_problem(full, ids=True)
 
 

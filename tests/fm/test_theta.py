@@ -143,21 +143,6 @@ def test_pairs_of_one_kind_are_scored_alike_however_the_objects_are_given(symmet
         np.testing.assert_array_equal(model.decision_function(A, other, pairs), once)
 
 
-def test_fits_of_older_versions_with_columns_at_both_ends_keep_their_scores():
-    """Those had degree − 1 columns of ones at the right end, too, whichever way pairs went."""
-    rng = np.random.default_rng(4)
-    A, pairs = sp.csr_matrix(rng.random((12, 5))), rng.integers(0, 12, (60, 2))
-    y = np.where(rng.random(60) < 0.5, 1, -1)
-    model = PairFactorizationMachine(degree=2, fit_lower="augment", symmetric=False, max_iter=3)
-    model.fit(A, None, pairs, y)
-    wide = sp.csr_matrix(sp.hstack([A, np.ones((12, 1))]))
-    old = PairFactorizationMachine(degree=2, fit_lower=None, symmetric=False, max_iter=3)
-    old.fit(wide, None, pairs, y)  # what such a fit was
-    model.terms_, model.intercept_ = old.terms_, old.intercept_
-    expected = old.decision_function(wide, None, pairs)
-    np.testing.assert_allclose(model.decision_function(A, None, pairs), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("solver", ["cd", "fista", "nmapgd", "katyusha", "lbfgs", "subgradient"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_learned_weights_of_the_orders_leave_no_stale_objective(solver, seed):

@@ -71,6 +71,7 @@ def test_c_is_validated_on_the_training_rows():
     assert roc_auc_score(y[100:], model.decision_function(X[100:])) > 0.95
 
 
+@pytest.mark.slow
 def test_scikit_learns_checks():
     for model in (SoftMarginSVM(kernel=real), SoftMarginSVM(kernel="precomputed")):
         failed = [

@@ -35,6 +35,7 @@ def check(name, X, params):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(CASES)
 @pytest.mark.parametrize("name", ONE)
@@ -43,6 +44,7 @@ def test_one_degree(name, case):
     check(name, X, {"degree": int(rng.integers(1, case[1] + 1))})
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(CASES, st.integers(1, 3), st.integers(1, 3))
 @pytest.mark.parametrize("name", TWO)
@@ -200,6 +202,7 @@ def check_counts(name, n, rows, d, c):
 COUNTS = ["mc", "c", "mc-sum", "md", "d", "hp", "all-subsets", *TWO]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(8, 300), st.integers(1, 12), st.integers(1, 12))
 @pytest.mark.parametrize("name", COUNTS)
@@ -235,6 +238,7 @@ def test_raw_counts_that_were_rounded_to_others(name, n, sizes, d, c):
     assert check_counts(name, n, rows, d, c) > 0
 
 
+@pytest.mark.slow
 def test_twenty_thousand_disjuncts():
     """Sets that hardly any formula misses: 1 − e^{−400} times itself, where 0·∞ was formed."""
     n, c = 1000, 2
@@ -256,7 +260,7 @@ def test_twenty_thousand_disjuncts():
 @pytest.mark.parametrize(
     "name, params, text",
     [
-        ("md", {"degree": 4}, "degree must be a whole number from 1 to 3, not 4"),
+        ("md", {"degree": 4}, "degree must be an integer from 1 to 3, not 4"),
         ("c", {"degree": 4}, "degree"),
         ("mdnf", {"c": 4}, "c must be"),
         ("mcnf", {"d": 4}, "d must be"),

@@ -246,7 +246,7 @@ def test_decompositions_at_the_boundary():
     assert (mc_decomposition(lambda X, Z: 0.0 * (X @ Z.T), 3) == 0).all()
     assert (mc_decomposition(make_kernel("mc", degree=5), 3) == 0).all()
     for m in (0, 2.5, True):
-        with pytest.raises(InputError, match="m must be a whole number of at least 1"):
+        with pytest.raises(InputError, match="m must be an integer of at least 1"):
             mc_decomposition(make_kernel("linear"), m)
     with pytest.raises(InputError, match="leaves the range of float64 on vectors of 60 ones"):
         mc_decomposition(make_kernel("hp", degree=400), 60)

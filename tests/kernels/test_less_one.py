@@ -127,5 +127,5 @@ def test_errors_are_those_of_a_call():
     kernel = make_kernel("md", degree=5)
     with pytest.raises(InputError, match="X has 6 columns and Z has 7; they must agree"):
         kernel.less_one(np.ones((2, 6)), np.ones((2, 7)))
-    with pytest.raises(InputError, match="degree must be a whole number from 1 to 4"):
+    with pytest.raises(InputError, match="degree must be an integer from 1 to 4"):
         kernel.less_one(np.ones((2, 4)))

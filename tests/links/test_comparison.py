@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import InputError
+from recsys import FitError, InputError
 from recsys.data.readers import read_table
 from recsys.datasets import load_dataset
 from recsys.datasets.graphs import Graph, Objects, found_graph, load_graph
@@ -220,7 +220,9 @@ def test_a_comparison_is_that_of_its_steps(one, cold):
     up, down = (scores[found.results.index(best)][split.test_labels == k] for k in (1, 0))
     share = np.mean([(a > b) + 0.5 * (a == b) for a in up for b in down])
     assert told[0].endswith(f"scores the link higher {share:.1%} of the time.")
-    assert ("leads" in told[1]) == gap.told_apart and ("not told apart" in told[1]) != gap.told_apart
+    assert ("is better than" in told[1]) == gap.told_apart and (
+        "do not differ clearly" in told[1]
+    ) != gap.told_apart
     where = "pairs of objects never seen" if cold else "held-out pairs"
     assert wording.headline(found) == f"{len(graph.links)} links: fitted on {len(split.train)} pairs, measured on {len(split.test)} {where}, of which {found.test_links} are links."  # fmt: skip
 
@@ -236,6 +238,32 @@ def test_progress_that_raises_ends_a_fit_of_every_kind():
     for spec in ("bilinear", "pairnet:degree=3", "fm", "pair-svm", "low-rank-bilinear"):
         with pytest.raises(Enough), listening(stop):
             compare_links(planted(), [spec])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [np.linalg.LinAlgError("no\nconvergence"), MemoryError(), InputError("a degree above 2"), None],
+)
+def test_the_rest_of_a_comparison_stands(error, monkeypatch):
+    def decision_function(self, A, B, pairs):
+        if error is not None:
+            raise error
+        return np.full(len(pairs), np.nan)
+
+    graph, names = planted(), ["bilinear:max_iter=3", "pair-svm", "fm:max_iter=3"]
+    expected = compare_links(graph, names[::2])
+    monkeypatch.setattr(PairSVM, "decision_function", decision_function)
+    found = compare_links(graph, names)
+    assert list(found.failed) == ["pair-svm"] and found._replace(failed={}) == expected
+    line = f"pair-svm could not be evaluated: {found.failed['pair-svm']}"
+    assert wording.verdicts(found) == [line, *wording.verdicts(expected)] and "\n" not in line
+    with pytest.raises(FitError if error is None else type(error)):
+        compare_links(graph, ["pair-svm"])
+    wanted = InputError if isinstance(error, InputError) else FitError
+    with pytest.raises(
+        wanted, match="no link predictor could be evaluated: pair-svm: .*; pair-svm:C=2: "
+    ):
+        compare_links(graph, ["pair-svm", "pair-svm:C=2"])
 
 
 def test_what_cannot_be_compared():

@@ -210,7 +210,7 @@ def test_link_predictors_are_made_by_name():
         make_link_predictor("pairnets")
     with pytest.raises(InputError, match="'pairnet' has no parameter 'degre': did you mean 'degree'"):
         make_link_predictor("pairnet", degre=3)
-    with pytest.raises(InputError, match="degree must be a whole number"):
+    with pytest.raises(InputError, match="degree must be an integer"):
         make_link_predictor("pairnet", degree=1)
 
 

@@ -54,9 +54,9 @@ def test_bad_input(model, change, message):
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    (PairDNN(degree=5), "degree must be a whole number from 2 to 4, not 5"), (HONFM(degree=1), "degree must be a whole number from 2 to 4"),
+    (PairDNN(degree=5), "degree must be an integer from 2 to 4, not 5"), (HONFM(degree=1), "degree must be an integer from 2 to 4"),
     (PairDNN(n_components=0), "n_components must be"), (HONFM(hidden=2.5), "hidden must be"), (ConcatDNN(epochs=0), "epochs must be"),
-    (PairDNN(batch_size=0), "batch_size must be"), (PairDNN(layers=-1), "layers must be a whole number from 0 to 100"), (PairDNN(layers=101), "layers must be"),
+    (PairDNN(batch_size=0), "batch_size must be"), (PairDNN(layers=-1), "layers must be an integer from 0 to 100"), (PairDNN(layers=101), "layers must be"),
     (HONFM(dropout=1.0), "dropout must be"), (ConcatDNN(learning_rate=0), "learning_rate must be"), (PairDNN(random_state=-1), "random_state must be"),
     (PairDNN(device="abacus"), "device 'abacus' cannot be used: "), (PairDNN(device="meta"), "device 'meta' cannot be used: "),
     (PairDNN(hidden=10**7), r"the 3\d\d,\d{3},\d{3},\d{3},\d{3} weights of this network need .* GB .*: lower n_components, hidden or layers"),

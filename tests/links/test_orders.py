@@ -45,6 +45,7 @@ def scores(model, A, B, pairs, P=None, theta=None):
     return one_way(pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", SHARED)
 @pytest.mark.parametrize("degree", [2, 3, 5])
 @pytest.mark.parametrize("one", [False, True])

@@ -76,6 +76,7 @@ def test_active_sets_that_would_alternate_for_ever_end_at_the_optimum(direct, mo
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("one", [False, True])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 300.0])

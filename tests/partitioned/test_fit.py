@@ -106,6 +106,7 @@ def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
     assert np.array_equal(a.ids, b.ids) and np.array_equal(a.scores, b.scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -156,6 +157,7 @@ def test_the_latest_rating_of_a_pair_decides(tmp_path):
         assert set(names) == set(kept.user_ids) and set(known) == set(kept.item_ids)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stage", ["items", "pairs", "rows", "places-popular", "counts-popular-0-pairs", ""]
 )
@@ -269,7 +271,7 @@ def test_what_cannot_be_used_is_told_in_one_line(tmp_path):
     pq.write_table(pa.table({"who": [1, None], "what": [1, 2]}), tmp_path / "data" / "p009.parquet")
     refused("column 'who' has empty cells")(tmp_path)
     pq.write_table(pa.table({"who": [1.5], "what": [1]}), tmp_path / "data" / "p009.parquet")
-    refused("holds double; ids are text or whole numbers")(tmp_path)
+    refused("holds double; ids are text or integers")(tmp_path)
     pq.write_table(pa.table({"who": [1], "what": [1]}), tmp_path / "data" / "p009.parquet")
     refused("holds the work on other data .files differ.")(tmp_path)
     assert not (tmp_path / "m").exists() and data.exists()

@@ -15,6 +15,7 @@ def kernel(x, y, itemsets, weights):
     return sum(w * np.prod([x[j] * y[j] for j in V]) for V, w in zip(itemsets, weights, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distribution", ["rademacher", "gaussian", "uniform", "laplace"])
 @pytest.mark.parametrize("groups", [None, [0, 0, 1, 1, 2, 2]])
 def test_the_kernel_is_the_expectation(groups, distribution):

@@ -21,8 +21,8 @@ from recsys.random_features import (
     SubsampledRandomKernelMap,
     SubsampledRandomMaclaurin,
     TensorSketch,
-    maclaurin,
-    redundant_feature_augmentation,
+    kernel_maps,
+    scaled_feature_copies,
 )  # fmt: skip
 from tests.reference.fm import anova
 
@@ -34,7 +34,8 @@ MAPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("model", MAPS, ids=lambda m: type(m).__name__)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MAPS, ids=str)
 def test_scikit_learns_checks(model):
     failed = [
         f"{row['check_name']}: {row['exception']!r}"
@@ -73,6 +74,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "kernel", "m"), CASES, ids=str)
 def test_maps_are_unbiased(model, kernel, m):
     """Over so many draws that a constant wrong by 5% fails: four standard errors are below 5%."""
@@ -91,6 +93,7 @@ def test_maps_are_unbiased(model, kernel, m):
     assert abs(np.mean(values) - goal) < 4 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [RandomMaclaurin(degree=2, coef=0.5), RandomMaclaurin(degree=3), TensorSketch(degree=2, coef=0.5)],
@@ -119,7 +122,7 @@ def test_features_are_the_kernel_with_the_bases(degree):
     ):
         Z = model.fit(X).transform(sp.csr_matrix(X))
         Z = Z.toarray() if sp.issparse(Z) else Z
-        bases = model.bases() if isinstance(model, SignedCirculantMap) else model.bases_
+        bases = model.bases() if getattr(model, "sampling", "") == "circulant" else model.bases_
         bases = bases.toarray() if sp.issparse(bases) else bases
         expected = [[anova(bases[:, s], x, degree) for s in range(9)] for x in X]
         np.testing.assert_allclose(Z, np.array(expected) / 3.0, atol=1e-9)
@@ -165,7 +168,7 @@ def test_a_linear_model_learns_an_interaction_through_the_map():
     assert flat < 0.65 and mapped.score(X[400:], y[400:]) > 0.95
 
 
-@pytest.mark.parametrize("model", MAPS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("model", MAPS, ids=str)
 def test_the_callers_rows_stay_as_they_are(model):
     rows = np.random.default_rng(0).normal(size=(6, 5))
     X = sp.csr_matrix(rows)
@@ -182,7 +185,7 @@ def test_the_callers_rows_stay_as_they_are(model):
 @pytest.mark.parametrize(
     "model",
     [RandomKernelMap(), SignedCirculantMap(), RandomMaclaurin(), ItemsetMap([(0, 1), (2,)])],
-    ids=lambda m: type(m).__name__,
+    ids=str,
 )
 def test_bases_that_do_not_fit_are_refused_before_they_are_drawn(model):
     X = sp.csr_matrix((1, 1_000_000 if not isinstance(model, ItemsetMap) else 3))
@@ -216,12 +219,12 @@ def test_sparse_bases_that_do_not_fit_are_refused_before_they_are_drawn(model, m
     ids=str,
 )  # fmt: skip
 def test_what_bases_are_said_to_need_is_what_drawing_them_takes(model, monkeypatch):
-    from recsys.random_features import kernel_maps
-
     said = []
     monkeypatch.setattr(kernel_maps, "check_fits", lambda entries, *rest: said.append(8 * entries))
     X = sp.csr_matrix((1, 1000))
-    model.set_params(n_components=300_000 if isinstance(model, SignedCirculantMap) else 300).fit(X)
+    model.set_params(n_components=300_000 if getattr(model, "sampling", "") == "circulant" else 300).fit(
+        X
+    )
     tracemalloc.start()
     model.fit(X)
     peak = tracemalloc.get_traced_memory()[1]
@@ -240,6 +243,7 @@ def test_features_that_do_not_fit_are_refused_before_they_are_filled(monkeypatch
             model.transform(X)
 
 
+@pytest.mark.slow
 def test_a_circulant_map_has_few_dense_rows_at_once():
     import tracemalloc
 
@@ -275,7 +279,7 @@ def test_augmentation_weighs_multisets_as_it_says(copies, m):
     from math import comb, factorial
 
     X = pair(d=4)
-    wide = redundant_feature_augmentation(X, copies)
+    wide = scaled_feature_copies(X, copies)
     expected = 0.0
     for multiset in combinations_with_replacement(range(4), m):
         times = Counter(multiset).values()
@@ -288,10 +292,10 @@ def test_augmentation_weighs_multisets_as_it_says(copies, m):
 
 def test_augmentation_tends_to_the_polynomial_kernel():
     X = pair()
-    wide = redundant_feature_augmentation(X, 200)
+    wide = scaled_feature_copies(X, 200)
     e1, p2 = wide[0] @ wide[1], (wide[0] ** 2) @ (wide[1] ** 2)
     assert (e1**2 - p2) / 2 == pytest.approx((X[0] @ X[1]) ** 2 / 2, rel=0.02)
-    assert redundant_feature_augmentation(sp.csr_matrix(X), 3).shape == (2, 18)
+    assert scaled_feature_copies(sp.csr_matrix(X), 3).shape == (2, 18)
 
 
 @pytest.mark.parametrize(
@@ -300,6 +304,10 @@ def test_augmentation_tends_to_the_polynomial_kernel():
         (RandomKernelMap(kernel="poly"), "kernel must be one of"), (RandomKernelMap(degree=0), "degree"), (RandomKernelMap(n_components=0), "n_components"),
         (RandomKernelMap(distribution="cauchy"), "distribution"), (SparseRandomKernelMap(sparsity=1.0), "below 1"),
         (SubsampledRandomKernelMap(degree=3, subset=2), "subset"), (RandomMaclaurin(coef=-1.0), "coef"),
+        (RandomKernelMap("all-subsets", sampling="sparse"), "sampling of kernel all-subsets must be one of dense"),
+        (RandomKernelMap(sampling="sketch"), "sampling of kernel anova must be one of dense, sparse"),
+        (RandomKernelMap(sampling="sparse", distribution="laplace"), "distribution must be rademacher"),
+        (RandomKernelMap(coef=1.0), "coef is for kernel polynomial"),
     ],
 )  # fmt: skip
 def test_bad_parameters(model, message):
@@ -317,7 +325,7 @@ def test_sparse_products_are_the_same_some_rows_at_a_time(of, monkeypatch):
     whole = clone(of).set_params(n_components=60).fit(X).transform(X)
     assert 0 < whole.nnz
     for room in (1, 100, 2_000):
-        monkeypatch.setattr(maclaurin, "AT_ONCE", room)
+        monkeypatch.setattr(kernel_maps, "AT_ONCE", room)
         some = clone(of).set_params(n_components=60).fit(X).transform(X)
         assert some.format == "csr" and (some != whole).nnz == 0
 
@@ -327,7 +335,7 @@ def test_sparse_products_hold_few_rows_projections_at_a_time(monkeypatch):
     X = sp.random(4_000, 400, 0.02, format="csr", random_state=0)
     model = SparseRandomMaclaurin(n_components=20_000, sparsity=0.997).fit(X)
     all_at_once = 12 * max((X @ (bases != 0)).nnz for bases in model.bases_)
-    monkeypatch.setattr(maclaurin, "AT_ONCE", 100_000)
+    monkeypatch.setattr(kernel_maps, "AT_ONCE", 100_000)
     tracemalloc.start()
     try:
         out = model.transform(X)

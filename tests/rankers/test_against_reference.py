@@ -47,6 +47,7 @@ def test_sharpened_msdw(dense, amount, votes, R):
         compare(make_ranker("msdw", sharpening=amount, **params), expected, R, 1e-5)
 
 
+@pytest.mark.slow
 @SMALL
 @given(liked_matrices(max_users=20))
 @pytest.mark.parametrize("regularization", [0.5, 500.0])
@@ -70,6 +71,7 @@ def test_ease_weights_on_movielens_equal_those_of_numpys_inverse(movielens):
     np.testing.assert_allclose(weights, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(liked_matrices(max_users=10, max_items=6))
 @pytest.mark.parametrize("l1, l2", [(0.1, 0.5), (1.0, 10.0)])
@@ -78,6 +80,7 @@ def test_slim(l1, l2, R):
     compare(make_ranker("slim", l1=l1, l2=l2, iterations=5000, tol=1e-7), expected, R, 2e-4)
 
 
+@pytest.mark.slow
 @SMALL
 @given(liked_matrices(min_users=2))
 @pytest.mark.parametrize("q", ["exact", "mean"])
@@ -285,6 +288,7 @@ def test_wrappers_equal_what_they_wrap(movielens, name, params):
     assert (mine == ids).mean() > 0.99  # near-ties may swap
 
 
+@pytest.mark.slow
 def test_als_folds_in_what_it_was_fitted_on():
     rng = np.random.default_rng(0)
     R = sp.csr_matrix(rng.random((40, 20)) < 0.3, dtype=np.float32)

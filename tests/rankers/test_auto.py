@@ -6,14 +6,18 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recsys import make_ranker
-from recsys.datasets import load_dataset
+from recsys import FitError, make_ranker
+from recsys.datasets import load_dataset, planted_catalogue
 from recsys.evaluation.metrics import parse_metric, ranking_values
+from recsys.rankers import _candidates as candidates_module
 from recsys.rankers import _held_out
+from recsys.rankers import _race as race_module
+from recsys.rankers import auto as auto_module
 from recsys.rankers._held_out import HeldOut
 from recsys.rankers._ties import break_ties, tie_order
 from recsys.rankers._weight_search import LEAST, criterion, find_weights
 from recsys.rankers.auto import Auto, tried
+from recsys.utils.progress import listening
 from tests.reference.held_out import figures
 
 
@@ -39,6 +43,7 @@ def test_places_among_all_items_are_those_of_the_metrics(seed, weight):
     np.testing.assert_allclose(found[:, 0], exact, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_places_among_a_sample_are_those_of_the_slow_twin(seed):
@@ -131,6 +136,7 @@ def test_a_share_of_a_small_ndcg_counts_as_much_as_one_of_a_large_auc():
     assert np.isfinite(criterion(np.array([0.5, 0.0])))
 
 
+@pytest.mark.slow
 def test_auto_says_why_each_candidate_is_left_out():
     liked = load_dataset("sample").matrix
     model = make_ranker("auto").fit(liked, show_progress=False)
@@ -142,8 +148,161 @@ def test_auto_says_why_each_candidate_is_left_out():
     np.testing.assert_array_equal(again.part_weights_, model.part_weights_)
 
 
+def test_the_choice_is_told_with_the_loss_of_the_runner_up():
+    model = Auto()
+    model.n_items_, model.part_names_ = 1, ["a", "b"]
+    model.validation_ = {"a": [0.7, 0.09], "b": [0.9, 0.02], "c": [0.6, 0.01], "blend": [0.8, 0.10]}
+    assert model.choice() == (
+        "auto chose a blend of 2 of 3 candidates: nDCG@10 0.1000 and AUC 0.8000 on what it hid; the "
+        "runner-up, a alone, has nDCG@10 0.0900 (−10.0 %) and AUC 0.7000 (−12.5 %)."
+    )
+    model.part_names_, model.validation_["blend"] = ["a"], [0.7, 0.09]
+    assert model.choice().startswith("auto chose a of 3 candidates: nDCG@10 0.0900")
+    assert (
+        "the runner-up, b alone, has nDCG@10 0.0200 (−77.8 %) and AUC 0.9000 (+28.6 %)."
+        in model.choice()
+    )
+    model.validation_ = {"a": [0.7, 0.09], "blend": [0.7, 0.09]}
+    assert model.choice() == "auto chose a of 1 candidate: nDCG@10 0.0900 and AUC 0.7000 on what it hid."
+    model.validation_ = {}
+    assert model.choice() == "auto took a: no user has two interactions to choose by."
+
+
 def test_fewer_users_are_held_out_of_a_large_catalogue():
     rng = np.random.default_rng(0)
     liked = sp.random(3000, 60_000, density=5e-4, format="csr", random_state=rng)
     _, held = Auto(validation_fraction=0.9)._hidden(liked, None)
     assert len(held) == 400
+
+
+# ---- candidates that fail
+
+SMALL = planted_catalogue(50, 30, mean_length=9, seed=4).interactions.matrix
+RAISED = [
+    np.linalg.LinAlgError("SVD did not converge"),
+    MemoryError(),
+    ZeroDivisionError("division\nby zero"),
+    FitError("it diverged: raise regularization"),
+    IndexError(),
+]
+
+
+def small_auto(**params):
+    return Auto(rounds=3, **params).fit(SMALL, show_progress=False)
+
+
+@pytest.fixture(scope="module")
+def without():
+    """What auto finds where a candidate is not there at all, by its specification."""
+    usual = tried(SMALL.shape[1], SMALL.nnz)
+
+    def found(spec, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(auto_module, "tried", lambda *args: [one for one in usual if one != spec])
+            return small_auto()
+
+    return found
+
+
+def failing(monkeypatch, spec, error):
+    """Let one candidate raise, wherever it is fitted."""
+    usual = auto_module.fitted
+
+    def fitted(one, *args, **kwargs):
+        if one == spec:
+            raise error
+        return usual(one, *args, **kwargs)
+
+    for module in (auto_module, candidates_module, race_module):
+        monkeypatch.setattr(module, "fitted", fitted)
+
+
+@pytest.mark.parametrize("number", range(len(tried(SMALL.shape[1], SMALL.nnz))))
+def test_a_candidate_that_raises_changes_nothing_but_the_list_of_the_dropped(
+    number, monkeypatch, without
+):
+    spec, error = tried(SMALL.shape[1], SMALL.nnz)[number], RAISED[number % len(RAISED)]
+    expected = without(spec, monkeypatch)
+    failing(monkeypatch, spec, error)
+    found = small_auto()
+    reason = found.dropped_.pop(spec)
+    assert reason.startswith("it could not be fitted: ") and "\n" not in reason and reason[-2:] != ": "
+    assert found.dropped_ == expected.dropped_ and found.validation_ == expected.validation_
+    assert found.part_names_ == expected.part_names_
+    np.testing.assert_array_equal(found.part_weights_, expected.part_weights_)
+    users = np.arange(SMALL.shape[0])
+    np.testing.assert_array_equal(found.scores(users, SMALL), expected.scores(users, SMALL))
+
+
+@pytest.mark.parametrize("number", [0, 3, -1])
+def test_a_candidate_that_raises_does_not_end_a_race(number, monkeypatch):
+    spec = tried(SMALL.shape[1], SMALL.nnz)[number]
+    failing(monkeypatch, spec, RAISED[0])
+    found = small_auto(budget=60.0)
+    assert "could not be fitted: LinAlgError: SVD did not converge" in found.dropped_[spec]
+    assert found.part_names_
+
+
+@pytest.mark.parametrize("budget", [None, 60.0])
+def test_where_every_candidate_fails_one_error_lists_them(budget, monkeypatch):
+    def fitted(spec, *args, **kwargs):
+        raise np.linalg.LinAlgError(f"{spec} did not converge")
+
+    for module in (auto_module, candidates_module, race_module):
+        monkeypatch.setattr(module, "fitted", fitted)
+    with pytest.raises(FitError, match="no candidate of auto could be fitted") as caught:
+        small_auto(budget=budget)
+    told = str(caught.value)  # of a long message the middle is left out
+    named = [spec for spec in tried(SMALL.shape[1], SMALL.nnz) if f"{spec} did not converge" in told]
+    assert len(named) >= 3 and len(told) <= 1000 and told.endswith(" did not converge")
+
+
+@pytest.mark.parametrize("what", ["raises", "is not finite"])
+def test_a_candidate_without_scores_is_dropped(what, monkeypatch):
+    ease = type(make_ranker("ease"))
+    usual = ease.scores
+
+    def scores(self, *args, **kwargs):
+        if what == "raises":
+            raise RuntimeError("no scores")
+        return np.full_like(usual(self, *args, **kwargs), np.nan)
+
+    monkeypatch.setattr(ease, "scores", scores)
+    found = small_auto()
+    dropped = [why for spec, why in found.dropped_.items() if spec.partition(":")[0] == "ease"]
+    assert dropped and all(why.startswith("its scores could not be had: ") for why in dropped)
+
+
+def test_a_part_that_fails_on_all_profiles_is_replaced_by_the_others(monkeypatch):
+    expected = small_auto()
+    assert len(expected.part_names_) > 1
+    spec = expected.part_names_[0]
+    usual = auto_module.fitted
+
+    def fitted(one, *args, **kwargs):
+        if one == spec:
+            raise MemoryError
+        return usual(one, *args, **kwargs)
+
+    monkeypatch.setattr(auto_module, "fitted", fitted)
+    found = small_auto()
+    assert found.part_names_ == [name for name in expected.part_names_ if name != spec]
+    assert found.dropped_[spec] == "on all profiles it could not be fitted: out of memory"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, TimeoutError])
+def test_what_stops_the_work_is_no_failure_of_a_candidate(stop, monkeypatch):
+    """An interruption passes, and so does what a listener to the progress raises."""
+
+    def told(step, done, total):
+        if "ease" in step:
+            raise stop
+
+    with pytest.raises(stop), listening(told):
+        small_auto()
+
+
+def test_likes_of_one_item_each_fall_back_too(monkeypatch):
+    failing(monkeypatch, "cf-komd", RAISED[0])
+    found = Auto().fit(sp.eye(6, format="csr", dtype=np.float32), show_progress=False)
+    assert found.part_names_ == ["popularity"] and "LinAlgError" in found.dropped_["cf-komd"]

@@ -27,24 +27,27 @@ from recsys.kernels import make_kernel
 from recsys.links import make_link_predictor
 from recsys.rankers.auto import tried
 from recsys.rankers.base import ABILITIES, State
-from recsys.rankers.registry import RANKERS, compared_models, offered_models
+from recsys.rankers.registry import COMPARED, RANKERS, offered_models
 from recsys.utils.spec import format_spec, parse_spec
 
 ABLE = {
     "als": "embeddings fold-in similar-items similar-users",
     "bpr": "embeddings similar-items similar-users",
     "lmf": "embeddings fold-in similar-items similar-users",
+    "content": "cold-items explain fold-in similar-items",
     "popularity": "fold-in",
+    "tifu-knn": "explain fold-in similar-users",
+    "user-knn": "explain fold-in similar-users",
     "all-subsets": "cold-items cold-users embeddings fold-in similar-items",
     "random-features": "cold-users embeddings fold-in similar-items",
 } | dict.fromkeys(
-    ("fm", "hofm", "bilinear", "pairnet"),
+    ("fm", "sparse-fm", "hofm", "bilinear", "pairnet"),
     "cold-items cold-users embeddings explain fold-in similar-items",
 )
 UPDATED = ("cf-komd", "ease", "ecf-omd", "msdw")
 IN_TIME = (
-    "auto", "blend", "cf-gram", "cf-komd", "cf-omd", "ease", "ecf-omd", "graph-filter", "msdw", "slim",
-    "slist",
+    "auto", "blend", "bm25", "cf-gram", "cf-komd", "cf-omd", "content", "cosine", "ease", "ecf-omd", "graph-filter",
+    "msdw", "slim", "slist", "tfidf", "tifu-knn",
 )  # fmt: skip
 
 
@@ -69,6 +72,7 @@ def test_abilities_are_those_of_its_methods(name):
     expected |= {"updates"} if name in UPDATED else set()
     assert RANKERS.get(name).capabilities == expected | uses
     uses = {"item_features", "user_features"} if "cold-users" in expected else uses
+    uses |= {"item_features", "item_texts"} if name in ("auto", "content") else set()
     assert RANKERS.get(name).uses == uses
 
 
@@ -124,8 +128,9 @@ def test_times_are_read_under_the_parameters_that_read_them():
 
 def test_a_blend_reads_times_as_its_parts_do_and_takes_them_until_it_has_some(liked):
     still, moving = Blend([EASE(), MSDw()]), Blend([EASE(recency=1.0), MSDw()])
-    for blend in (still, moving, make_ranker("auto")):
+    for blend in (still, moving):
         assert blend.reads_times() and blend.wanted() == {"times"}
+    assert make_ranker("auto").wanted() == {"item_features", "item_texts", "times"}
     assert not still.fit(liked, False).reads_times() and moving.fit(liked, False).reads_times()
     assert still.wanted() == {"times"}  # a refit may have other parts
 
@@ -164,7 +169,7 @@ def test_every_parameter_is_documented_in_the_class_itself(name):
 def test_what_auto_tries_is_declared_by_the_rankers_and_can_be_made():
     small, large = tried(2000, 100_000), tried(20_000, 10**6)
     timed, large_timed = tried(2000, 100_000, True), tried(20_000, 10**6, True)
-    for spec in {*small, *large, *timed, *large_timed, *offered_models(), *compared_models()}:
+    for spec in {*small, *large, *timed, *large_timed, *offered_models(), *COMPARED}:
         name, params = parse_spec(spec)
         make_ranker(name, **params)
     assert "bilinear" in small and "bilinear" not in large
@@ -277,7 +282,7 @@ FACTORED = [
 def test_factors_that_do_not_fit_are_refused_with_their_bytes(name, liked):
     with pytest.raises(InputError, match=r"factors=2000000000 of .*40 items need .* GB.*lower factors"):
         make_ranker(name, factors=2_000_000_000).fit(liked, show_progress=False)
-    with pytest.raises(InputError, match="factors must be a whole number from 1 to 2147483647"):
+    with pytest.raises(InputError, match="factors must be an integer from 1 to 2147483647"):
         make_ranker(name, factors=10**400)
 
 

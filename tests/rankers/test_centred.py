@@ -104,6 +104,7 @@ def test_lists_are_those_of_exact_arithmetic(name, params, structured, monkeypat
         np.testing.assert_allclose((best_of_all - best_of_all[0])[left], shown, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_movielens_lists_at_high_degree_are_those_of_exact_arithmetic(movielens):
     R = movielens.matrix
     degree = 100

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from recsys import EASE, InputError, make_ranker
+from recsys import EASE, InputError, Recommender, load_dataset, make_ranker
 from recsys.rankers import ease
 from recsys.utils import threads
 
@@ -75,3 +75,20 @@ def test_a_large_inverse_is_taken_on_one_thread_and_is_the_same(liked, monkeypat
         after = EASE().fit(liked, show_progress=False).weights_
     assert seen == [1]
     np.testing.assert_allclose(after, before, atol=1e-6)
+
+
+def test_large_weights_are_noted_with_their_sizes(monkeypatch, tmp_path):
+    note = EASE(memory="10GB").size_note(17_632)
+    assert note.startswith(
+        "a weight for every pair of 17,632 items: 1.2 GB in the file, 5.0 GB of memory"
+    )
+    assert EASE(memory="10GB", top_k=200).size_note(17_632) is None
+    assert EASE(memory="4GB").size_note(17_632) is None  # a sparse inverse is taken
+    assert EASE(memory="10GB").size_note(11_000) is None
+    monkeypatch.setattr(ease, "NOTED", 0)
+    recommender = Recommender("ease").fit(load_dataset("sample"))
+    assert recommender.notes[-1].startswith(
+        "ease: a weight for every pair of 300 items: 0.0 GB in the file"
+    )
+    recommender.save(tmp_path / "m.recsys")
+    assert recommender.ranker.weights_.nbytes <= (tmp_path / "m.recsys").stat().st_size

@@ -89,7 +89,7 @@ class World:
             user = int(self.rng.integers(users))
             row = self.likes(self.when[[user]])
             if not row.nnz:
-                with pytest.raises(InputError, match="has no likes in this ranker"):
+                with pytest.raises(InputError, match="has no interactions in this ranker"):
                     ranker.forget(user, row)
                 return
             ranker.forget(user, row)
@@ -119,6 +119,7 @@ def check(ranker, refit, world):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * scale)
 
 
+@pytest.mark.slow
 def test_after_a_thousand_batches_it_is_the_refit(case):
     name, params = case
     world = World(np.random.default_rng(0), 12, 8, timed=True)
@@ -181,7 +182,7 @@ def test_what_is_refused_leaves_it_as_it_was(case, monkeypatch):
         (lambda: ranker.forget_before(5, R[:4], T[:4]), "4 rows for 20 users"),
         (lambda: ranker.forget_before(5, R, None), "forget_before needs times"),
         (lambda: ranker.forget_before(2000, R[::-1], T[::-1]), "is not the one user"),
-        (lambda: ranker.add_items(0), "count must be a whole number from 1"),
+        (lambda: ranker.add_items(0), "count must be an integer from 1"),
         (lambda: ranker.partial_fit(R[:2, :4]), "this ranker knows 10 items"),
     ]  # fmt: skip
     for call, text in wrong:
@@ -246,7 +247,7 @@ def test_files_without_what_updates_need_are_refused_for_updates_only(liked):
         ranker.partial_fit(liked[:2])
     ranker = make_ranker("ease", keep_inverse=True).fit(liked)
     del ranker.row_digests_
-    with pytest.raises(CapabilityError, match="written before rows were told apart: fit again"):
+    with pytest.raises(CapabilityError, match="written before digests of rows were kept: fit again"):
         ranker.partial_fit(liked[:2])
 
 

@@ -92,7 +92,12 @@ def test_no_forged_state_is_used(case, liked, tmp_path):
     name, params = case
     if "memory" in params:  # thinned, so that the sparse form is the smaller one
         liked = liked.multiply(np.random.default_rng(1).random(liked.shape) < 0.15).tocsr()
-    model = make_ranker(name, **params).fit(liked, show_progress=False)
+    known = {}
+    if name == "content":  # which holds nothing where items have no features
+        known["item_features"] = sp.csr_matrix(
+            np.random.default_rng(2).random((liked.shape[1], 7)) < 0.3
+        )
+    model = make_ranker(name, **params).fit(liked, show_progress=False, **known)
     assert ("memory" in params) == hasattr(model, "order_")
     model.save(tmp_path / "good")
     manifest, arrays = model_file.read(tmp_path / "good")

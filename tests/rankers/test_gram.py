@@ -38,6 +38,7 @@ def disjunctions(n, d, a, b, s):
     return comb(n, d) - comb(n - a, d) - comb(n - b, d) + comb(n - a - b + s, d)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [943, 6040, 17615])
 @pytest.mark.parametrize("name", ["mc", "md"])
 def test_normalised_values_equal_exact_integers_at_any_degree(name, n):

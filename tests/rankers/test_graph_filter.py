@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.lab.long_tail import long_tail
 from recsys import InputError, load_ranker, make_ranker
-from recsys.datasets.synthetic import long_tail
 from recsys.rankers import graph_filter
 from recsys.rankers._eigenvalue import largest_eigenvalue
 from recsys.rankers.graph_filter import FILTERS, PROJECTING
@@ -183,12 +183,12 @@ def test_errors(liked):
     for params, told in (
         ({"filter": "low"}, "filter must be one of linear, ideal, gf-cf, bspm-em, .*, not 'low'"),
         ({"solver": "heun"}, "solver must be one of euler, rk4, not 'heun'"),
-        ({"factors": 0}, "factors must be a whole number from 1 to"),
-        ({"steps": 0}, "steps must be a whole number from 1 to"),
+        ({"factors": 0}, "factors must be an integer from 1 to"),
+        ({"steps": 0}, "steps must be an integer from 1 to"),
         ({"locality": 0}, "locality must be a finite number above 0, not 0"),
         ({"item_power": -1}, "item_power must be a finite number .*, not -1"),
         ({"sharpening": "x"}, "sharpening must be a finite number .*, not 'x'"),
-        ({"random_state": -1}, "random_state must be a whole number"),
+        ({"random_state": -1}, "random_state must be an integer"),
         ({"memory": "much"}, "memory must be a size such as 4GB"),
         ({"memory": 1000, "locality": 2}, "needs 0.00 GB, the budget is 0.00 GB"),
     ):
@@ -223,7 +223,7 @@ def test_the_largest_eigenvalue_where_the_next_are_near():
 @pytest.mark.parametrize(
     ("options", "change", "told"),
     [
-        ({}, {"rank_": 2.0}, "rank_ should be a whole number"),
+        ({}, {"rank_": 2.0}, "rank_ should be an integer"),
         ({"locality": 2.0}, {"graph_": "dense"}, "graph_ does not fit"),
         ({"locality": 2.0}, {"graph_": "upper"}, "graph_ should be symmetric"),
         ({"filter": "linear"}, {"likes_": "float"}, "likes_ should be ones"),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from benchmarks.lab.long_tail import long_tail
 from recsys import load_ranker, make_ranker
-from recsys.datasets.synthetic import long_tail
 from recsys.kernels.gram import structured
 from recsys.rankers import _structured_lists
 from recsys.utils.topn import LOWEST

@@ -33,15 +33,17 @@ def likes():
 @pytest.fixture
 def clock(monkeypatch):
     """A clock that stands still while nothing is fitted; a fit takes `cost` for each like, and `fixed`."""
-    clock = SimpleNamespace(now=0.0, cost={}, fixed={}, fits=[])
-    for module in (_clock, _candidates, _race):
-        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    clock = SimpleNamespace(now=0.0, worked=0.0, share=1.0, cost={}, fixed={}, fits=[])
+    told = SimpleNamespace(perf_counter=lambda: clock.now, process_time=lambda: clock.worked)
+    for module in (_clock, _candidates):
+        monkeypatch.setattr(module, "time", told)
 
-    def slow(spec, liked, times=None):
+    def slow(spec, liked, times=None, item_features=None):
         clock.fits.append((spec, liked.nnz))
         for k in range(10):
             fixed = clock.fixed.get(spec, 0.0) if liked.nnz > 900 else 0.0  # beyond a corner
-            clock.now += (fixed + clock.cost.get(spec, 0.0) * liked.nnz) / 10
+            seconds = (fixed + clock.cost.get(spec, 0.0) * liked.nnz) / 10
+            clock.now, clock.worked = clock.now + seconds, clock.worked + clock.share * seconds
             report("iteration", k, 10)
         return fitted(spec, liked, times)
 
@@ -79,6 +81,31 @@ def test_it_ends_in_time_and_says_what_it_dropped_and_why(likes, clock, budget):
     assert shares == sorted(shares) and shares[-1] <= 1
 
 
+@pytest.mark.parametrize("share", [0.1, 2.0])
+def test_a_budget_of_processor_seconds_is_kept_whatever_the_clock_says(likes, clock, share):
+    clock.cost = dict.fromkeys(SPECS, 2e-4) | {"popularity": 1e-7}
+    clock.share = share  # of a processor that a fit has: others take the rest
+    model = make_ranker("auto", processor_budget=10.0).fit(likes, show_progress=False)
+    assert clock.worked <= 12 and model.parts
+    assert set(model.part_names_) | set(model.dropped_) == set(SPECS)
+    clock.now = clock.worked = 0.0
+    make_ranker("auto", budget=20.0, processor_budget=10.0).fit(likes, show_progress=False)
+    assert clock.now <= 24 and clock.worked <= 12
+
+
+def test_cheap_candidates_are_fitted_first_and_kept(likes, clock):
+    quick = ["popularity", "msdw", "cf-komd"]
+    clock.cost = dict.fromkeys(SPECS, 1e-2) | dict.fromkeys(quick, 1e-6)
+    model = make_ranker("auto", budget=20.0).fit(likes, show_progress=False)
+    whole = max(size for _, size in clock.fits)
+    first = [spec for spec, size in clock.fits if size > 0.7 * whole][:3]
+    assert first == quick
+    before = [spec for spec, _ in clock.fits[: clock.fits.index(("cf-komd", whole)) + 1]]
+    assert set(before) == set(quick)  # nothing else was even compiled
+    assert set(quick) < set(model.validation_) and set(model.part_names_) <= set(quick)
+    assert clock.now <= 24
+
+
 def test_the_best_half_of_a_sample_goes_on(likes, clock):
     clock.cost = dict.fromkeys(SPECS, 4e-5)
     model = make_ranker("auto", budget=30.0).fit(likes, show_progress=False)
@@ -86,7 +113,7 @@ def test_the_best_half_of_a_sample_goes_on(likes, clock):
     through = {spec for spec, size in clock.fits if size > 0.7 * whole}
     assert 1 < len(through) < len(SPECS)
     raced = [why for why in model.dropped_.values() if "it was number" in why]
-    assert raced and all("of the likes" in why for why in raced)
+    assert raced and all("of the interactions" in why for why in raced)
     assert "popularity" not in model.part_names_  # which knows no taste
 
 
@@ -152,10 +179,11 @@ def test_a_step_that_is_late_is_stopped_at_its_next_report():
     assert heard == [("second", 2.0, 4), ("second, half", 2.25, 4)]
 
 
+@pytest.mark.parametrize("key", ["budget", "processor_budget"])
 @pytest.mark.parametrize("budget", [0, -1.0, "long"])
-def test_budgets_that_are_none_are_refused(budget):
-    with pytest.raises(InputError, match="budget must be a finite number above 0"):
-        make_ranker("auto", budget=budget)
+def test_budgets_that_are_none_are_refused(budget, key):
+    with pytest.raises(InputError, match=f"^{key} must be a finite number above 0"):
+        make_ranker("auto", **{key: budget})
 
 
 def test_a_budget_is_kept_on_real_data(tmp_path):
@@ -194,7 +222,7 @@ def test_few_likes_are_not_cut_unjudged(likes, clock):
 
 
 def test_what_cannot_be_fitted_leaves_something(likes, clock, monkeypatch):
-    def fitted_or_not(spec, liked, times=None):
+    def fitted_or_not(spec, liked, times=None, item_features=None):
         if spec != "popularity":
             raise FitError("it diverged")
         return fitted(spec, liked, times)
@@ -248,7 +276,7 @@ def test_parts_that_were_not_kept_are_fitted_again_first(likes, clock, monkeypat
     )
     weights = dict(zip(free.part_names_, free.part_weights_, strict=True))
     clock.fits.clear()
-    free._fitted_again(weights, found, likes, None, Clock(1000.0))
+    free._fitted_again(weights, found, (likes, None, None), Clock(1000.0))
     assert [spec for spec, _ in clock.fits][-1] == free.part_names_[0]
     assert len(clock.fits) == len(weights)
 

@@ -86,7 +86,7 @@ def test_without_order_nothing_changes(model, tmp_path):
     np.testing.assert_array_equal(load_ranker(tmp_path / "model").scores(users, R), one)
     many = timed.recommend(users, R, N=5)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recsys.rankers.base.BLOCK_BYTES", 4 * 12 * 7)
+        patched.setattr("recsys.rankers._lists.BLOCK_BYTES", 4 * 12 * 7)
         blocks = timed.recommend(users, R, N=5)
     np.testing.assert_array_equal(many.ids, blocks.ids)
     np.testing.assert_array_equal(many.scores, blocks.scores)

@@ -269,7 +269,7 @@ def test_windows_and_votes(liked):
 
 @pytest.mark.parametrize("wrong", ["10,30", "1", 0, -3, 2.5, "10-10", "", "ten", True, "10--30"])
 def test_windows_are_whole_numbers(wrong, liked):
-    with pytest.raises(InputError, match="windows must be different whole numbers from 2 on"):
+    with pytest.raises(InputError, match="windows must be different integers above 1"):
         CFKOMD(windows=wrong).fit(liked)
 
 

@@ -202,7 +202,7 @@ def test_parameters_are_checked(params, message):
 @pytest.mark.parametrize(
     "times, message",
     [
-        ([[1.0, 2.0]], r"times are of shape \(1, 2\) for likes of shape \(2, 3\)"),
+        ([[1.0, 2.0]], r"times are of shape \(1, 2\) for interactions of shape \(2, 3\)"),
         (np.full((2, 3), np.nan), "times hold NaN or infinity"),
         (np.full((2, 3), -5.0), "times hold a value below 0"),
         ([["a", "b", "c"]] * 2, "times must be a matrix of numbers"),

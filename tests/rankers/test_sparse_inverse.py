@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.lab.long_tail import long_tail
 from recsys import FitError, InputError, load_ranker, make_ranker
-from recsys.datasets.synthetic import long_tail
 from recsys.rankers import ease
 from recsys.rankers.sparse_inverse import sparse_inverse_weights
 from tests.reference import sparse_inverse as reference
@@ -193,7 +193,7 @@ def test_what_fits_is_kept(monkeypatch):
 
 def test_errors():
     R = long_tail(100, 60, 1500, seed=1)
-    with pytest.raises(InputError, match="top_k must be a whole number of at least 1, not 0"):
+    with pytest.raises(InputError, match="top_k must be an integer of at least 1, not 0"):
         make_ranker("ease", top_k=0).fit(R)
     with pytest.raises(InputError, match="memory must be a size such as 4GB or 500MB, not 'much'"):
         make_ranker("ease", memory="much").fit(R)

@@ -19,7 +19,7 @@ from recsys.rankers import fit_bundle, list_rankers
 from recsys.recommender import everybody
 from recsys.recommender.everybody import plain_options, write_everybody
 from recsys.recommender.parts import Parts
-from recsys.utils import files
+from recsys.utils import atomic
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", OPTIONS)
 def test_parts_are_the_table_cut_in_pieces(model, tmp_path, given):
     options = OPTIONS[given]
@@ -71,6 +72,7 @@ def test_parts_are_the_table_cut_in_pieces(model, tmp_path, given):
     assert pq.read_table(tmp_path / "top").equals(pq.read_table(tmp_path / "top.parquet"))
 
 
+@pytest.mark.slow
 def test_workers_write_the_same_bytes(model, path, dask, tmp_path):
     for given in ("plain", "filters", "as of", "why"):
         here, there = tmp_path / given / "here", tmp_path / given / "there"
@@ -165,12 +167,13 @@ def test_what_dead_runs_left_is_swept_and_what_lives_is_not(model, tmp_path):
     folder = tmp_path / "top"
     model.recommend_all(folder, block=200)
     (folder / "part-00000200.parquet").unlink()
-    dead = folder / f".part-00000200.parquet.{files._host()}.{'0' * 16}{files.TEMPORARY}"
+    dead = folder / f".part-00000200.parquet.{'0' * 16}{atomic.TEMPORARY}"
     dead.write_bytes(b"half")
-    with files.replacing(folder / "part-00000900.parquet") as living:  # of somebody who is at work
+    os.utime(dead, (0, 0))
+    with atomic.replacing(folder / "part-00000900.parquet") as living:  # of somebody who is at work
         living.write(b"more")
         model.recommend_all(folder, block=200)
-        assert len([name for name in os.listdir(folder) if name.endswith(files.TEMPORARY)]) == 1
+        assert len([name for name in os.listdir(folder) if name.endswith(atomic.TEMPORARY)]) == 1
     assert not dead.exists() and (folder / "part-00000900.parquet").exists()
 
 

@@ -106,7 +106,7 @@ def test_one_id_text_of_a_number_and_a_column_are_asked_for_alike(model):
     for users in (117, "117", np.int64(117), ["117"], pd.Series([117], index=[9]), pl.Series([117])):
         assert model.recommend(users, n=3).equals(want)
     for wrong in (5.5, [5.5], None, [True], {1.5}):
-        with pytest.raises(InputError, match="users must be ids, text or whole numbers"):
+        with pytest.raises(InputError, match="users must be ids, text or integers"):
             model.recommend(wrong)
 
 
@@ -217,7 +217,7 @@ def test_the_lists_of_all_users(model, tmp_path, ending, monkeypatch):
     np.testing.assert_allclose(found["score"], want["score"], rtol=1e-8)
     if ending == ".parquet":
         assert found.dtypes["user"] == found.dtypes["item"] == np.int64
-    with pytest.raises(InputError, match="the ending must be .parquet, .json or .csv"):
+    with pytest.raises(InputError, match="the ending must be .parquet, .json, .jsonl or .csv"):
         model.recommend_all(tmp_path / "top.xlsx")
 
 
@@ -279,7 +279,7 @@ def test_an_update_is_a_refit(spec):
         mine, theirs = (m.recommend(user, n=99, why=False).set_index("item") for m in (model, whole))
         assert set(mine.index) == set(theirs.index)
         np.testing.assert_allclose(mine["score"], theirs["score"][mine.index], atol=1e-5)
-    assert repr(model).endswith(f" on 41 users, 26 items, {len(PAIRS) + 2} likes>")
+    assert repr(model).endswith(f" on 41 users, 26 items, {len(PAIRS) + 2} interactions>")
 
 
 @pytest.mark.parametrize("spec", ["msdw", "ease", "slist"])
@@ -315,10 +315,10 @@ def test_a_lower_rating_takes_a_like_back():
 def test_rows_without_a_time_are_refused_where_times_are_known(model):
     copied = Recommender("ease").fit(data_of())
     for rows, told in (
-        (ROWS.drop(columns="ts"), "no column 'ts'"),
+        (ROWS.drop(columns="ts"), "give each new row one in the column 'ts'"),
         (Interactions.from_ids([117], [7]), "give each new row one in the column 'ts'"),
         (ROWS.assign(ts=np.arange(len(ROWS), dtype=float)), "the times of these data are dates"),
-        (ROWS.assign(user_id="x"), "user id 'x': the ids of these data are whole numbers"),
+        (ROWS.assign(user_id="x"), "user id 'x': the ids of these data are integers"),
     ):
         before = repr(copied)
         with pytest.raises(InputError, match=told):

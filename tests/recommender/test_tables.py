@@ -63,10 +63,12 @@ def test_whole_numbers_stay_whole_numbers(kind):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_a_missing_id_among_whole_numbers_is_refused_by_its_row(kind):
+def test_a_missing_id_among_whole_numbers_is_counted_with_its_row(kind):
     table = KINDS[kind](ROWS.assign(item_id=pd.array([1, 2, None, 3, 4], dtype="Int64")))
-    with pytest.raises(InputError, match=r"row 2 of items has no id"):
-        Interactions.from_frame(table)
+    data = Interactions.from_frame(table)
+    assert data.item_ids.tolist() == [1, 2, 3, 4] and all(type(k) is int for k in data.item_ids)
+    assert data.counts.left_out == {"item": 1}
+    assert "1 row without an item is left out (row 2)" in data.notes
 
 
 def test_a_path_is_read_as_a_file(tmp_path):
@@ -97,14 +99,14 @@ def test_a_least_rating_drops_rows(kind):
 WRONG = {
     "no column 'userid' (did you mean 'user_id'?)": {"user": "userid"},
     "no column 'star' (did you mean 'stars'?)": {"rating": "star"},
-    "rating must be numbers": {"rating": "ts", "time": None},
-    "row 0 of when is 'noon'; a number or an ISO date": {
+    "ts must be numbers": {"rating": "ts", "time": None},
+    "row 0: when cannot be read ('noon'), nor can 5 of 5 cells; a number or an ISO date": {
         "table": ROWS.assign(when="noon"), "time": "when"
     },
     "no user column; found: item_id, ts, stars": {
         "table": ROWS.drop(columns="user_id"), "user": None,
     },
-    "Name it with user, as in user=User": {"table": ROWS.rename(columns={"user_id": "User"}), "user": None},
+    "Name it with user, as in user='U'": {"table": ROWS.rename(columns={"user_id": "U"}), "user": None},
     "must be a table of pandas, polars or pyarrow, not list": {"table": [1, 2]},
     "no interactions": {"table": ROWS.iloc[:0]},
     "no item of the interactions is in this table; its ids are such as 1": {

@@ -64,6 +64,30 @@ def ease(R, rows, regularization=500.0, votes=0.0, power=0.0, dropout=0.0):
     return rows @ B
 
 
+def attributes(F, idf=1.0):
+    """tf-idf rows of unit length, cell by cell."""
+    items, kinds = F.shape
+    x = np.zeros(F.shape)
+    for j in range(items):
+        for k in range(kinds):
+            if F[j, k]:
+                having = sum(F[i, k] != 0 for i in range(items))
+                x[j, k] = F[j, k] * np.log(items / having) ** idf
+    return np.array([unit(row) for row in x])
+
+
+def content(R, rows, F, idf=1.0, popularity=0.0, recency=0.0, times=None):
+    """Sums of cosines, item by item."""
+    x, out = attributes(F, idf), np.zeros(rows.shape)
+    for u, row in enumerate(rows):
+        liked = np.flatnonzero(row)
+        votes = omega(np.zeros(len(row)) if times is None else times[u], liked, recency)
+        for j in range(len(row)):
+            prior = (1 + np.log(1 + R[:, j].sum())) ** popularity
+            out[u, j] = prior * sum(v * x[i] @ x[j] for v, i in zip(votes, liked, strict=True))
+    return out
+
+
 def slim(R, rows, l1=1.0, l2=10.0):
     """Projected gradient on each item's regression."""
     items = R.shape[1]
@@ -78,6 +102,60 @@ def slim(R, rows, l1=1.0, l2=10.0):
             w = np.maximum(w - step * (H @ w - X.T @ y + l1), 0)
         W[others, j] = w
     return rows @ W
+
+
+def neighbours(R, rows, top_k=20, weigh=lambda R: R, unit=True):
+    """Sums over a row of value times the inner product of weighted items, of the `top_k` of each."""
+    W = weigh(R)
+    if unit:
+        W = W / np.maximum(np.linalg.norm(W, axis=0), 1e-300)
+    S = W.T @ W
+    for similarities in S:
+        similarities[np.argsort(-similarities, kind="stable")[top_k:]] = 0
+    return rows @ S
+
+
+def user_neighbours(R, rows, top_k, vectors=None, row_vectors=None):
+    """Sums over the `top_k` nearest users of cosine times value, user by user."""
+    X = np.array([unit(row) for row in (R if vectors is None else vectors)])
+    out = np.zeros(rows.shape)
+    for u, row in enumerate(rows if row_vectors is None else row_vectors):
+        cosines = [unit(row) @ x for x in X]
+        near = sorted(range(len(X)), key=lambda v: (-np.float32(cosines[v]), v))[:top_k]
+        for v in near:
+            out[u] += cosines[v] * (R if vectors is None else X)[v]
+    return out
+
+
+def decayed(R, times, within, group, size):
+    """Weights times the decay of the basket that they are in, counted from the newest; unit length."""
+    out = np.zeros(R.shape)
+    for u, row in enumerate(R):
+        had = np.flatnonzero(row)
+        for i in had:
+            newer = len({times[u, j] for j in had if times[u, j] > times[u, i]})
+            out[u, i] = row[i] * within ** (newer % size) * group ** (newer // size)
+        out[u] = unit(out[u])
+    return out
+
+
+def tifu_knn(R, times, top_k, alpha, within, group, size):
+    X = decayed(R, times, within, group, size)
+    return alpha * X + (1 - alpha) * user_neighbours(X, X, top_k, X, X) / min(top_k, len(X))
+
+
+def idf(R):
+    return np.log(R.shape[1] / (1 + (R > 0).sum(axis=1, keepdims=True)))
+
+
+def tfidf(R):
+    return np.sqrt(R) * idf(R)
+
+
+def bm25(R, K1, B):
+    sums = R.sum(axis=0)
+    lengths = 1 - B + B * sums / sums.mean()
+    return np.divide(R * (K1 + 1), K1 * lengths + R, out=np.zeros(R.shape), where=R > 0) * idf(R)
 
 
 def omega(times, liked, recency):
@@ -220,6 +298,36 @@ def _slim(ranker, R):
     return slim(R, R, ranker.l1, ranker.l2)
 
 
+@RANKERS.add("content")
+def _content(ranker, R):
+    return np.zeros(R.shape)  # without item features; with them in tests/rankers/test_content.py
+
+
+@RANKERS.add("cosine")
+def _cosine(ranker, R):
+    return neighbours(R, R, ranker.top_k)
+
+
+@RANKERS.add("tfidf")
+def _tfidf(ranker, R):
+    return neighbours(R, R, ranker.top_k, tfidf)
+
+
+@RANKERS.add("bm25")
+def _bm25(ranker, R):
+    return neighbours(R, R, ranker.top_k, lambda R: bm25(R, ranker.K1, ranker.B), unit=False)
+
+
+@RANKERS.add("user-knn")
+def _user_knn(ranker, R):
+    return user_neighbours(R, R, ranker.top_k)
+
+
+@RANKERS.add("tifu-knn")
+def _tifu_knn(ranker, R):
+    return tifu_knn(R, np.zeros(R.shape), ranker.top_k, ranker.alpha, 1, 1, 1)
+
+
 @RANKERS.add("cf-komd")
 def _cf_komd(ranker, R):
     scores = cf_komd(kernel_of_items(R, ranker._kernel()), R, ranker.regularization, ranker.q)
@@ -249,7 +357,7 @@ def _cf_gram(ranker, R):
     return cf_komd(K, R, ranker.regularization)
 
 
-@RANKERS.add("fm", "hofm", "bilinear", "pairnet")
+@RANKERS.add("fm", "sparse-fm", "hofm", "bilinear", "pairnet")
 def _pair_terms(ranker, R):
     """Sums of products of ANOVA kernels of the history and of the item, one by one."""
     out = []

@@ -1,7 +1,8 @@
 """Protocols by their definitions, over lists of (user, item, time).
 
 Each twin returns its folds as (train, test, users, train_only, cold): sets of pairs, a list, two counts.
-Randomness is the same by construction: permutations and numbers are drawn in the order of (user, item).
+Users and items are the ranks of their ids as text. Randomness is the same by construction: permutations and
+numbers are drawn in the order of (user, item).
 """
 
 import numpy as np
@@ -46,7 +47,14 @@ def halves(key):
 
 
 PROTOCOLS.add("half-profile")(halves(numbers))
-PROTOCOLS.add("half-profile-time")(halves(lambda rows, rng: {(u, i): t for u, i, t in rows}))
+
+
+def in_time(rows, rng):
+    drawn = numbers(rows, rng)
+    return {(u, i): (t, drawn[u, i]) for u, i, t in rows}
+
+
+PROTOCOLS.add("half-profile-time")(halves(in_time))
 PROTOCOLS.add("half-profile-file")(
     halves(lambda rows, rng: {(u, i): n for n, (u, i, _) in enumerate(rows)})
 )

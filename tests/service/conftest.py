@@ -1,3 +1,4 @@
+import contextlib
 import threading
 import time
 
@@ -20,28 +21,33 @@ def path(data, tmp_path_factory):
     return file
 
 
-@pytest.fixture
-def serving():
-    """Return what serves an application on a port of its own, in a thread, until the test ends."""
+@contextlib.contextmanager
+def served(app, **where):
+    """Serve an application on a port of its own, in a thread; give its address."""
+    import uvicorn
+
     from recsys.service import server
 
-    running = []
-
-    def serve(app, connections=1000, **where):
-        where = server.Listening(port=0, connections=connections, **where)
-        listener = server.listen(where)
-        made = server.make_server(app, where, connections)
-        thread = threading.Thread(target=made.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        running.append((made, thread))
-        for _ in range(1000):
-            if made.started:
-                return listener.getsockname()
-            time.sleep(0.01)
-        raise AssertionError("it did not start")
-
-    yield serve
-    for made, thread in running:
+    where = server.Listening(port=0, **where)
+    listener = server.listen(where)
+    made = uvicorn.Server(server.settings(app, where))
+    thread = threading.Thread(target=made.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    for _ in range(1000):
+        if made.started:
+            break
+        time.sleep(0.01)
+    assert made.started
+    try:
+        yield listener.getsockname()
+    finally:
         made.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
+
+
+@pytest.fixture
+def serving():
+    """Return what serves an application until the test ends, and returns its address."""
+    with contextlib.ExitStack() as running:
+        yield lambda app, **where: running.enter_context(served(app, **where))

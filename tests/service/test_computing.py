@@ -16,8 +16,8 @@ from recsys import make_ranker
 from recsys.rankers import fit_bundle
 from recsys.service import computing, create_app, routes
 from recsys.service.computing import Computing, Overloaded
-from recsys.service.model_copies import FileState
-from recsys.service.model_store import prepared
+from recsys.service.item_sets import ItemSets
+from recsys.service.model_store import FileState, prepared
 from recsys.service.schemas import RecommendRequest
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -142,7 +142,7 @@ def test_computed_together_is_computed_alone(name, data):
     params = {"iterations": 2} if name == "als" else {}
     bundle = fit_bundle(make_ranker(name, **params), data, show_progress=False)
     model = prepared(bundle, FileState(0, 0, 0))
-    rng = np.random.default_rng(0)
+    sets, rng = ItemSets(), np.random.default_rng(0)
     known = [RecommendRequest(user=str(u), n=7) for u in data.user_ids[:12]]
     new = [
         RecommendRequest(
@@ -157,13 +157,13 @@ def test_computed_together_is_computed_alone(name, data):
     ]
     groups = [known, new, liked[:5], liked[5:]] if "fold-in" in bundle.ranker.capabilities else [known]
     for group in groups:
-        alone = [routes.list_of(model, one) for one in group]
-        assert routes.plain_lists_of([(model, one) for one in group]) == alone
+        alone = [routes.list_of(model, sets, one) for one in group]
+        assert routes.plain_lists_of([(model, sets, one) for one in group]) == alone
 
 
 def test_health_answers_while_all_threads_compute(path, monkeypatch):
     gate = threading.Event()
-    monkeypatch.setattr(routes, "list_of", lambda model, asked: gate.wait(30) and b"{}")
+    monkeypatch.setattr(routes, "list_of", lambda *_: gate.wait(30) and b"{}")
     found = []
     with TestClient(create_app(path, at_once=3, threads=2)) as client:
 

@@ -227,16 +227,16 @@ def test_a_service_without_a_database_says_how_to_start_it(path):
 
 
 BAD = [
-    ({}, "events: Field required"), ({"events": []}, "events: List should have at least 1 item"),
+    ({}, "events: this field is needed"), ({"events": []}, "events: expected array of length >= 1"),
     ({"events": [{"user": "u1"}]}, "an event of action like needs an item"),
     ({"events": [{"user": "u1", "item": "i", "action": "forget"}]}, "an event of action forget needs no item"),
-    ({"events": [{"user": "u1", "item": "i", "action": "eat"}]}, "action: Input should be 'like', 'unlike' or"),
+    ({"events": [{"user": "u1", "item": "i", "action": "eat"}]}, "action: one of like, unlike and forget is needed"),
     ({"events": [{"user": "u1", "item": "i", "time": "soon"}]}, "no time; a number or an ISO date"),
     ({"events": [{"user": "u1", "item": "i", "time": 2024}]}, "the times of these data are dates from 2001-09-"),
     ({"events": [{"user": "u\0", "item": "i"}]}, "user: an id holds a character that no text has"),
-    ({"events": [{"user": "", "item": "i"}]}, "user: String should have at least 1 character"),
-    ({"events": [{"user": "u", "item": "i" * 201}]}, "item: String should have at most 200 characters"),
-    ({"events": [{"user": "u", "item": "i", "rating": 5}]}, "rating: Extra inputs"),
+    ({"events": [{"user": "", "item": "i"}]}, "user: expected str of length >= 1"),
+    ({"events": [{"user": "u", "item": "i" * 201}]}, "item: expected str of length <= 200"),
+    ({"events": [{"user": "u", "item": "i", "rating": 5}]}, "rating: there is no such field"),
     ({"batch": 7, "events": [{"user": "u", "item": "i"}]}, "batch: a text is needed"),
 ]  # fmt: skip
 
@@ -329,7 +329,7 @@ def test_ids_that_are_whole_numbers_stay_so(tmp_path):
             answer = client.post("/events", json={"events": [event]})
             told = " ".join(f"{role} id {one!r}" for role, one in wrong.items())
             assert answer.status_code == 422, answer.text
-            assert answer.json()["detail"] == f"{told}: the ids of these data are whole numbers"
+            assert answer.json()["detail"] == f"{told}: the ids of these data are integers"
         assert settled(client)["events"] == {"kept": 0, "applied": 0}
         events = [{"user": "7", "item": "101"}, {"user": "999", "item": "555"}]
         assert client.post("/events", json={"events": events}).status_code == 200
@@ -394,7 +394,7 @@ def test_databases_that_cannot_be_opened(where, error, text, tmp_path):
 
 def test_without_sqlalchemy_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sqlalchemy", None)
-    with pytest.raises(InputError, match=r"events need sqlalchemy: pip install 'recsys\[events\]'"):
+    with pytest.raises(InputError, match=r"events need sqlalchemy: pip install '.*\[events\]'"):
         EventDatabase(tmp_path / "e.db")
 
 

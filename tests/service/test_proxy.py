@@ -90,7 +90,7 @@ def test_behind_nginx(behind):
         got("/metrics")
     slow = []
     for _ in range(60):
-        one = trusting.wrap_socket(socket.create_connection(("127.0.0.1", behind)))
+        one = secured(behind, "127.0.0.2")
         one.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         slow.append(one)
     assert all(got("/ready").status == 200 for _ in range(5))
@@ -105,3 +105,62 @@ def test_behind_nginx(behind):
         urllib.request.urlopen(asked, context=trusting, timeout=20)
     for one in slow:
         one.close()
+
+
+def secured(port, source="127.0.0.1", **more):
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    plain = socket.create_connection(("127.0.0.1", port), source_address=(source, 0), timeout=30)
+    return trusting.wrap_socket(plain, **more)
+
+
+def asked(port, sent):
+    with secured(port) as one:
+        one.sendall(sent)
+        return one.recv(12)
+
+
+BODY = b'{"history": [], "n": 1000, "diversity": 0.5}'
+HEAD = b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+ASK = HEAD % len(BODY) + b"\r\n" + BODY
+KNOWN = b"GET /users/u0003/recommendations HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def idle(port):
+    return [socket.create_connection(("127.0.0.1", port)) for _ in range(500)]
+
+
+def half_sent(port):
+    found = [secured(port, "127.0.0.2") for _ in range(200)]
+    for one in found:
+        one.sendall(HEAD % 9 + b"\r\n{")
+    return found
+
+
+def never_reading(port):
+    """Return a hundred connections with a request for a long list each, whose answers are never read."""
+    found = [secured(port, "127.0.0.2") for _ in range(100)]
+    for one in found:
+        one.sendall(ASK)
+    return found
+
+
+@pytest.mark.parametrize("clients", [idle, half_sent, never_reading])
+def test_clients_that_hold_connections_do_not_keep_others_from_their_answers(behind, clients):
+    held = clients(behind)
+    try:
+        assert [asked(behind, KNOWN) for _ in range(30)] == [b"HTTP/1.1 200"] * 30
+    finally:
+        for one in held:
+            one.close()
+    assert asked(behind, KNOWN) == b"HTTP/1.1 200"
+
+
+def test_a_request_whose_client_sends_no_more_is_answered(behind):
+    raw = secured(behind)
+    raw.sendall(KNOWN)
+    raw.settimeout(30)
+    # The half-close of TLS is a message, and that of TCP follows it.
+    socket.socket.shutdown(raw, socket.SHUT_WR)
+    assert raw.recv(12) == b"HTTP/1.1 200"
+    raw.close()

@@ -16,7 +16,8 @@ HEADERS = {"Authorization": "Bearer secret"}
 OPERATIONS = [
     ("GET", "/health"), ("GET", "/ready"), ("GET", "/metrics"), ("POST", "/recommend"), ("POST", "/similar"),
     ("POST", "/explain"), ("POST", "/events"), ("GET", "/users/{user}/recommendations"),
-    ("GET", "/items/{item}/similar"),
+    ("GET", "/items/{item}/similar"), ("PUT", "/item-sets/{name}"), ("GET", "/item-sets/{name}"),
+    ("DELETE", "/item-sets/{name}"), ("POST", "/scores"), ("POST", "/rules"), ("GET", "/users/{user}/similar"),
 ]  # fmt: skip
 MANY = settings(
     max_examples=int(os.environ.get("RECSYS_SCHEMA_EXAMPLES", "100")), deadline=None, database=None,

@@ -49,10 +49,12 @@ ROUTES = {
         "user": KNOWN, "history": st.lists(KNOWN, max_size=6), "n": st.integers(-1, 1200),
         "items": st.lists(KNOWN, max_size=6), "filter_items": st.lists(KNOWN, max_size=6),
         "filter_liked": st.booleans(), "dislikes": st.lists(KNOWN, max_size=4),
-        "diversity": st.floats(0, 1),
+        "diversity": st.floats(0, 1), "item_set": KNOWN, "filter_item_set": KNOWN,
+        "filters": st.dictionaries(st.sampled_from(["year", "genres", "x"]), ANY, max_size=2),
     },
     "/similar": {"item": KNOWN, "n": st.integers(0, 50), "items": st.lists(KNOWN), "diversity": st.floats(0, 1)},
     "/explain": {"user": KNOWN, "history": st.lists(KNOWN, max_size=5), "item": KNOWN, "n": st.integers(0, 20)},
+    "/rules": {"user": KNOWN, "history": st.lists(KNOWN, max_size=5), "item": KNOWN, "n": st.integers(0, 20)},
 }  # fmt: skip
 
 
@@ -83,6 +85,7 @@ MANY = settings(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_no_body_makes_it_fail(client, route):
     @MANY
@@ -148,6 +151,7 @@ def test_a_rate_is_kept_for_each_address(path):
         assert client.get("/health").status_code == 200
 
 
+@pytest.mark.slow
 def test_sigterm_ends_it_with_0_and_idle_connections_do_not_block(path):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -165,7 +169,7 @@ def test_sigterm_ends_it_with_0_and_idle_connections_do_not_block(path):
                 time.sleep(0.1)
         idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         slow = socket.create_connection(("127.0.0.1", port))
-        slow.sendall(b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Length: 9")
+        slow.sendall(b"POST /recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9")
         assert urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).status == 200
         child.send_signal(signal.SIGTERM)
         assert child.wait(20) == 0

@@ -1,4 +1,4 @@
-"""What a metric is: an entry of the registry, with its definition and how it is measured."""
+"""Metrics: entries of a registry, with their definitions and functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Normalise = Callable[[NDArray[np.float64], int, NDArray[np.int64]], NDArray[np.f
 
 @dataclass(frozen=True)
 class ListContext:
-    """What a metric of ranked lists may ask about: the fold that they were made for.
+    """The fold that ranked lists were made for, as metrics of lists need it.
 
     Parameters
     ----------
@@ -68,24 +68,24 @@ class ListContext:
 
     @property
     def n_users(self) -> int:
-        """How many users the model has seen."""
+        """Number of users in training."""
         return self.train.shape[0]
 
     @property
     def n_items(self) -> int:
-        """How many items there are."""
+        """Number of items."""
         return self.train.shape[1]
 
     @cached_property
     def popularity(self) -> NDArray[np.float64]:
-        """How many users have each item; (items,) float64."""
+        """Number of users of each item; (items,) float64."""
         if self.whole is not None:
             return self.whole.popularity
         return np.bincount(self.train.indices, minlength=self.n_items).astype(np.float64)
 
     @cached_property
     def unit_items(self) -> sp.csr_matrix:
-        """Items as who has them, (items, users) float64 CSR with rows of length 1; 0 for nobody's."""
+        """Items as unit vectors over users, (items, users) float64 CSR; cold items are 0."""
         if self.whole is not None:
             return self.whole.unit_items
         columns = sp.csr_matrix((self.train != 0).T, dtype=np.float64)
@@ -93,12 +93,12 @@ class ListContext:
 
     @cached_property
     def profiles(self) -> sp.csr_matrix:
-        """What the users of the lists have in training, (lists, items) float64 CSR of ones."""
+        """Training items of the users of the lists, (lists, items) float64 CSR of ones."""
         return sp.csr_matrix(self.train[self._rows] != 0, dtype=np.float64)
 
     @cached_property
     def tested(self) -> sp.csr_matrix:
-        """What is tested of the users of the lists, (lists, items) float64 CSR of ones.
+        """Test items of the users of the lists, (lists, items) float64 CSR of ones.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Metric:
     cutoff : bool
         Whether it takes @k.
     better : "more", "less" or ""
-        Which figure is the better one, if one is.
+        Whether higher or lower values are better; "" for neither.
     feature : str, optional
         The items' column that it is about, of a metric that takes one: NAME:COLUMN@k.
     takes_feature : bool
@@ -177,7 +177,7 @@ class RankingMetric(Metric):
     Attributes
     ----------
     gain : int
-        What is added up over the first k places: a constant of `expectation`.
+        What is added up over the first k positions: a constant of `expectation`.
     normalise : callable
         Makes the metric of it, see `Normalise`.
     """
@@ -271,7 +271,7 @@ def parse_metric(text: str) -> tuple[Metric, int, str]:
     Raises
     ------
     InputError
-        If the name is unknown, it takes no feature, or k is no whole number of at least 1.
+        If the name is unknown, it takes no feature, or k is not an integer of at least 1.
     """
     name, at, k = text.strip().rpartition("@") if "@" in text else (text.strip(), "", "")
     kind, colon, feature = name.partition(":")
@@ -286,8 +286,6 @@ def parse_metric(text: str) -> tuple[Metric, int, str]:
             raise InputError(f"metric {text!r}: {name} takes no @k")
         return metric, 0, name
     if at and not (k.isascii() and k.isdigit() and int(k) >= 1):
-        raise InputError(
-            f"metric {text!r}: after @ a whole number of at least 1 is needed, as in {name}@10"
-        )
+        raise InputError(f"metric {text!r}: after @ an integer of at least 1 is needed, as in {name}@10")
     cut = int(k) if at else 10
     return metric, cut, f"{name}@{cut}"

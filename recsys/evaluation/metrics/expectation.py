@@ -125,7 +125,7 @@ def _gains(first, stride, gains, cuts, scores, train_ptr, train_idx, test_ptr, t
 def _tie_groups(s, state, top, item, starts, hits):
     """Write where each group of equal scores begins, and the positives before it; return the groups.
 
-    Groups are those that the first len(top) places reach, `top` and `item` room for their scores.
+    Groups are those that the first len(top) positions reach, `top` and `item` room for their scores.
     """
     size = np.int64(0)
     for j in range(len(s)):
@@ -183,7 +183,7 @@ def _auc(s, state, good, item, negatives):
 def _at(gain, k, starts, hits, groups):
     """Return the expectation of a gain at k over the orders within each group of equal scores.
 
-    A group of n items, r of them positive, begins at place `start` with `before` positives
+    A group of n items, r of them positive, begins at rank `start` with `before` positives
     ahead of it. Source: McSherry and Najork 2008, for AP; the rest by hypergeometric odds.
     """
     total = 0.0

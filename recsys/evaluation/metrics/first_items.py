@@ -9,18 +9,19 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
+from recsys.utils.features import as_array
 
 
 @dataclass(frozen=True)
 class FirstItems:
-    """Which items are among the first k of each list: some surely, of others as many as are left.
+    """Membership in the first k of each list: certain for some items, a probability for tied ones.
 
     Attributes
     ----------
     sure : (users, items) float64 CSR
-        1 for an item that scores above the k-th place.
+        1 for an item that scores above the k-th of the list.
     tied : (users, items) float64 CSR
-        1 for an item whose score is that of the k-th place: each of them is as likely.
+        1 for an item whose score is that of the k-th: each of them is as likely.
     drawn : (users,) int64
         How many of the tied ones are among the first k.
 
@@ -79,17 +80,17 @@ class FirstItems:
 
     @property
     def size(self) -> NDArray[np.int64]:
-        """How many items each list has, (users,): k, or fewer where fewer are left."""
+        """Lengths of the lists, (users,): k, or fewer where fewer items are left."""
         return np.diff(self.sure.indptr) + self.drawn
 
     @property
     def share(self) -> NDArray[np.float64]:
-        """How probably each of the tied items is among the first k, (users,)."""
+        """Probability that a tied item is among the first k, (users,)."""
         return self.drawn / np.maximum(np.diff(self.tied.indptr), 1)
 
     @property
     def expected(self) -> sp.csr_matrix:
-        """How probably each item is among the first k, (users, items)."""
+        """Probability that an item is among the first k, (users, items)."""
         return sp.csr_matrix(self.sure + sp.diags(self.share) @ self.tied)
 
     def mean(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,11 +108,9 @@ def ranked_ids(ids: ArrayLike, n_items: int) -> NDArray[np.int64]:
     InputError
         If one is neither.
     """
-    array = np.asarray(ids)
+    array = as_array("ranked ids", ids)
     if array.ndim != 2 or (array.size and array.dtype.kind not in "iu"):
-        raise InputError(
-            f"ranked ids must be whole numbers, (users, k), not {array.shape} {array.dtype}"
-        )
+        raise InputError(f"ranked ids must be integers, (users, k), not {array.shape} {array.dtype}")
     array = array.astype(np.int64)
     if array.size and (array.min() < -1 or array.max() >= n_items):
         raise InputError(f"ranked ids must be within −1…{n_items - 1}")

@@ -45,12 +45,12 @@ def coverage(ids: ArrayLike, context: ListContext) -> float:
 @list_metric(
     "gini",
     "Gini index of how often each item of the catalogue occurs in the first k of all users: 0 where all "
-    "occur alike, near 1 where one has every place (ties by item index)",
+    "occur alike, near 1 where one has every position (ties by item index)",
     per_user=False,
     better="less",
 )
 def gini(ids: ArrayLike, context: ListContext) -> float:
-    """Return how unevenly the places in the lists are shared out among all items; NaN for no place.
+    """Return how unevenly the items of the catalogue occur in the lists; NaN where lists are empty.
 
     Parameters
     ----------

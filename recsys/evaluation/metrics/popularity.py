@@ -1,4 +1,4 @@
-"""How popular, or how rare, recommended items are: expectations over the orders of tied items."""
+"""Popularity and novelty of recommended items: expectations over the orders of tied items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recsys.evaluation.metrics.first_items import FirstItems
 
 @set_metric(
     "novelty",
-    "mean −log2(train popularity / users) of the first k; an item nobody has counts as half a user's",
+    "mean −log2(train popularity / users) of the first k; a cold item counts as half a user's",
 )
 def novelty(first: ArrayLike | FirstItems, context: ListContext) -> NDArray[np.float64]:
     """Return each user's mean self-information −log2(p) of the first items, NaN for none.

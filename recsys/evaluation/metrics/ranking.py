@@ -28,6 +28,7 @@ from recsys.evaluation.metrics.expectation import (
     expected_gains,
     ideal_gains,
 )
+from recsys.utils.features import as_array
 from recsys.utils.validation import check_choice, check_integer, clean_matrix
 
 
@@ -281,7 +282,7 @@ def _per_user(
 
 def _as_scores(ranking: ArrayLike, shape: tuple[int, int]) -> NDArray[np.floating]:
     """Turn ranked ids into scores; an id not listed ties with all others below the list."""
-    array = np.atleast_2d(np.asarray(ranking))
+    array = np.atleast_2d(as_array("a ranking", ranking))
     if array.dtype.kind == "f":
         return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
     if array.dtype.kind not in "iu" or len(array) != shape[0]:

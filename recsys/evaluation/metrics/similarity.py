@@ -1,4 +1,4 @@
-"""How alike recommended items are to each other and to what the user has, by who else has them."""
+"""Similarity of recommended items to each other and to the user's items, by their common users."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def diversity(first: ArrayLike | FirstItems, context: ListContext) -> NDArray[np
     array([0., 1.])
     """
     chosen, unit = context.first(first), context.unit_items
-    norms = np.asarray(unit.multiply(unit).sum(axis=1)).ravel()  # 1, or 0 for an item nobody has
+    norms = np.asarray(unit.multiply(unit).sum(axis=1)).ravel()  # 1, or 0 for a cold item
     out = np.full(len(chosen.drawn), np.nan)
     for start in range(0, len(out), ROWS):
         rows = slice(start, start + ROWS)

@@ -1,1 +1,1 @@
-"""Rules in disjunctive normal form: their worth, the searches for them, and a user's taste as one."""
+"""Rules in disjunctive normal form: their value, the searches for them, and user profile rules."""

@@ -42,7 +42,7 @@ CONTROLS = {
 
 @dataclass(frozen=True)
 class Discoveries:
-    """The rules of many users, and what is expected to be false among those that are shown.
+    """Rules of many users, and the expected number of false ones among those shown.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Discoveries:
         return replace(self, level=float(level), dependence=dependence, found=found)
 
     def sentences(self) -> list[str]:
-        """Return what was searched and tested, and what is controlled, in words."""
+        """Return in words what was searched and tested, and which error rate is controlled."""
         who = f"all {counted(self.users, 'user')}"
         if self.searched < self.users:
             who = f"{self.searched:,} of {counted(self.users, 'user')}"
@@ -200,7 +200,7 @@ class Discoveries:
         ]  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the figures and the rules shown as lists and numbers, as JSON takes them."""
+        """Return the counts and the rules shown as lists and numbers, as JSON takes them."""
         columns, lines = self.table()
         rules = [
             {
@@ -225,15 +225,15 @@ def discover_rules(
     ranker: Ranker | None = None, top: int = 50, level: float = 0.05, dependence: str = "any",
     seed: int = 0,
 ) -> Discoveries:  # fmt: skip
-    """Search rules of many users' likes, and of a ranker's decisions for them, under one control.
+    """Search rules of many users' interactions, and of a ranker's decisions for them, under one control.
 
     Parameters
     ----------
     data : Interactions
         With item features, of which the attributes are made (`item_attributes`).
     users : (n,) int, optional
-        Whose rules; all when not given. A choice that was made by looking at their likes is a choice
-        among tests, which the control does not know of.
+        Whose rules; all when not given. A choice that was made by looking at their interactions is a
+        choice among tests, which the control does not know of.
     most : int ≥ 1, optional
         Of more users so many are drawn at random.
     ranker : Ranker, optional
@@ -307,7 +307,7 @@ def discover_rules(
 def _of_ranker(
     ranker: Ranker, user: int, row: Any, attributes: Attributes, top: int, seed: int
 ) -> RuleTest | None:
-    """Return the rule of what a ranker puts first, None where it does not know the user."""
+    """Return the rule of the items that a ranker puts first; None for a user without a personal list."""
     listed = ranker.recommend(user, row, N=row.shape[1])
     if listed.fallback:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.explain.rules.genetic import bitsets
+from recsys.explain.rules.cells import bitsets
 
 POOL = 30_000  # clauses
 MEMBERS = 10_000_000  # rows of all clauses together

@@ -1,10 +1,10 @@
-"""Rules of many users at once: which of them are more than the luck of so many searches.
+"""Rules of many users at once, with control of false discoveries.
 
-A rule is searched for in one half of what there is and tested in the other, so that its p-value owes
-nothing to the search: that of a user's likes against people of no taste (`likes_rule`), that of a
-deployed ranker's top set against a set that has nothing to do with the attributes (`ranker_rule`).
-Of all users' p-values `discover` keeps those rules of which at most a given share is expected to be
-false.
+A rule is searched for in one half of the data and tested in the other, so that the search does not bias
+its p-value. The rule of a user's interactions is tested against a null model of activity and popularity
+alone (`likes_rule`). The rule of a deployed ranker's top set is tested against a set that is independent
+of the attributes (`ranker_rule`). `discover` keeps those rules of all users among which the expected
+share of false ones is at most a given one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom
 
 from recsys._jit import jit
 from recsys.errors import InputError
@@ -33,7 +32,7 @@ User = TypeVar("User")
 
 @dataclass(frozen=True)
 class RuleTest:
-    """A rule learned from one half of some items, and what the other half says of it.
+    """A rule learned from one half of some items, with its test on the other half.
 
     Attributes
     ----------
@@ -41,7 +40,7 @@ class RuleTest:
         Over the items' attributes.
     source : "likes" or "ranker"
     learned : int
-        Items of the set described (likes, or the ranker's top set) that it was learned from.
+        Items of the set described (interactions, or the ranker's top set) that it was learned from.
     items, covered : int
         Items of the testing half, and those that the rule covers.
     tested, hits : int
@@ -208,10 +207,11 @@ def likes_rule(
 ) -> RuleTest | None:
     """Learn a rule from a part of a profile, and test it on the rest.
 
-    The p-value is that of people of no taste: each likes an item with odds that are a person's
-    activity times the item's odds (`item_odds`, Rasch's model of all likes). Given the number of
-    held-out likes, the activity cancels, and the number that a rule covers has an exact distribution:
-    so a rule that only follows what is popular passes as rarely as chance has it.
+    The p-value is under a null model of activity and popularity: each user has an item with odds that
+    are the user's activity times the item's odds (`item_odds`, Rasch's model of all interactions). Given
+    the number of held-out interactions, the activity cancels, and the number of covered ones has an
+    exact distribution. A rule that only follows popularity is therefore significant as rarely as chance
+    has it.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def likes_rule(
     popularity : (items,) float
         How many users like each item, the user left out; the search weighs by it.
     odds : (items,) float ≥ 0
-        Of likes that include the profile: `item_odds`.
+        Of interactions that include the profile: `item_odds`.
     held_out : float in 0…1, neither
         Share of the profile that the rule is tested on.
     seed : int
@@ -231,7 +231,7 @@ def likes_rule(
     Returns
     -------
     RuleTest or None
-        None if a part has fewer than 5 likes, or no rule covers anything of the learning part.
+        None if a part has fewer than 5 interactions, or no rule covers anything of the learning part.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def likes_rule(
 
     Notes
     -----
-    The user's own likes are among those that the odds are of: with few users that makes p-values
+    The user's own interactions are among those that the odds are of: with few users that makes p-values
     larger than they need be, never smaller.
 
     Examples
@@ -255,17 +255,18 @@ def likes_rule(
     m = len(attributes.X)
     check_integer("seed", seed, 0)
     if not 0.0 < check_real("held_out", held_out, 0.0, 1.0) < 1.0:
-        raise InputError("held_out must be above 0 and below 1: both parts need likes")
+        raise InputError("held_out must be above 0 and below 1: both parts need interactions")
     counts, worth = _of_items("popularity", popularity, m), _of_items("odds", odds, m)
     liked = np.unique(check_ids("items", items, m))
     if not worth[liked].all():
-        raise InputError("odds are 0 of an item of the profile: they are of likes that include it")
+        raise InputError("odds are 0 of an item of the profile: use interactions that include it")
     count = round(held_out * len(liked))
     if min(count, len(liked) - count) < LEAST or len(liked) >= m:
         return None
     mixed = _mixed(liked, seed)
     held, learned = mixed[:count], np.sort(mixed[count:])
-    # The search is told of the learning part only: to it the held-out likes are items like others.
+    # The search is told of the learning part only: to it the held-out interactions are items like
+    # others.
     found = taste_rule(learned, attributes, counts, held_out=0.0, seed=seed)
     if found is None or not found.rule.clauses:
         return None
@@ -287,7 +288,7 @@ def ranker_rule(
     max_literals: int = 3,
     seed: int = 0,
 ) -> RuleTest | None:
-    """Read a rule off a ranker's decisions: its top set against the rest of what it could recommend.
+    """Learn a rule from a ranker's decisions: its top set against all others that it could recommend.
 
     The candidates are halved at random. In one half the rule is searched for that tells the top set from
     the rest (`search_rule`, with as many clauses and literals as save most bits, or cost fewest); the
@@ -347,6 +348,8 @@ def ranker_rule(
     testing[halves[1]] = True
     held = np.flatnonzero(testing & first)
     covered = int(covers[testing].sum())
+    from scipy.stats import hypergeom  # late: it takes most of a second
+
     p = float(hypergeom.sf(int(covers[held].sum()) - 1, int(testing.sum()), covered, len(held)))
     return _tested(rule, "ranker", counts[0], testing, covers, held, min(p, 1.0))
 
@@ -409,7 +412,7 @@ def _tested(
 
 
 def tail(odds: ArrayLike, covers: ArrayLike, drawn: int, hits: int) -> float:
-    """Return the probability of at least so many covered among so many drawn with given odds.
+    """Return the probability of at least `hits` covered ones among `drawn` items drawn with given odds.
 
     A set of `drawn` items has a probability in proportion to the product of its odds.
 

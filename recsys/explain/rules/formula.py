@@ -1,4 +1,4 @@
-"""Formulas over a table's columns as people type them: "a=x and not b=y or (c=z and d=w)".
+"""Formulas over a table's columns as users type them: "a=x and not b=y or (c=z and d=w)".
 
 A grammar of our own, read without recursion and never run as code:
 
@@ -108,7 +108,7 @@ class FormulaFigures(NamedTuple):
 
     @property
     def base(self) -> float:
-        """Share of the larger class: what is right when every row is told alike."""
+        """Share of the larger class: the accuracy of a constant prediction."""
         return max(self.positives, self.rows - self.positives) / max(self.rows, 1)
 
 

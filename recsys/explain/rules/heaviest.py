@@ -1,9 +1,9 @@
-"""The formulas over people that weigh most in a user's scores, read from the ranker's own weights.
+"""The formulas over users with the largest weights in a user's scores, read from the ranker's weights.
 
-CF-KOMD scores items as vectors over people. With a kernel that counts formulas its scores are linear in
-them: "liked by A and by B" is a feature of every item, and has a weight for each user; so is "liked by A
-or by B" with a kernel that counts those. This reads the weights. It says what the model does, where
-`recsys.explain.association` says what people do, and `recsys.explain.rules.user_rules` what one likes.
+CF-KOMD scores items as vectors over users. With a kernel that counts formulas its scores are linear in
+them. "Liked by A and by B" is a feature of every item and has a weight for each user; so is "liked by A
+or by B" with a kernel that counts those. This module reads the weights. It describes the model, while
+`recsys.explain.association` describes the data and `recsys.explain.rules.user_rules` a user's profile.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class WeightedFormula:
     users : tuple of int
         Rows of the user × item matrix, ascending.
     weight : float
-        (7.1), each item over its norm: Σ yᵢαᵢ/‖φ(xᵢ)‖ over the items that all of `users` like, or with a
+        (7.1), each item over its norm: Σ yᵢαᵢ/‖φ(xᵢ)‖ over the items of all of `users`, or with a
         kernel of disjunctions at least one of them.
     support : int
         For how many of the user's liked items it holds: they all, or one of them, like it.
@@ -69,18 +69,18 @@ class WeightedFormula:
 
 @dataclass(frozen=True)
 class HeaviestFormulas:
-    """Formulas of the largest weight in a user's scores, and what the search for them can promise.
+    """Formulas with the largest weights in a user's scores, and the guarantees of the search.
 
     Attributes
     ----------
     ranker, kernel : str
         Its name, and that of its kernel.
     connective : "and" or "or"
-        Whether a formula holds for what all of its people like, or one of them.
+        Whether a formula holds for items that all of its users like, or one of them.
     least, most : int
-        People in a formula.
+        Users in a formula.
     found : tuple of WeightedFormula
-        Those of positive weight, the heaviest first. Of equal ones those come first whose people do, by
+        Those of positive weight, the heaviest first. Of equal ones those come first whose users do, by
         their own positive weight (of "or": their own weight), and then by number.
     bound : float
         No formula that is not listed weighs more.
@@ -89,21 +89,22 @@ class HeaviestFormulas:
     exact : bool
         Whether the search came to its end: the gap is then 0.
     people : int
-        Of whom formulas were searched: of "and" those who like the item, where one was asked about.
+        Number of users over whom formulas were searched: with "and", those who like the item, where one
+        was given.
     liked, items : int
         Of the user, and all.
     exclude : int or None
         Who was left out.
     own : bool
-        Whether who was left out likes nothing but the liked items, and the connective is "and": what
-        holds with them in it then holds for none of the other items.
+        Whether the user left out has no items but the liked items, and the connective is "and":
+        what holds with them in it then holds for none of the other items.
     item : int or None
         The item asked about.
     holds : int
-        How many formulas hold for it, of all people.
+        How many formulas hold for it, over all users.
     score, base : float or None
         The item's score by the weights of all formulas, float64, and what of it no formula adds: an item
-        of fewer people than a formula needs has a feature of its own. None where none was asked about.
+        of fewer users than a formula needs has a feature of its own. None where none was asked about.
     min_support : int
         Of the liked items a formula had to hold for so many.
 
@@ -138,7 +139,7 @@ class HeaviestFormulas:
     min_support: int = 1
 
     def sentences(self, user: str, title: str = "") -> list[str]:
-        """Return what was read and searched, in words; with an item, what its score is made of.
+        """Return in words what was read and searched; with an item, also the decomposition of its score.
 
         Parameters
         ----------
@@ -198,7 +199,7 @@ class HeaviestFormulas:
         return said
 
     def _units(self) -> tuple[str, str]:
-        """Return what a formula is of people, one and many."""
+        """Return the name of a formula's set of users, in the singular and the plural."""
         if self.most == 1:
             return "person", "people"
         if self.least == self.most == 2:
@@ -233,7 +234,7 @@ class HeaviestFormulas:
         return text if one.adds is None else f"{text} To the score it adds {one.adds:+.4g}."
 
     def as_dict(self, user: str, names: ArrayLike, item: str = "", title: str = "") -> dict[str, Any]:
-        """Return the formulas and what the search can promise as lists and numbers, as JSON takes them.
+        """Return the formulas and the guarantees of the search as lists and numbers, as JSON takes them.
 
         Parameters
         ----------
@@ -278,7 +279,7 @@ def heaviest_formulas(
     ranker: Ranker, user_items: Any, userid: int, row: Any, *, item: int | None = None, N: int = 10,
     min_support: int = 1, exclude: int | None = None, times: Any = None, budget: int = BUDGET,
 ) -> HeaviestFormulas:  # fmt: skip
-    """Return which people, liking an item together or one of them, weigh most in a user's scores.
+    """Return the sets of users, joined by "and" or "or", with the largest weights in a user's scores.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ def heaviest_formulas(
     user_items : (users, items) sparse matrix
         What it was fitted on.
     userid : int
-        Whose likes `row` are, for the times that the ranker keeps.
+        Whose interactions `row` are, for the times that the ranker keeps.
     row : (1, items) sparse matrix
         The liked items.
     item : int, optional
@@ -315,14 +316,14 @@ def heaviest_formulas(
     ------
     InputError
         If a parameter is out of range, the kernel's features are no conjunctions or disjunctions of
-        people, nothing is liked, or the ranker was fitted on other likes.
+        users, nothing is liked, or the ranker was fitted on other interactions.
     NotFittedError
 
     Notes
     -----
     Sources: Polato's thesis, (7.1), on the ranker of 10.2, whose normalised kernel makes the weight of
-    formula f Σᵢ yᵢαᵢ δ_f(xᵢ)/‖φ(xᵢ)‖; y is 1 on likes, and −1 with α = 1/m₋ on the items of (10.3). The
-    search is ours.
+    formula f Σᵢ yᵢαᵢ δ_f(xᵢ)/‖φ(xᵢ)‖; y is 1 on interactions, and −1 with α = 1/m₋ on the items of
+    (10.3). The search is ours.
 
     Examples
     --------
@@ -349,7 +350,7 @@ def heaviest_formulas(
     users, m = likes.shape
     sizes = np.bincount(likes.indices, minlength=m).astype(np.int64)
     if users != ranker.n_users_ or not np.array_equal(sizes, ranker.popularity_):
-        raise InputError(f"this {ranker.name} was fitted on other likes: pass what it was fitted on")
+        raise InputError(f"this {ranker.name} was fitted on other interactions: pass those of its fit")
     if exclude is not None:
         check_integer("exclude", exclude, 0, users - 1)
     if item is not None:
@@ -401,7 +402,7 @@ def heaviest_formulas(
 
 
 def _kernel_of(ranker: Ranker) -> tuple[Kernel, int, int]:
-    """Return a ranker's kernel, and how many people its formulas have at least and at most."""
+    """Return a ranker's kernel, and the least and greatest number of users in its formulas."""
     kernel = getattr(ranker, "kernel_", None)
     if isinstance(kernel, LinearKernel):
         least, most = 1, 1
@@ -412,20 +413,20 @@ def _kernel_of(ranker: Ranker) -> tuple[Kernel, int, int]:
     else:
         what = ranker.name + (f" with kernel {ranker.kernel}" if hasattr(ranker, "kernel") else "")
         raise InputError(
-            f"the scores of {what} are no sum over sets of people who like an item: fit cf-komd with "
+            f"the scores of {what} are no sum over sets of users of an item: fit cf-komd with "
             "kernel mc, mc-sum, md or linear"
         )
     for name in ("votes", "windows"):
         if getattr(ranker, name, None):
             raise InputError(
-                f"with {name}={getattr(ranker, name)} items are no sets of people: fit {ranker.name} "
+                f"with {name}={getattr(ranker, name)} items are not sets of users: fit {ranker.name} "
                 f"without {name}"
             )
     return kernel, least, most
 
 
 def _named(kernel: Kernel) -> str:
-    """Return what a kernel is called, with its degree."""
+    """Return the name of a kernel, with its degree."""
     names = {LinearKernel: "linear", MonotoneConjunctiveKernel: "mc", MonotoneDisjunctiveKernel: "md"}
     name = names.get(type(kernel), "mc-sum")
     return f"{name} of degree {kernel.degree}" if hasattr(kernel, "degree") else name
@@ -457,7 +458,7 @@ def _of_item(
 ) -> tuple[float, float]:  # fmt: skip
     """Return an item's score by the weights of all formulas, and what of it none adds."""
     if factors[item] == 0:
-        # Without a feature it is alike to itself alone, or has what the ranker gives items nobody has.
+        # Without a feature it is alike to itself alone, or has what the ranker gives cold items.
         base = float(ranker.explain(userid, liked, item, 1, times=times).score)
         return base, base
     offsets = getattr(ranker, "offsets_", None)  # what centring took, which no formula has

@@ -1,4 +1,4 @@
-"""A rule made better by trying: some of its clauses are thrown out, and the best put in their place."""
+"""Local search for a better rule: some clauses are removed, and the best ones inserted instead."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys._jit import jit
-from recsys.explain.rules.genetic import below
 from recsys.explain.rules.relaxed import Clauses
 
 AFRESH = 64  # trials without a better rule, after which it begins from none
 
 
 class Improvement:
-    """A search for better rules that can go on for ever, from what it has reached.
+    """A search for better rules that can be continued from its present state, without an end.
 
     Clauses are thrown out by chance, then the best clause is added while that helps, then each in turn
     is replaced by the best one given the others. What is worth more is kept; after many trials in vain
@@ -63,6 +62,22 @@ class Improvement:
 
 
 # ---- kernels
+
+
+@jit
+def splitmix(state):
+    """Advance splitmix64."""
+    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = state[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def below(state, n):
+    """Return a random number below n."""
+    return np.int64((splitmix(state) >> np.uint64(11)) % np.uint64(n))
 
 
 @jit
@@ -139,7 +154,7 @@ def _improve(
                 count += 1
                 work += _switch(c, 1, starts, members, of_starts, of_members, weights, times, gains)
             for _ in range(count):
-                old = rule[0]  # the oldest; what takes its place goes to the end
+                old = rule[0]  # the oldest; the new one goes to the end
                 for c in range(count - 1):
                     rule[c] = rule[c + 1]
                 work += _switch(old, -1, starts, members, of_starts, of_members, weights, times, gains)

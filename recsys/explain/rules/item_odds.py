@@ -1,4 +1,4 @@
-"""What each item is to people of no taste: its odds in a Rasch model of all likes."""
+"""Odds of each item in a Rasch model of all interactions, which has no preferences but popularity."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ TOLERANCE = 1e-10
 
 
 def item_odds(likes: Any) -> NDArray[np.float64]:
-    """Return each item's odds of being liked by somebody of a given activity, in a Rasch model.
+    """Return each item's odds of being liked by a user of a given activity, in a Rasch model.
 
-    A person likes an item with odds that are the person's activity times the item's. Both are such that
-    everybody's expected number of likes, and every item's, is what it is in the data: the maximum of
-    the likelihood. The share of people who like an item would not do: where some people like nearly
-    everything, even what is rarely liked has many likes, all of them theirs.
+    A user has an item with odds that are the user's activity times the item's odds. Both are the
+    maximum of the likelihood: the expected number of interactions of each user and each item is the
+    observed one. The share of users who like an item would not do. Where some users like nearly
+    everything, even rare items have many interactions, all of them of these users.
 
     Parameters
     ----------
     likes : (users, items) sparse matrix or array
-        All likes: what is above 0.
+        All interactions: what is above 0.
 
     Returns
     -------
     (items,) float64 ≥ 0
-        The greatest is 1; 0 of what nobody likes. A constant factor means nothing.
+        The greatest is 1; 0 for cold items. A constant factor means nothing.
 
     Raises
     ------
@@ -38,11 +38,11 @@ def item_odds(likes: Any) -> NDArray[np.float64]:
 
     Notes
     -----
-    Source: Rasch 1960; activity depends on the number of a person's likes only, and odds on the
-    number of an item's, so the model has as many unknowns as there are distinct numbers. Somebody
-    who likes everything, and what everybody likes, is counted as a quarter of a like less, for their
-    odds would be infinite. Where no finite odds have such expectations, as of very few people, they
-    are those of the last round.
+    Source: Rasch 1960; activity depends on the number of a user's interactions only, and odds on the
+    number of an item's, so the model has as many unknowns as there are distinct numbers. A user with all
+    items, and an item of all users, count as a quarter of an interaction less, since their odds would be
+    infinite. Where no finite odds have such expectations, as with very few users, they are those of the
+    last iteration.
 
     Examples
     --------
@@ -57,8 +57,8 @@ def item_odds(likes: Any) -> NDArray[np.float64]:
         return np.zeros(R.shape[1])
     r, c = rows.astype(np.float64), sizes.astype(np.float64)
     everything, everybody = rows == items.sum(), sizes == persons.sum()
-    # A quarter of a like less for each of these, taken evenly from all items, or people: the
-    # sums stay equal.
+    # Subtract a quarter of an interaction for each of these, evenly from all items or users: the sums
+    # stay equal.
     r -= 0.25 * everything + 0.25 * (items @ everybody) / persons.sum()
     c -= 0.25 * everybody + 0.25 * (persons @ everything) / items.sum()
     activity, odds = r / np.sqrt(r @ persons), c / np.sqrt(c @ items)

@@ -12,6 +12,8 @@ from recsys.errors import InputError
 from recsys.explain.rules.rule import Rule, agreement, signed_weights
 from recsys.explain.rules.search import search_rule
 from recsys.explain.rules.search_result import SearchResult
+from recsys.kernels.base import binary_rows
+from recsys.utils.features import as_labels
 from recsys.utils.validation import check_integer, check_real
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ def learn_rule(
     Raises
     ------
     InputError
-        If a parameter is out of range, or there are not two classes of two rows at least.
+        If a parameter is out of range, X and y differ in length, or there are not two classes of two
+        rows at least.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def learn_rule(
     check_integer("max_literals", max_literals, 1, 20)
     if seconds is not None:
         check_real("seconds", seconds, 0.0)
-    rows, labels = np.asarray(X), np.asarray(y)
+    rows, labels = _table(X, y)
     counts = np.unique(labels, return_counts=True)[1]
     if len(counts) != 2 or counts.min() < 2:
         raise InputError("a rule needs two classes with at least two rows each")
@@ -135,8 +138,24 @@ def learn_rule(
     return fit(everything, SETTINGS[int(np.argmax(scores))], last=True)
 
 
+def _table(X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Return binary rows and their labels.
+
+    Raises
+    ------
+    InputError
+        If X holds no finite numbers, or y is no vector of one label, a number or a text, for each row.
+    """
+    rows, labels = binary_rows(X, "X").toarray(), as_labels("y", y)
+    if labels.ndim != 1 or len(labels) != len(rows):
+        raise InputError(
+            f"X has {len(rows)} rows and y is of shape {labels.shape}; one label a row is needed"
+        )
+    return rows, labels
+
+
 class MeasuredRule(NamedTuple):
-    """A rule with its figures on rows that it was not learned from.
+    """A rule with its measures on rows that it was not learned from.
 
     Attributes
     ----------
@@ -192,7 +211,8 @@ def measure_rule(
     Raises
     ------
     InputError
-        If a parameter is out of range, or there are too few rows to hold some out.
+        If a parameter is out of range, X and y differ in length, or there are too few rows to hold some
+        out.
 
     Examples
     --------
@@ -205,10 +225,10 @@ def measure_rule(
     check_real("test_size", test_size, 0.0, 0.9, open_low=True)
     from sklearn.model_selection import train_test_split  # late: it takes most of a second
 
-    labels = np.asarray(y)
+    table, labels = _table(X, y)
     try:
         parts = train_test_split(
-            np.asarray(X), labels, np.arange(len(labels)), test_size=test_size, random_state=seed,
+            table, labels, np.arange(len(labels)), test_size=test_size, random_state=seed,
             stratify=labels,
         )  # fmt: skip
     except ValueError:

@@ -1,4 +1,4 @@
-"""What no rule can exceed, where there are too many sets of clauses to go through.
+"""An upper bound on the weight of all rules, where there are too many sets of clauses to enumerate.
 
 A rule of at most D clauses covers positive rows and pays for the negative rows it covers, each once.
 For any λᵢ between 0 and the weight of the positive row i, any ρ between 0 and 1, and any t that the
@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit
+from recsys.explain.rules.cells import bitsets
 from recsys.explain.rules.cover import PAIRS, dominated, list_clauses, members_of, packed, shortest
-from recsys.explain.rules.genetic import bitsets
 
 CLAUSES = 200_000
 WORDS = 4_000_000  # of 64 rows each, of all clauses together

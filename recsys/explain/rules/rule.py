@@ -1,4 +1,4 @@
-"""A rule: a monotone disjunctive normal form over binary features, and what it is worth."""
+"""A rule: a monotone disjunctive normal form over binary features, and its weight."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError
 from recsys.kernels.base import binary_rows
+from recsys.utils.features import real_array
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,11 @@ def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
     At most 1 for weights of `signed_weights`, which a rule reaches that covers every
     positive support vector and no negative one.
 
+    Raises
+    ------
+    InputError
+        If X has too few columns, or another number of rows than `signed`.
+
     Notes
     -----
     Source: Polato's thesis, 7.1.
@@ -165,7 +171,10 @@ def rule_weight(rule: Rule, X: ArrayLike, signed: ArrayLike) -> float:
     >>> rule_weight(Rule(((0,),)), [[1, 0], [1, 1], [0, 1]], [0.75, 0.25, -1.0])
     1.0
     """
-    return float(np.asarray(signed, dtype=np.float64)[rule.covers(X)].sum())
+    held, weights = rule.covers(X), real_array("signed", signed, 1)
+    if len(weights) != len(held):
+        raise InputError(f"X has {len(held)} rows and signed {len(weights)} entries; they must agree")
+    return float(weights[held].sum())
 
 
 def agreement(rule: Rule, X: ArrayLike, positive: ArrayLike) -> float:
@@ -187,11 +196,16 @@ def agreement(rule: Rule, X: ArrayLike, positive: ArrayLike) -> float:
     Raises
     ------
     InputError
-        If X has too few columns.
+        If X has too few columns, or another number of rows than `positive`.
 
     Examples
     --------
     >>> agreement(Rule(((0,),)), [[1, 0], [1, 1], [0, 1], [0, 0]], [True, True, True, False])
     0.75
     """
-    return float(np.mean(rule.covers(X) == np.asarray(positive, dtype=bool)))
+    held, wanted = rule.covers(X), real_array("positive", positive, 1) != 0
+    if len(wanted) != len(held) or not len(held):
+        raise InputError(
+            f"X has {len(held)} rows and positive {len(wanted)}; as many are needed, and one"
+        )
+    return float(np.mean(held == wanted))

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from recsys.explain.rules.cells import ROUNDING, clean, merged
 from recsys.explain.rules.cover import best_clause, best_cover
-from recsys.explain.rules.genetic import ROUNDING, clean, merged
 from recsys.explain.rules.improve import Improvement
 from recsys.explain.rules.relaxed import MEMBERS, Relaxation, clauses_of
 from recsys.explain.rules.rule import Rule, rule_weight, tidy
@@ -53,7 +53,7 @@ def search_rule(
     seconds: float | None = None,
     names: Sequence[str] = (),
 ) -> SearchResult:
-    """Search for the monotone DNF with the largest weight (7.1), and bound what it may have missed.
+    """Search for the monotone DNF with the largest weight (7.1), and bound the weight of all others.
 
     For each of several prices of negative rows: clauses are added one by one, each the best
     for what is not covered yet; then each in turn is replaced by the best given the others;
@@ -144,7 +144,7 @@ def search_rule(
 
 
 class _Further:
-    """The searches after the first rule, which go on from call to call."""
+    """The searches after the first rule, which continue over several calls."""
 
     def __init__(
         self, cells: Any, sums: NDArray[np.float64], most: int, literals: int, cost: float,
@@ -196,7 +196,7 @@ class _Further:
 
 
 def _left(end: float) -> float:
-    """Return the seconds that are left; whoever listens hears of the search, and may end it."""
+    """Return the seconds that are left; a progress callback is called, and may stop the search."""
     left = end - time.perf_counter()
     report("searching for a better rule, and a bound", 0, 0)
     return left

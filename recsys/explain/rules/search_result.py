@@ -1,4 +1,4 @@
-"""What a search for a rule found, and what it can promise."""
+"""The result of a search for a rule: the rule, and a bound on all others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from recsys.explain.rules.rule import Rule
 
 
 class SearchResult(NamedTuple):
-    """A rule, and what the search that found it can promise.
+    """A rule, and the guarantee of the search that found it.
 
     Attributes
     ----------
@@ -18,8 +18,7 @@ class SearchResult(NamedTuple):
     weight : float
         (7.1): the sum of the signed weights of the rows it covers.
     n_iter : int
-        Steps of the search: searches for one clause (`search_rule`), or the generation in which the
-        rule first appeared (`genetic_search`; 0: the random ones).
+        How many searches for one clause were made.
     bound : float
         No rule within the limits on clauses and literals has a larger worth. Worth is the weight,
         less `min_gain` for each clause where that was asked for.
@@ -47,7 +46,7 @@ class SearchResult(NamedTuple):
     capped: bool = False
 
     def guarantee(self, max_clauses: int, max_literals: int, min_gain: float = 0.0) -> str:
-        """Return what the search promises of its rule, in a sentence.
+        """Return in a sentence how near the rule is to the optimum.
 
         Parameters
         ----------

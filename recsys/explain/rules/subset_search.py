@@ -1,10 +1,10 @@
-"""Sets of people whose items weigh most: branch and bound over all sets, with a bound at any time.
+"""Sets of users whose items weigh most: branch and bound over all sets, with a bound at any time.
 
-Items that all of a set like (`heaviest_sets`), or that one of it likes (`heaviest_unions`). A set that
-gains a member loses items of the first kind, so that their positive weight bounds the weight of every
-larger set; of the second kind it gains no more than its further members would bring one by one. Sets
-below the bound are never looked at. Weights are whole numbers here: their sums are the same in any
-order, so that sets that weigh the same are known to.
+Items of all users of a set (`heaviest_sets`), or of one of them (`heaviest_unions`). A set that gains a
+member loses items of the first kind, so that their positive weight bounds the weight of every larger
+set. Of the second kind it gains no more than its further members would bring one by one. Sets below the
+bound are never visited. Weights are integers here, so that their sums do not depend on the order and
+equal weights are recognised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BITS = 61  # of the sum of all absolute weights: no sum of some of them leaves i
 
 
 class HeaviestSets(NamedTuple):
-    """Sets of columns, the heaviest first, and what the search for them can promise.
+    """Sets of columns with the largest weights, and the guarantee of the search.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class HeaviestSets(NamedTuple):
 
 
 def whole_weights(weights: NDArray[np.float64], times: int = 1) -> tuple[NDArray[np.int64], int]:
-    """Return weights as whole numbers, and the power of 2 that they were multiplied with.
+    """Return weights as integers, and the power of 2 that they were multiplied with.
 
     The sum of all absolute ones, so many times, stays below 2⁶². Of n weights a sum is off by at most
     n/2 of 2^−power, which is at most 2⁻⁶⁰·times of the sum of all absolute weights.
@@ -130,7 +130,7 @@ def heaviest_unions(
     rows: sp.csr_matrix, weights: NDArray[np.int64], marked: NDArray[np.bool_],
     touching: NDArray[np.bool_], size: int, number: int, min_support: int, budget: int,
 ) -> HeaviestSets:  # fmt: skip
-    """Return the sets of so many columns whose rows weigh most: those that have any of them.
+    """Return the sets of `size` columns with the largest total weight of the rows that have any of them.
 
     What r further columns add is at most the sum of the r largest p − ⌊n/r⌋, p and n the positive and
     the negative weight that a column alone would add: together they cost at least the mean of each cost.
@@ -290,7 +290,7 @@ def _empty(number, most):
 
 @jit
 def _bound(floor, rest, at, depth):
-    """Return what no set weighs more than that was not looked at, where a search stops."""
+    """Return an upper bound on the sets that were not visited when a search stops."""
     for t in range(depth + 1):
         floor = max(floor, rest[t, at[t]])
     return floor
@@ -298,7 +298,7 @@ def _bound(floor, rest, at, depth):
 
 @jit
 def _keep(chosen, size, w, held, count, found, sizes, sums, supports):
-    """Put a set in its place behind those that weigh as much; the last one falls out of a full list."""
+    """Insert a set behind those of equal weight; the last one drops out of a full list."""
     k = min(count, len(sums) - 1)
     while k > 0 and sums[k - 1] < w:
         for t in range(found.shape[1]):

@@ -1,4 +1,4 @@
-"""A user's taste as a rule over the items' attributes.
+"""A user profile rule over the items' attributes.
 
 A rule is worth the bits it saves in naming the profile's items against drawing them by
 popularity, less the bits it takes to write down. Candidates are read from a kernel machine of its
@@ -35,7 +35,7 @@ class TasteRule:
     """A rule about one user, and how far to trust it.
 
     It is learned from a part of the profile and tested on the rest; `support`, `catalogue` and
-    `unseen` are counts over everything. What it says is about the likes and the attributes of the
+    `unseen` are counts over everything. What it says is about the interactions and the attributes of the
     items, not about the ranker whose list may be shown beside it: see `following`.
 
     Attributes
@@ -57,7 +57,7 @@ class TasteRule:
     unseen, candidates : int
         Candidates that it covers, and all. None is of the profile.
     tested, tested_hits : int
-        Likes set aside, and those that it covers.
+        Interactions set aside, and those that it covers.
     low : float
         Lower end of the exact one-sided 95% interval of support / profile.
     elsewhere : float
@@ -65,15 +65,15 @@ class TasteRule:
     bits : float
         Bits saved in naming the learning part, after paying for the rule; may be negative.
     precision, base : float
-        Share of held-out likes among the covered and among all items outside the learning part;
+        Share of held-out interactions among the covered and among all items outside the learning part;
         NaN without held-out items.
     recall : float
         tested_hits / tested; NaN without any.
     fidelity : float
-        Share of the held-out likes and sampled other items where the rule and the kernel machine
+        Share of the held-out interactions and sampled other items where the rule and the kernel machine
         of its own agree; nothing is said of the ranker.
     accuracy : float
-        Mean of the shares of held-out likes covered and of other items not covered.
+        Mean of the shares of held-out interactions covered and of other items not covered.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class TasteRule:
 
 @dataclass(frozen=True)
 class Following:
-    """How far a ranker's list for a user follows a rule, over the items that could be in it.
+    """How far a ranker's list for a user follows a rule, among all items that the list may hold.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ def taste_rule(
     least_lift: float = LEAST_LIFT,
     seed: int = 0,
 ) -> TasteRule | None:
-    """Describe the items that a user likes.
+    """Describe the items of a profile by a rule.
 
     Parameters
     ----------

@@ -1,10 +1,12 @@
-"""Where compiled code asks a penalty: one chain of integer codes over all of them.
+"""Dispatch of compiled code over the penalties, by one chain of integer codes.
 
 The solvers are compiled once, for any penalty, and numba keeps them on disk: an integer picks the branch
 at run time. A class or a function for each penalty (skglm's way, by jitclasses) would compile every
-solver again for every penalty, in every process, as numba caches neither. So a new penalty has its
-compiled parts in its own file and a branch here in each function that it offers; the rest of its file is
-found by itself. A code without a branch gives NaN, which no fit survives unnoticed.
+solver again for every penalty, in every process, as numba caches neither. So a penalty of this package
+has its compiled parts in its own file and a branch here in each function that it offers. Its code is its
+position in `CHAIN`: it is not chosen by hand, and is the same in every process, as the disk cache needs.
+A code without a branch gives NaN, which makes every fit fail. A penalty from outside has no code:
+`recsys.fm.custom` compiles the solver again for it.
 """
 
 from __future__ import annotations
@@ -13,15 +15,24 @@ import numpy as np
 
 from recsys._jit import jit
 from recsys.fm.penalties import cs, l1, l1_power, l2, l21, l21_power, ti
+from recsys.fm.penalties.base import Penalty
 from recsys.multilinear.forms import ALL_SUBSETS
 
 __all__ = [
-    "L2", "acts_on_rows", "factor_without", "has_totals", "prox_row", "prox_scalar", "prox_sizes",
-    "replace_size", "totals_of",
+    "CHAIN", "L2", "acts_on_rows", "code_of", "factor_without", "has_totals", "prox_row", "prox_scalar",
+    "prox_sizes", "replace_size", "totals_of", "vanishes",
 ]  # fmt: skip
 
-L2, L1, TI, L21, CS = l2.CODE, l1.CODE, ti.CODE, l21.CODE, cs.CODE
-L1_POWER, L21_POWER = l1_power.CODE, l21_power.CODE
+CHAIN: tuple[type[Penalty], ...] = (
+    l2.L2, l1.L1, ti.TI, l21.L21, cs.CS, l1_power.L1Power, l21_power.L21Power,
+)  # fmt: skip
+L2, L1, TI, L21, CS, L1_POWER, L21_POWER = range(len(CHAIN))
+
+
+def code_of(penalty: Penalty) -> int:
+    """Return the code of a penalty of this package; −1, which has no branch, of one without any."""
+    return CHAIN.index(type(penalty)) if type(penalty) in CHAIN else -1
+
 
 # ---- kernels
 
@@ -33,8 +44,14 @@ def acts_on_rows(penalty):
 
 
 @jit
+def vanishes(penalty):
+    """Return whether it is 0: nothing is to be done for it."""
+    return penalty == L2
+
+
+@jit
 def has_totals(penalty):
-    """Return whether its strength on one size depends on the others, through running totals."""
+    """Return whether the threshold of one magnitude depends on the others, through running sums."""
     return penalty == TI or penalty == CS
 
 
@@ -52,7 +69,7 @@ def prox_scalar(penalty, value, strength):
 
 @jit
 def prox_row(penalty, norm, strength):
-    """Return what a row of that length is multiplied by."""
+    """Return the factor of a row of that norm."""
     if penalty == L21 or penalty == CS:
         return l21.prox_row(norm, strength)
     if penalty == L2:
@@ -62,7 +79,7 @@ def prox_row(penalty, norm, strength):
 
 @jit
 def prox_sizes(penalty, kind, order, sizes, cuts):
-    """Put the sizes after the operator of all of them, with a strength for each, in their place."""
+    """Replace magnitudes by their joint proximal operator, with a threshold for each, in place."""
     if penalty == L1 or penalty == L21:
         l1.prox_sizes(sizes, cuts)
     elif penalty == L1_POWER or penalty == L21_POWER:
@@ -78,7 +95,7 @@ def prox_sizes(penalty, kind, order, sizes, cuts):
 
 @jit
 def totals_of(penalty, kind, sizes, order):
-    """Return the running totals of the sizes, in a form of this kind and order."""
+    """Return the running sums of the magnitudes, in a form of this kind and order."""
     if penalty == TI or penalty == CS:
         return ti.totals_of(kind, sizes, order)
     return np.zeros(1)
@@ -86,7 +103,7 @@ def totals_of(penalty, kind, sizes, order):
 
 @jit
 def factor_without(penalty, kind, totals, sizes, j, rest):
-    """Return what multiplies the j-th size in Ω, 1 where it does not depend on the others."""
+    """Return the factor of the j-th magnitude in Ω, 1 where it does not depend on the others."""
     if penalty == TI or penalty == CS:
         return ti.factor_without(kind, totals, sizes, j, rest)
     return 1.0
@@ -94,6 +111,6 @@ def factor_without(penalty, kind, totals, sizes, j, rest):
 
 @jit
 def replace_size(penalty, kind, totals, sizes, j, rest, size):
-    """Put a size in the j-th place of sizes and totals; `rest` is what `factor_without` filled."""
+    """Replace the j-th magnitude in `sizes` and `totals`; `rest` is as `factor_without` filled it."""
     if penalty == TI or penalty == CS:
         ti.replace_size(kind, totals, sizes, j, rest, size)

@@ -1,6 +1,6 @@
 """The Cauchy–Schwarz penalty: Ω = K_A^m of the rows' lengths, a bound of the interactions' ℓ1 norm.
 
-It is TI with the length of a feature's row in place of |p_js|, and has its totals.
+It is TI with the length of a feature's row in place of |p_js|, and has its running sums.
 
 Source: Atarashi et al. 2021, 3.4 and Theorem 7.
 """
@@ -15,8 +15,6 @@ from recsys.fm.penalties.ti import descend_sizes, factors_of, of_sizes, prox_siz
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_squared_l21
 
-CODE = 4
-
 
 @PENALTIES.add("cs")
 class CS(Penalty):
@@ -30,7 +28,7 @@ class CS(Penalty):
     10.0
     """
 
-    name, code = "cs", CODE
+    name = "cs"
     half_squares = True
     prox_row, prox_sizes = map(staticmethod, (prox_row, prox_sizes))
 
@@ -41,7 +39,7 @@ class CS(Penalty):
 
     @staticmethod
     def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the operator of Ω + ½‖P‖²; in order 2 that is ½(Σ_j ‖p_j‖)²."""
+        """Return the proximal operator of Ω + ½‖P‖²; in order 2 that is ½(Σ_j ‖p_j‖)²."""
         if not form.deep:
             return prox_squared_l21(P, 0.5 * strength)
         norms = np.linalg.norm(P, axis=1)

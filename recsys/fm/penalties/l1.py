@@ -9,20 +9,18 @@ from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_l1
 
-CODE = 1
-
 # ---- kernels
 
 
 @jit
 def prox_scalar(value, strength):
-    """Return the value less the strength in magnitude, down to 0."""
+    """Return the soft-thresholded value."""
     return np.sign(value) * max(abs(value) - strength, 0.0)
 
 
 @jit
 def prox_sizes(sizes, cuts):
-    """Take its cut from each size, down to 0."""
+    """Subtract its threshold from each magnitude, down to 0."""
     for j in range(len(sizes)):
         sizes[j] = max(sizes[j] - cuts[j], 0.0)
 
@@ -41,7 +39,7 @@ class L1(Penalty):
     array([[ 2., -0.]])
     """
 
-    name, code = "l1", CODE
+    name = "l1"
     prox_scalar, prox_sizes = map(staticmethod, (prox_scalar, prox_sizes))
 
     @staticmethod

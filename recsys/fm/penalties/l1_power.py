@@ -1,7 +1,8 @@
 """The power of the ℓ1 norm that bounds TI: Ω = Σ_s ‖p_s‖₁^m / m!, m the order of the term.
 
-K_A^m(|p_s|, 1) ≤ ‖p_s‖₁^m / m!, and in order 2 the two differ by ½‖p_s‖². Its operator is exact in any
-order, where that of K_A^m is not convex; the source takes it for the proximal solvers above order 2.
+K_A^m(|p_s|, 1) ≤ ‖p_s‖₁^m / m!, and in order 2 the two differ by ½‖p_s‖². Its proximal operator is exact
+in any order, where that of K_A^m is not convex; the source takes it for the proximal solvers above order
+2.
 
 Source: Atarashi et al. 2021, 6.1.1, (45) and Theorem 9; the 1/m! is ours: γ then means what TI's does.
 """
@@ -17,14 +18,12 @@ from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.multilinear.forms import Form
 from recsys.optim.prox_power import power_cuts, prox_power_l1
 
-CODE = 6
-
 # ---- kernels
 
 
 @jit
 def prox_sizes(order, sizes, cuts):
-    """Take the operator of ‖p‖₁^m / m! with a strength for each size, in place."""
+    """Apply the proximal operator of ‖p‖₁^m / m!, with a threshold for each magnitude, in place."""
     top = 0.0
     for j in range(len(cuts)):
         top = max(top, cuts[j])
@@ -47,7 +46,7 @@ class L1Power(Penalty):
     36.0
     """
 
-    name, code = "l1-power", CODE
+    name = "l1-power"
     prox_sizes = staticmethod(prox_sizes)
 
     @staticmethod
@@ -59,7 +58,7 @@ class L1Power(Penalty):
 
     @staticmethod
     def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the operator, column by column."""
+        """Return the proximal operator, column by column."""
         m = form.penalty_order
         columns = [prox_power_l1(P[:, s], strength / math.factorial(m), m) for s in range(P.shape[1])]
         return np.column_stack(columns)

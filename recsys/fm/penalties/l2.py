@@ -8,8 +8,6 @@ from recsys._jit import jit
 from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.multilinear.forms import Form
 
-CODE = 0
-
 # ---- kernels
 
 
@@ -45,7 +43,7 @@ class L2(Penalty):
     0.0
     """
 
-    name, code = "l2", CODE
+    name = "l2"
     vanishes = True
     prox_scalar, prox_row, prox_sizes = map(staticmethod, (prox_scalar, prox_row, prox_sizes))
 

@@ -10,14 +10,12 @@ from recsys.fm.penalties.l1 import prox_sizes
 from recsys.multilinear.forms import Form
 from recsys.optim.prox import prox_l21
 
-CODE = 3
-
 # ---- kernels
 
 
 @jit
 def prox_row(norm, strength):
-    """Return what a row of that length is multiplied by: it loses the strength, down to 0."""
+    """Return the factor of a row of that norm, which is shortened by `strength`, down to 0."""
     return max(0.0, 1.0 - strength / norm) if norm > 0.0 else 0.0
 
 
@@ -36,7 +34,7 @@ class L21(Penalty):
            [0. , 0. ]])
     """
 
-    name, code = "l21", CODE
+    name = "l21"
     prox_row, prox_sizes = map(staticmethod, (prox_row, prox_sizes))
 
     @staticmethod
@@ -46,7 +44,7 @@ class L21(Penalty):
 
     @staticmethod
     def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the rows, shorter by the strength."""
+        """Return the rows, each shortened by `strength`."""
         return prox_l21(P, strength)
 
     @staticmethod

@@ -15,8 +15,6 @@ from recsys.fm.penalties.l21 import L21
 from recsys.multilinear.forms import Form
 from recsys.optim.prox_power import prox_power_l21
 
-CODE = 7
-
 
 @PENALTIES.add("l21-power")
 class L21Power(Penalty):
@@ -30,7 +28,7 @@ class L21Power(Penalty):
     36.0
     """
 
-    name, code = "l21-power", CODE
+    name = "l21-power"
     prox_sizes = staticmethod(prox_sizes)
 
     @staticmethod
@@ -42,7 +40,7 @@ class L21Power(Penalty):
 
     @staticmethod
     def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the operator: rows keep their direction."""
+        """Return the proximal operator: rows keep their direction."""
         m = form.penalty_order
         return prox_power_l21(P, strength / math.factorial(m), m)
 

@@ -10,7 +10,7 @@ import numpy as np
 from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.multilinear.forms import Form
 
-CODE = 5
+STEPS = 10  # of the approximate proximal operator
 
 
 @PENALTIES.add("omega")
@@ -25,7 +25,7 @@ class Omega(Penalty):
     4.0
     """
 
-    name, code = "omega", CODE
+    name = "omega"
     pairs_only = True
 
     @staticmethod
@@ -42,7 +42,7 @@ class Omega(Penalty):
         return signs @ P
 
     @staticmethod
-    def prox_approximate(P: Table, strength: float, form: Form = PAIRS, steps: int = 10) -> Table:
+    def prox_approximate(P: Table, strength: float, form: Form = PAIRS) -> Table:
         """Return an approximate proximal operator: sub-gradient steps of 1/(t + 1) from P (14)."""
         Q = P
         P, best = Q.copy(), Q
@@ -51,7 +51,7 @@ class Omega(Penalty):
             return 0.5 * float(((R - Q) ** 2).sum()) + strength * Omega.value(form, R)
 
         lowest = value(Q)
-        for t in range(1, steps + 1):
+        for t in range(1, STEPS + 1):
             P = P - (P - Q + strength * Omega.subgradient(P)) / (t + 1)
             now = value(P)
             if now < lowest:

@@ -1,8 +1,8 @@
 """The triangular inequality penalty: Ω = Σ_s K_A^m(|p_s|, 1), a bound of the interactions' ℓ1 norm.
 
-Seen from one entry it is an ℓ1 norm whose strength is the symmetric polynomial of the others: running
-totals of the |p_js| of a component give it. In the all-subsets model Π_j (1 + |p_js|) takes the place of
-K_A^m.
+For one entry it is an ℓ1 norm whose weight is an elementary symmetric polynomial of the other
+magnitudes. Running sums over the |p_js| of a component give it. In the all-subsets model Π_j (1 +
+|p_js|) replaces K_A^m.
 
 Source: Atarashi et al. 2021, 3.3 and Theorem 3.
 """
@@ -15,18 +15,17 @@ from recsys._jit import jit
 from recsys.fm.penalties.base import PAIRS, PENALTIES, Penalty, Table
 from recsys.fm.penalties.l1 import prox_scalar
 from recsys.multilinear.forms import ALL_SUBSETS, Form
-from recsys.multilinear.symmetric import symmetric_polynomials, with_size, without
+from recsys.multilinear.symmetric import elementary_polynomials, with_size, without
 from recsys.optim.prox import prox_squared_l1
 
-CODE = 2
-SWEEPS, EXACT = 200, 1e-13  # of the operator above order 2: at most so many, or till so little moves
+SWEEPS, EXACT = 200, 1e-13  # of the proximal operator above order 2: most sweeps, tolerance
 
 
 def of_sizes(form: Form, sizes: np.ndarray) -> float:
     """Return Ω of one component's sizes: K_A^m(sizes, 1), or Π (1 + sizes)."""
     if form.kind == ALL_SUBSETS:
         return np.exp(np.log1p(sizes).sum())
-    return symmetric_polynomials(sizes, form.penalty_order)[-1]
+    return elementary_polynomials(sizes, form.penalty_order)[-1]
 
 
 # ---- kernels
@@ -34,15 +33,15 @@ def of_sizes(form: Form, sizes: np.ndarray) -> float:
 
 @jit
 def totals_of(kind, sizes, order):
-    """Return running totals: e_1…e_(order − 1) of the sizes, or log Π (1 + size)."""
+    """Return running sums: e_1…e_(order − 1) of the magnitudes, or log Π (1 + size)."""
     if kind == ALL_SUBSETS:
         return np.full(1, np.log1p(sizes).sum())
-    return symmetric_polynomials(sizes, max(order - 1, 1))
+    return elementary_polynomials(sizes, max(order - 1, 1))
 
 
 @jit
 def factor_without(kind, totals, sizes, j, rest):
-    """Return what multiplies the j-th size in Ω, and fill `rest`, one longer than `totals`."""
+    """Return the factor of the j-th magnitude in Ω, and fill `rest`, one longer than `totals`."""
     if kind == ALL_SUBSETS:
         return np.exp(totals[0] - np.log1p(sizes[j]))
     without(totals, sizes, j, rest)
@@ -51,7 +50,7 @@ def factor_without(kind, totals, sizes, j, rest):
 
 @jit
 def factors_of(kind, order, sizes):
-    """Return what multiplies each size in Ω, (sizes,): the slope of Ω in it."""
+    """Return the derivative of Ω in each magnitude, (sizes,)."""
     totals, rest = totals_of(kind, sizes, order), np.empty(max(order, 2))
     out = np.empty(len(sizes))
     for j in range(len(sizes)):
@@ -61,7 +60,7 @@ def factors_of(kind, order, sizes):
 
 @jit
 def replace_size(kind, totals, sizes, j, rest, size):
-    """Put a size in the j-th place of sizes and totals; `rest` is what `factor_without` filled."""
+    """Replace the j-th magnitude in `sizes` and `totals`; `rest` is as `factor_without` filled it."""
     if kind == ALL_SUBSETS:
         totals[0] += np.log1p(size) - np.log1p(sizes[j])
         sizes[j] = size
@@ -71,11 +70,12 @@ def replace_size(kind, totals, sizes, j, rest, size):
 
 @jit
 def descend_sizes(kind, order, sizes, cuts):
-    """Take the operator of Ω + ½‖p‖² of any order, in place, entry by entry till none moves.
+    """Apply the proximal operator of Ω + ½‖p‖² of any order, in place, entry by entry until none moves.
 
-    The others held fixed, the best size is (a_j − c_j·factor)/(1 + c_j), down to 0. Cuts that are
-    small beside what the penalty curves by leave a convex problem, whose one minimum is found in a few
-    sweeps; under large ones there may be several, and this is one that no single size improves.
+    With the others held fixed, the best magnitude is (a_j − c_j·factor)/(1 + c_j), down to 0. Thresholds
+    c that are small beside the curvature of the penalty leave a convex problem, whose one minimum is
+    found in a few sweeps. Under large ones there may be several, and the result is one that no single
+    magnitude improves.
     """
     given = sizes.copy()
     rest = np.empty(max(order, 2))
@@ -96,7 +96,7 @@ def descend_sizes(kind, order, sizes, cuts):
 
 @jit
 def deep_prox_sizes(kind, order, sizes, cuts):
-    """Do as `prox_sizes` in another than order 2: −½‖p‖² joins the gradient, the rest is an operator."""
+    """Do as `prox_sizes` in another order than 2: −½‖p‖² joins the gradient, the rest is a prox."""
     for j in range(len(sizes)):
         sizes[j] *= 1.0 + cuts[j]
     descend_sizes(kind, order, sizes, cuts)
@@ -104,9 +104,9 @@ def deep_prox_sizes(kind, order, sizes, cuts):
 
 @jit
 def prox_sizes(sizes, cuts):
-    """Take the operator of ½(Σ|p|)² − ½Σp² in the metric of the cuts, which have a step for each size.
+    """Apply the proximal operator of ½(Σ|p|)² − ½Σp² in the metric of `cuts`, a step for each magnitude.
 
-    The second half joins the gradient, and the first half's operator takes c_j·S from each
+    The second half joins the gradient, and the first half's proximal operator takes c_j·S from each
     (1 + c_j)·|p_j|, where S is the sum of what is left (Atarashi et al. 2021, Theorems 3 and 7).
     """
     left = -1.0  # S, by Newton's method on a concave increasing function, from below: finite, exact
@@ -138,7 +138,7 @@ class TI(Penalty):
     11.0
     """
 
-    name, code = "ti", CODE
+    name = "ti"
     half_squares = True
     prox_scalar, prox_sizes = map(staticmethod, (prox_scalar, prox_sizes))
 
@@ -149,7 +149,7 @@ class TI(Penalty):
 
     @staticmethod
     def prox(P: Table, strength: float, form: Form = PAIRS) -> Table:
-        """Return the operator of Ω + ½‖P‖²; in order 2 that is ½Σ_s ‖p_s‖₁²."""
+        """Return the proximal operator of Ω + ½‖P‖²; in order 2 that is ½Σ_s ‖p_s‖₁²."""
         out = np.empty_like(P)
         for s in range(P.shape[1]):
             if form.deep:

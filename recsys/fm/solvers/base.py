@@ -1,4 +1,4 @@
-"""What a solver is: what it needs, how it is run, and who serves where it cannot."""
+"""The base class of solvers: what they need, how they are run, and which one replaces another."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from recsys.errors import FitError
+from recsys.fm.custom import CustomLoss
 from recsys.fm.objective import Objective
 from recsys.fm.penalties import Penalty
 from recsys.fm.solvers.component_weights import weights_step
@@ -18,7 +19,7 @@ __all__ = ["SOLVERS", "Options", "Solver", "refusal", "solver_names"]
 
 
 class Options(NamedTuple):
-    """What a solver is told beside its objective.
+    """Options of a solver besides its objective.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class Options(NamedTuple):
 
 
 class Solver:
-    """One way to lower an objective, and what it needs.
+    """An optimisation algorithm for an objective, and its requirements.
 
     Parameters
     ----------
@@ -63,8 +64,7 @@ class Solver:
         Whether it can go on from an earlier one's `state`, as `partial_fit` needs.
     searches : bool
         Whether a line search may be asked for, beside those that a solver always has.
-    place : int
-        Among the solvers, where messages list them: what serves most comes first.
+    Rank among the solvers in messages: the most general first.
 
     Examples
     --------
@@ -109,11 +109,11 @@ class Solver:
         return False
 
     def get_state(self) -> Any:
-        """Return what a later solver goes on from."""
+        """Return the state from which a later solver of the same kind continues."""
         return None
 
     def set_state(self, state: Any, passes: int) -> None:
-        """Go on from an earlier solver's state, after so many epochs."""
+        """Continue from the state of an earlier solver, after `passes` epochs."""
 
     def diverged(self, objective: float, epoch: int) -> FitError:
         """Return the error of an objective that is not finite, or far above where it began."""
@@ -131,8 +131,8 @@ def solver_names() -> tuple[str, ...]:
     return tuple(sorted(SOLVERS.names(), key=lambda name: SOLVERS.get(name).place))
 
 
-def refusal(solver: str, loss: Loss, penalty: type[Penalty], forms: list[Form]) -> str:
-    """Return what a solver cannot serve, or nothing: it follows from what it needs."""
+def refusal(solver: str, loss: Loss | CustomLoss, penalty: Penalty, forms: list[Form]) -> str:
+    """Return why a solver cannot handle an objective, or '': it follows from its requirements."""
     able = SOLVERS.get(solver)
     if loss.pairwise and not able.pairwise:
         return f"loss {loss.name!r}, which compares rows"

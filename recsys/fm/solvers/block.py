@@ -6,12 +6,12 @@ step is that of a diagonal above it, by Gershgorin: never none at all. Tables ho
 and component.
 
 With a line search a feature's step is tried at STRETCH times the last one taken, and halved until it
-lowers the objective by a share of what its slope promises, as at the bound's own it does. The bound
+lowers the objective by a share of what its derivative promises, as at the bound's own it does. The bound
 adds up the curvature of all directions, so that steps many times as long often serve.
 
 Source: Atarashi et al. 2021, 5.2 and Algorithm 6, after Tseng and Yun 2009 (there the direction is kept
-and made shorter; here the operator is taken anew at each length, so that rows of zeros stay zeros);
-Blondel et al. 2016, Algorithm 1.
+and made shorter; here the proximal operator is applied anew at each length, so that rows of zeros stay
+zeros); Blondel et al. 2016, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from recsys.multilinear.forms import (
     fill_components,
     product_without,
 )
-from recsys.multilinear.losses import SQUARED, loss_slope, loss_value
+from recsys.multilinear.losses import is_squared, loss_slope, loss_value
 
 __all__ = ["BlockDescent"]
 
@@ -67,7 +67,7 @@ class BlockDescent(Descent):
         fill_components(form.kind, self.rows, P, table)
         stretches = self.stretches[n] if len(self.stretches) else np.empty(0)
         return float(
-            block_epoch(
+            objective.compiled(block_epoch)(
                 form.kind, self.rows, self.order, self.columns, objective.target, P, table,
                 model.weights[n], self.shrinkage, form.penalty_order, stretches,
             )
@@ -128,10 +128,10 @@ def _row_step(penalty, row, slopes, step, weight, change):
 
 @jit
 def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, loss):
-    """Return whether a change of a row lowers the objective by enough of what its slope promises.
+    """Return whether a change of a row lowers the objective by enough of what its derivative promises.
 
-    The objective is that part of it which the row moves: the loss of the column's rows, whose slopes are
-    `own`, its squares, and its length times weight.
+    The objective is that part of it which the row moves: the loss of the column's rows, whose
+    derivatives are `own`, its squares, and its length times weight.
     """
     before, after, promised, squares = 0.0, 0.0, 0.0, 0.0
     for s in range(len(row)):
@@ -174,12 +174,14 @@ def block_epoch(
     totals, rest = totals_of(penalty, kind, norms, degree), np.empty(degree)
     moved = 0.0
     rowwise, coupled = acts_on_rows(penalty), has_totals(penalty)
-    searched = len(stretches) > 0 and (rowwise or loss != SQUARED)  # squares: the step is the minimum
+    searched = len(stretches) > 0 and (
+        rowwise or not is_squared(loss)
+    )  # squares: the step is the minimum
     longest = 0
     if searched:
         for j in order:
             longest = max(longest, col_ptr[j + 1] - col_ptr[j])
-    own, ahead = np.empty((longest, k)), np.empty(k)  # slopes of the column's rows; where a step leads
+    own, ahead = np.empty((longest, k)), np.empty(k)  # derivatives; the row after a step
     for j in order:
         row = P[j]
         g[:] = 0.0

@@ -13,10 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from recsys.fm.custom import loss_argument
 from recsys.fm.objective import Objective
 from recsys.multilinear.arrays import Compressed
 from recsys.multilinear.forms import ALL_SUBSETS, MIXED, Form, fill_components
 from recsys.multilinear.losses import slopes_of
+from recsys.utils.linalg import symmetric_eigen
 
 __all__ = ["component_values", "size_matters", "weights_step"]
 
@@ -58,13 +60,16 @@ def weights_step(objective: Objective) -> float:
             bound = objective.loss.curvature / rows * (compared.T @ compared)
         if not np.isfinite(bound).all():  # a fit that runs away: its objective tells
             return moved
-        sizes, along = np.linalg.eigh(bound + beta * np.eye(len(bound)))
+        sizes, along = symmetric_eigen(bound + beta * np.eye(len(bound)))
         inverse = np.where(sizes > RANK * max(sizes[-1], 0.0), 1.0 / np.maximum(sizes, 1e-300), 0.0)
         for _ in range(STEPS if objective.loss.name != "squared" else 1):
             pred, y = objective.pred, objective.y
             if pairs is not None:
                 pred, y = pred[pairs[0]] - pred[pairs[1]], np.ones(rows)
-            slope = compared.T @ slopes_of(objective.loss.code, pred, y) / rows + beta * weights
+            slope = (
+                compared.T @ objective.compiled(slopes_of)(loss_argument(objective.loss), pred, y) / rows
+                + beta * weights
+            )
             change = -along @ (inverse * (along.T @ slope))
             if not np.isfinite(change).all():
                 return moved

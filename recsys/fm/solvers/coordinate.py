@@ -54,7 +54,7 @@ class CoordinateDescent(Descent):
         form, P = model.forms[n], model.tables()[n]
         if form.kind == POWER:
             return float(
-                power_epoch(
+                objective.compiled(power_epoch)(
                     form.order, self.rows, self.order, self.columns, objective.target, P[0],
                     model.weights[n], self.shrinkage, form.penalty_order,
                 )
@@ -62,7 +62,7 @@ class CoordinateDescent(Descent):
         width = form.order - 1 if form.kind == ANOVA else form.order
         table = np.empty((objective.X.shape[0], width))
         return float(
-            coordinate_epoch(
+            objective.compiled(coordinate_epoch)(
                 form.kind, self.rows, self.order, self.columns, objective.target, P, table,
                 model.theta[n], model.weights[n], self.shrinkage, form.penalty_order,
             )
@@ -214,7 +214,7 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
     totals, others = np.zeros(1), np.empty(max(degree, 2))
     coupled = has_totals(penalty)
     for s in range(P.shape[1]):
-        if not P[:, s].any():  # every slope is 0 there, and nothing would move
+        if not P[:, s].any():  # every gradient is 0 there, and nothing would move
             continue
         weight = weights[s]
         for i in range(n):

@@ -1,8 +1,8 @@
-"""What the exact descents share: the order of the columns, the bias, the linear weights."""
+"""Shared parts of the exact descents: the order of the columns, the bias, the linear weights."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ REFRESH = 10  # epochs after which predictions are computed afresh
 
 
 class Shrinkage(NamedTuple):
-    """What a step shrinks by: the weight of the squares, and a penalty's code and strength."""
+    """The weights β of the squares and γ of the penalty (`Objective.penalty_argument`)."""
 
     beta: float
-    penalty: int
+    penalty: Any
     gamma: float
 
 
@@ -45,7 +45,7 @@ class Descent(Solver):
         super().__init__(objective, options)
         self.done = 0
         by = objective.regularization
-        self.shrinkage = Shrinkage(by.beta, by.penalty.code, by.gamma)
+        self.shrinkage = Shrinkage(by.beta, objective.penalty_argument, by.gamma)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -61,7 +61,7 @@ class Descent(Solver):
         objective, model = self.objective, self.objective.model
         moved = self._bias(objective.target)
         if model.linear:
-            moved += linear_epoch(
+            moved += objective.compiled(linear_epoch)(
                 self.order, self.columns, objective.target, model.w, objective.regularization.alpha
             )
         for n in range(len(model.forms)):
@@ -73,7 +73,7 @@ class Descent(Solver):
         if not self.objective.intercept:
             return 0.0
         before = float(z[0])
-        z[0] = bias_step(target, before)
+        z[0] = self.objective.compiled(bias_step)(target, before)
         return abs(float(z[0]) - before)
 
     def _finished(self, moved: float) -> float:

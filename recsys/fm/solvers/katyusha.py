@@ -1,6 +1,7 @@
 """Katyusha: stochastic steps with the variance taken out by full gradients, and negative momentum.
 
-As with `psgd`, every step moves all of P and takes the operator of all of it, whatever the batch.
+As with `psgd`, every step moves all of P and applies the proximal operator to all of it, whatever the
+batch.
 
 Sources: Allen-Zhu 2017; Atarashi et al. 2021, appendix C.2.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.chain import L2
+from recsys.fm.penalties.chain import vanishes
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.proximal import Proximal
 from recsys.fm.solvers.stochastic import ALONE, Steps, batch_gradient, proximal_step
@@ -42,9 +43,9 @@ class Katyusha(Proximal):
         drawn = p.rng.randint(n, size=inner * size).astype(np.int64)
         rest = by.beta - p.half_squares
         steps = Steps(
-            by.alpha, rest, by.gamma, by.penalty.code, size, self.step / 3.0, False, p.intercept
+            by.alpha, rest, by.gamma, p.penalty_argument, size, self.step / 3.0, False, p.intercept
         )
-        variance_reduced_steps(
+        p.compiled(variance_reduced_steps)(
             self.now, mean, y, total, p.model.layout, Compressed.of(p.X), p.target, drawn, steps,
             p.half_squares,
         )  # fmt: skip
@@ -67,7 +68,7 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
 
     `mean` is the gradient of the smooth part at the snapshot; y becomes the last point, total the sum of
     all of them. Of the steps, beta is what the smooth part has of ½‖P‖², and rate the length; `half` is
-    the weight of the ½‖P‖² that the penalty's operator has.
+    the weight of the ½‖P‖² that the penalty's proximal operator has.
     """
     batch, rate = steps.batch, steps.rate
     spec, k, n = layout.spec, layout.components, len(snapshot)
@@ -92,7 +93,7 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
             ahead[at] -= 2.0 * rate * g
             y[at] -= rate * g
             here[at] = there[at] = 0.0
-        if steps.penalty != L2:
+        if not vanishes(steps.penalty):
             _operator(ahead, nothing, layout, steps, 2.0 * rate, half)
             _operator(y, nothing, layout, steps, rate, half)
         for at in range(n):
@@ -101,7 +102,7 @@ def variance_reduced_steps(snapshot, mean, y, total, layout, rows, target, drawn
 
 @jit
 def _operator(z, nothing, layout, steps, rate, half):
-    """Take the operator of the penalty with its ½‖P‖², which `proximal_step` has by the gradient."""
+    """Apply the proximal operator of the penalty with its ½‖P‖², unlike `proximal_step`."""
     if half > 0.0:
         for at in range(1 + layout.features, len(z)):
             z[at] /= 1.0 + rate * half

@@ -1,4 +1,4 @@
-"""Limited-memory BFGS of scipy, for what is smooth."""
+"""Limited-memory BFGS of scipy, for smooth objectives."""
 
 from __future__ import annotations
 

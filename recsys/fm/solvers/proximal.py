@@ -20,7 +20,7 @@ SMALLEST = 1e-14  # step at which a line search gives up
 
 
 class Proximal(Solver):
-    """What the solvers of whole vectors share: a step found by backtracking, and where they are."""
+    """Base of the solvers of whole vectors: a step size by backtracking, and the current points."""
 
     def __init__(self, objective: Objective, options: Options) -> None:
         super().__init__(objective, options)
@@ -31,7 +31,7 @@ class Proximal(Solver):
         self.value = objective.value()
 
     def weigh(self) -> float:
-        """Take the step on the weights, and compare with what is after it."""
+        """Take the step on the weights, and compute the objective after it."""
         moved = super().weigh()
         if moved > 0.0:
             self.value = self.objective.value()

@@ -1,14 +1,13 @@
-"""Proximal stochastic gradient steps: the operator of the whole table after every batch.
+"""Proximal stochastic gradient steps: the proximal operator of the whole table after every batch.
 
 Each batch of rows gives a gradient; the whole of P takes the step, shrinks by β and goes through the
-operator of the penalty, which costs as much as P is long, whatever the batch. A batch of one row is
-PSGD; one with as many non-zeros as there are features, twice as dear as its gradient, is MB-PSGD.
+proximal operator of the penalty, which costs as much as P is long, whatever the batch. A batch of one
+row is PSGD; one with as many non-zeros as there are features, twice as dear as its gradient, is MB-PSGD.
 
-A zero is left when the noise of a batch's gradient exceeds the penalty's pull, and both scale with the
-step: a smaller step does not help, a larger batch does. "sgd" and "adagrad" sum steps over many batches
-for that reason before they take the operator once. So the batches of an epoch are of one size, give or
-take a row, at most `batch_size`: a last one of the few rows that are left over would lift the zeros that
-the others had left.
+A zero stays where the penalty exceeds the noise of a batch's gradient. Both scale with the step: a
+smaller step does not help, a larger batch does. For that reason "sgd" and "adagrad" sum steps over many
+batches before they apply the proximal operator once. The batches of an epoch are of one size, up to one
+row, and at most `batch_size`: a small last batch would lift the zeros that the others had left.
 
 Source: Atarashi et al. 2021, 4.1, 5.1 and appendix B; the steps: Bottou 2012,
 "Stochastic gradient descent tricks", 5.2.
@@ -19,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from recsys._jit import jit
-from recsys.fm.penalties.chain import L2
+from recsys.fm.penalties.chain import vanishes
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.stochastic import BATCHES, Steps, Stochastic, batch_gradient, proximal_step
 from recsys.multilinear.arrays import Compressed
@@ -39,11 +38,11 @@ class ProximalStochastic(Stochastic):
         self.passes += 1
         objective, model, by = self.objective, self.objective.model, self.objective.regularization
         steps = Steps(
-            by.alpha, by.beta, by.gamma, by.penalty.code, self.options.batch_size, float(self.rate),
-            False, objective.intercept,
+            by.alpha, by.beta, by.gamma, objective.penalty_argument, self.options.batch_size,
+            float(self.rate), False, objective.intercept,
         )  # fmt: skip
         moved = float(
-            psgd_epoch(
+            objective.compiled(psgd_epoch)(
                 model.z, self.state, self.clock, model.layout, Compressed.of(objective.X),
                 objective.target, first, second, steps,
             )
@@ -81,6 +80,6 @@ def psgd_epoch(z, state, clock, layout, rows, target, first, second, steps):
             z[at] = (old - eta * gradient[at]) / (1.0 + eta * shrink)  # implicitly: stable at any step
             moved += abs(z[at] - old)
             gradient[at] = 0.0
-        if steps.penalty != L2:
+        if not vanishes(steps.penalty):
             moved += proximal_step(z, state, layout, steps, eta, steps.gamma)
     return moved

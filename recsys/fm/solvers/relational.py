@@ -12,8 +12,8 @@ Source: Atarashi's thesis 3.3.4 and (3.20), (3.21), with the sums over an object
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,7 @@ LEFT, RIGHT = range(2)
 
 @SOLVERS.add("relational")
 class RelationalDescent(Descent):
-    """Coordinate descent on rows that are made of objects which repeat, such as (user, item, month)."""
+    """Coordinate descent on rows composed of objects that repeat, such as (user, item, month)."""
 
     required = ("prox_scalar",)
     kinds = (ANOVA,)
@@ -78,6 +78,7 @@ class RelationalDescent(Descent):
             [block.reordered(self.order) for block in blocks],
             np.concatenate([visited[~used], visited[used]]),
             self.options.threads,
+            objective.compiled,
         )
         self.target = objective.target_of(
             objective.y[self.order], objective.model.z[0] + self.passes.predict(self._terms())
@@ -125,10 +126,15 @@ class BlockPasses:
     visited : (features,) int64
         The columns in the order in which they are visited.
     threads : int, optional
+    compiled : callable
+        `Objective.compiled`.
     """
 
-    def __init__(self, blocks: Sequence[Block], visited: NDArray[np.int64], threads: int | None) -> None:
-        self.objects, self.threads = BlockTables(blocks), threads
+    def __init__(
+        self, blocks: Sequence[Block], visited: NDArray[np.int64], threads: int | None,
+        compiled: Callable[[Any], Any],
+    ) -> None:  # fmt: skip
+        self.objects, self.threads, self.compiled = BlockTables(blocks), threads, compiled
         self.features = np.concatenate([block.features for block in blocks])
         self.starts = np.cumsum([0] + [len(block.features) for block in blocks])
         place = np.empty(len(self.features), dtype=np.int64)
@@ -146,22 +152,25 @@ class BlockPasses:
         moved, m, n = 0.0, order, len(target.y)
         objects = self.objects
         threads = threads_for(2.0 * n * (m + m * m), self.threads)
+        again = (lambda kernel: kernel) if isinstance(shrinkage.penalty, int) else self.compiled
         state, pending, of_pending = objects.state(m, target.y, target.pred), NOTHING, 1.0
         for s in range(P.shape[1]):
             weight = float(weights[s])
             p = P[self.features, s]
             component = objects.component(m, P[:, s])
             sizes = np.abs(p)
-            totals = totals_of(shrinkage.penalty, ANOVA, sizes, m)
+            totals = again(totals_of)(shrinkage.penalty, ANOVA, sizes, m)
             for b, features in self.runs:
                 block = objects.blocks[b]
-                sums = objects.gather(b, component, pending, of_pending, state, target.loss, threads)
+                sums = objects.gather(
+                    b, component, pending, of_pending, state, target.loss, threads, self.compiled
+                )
                 if weight != 1.0:
                     sums[:, :m] *= weight
                     sums[:, m:] *= weight * weight
                 mine = component.table[objects.slices[b]]
                 before = mine.copy()
-                moved += sweep(
+                moved += again(sweep)(
                     features, Compressed.of(block.columns), Compressed.of(block.rows),
                     p[self.starts[b] : self.starts[b + 1]], mine, sums, n, target.curvature,
                     shrinkage, totals, sizes, int(self.starts[b]), (0,) * m,
@@ -213,7 +222,7 @@ def pair_epoch(
         if fit_weights:
             shrunk = shrinkage._replace(beta=shrinkage.beta * abs(float(term.weights[s])))
         for at in (LEFT, RIGHT):
-            if pairs.symmetric:  # a change at both ends has no place in the tables of one
+            if pairs.symmetric:  # a change at both ends is not in the tables of one
                 _apply(pairs, target.pred, pending, threads)
                 pending = None
             c = scaled if at == LEFT or term.theta is not None else scaled[::-1].copy()
@@ -242,7 +251,7 @@ def pair_epoch(
 
 
 class _Change(NamedTuple):
-    """What a sweep did to its side's tables, not yet in the predictions; `held` are the other side's."""
+    """A sweep's change of its side's tables, pending in the predictions; `held` are the other side's."""
 
     side: int
     change: NDArray[np.float64]

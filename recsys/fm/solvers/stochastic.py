@@ -5,7 +5,7 @@ The sparse ones act by the proximal step of the whole table, delayed: once in a 
 with the window's steps summed, and at the end of an epoch. A window is as long as the curvature of
 the loss allows, for the noise of the gradients, which would lift every zero, cancels within it.
 
-The paper's own PSGD, which takes the operator after every batch, is `psgd`.
+The paper's own PSGD, which applies the proximal operator after every batch, is `psgd`.
 
 Sources: Atarashi et al. 2021, 4.1 and 5.1; Mishchenko, Khaled and Richtárik 2022,
 "Proximal and federated random reshuffling", for the delay; Duchi, Hazan and Singer 2011 (AdaGrad).
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from recsys._jit import jit
 from recsys.errors import FitError
 from recsys.fm.objective import Objective
-from recsys.fm.penalties.chain import L2, acts_on_rows, prox_sizes
+from recsys.fm.penalties.chain import acts_on_rows, prox_sizes, vanishes
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
 from recsys.fm.stopping import FAR
 from recsys.multilinear.arrays import Compressed
@@ -45,12 +45,12 @@ BATCHES, SQUARES, WAITING = range(3)  # of the clock
 
 
 class Steps(NamedTuple):
-    """How a stochastic pass steps: the penalties, the batches, the rate, and what may move."""
+    """Options of a stochastic pass: the penalties, the batches, the rate, and the free parameters."""
 
     alpha: float
     beta: float
     gamma: float
-    penalty: int
+    penalty: Any
     batch: int
     rate: float
     adaptive: bool
@@ -91,7 +91,7 @@ class Stochastic(Solver):
         return self.state, self.clock
 
     def set_state(self, state: Any, passes: int) -> None:
-        """Go on from them after so many passes, unless another penalty needs others."""
+        """Continue from this state after `passes` passes, unless another penalty has another state."""
         squares, clock = state
         if len(squares) == len(self.state):
             self.state, self.clock, self.passes = squares, clock, passes
@@ -125,11 +125,11 @@ class Stochastic(Solver):
     def _walk(self, first: Indices, second: Indices, rate: float) -> float:
         objective, model, by = self.objective, self.objective.model, self.objective.regularization
         steps = Steps(
-            by.alpha, by.beta, by.gamma, by.penalty.code, self.options.batch_size, float(rate),
-            self.adaptive, objective.intercept,
+            by.alpha, by.beta, by.gamma, objective.penalty_argument, self.options.batch_size,
+            float(rate), self.adaptive, objective.intercept,
         )  # fmt: skip
         return float(
-            stochastic_epoch(
+            objective.compiled(stochastic_epoch)(
                 model.z, self.state, self.clock, model.layout, Compressed.of(objective.X),
                 objective.target, first, second, steps, self.share,
             )
@@ -162,7 +162,7 @@ class Stochastic(Solver):
         )
 
     def _lowers(self, before: float, most: int, epochs: int) -> bool:
-        """Return whether epochs of so many rows end below this objective, and none is far above it."""
+        """Return whether `epochs` epochs end below this objective, and none is far above it."""
         p = self.objective
         self.state[:], self.clock[:], self.passes, p.model.z[:] = 0.0, 0.0, 0, self.start
         self.most = most
@@ -193,8 +193,8 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
     and a step touches the samples' non-zeros only. `share` is 1 / (expected touches a sample). The
     sparse penalties are not shared, for what is shared selects nothing: their proximal operator is that
     of the whole table, taken after a window of batches with the steps of the window summed.
-    `state` sums squared gradients; `clock` counts batches, sums squared slopes of the loss, and has the
-    steps since the last proximal step.
+    `state` sums squared gradients; `clock` counts batches, sums squared derivatives of the loss, and has
+    the steps since the last proximal step.
     """
     indptr, indices = rows.indptr, rows.indices
     batch = steps.batch
@@ -241,7 +241,7 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
         clock[BATCHES] += 1.0
         clock[SQUARES] += squares / size
         clock[WAITING] += 1.0
-        if steps.penalty != L2 and (clock[WAITING] >= window or stop == len(first)):
+        if not vanishes(steps.penalty) and (clock[WAITING] >= window or stop == len(first)):
             moved += proximal_step(z, state, layout, steps, steps.rate, steps.gamma * clock[WAITING])
             clock[WAITING] = 0.0
             longest = _window(z, state, clock, layout, steps, target.curvature * batch)
@@ -251,7 +251,7 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
 
 @jit
 def batch_gradient(z, layout, rows, target, first, second, tables, slopes, gradient):
-    """Add the gradient of a batch's mean loss; returns the sum of the loss' squared slopes.
+    """Add the gradient of a batch's mean loss; returns the sum of the loss' squared derivatives.
 
     `tables` and `slopes` are room, (terms, width, components) and (components,).
     """
@@ -376,8 +376,8 @@ def proximal_step(z, state, layout, steps, rate, strength):
 def _window(z, state, clock, layout, steps, curvature):
     """Return for how many batches the steps may be summed: up to half the inverse of the curvature.
 
-    A parameter's curvature is bounded by that of the loss times its mean squared slope, which is the
-    mean squared gradient over the mean squared slope of the loss.
+    A parameter's curvature is bounded by that of the loss times its mean squared derivative, which is
+    the mean squared gradient over the mean squared derivative of the loss.
     """
     spec, k, rate, adaptive = layout.spec, layout.components, steps.rate, steps.adaptive
     most = 1e-300

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -11,6 +14,7 @@ from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, fill_components
 from recsys.multilinear.losses import slopes_of
 from recsys.optim.prox import project_simplex
+from recsys.utils.linalg import spectral_norm
 
 __all__ = ["descend_on_simplex", "order_parts", "theta_step"]
 
@@ -22,10 +26,13 @@ def theta_step(objective: Objective) -> float:
     model = objective.model
     P, theta = model.tables()[0][0], model.theta[0]
     parts = order_parts(objective.X, P, len(theta), model.weights[0])
-    return descend_on_simplex(parts, theta, objective.target)
+    return descend_on_simplex(parts, theta, objective.target, objective.compiled(slopes_of))
 
 
-def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], target: Target) -> float:
+def descend_on_simplex(
+    parts: NDArray[np.float64], theta: NDArray[np.float64], target: Target,
+    slopes_of: Callable[..., Any] = slopes_of,
+) -> float:  # fmt: skip
     """Take the steps for predictions that are `parts` (rows, orders) times θ, beside others'.
 
     θ and the target's predictions change in place; returns the change of θ.
@@ -35,7 +42,7 @@ def descend_on_simplex(parts: NDArray[np.float64], theta: NDArray[np.float64], t
         products = parts.T @ parts
     if not np.isfinite(products).all():  # a fit that runs away: its objective tells
         return 0.0
-    bound = target.curvature * float(np.linalg.norm(products, 2)) / n
+    bound = target.curvature * spectral_norm(products) / n
     if bound <= 0.0:
         return 0.0
     before = theta.copy()

@@ -50,12 +50,12 @@ def block_of_counts(
     ----------
     low : int
         The first item.
-    indptr, indices : (users + 1,) int64, (likes,) int32
-        Who likes what, row by row; no item twice in a row, in any order.
+    indptr, indices : (users + 1,) int64, (interactions,) int32
+        The items of each row, none twice, in any order.
     items : int
         Of the catalogue.
-    item_ptr, item_users : (rows + 1,) int64, (likes of these,) int32
-        Who likes each of the items low, low + 1, …, ascending.
+    item_ptr, item_users : (rows + 1,) int64, (interactions of these,) int32
+        Users of each of the items low, low + 1, …, ascending.
     entries : int
         At least as many as will be found.
     dtype : type

@@ -1,4 +1,4 @@
-"""Who is liked together, how often: all that a kernel over items reads of a user × item matrix.
+"""Co-occurrences of items: all that a kernel over items reads of a user × item matrix.
 
 Every kernel here is a function of ⟨x,z⟩, |x|, |z| and n. So a model keeps these numbers, as integers of
 the smallest type that holds them, and makes kernel values where they are used: one set of counts serves
@@ -28,14 +28,14 @@ class ItemCounts:
     ----------
     together : (items, items) array, or CSR
         In how many vectors two different items are both; symmetric, its diagonal empty. Dense it is in
-        the order of items; CSR is in the order of places, with sorted indices and no zero stored.
+        the order of items; CSR is in the order of positions, with sorted indices and no zero stored.
         Unsigned integers of the smallest type, or float32 where the vectors weigh differently.
     sizes : (items,) int64
         In how many vectors each item is; float64 where they weigh differently.
     vectors : int
         n: how many were counted, empty ones included.
     order : (items,) int32, optional
-        Which item has each place, where `together` is CSR: popular ones first when it was counted.
+        Which item has each position, where `together` is CSR: popular ones first when it was counted.
     """
 
     together: Any
@@ -103,7 +103,7 @@ class ItemCounts:
         return replace(self, together=together, sizes=sizes, vectors=vectors)
 
     def extended(self, items: int) -> ItemCounts:
-        """Return the counts with items that nobody has yet behind the others, so many in all."""
+        """Return the counts with cold items appended, up to `items` items."""
         old = len(self.sizes)
         sizes = np.concatenate([self.sizes, np.zeros(items - old, self.sizes.dtype)])
         if self.dense:
@@ -131,7 +131,7 @@ def check_counts(counts: ItemCounts, items: int) -> None:
     if sizes.shape != (items,) or sizes.dtype not in kinds or t.shape != (items, items):
         raise ValueError("together_ and sizes_ do not fit the items")
     if not weighed and data.dtype not in (np.uint8, np.uint16, np.uint32):
-        raise ValueError("together_ should be unsigned whole numbers, or float32")
+        raise ValueError("together_ should be unsigned integers, or float32")
     if sizes.min() < 0 or (not weighed and sizes.max() > counts.vectors):
         raise ValueError("sizes_ should be from 0 to vectors_")
     if not counts.dense:
@@ -185,6 +185,16 @@ def dense_counts(user_items: sp.csr_matrix) -> ItemCounts:
     sizes = np.diff(layout.indptr).astype(np.int64)
     kind = count_type(sizes)
     check_memory(np.dtype(kind).itemsize * items * items, f"the item × item matrix of {items:,} items")
+    if _count_dense.small(
+        int(np.square(np.diff(user_items.indptr), dtype=np.int64).sum()) + items * items
+    ):
+        ones = sp.csr_matrix(
+            (np.ones(user_items.nnz, dtype=np.uint32), user_items.indices, user_items.indptr),
+            user_items.shape,
+        )
+        together = (ones.T @ ones).toarray().astype(kind)
+        np.fill_diagonal(together, 0)
+        return ItemCounts(together, sizes, user_items.shape[0])
     together = np.zeros((items, items), dtype=kind)
     with parallel() as threads:
         in_parts(
@@ -198,7 +208,7 @@ def dense_counts(user_items: sp.csr_matrix) -> ItemCounts:
 def sparse_counts(
     user_items: sp.csr_matrix, votes: NDArray[np.float64] | None = None, budget: int | None = None
 ) -> ItemCounts:
-    """Count the pairs of items that occur, as CSR over places, popular items first.
+    """Count the pairs of items that occur, as CSR over positions, popular items first.
 
     Parameters
     ----------
@@ -296,7 +306,7 @@ def columns(user_items: sp.csr_matrix) -> sp.csc_matrix:
 
 
 def renumbered(rows: sp.csr_matrix, place: NDArray[np.int32]) -> sp.csr_matrix:
-    """Return rows whose columns have the given places, indices sorted."""
+    """Return rows whose columns have the given positions, indices sorted."""
     out = sp.csr_matrix((rows.data, place[rows.indices], rows.indptr), rows.shape)
     out.has_sorted_indices = False
     out.sort_indices()
@@ -304,7 +314,7 @@ def renumbered(rows: sp.csr_matrix, place: NDArray[np.int32]) -> sp.csr_matrix:
 
 
 def sparse_bytes(entries: int, items: int, dtype: type = np.float32) -> int:
-    """Return the bytes of so many entries as CSR."""
+    """Return the bytes of this many entries as CSR."""
     return entries * (4 + np.dtype(dtype).itemsize) + 24 * items
 
 

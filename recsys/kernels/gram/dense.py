@@ -5,6 +5,8 @@ One triangle of counts is turned into kernel values, row by row, and mirrored.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -15,6 +17,9 @@ from recsys.kernels.base import Kernel
 from recsys.kernels.gram.counts import ItemCounts, columns, dense_counts, mirror
 from recsys.kernels.plans import CONJUNCTION, LINEAR, Centre, Plan, centre, centred, scaled, weights
 from recsys.utils.memory import check_memory
+from recsys.utils.validation import clean_matrix
+
+IN_PYTHON = 200  # operations of NumPy in the time of an entry in Python
 
 
 def item_gram(
@@ -24,13 +29,13 @@ def item_gram(
 
     Parameters
     ----------
-    user_items : (users, items) CSR
-        Binary: every stored entry counts as 1. Indices sorted, no duplicates.
+    user_items : (users, items) array or sparse matrix
+        An entry above 0 counts as 1, all others as 0.
     kernel : Kernel
         Evaluated on the items as vectors over n = users.
     normalize : bool
-        Scale to unit diagonal; a null item gets 1 there and 0 elsewhere. So does an item
-        nobody has, under every kernel (also where two empty vectors are alike, as under
+        Scale to unit diagonal; a null item gets 1 there and 0 elsewhere. So does a cold
+        item, under every kernel (also where two empty vectors are alike, as under
         `tanimoto`): nothing is known that it could be similar by.
 
     Returns
@@ -40,7 +45,8 @@ def item_gram(
     Raises
     ------
     InputError
-        If the matrix would not fit the memory that is free, or a parameter does not fit n.
+        If `user_items` is no matrix of finite numbers, the result would not fit the memory that is free,
+        or a parameter does not fit n.
 
     Examples
     --------
@@ -52,9 +58,10 @@ def item_gram(
            [1., 2., 1.],
            [0., 1., 1.]], dtype=float32)
     """
+    user_items = clean_matrix(user_items)
     items = user_items.shape[1]
     check_memory(4 * items * items, f"the item × item matrix of {items:,} items")
-    out = _derived(dense_counts(user_items), kernel.plan(user_items.shape[0]), normalize, None)
+    out = _derived(dense_counts(user_items), kernel.checked_plan(user_items.shape[0]), normalize, None)
     if not np.isfinite(out).all():
         raise InputError(f"{kernel} leaves the range of float32 on these items: normalise it")
     return out
@@ -109,7 +116,7 @@ def centred_gram(
     InputError
         As `item_gram`.
     """
-    plan = kernel.plan(counts.vectors)
+    plan = kernel.checked_plan(counts.vectors)
     if counts.sizes.dtype.kind == "f":  # weighed vectors: the linear kernel, by their norms
         own = np.where(counts.sizes > 0, counts.sizes, 1.0)
         scale = np.where(counts.sizes > 0, 1.0 / np.sqrt(own), 0.0)
@@ -134,12 +141,11 @@ def _derived(
     out: NDArray[np.floating] = np.empty((items, items), dtype=dtype)
     short = np.zeros(0) if around is None else around.short
     missed = np.zeros(0) if around is None else around.missed
-    with parallel() as threads:
-        in_parts(
-            threads, _fill, counts.together, sizes, plan.code, plan.logarithmic, plan.zero_at_zero, w,
-            short, missed, plan.par, plan.table, out,
-        )  # fmt: skip
-        in_parts(threads, mirror, out)
+    if plan.code == LINEAR and around is None and _fill.small(items * items):
+        np.multiply(counts.together, w[:, None] * w, out=out, casting="unsafe")
+        np.fill_diagonal(out, sizes * w * w)
+    else:
+        _fill_in_parts(counts, plan, w, short, missed, out)
     unseen = np.flatnonzero(sizes == 0)
     if around is not None:  # K' of two vectors of which one is null is the other's 1 − K(·, r)
         np.fill_diagonal(out, 2.0 * short)
@@ -150,6 +156,25 @@ def _derived(
         out[:, unseen] = 0.0
         np.fill_diagonal(out, 1.0)
     return out
+
+
+def _fill_in_parts(
+    counts: ItemCounts, plan: Plan, w: NDArray[np.float64], short: Any, missed: Any, out: Any
+) -> None:
+    """Turn counts into kernel values, one triangle, and mirror it."""
+    arrays = (
+        counts.together, counts.sizes, plan.code, plan.logarithmic, plan.zero_at_zero, w, short, missed,
+        plan.par, plan.table, out,
+    )  # fmt: skip
+    if _fill.small(IN_PYTHON * out.size):
+        with np.errstate(all="ignore"):
+            _fill.plain(0, 1, *arrays)
+        below = np.tri(len(out), k=-1, dtype=np.bool_)
+        out[below] = out.T[below]
+        return
+    with parallel() as threads:
+        in_parts(threads, _fill, *arrays)
+        in_parts(threads, mirror, out)
 
 
 # ---- kernels

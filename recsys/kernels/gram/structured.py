@@ -27,12 +27,12 @@ KEPT = 1_000_000_000  # bytes up to which the corrections of all entries are kep
 
 
 class Arrays(NamedTuple):
-    """What compiled code reads of a structured matrix; items by place, popular ones first.
+    """The arrays of a structured matrix for compiled code; items by position, popular ones first.
 
     Attributes
     ----------
     indptr, indices, together
-        Co-occurrences as CSR over places, the diagonal apart.
+        Co-occurrences as CSR over positions, the diagonal apart.
     values : (entries,) float32 or float64
         Corrections of all entries, where memory is plentiful; else empty, and they are looked up.
     classes : (items,) int32
@@ -48,9 +48,9 @@ class Arrays(NamedTuple):
     diagonal : (classes,)
         Correction of an item with itself.
     head : (popular, popular)
-        Corrections between the items of the first places, diagonal included.
+        Corrections between the items of the first positions, diagonal included.
     split : (items,) int64
-        Where the entries of places beyond those begin in each row.
+        Where the entries of positions beyond those begin in each row.
     code, logarithmic, single, par, numbers
         The kernel's plan; whether corrections are float32.
     """
@@ -86,7 +86,7 @@ class StructuredGram:
         In sparse form.
     kernel : Kernel
     normalize : bool
-        As in `recsys.kernels.item_gram`, also for items nobody has.
+        As in `recsys.kernels.item_gram`, also for cold items.
     dtype : float32 or float64
         Of corrections.
     centring : bool
@@ -99,7 +99,7 @@ class StructuredGram:
     ----------
     arrays : Arrays
     place : (items,) int32
-        Where each item stands in them.
+        Position of each item in them.
     offsets : (items,) float64 or None
         Where the matrix is a centred kernel K'ᵢⱼ = Kᵢⱼ − tᵢ − tⱼ: t.
 
@@ -120,7 +120,7 @@ class StructuredGram:
         budget: int | None = None,
     ) -> None:
         assert counts.order is not None
-        plan = kernel.plan(counts.vectors)
+        plan = kernel.checked_plan(counts.vectors)
         self.order, self.place = counts.order, counts.place
         self.offsets: NDArray[np.float64] | None = None
         sizes, classes = np.unique(counts.sizes[counts.order], return_inverse=True)
@@ -147,7 +147,7 @@ class StructuredGram:
         if around is not None or not plan.zero_at_zero:
             table = np.zeros((few, few))
             _class_table(sizes, counts.vectors, *numbers, table)
-            if normalize and sizes[0] == 0:  # an item nobody has resembles nothing
+            if normalize and sizes[0] == 0:  # a cold item resembles nothing
                 table[0, :] = table[:, 0] = 0.0 if around is None else short
         diagonal: NDArray[Any] = np.empty(few, dtype=dtype)
         _diagonal(sizes, normalize, *numbers, table, diagonal)
@@ -165,7 +165,7 @@ class StructuredGram:
                 # More counts than there are entries to read need no table.
                 depth = min(LOOKUP // few**2, 2 + len(t.data) // (2 * few**2), int(t.data.max()) + 1)
                 lookup: NDArray[Any] = np.zeros((few, max(depth, 1), few), dtype)
-                in_parts(threads, _lookup, self.arrays, counts.vectors, lookup)
+                in_parts(threads, fill_lookup, self.arrays, counts.vectors, lookup)
                 self.arrays = self.arrays._replace(lookup=lookup)
             if self._keeps(budget):
                 values: NDArray[Any] = np.empty(len(t.data), dtype)
@@ -318,7 +318,7 @@ def computed(G, ci, cj, s):
 
 @jit(inline="always")
 def value_of(G, s, i, j):
-    """Return correction[i, j] of two places that share s ≥ 1."""
+    """Return correction[i, j] of two positions that share s ≥ 1."""
     if G.code == LINEAR:
         v = s * (G.own[i] * G.own[j])
         return np.float64(np.float32(v)) if G.single else v
@@ -381,7 +381,7 @@ def add_head(G, begin, end, places, weights, acc):
 
 @jit
 def search(indices, begin, end, j):
-    """Return the first of the entries begin…end of a row whose place is j or beyond."""
+    """Return the first of the entries begin…end of a row whose position is j or beyond."""
     while begin < end:
         middle = (begin + end) >> 1
         if indices[middle] < j:
@@ -392,7 +392,8 @@ def search(indices, begin, end, j):
 
 
 @jit
-def _lookup(first, stride, G, n, out):
+def fill_lookup(first, stride, G, n, out):
+    """Fill the look-up table of the corrections of small counts."""
     G = borrowed(G)
     classes, depth = out.shape[0], out.shape[1]
     sizes = G.sizes

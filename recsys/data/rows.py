@@ -1,0 +1,61 @@
+"""The interface of all kinds of tables: names, the first cells of each column, and whole columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Rows:
+    """A table that is not read yet.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    names : list of str
+        Of the columns.
+    header : bool
+        Whether the names are the table's own.
+    notes : list of str
+        What was decided about its form.
+    ragged, comments : int
+        Rows of another number of fields, and lines that are comments, once columns were read.
+    """
+
+    header = True
+    ragged = 0
+    comments = 0
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        self.name, self.names = name, list(names)
+        self.notes: list[str] = []
+
+    def sample(self, k: int) -> NDArray[np.object_]:
+        """Return some of the cells of a column, as they are."""
+        raise NotImplementedError
+
+    def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
+        """Return columns, of arrow or pandas, all of one length.
+
+        Parameters
+        ----------
+        used : sequence of int
+            Which columns.
+        kinds : sequence of "ids", "numbers" or "text"
+            What each is read for.
+        max_rows : int, optional
+            A table that has more is refused.
+        """
+        raise NotImplementedError
+
+    def where(self, rows: Sequence[int]) -> dict[int, str]:
+        """Return where rows are, as "line 7" or "row 7", for messages."""
+        return {row: f"row {row + 1}" for row in rows}
+
+    def ragged_at(self) -> str:
+        """Return where the first row of another number of fields is, and how many it has."""
+        return ""

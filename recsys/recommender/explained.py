@@ -1,0 +1,132 @@
+"""Why an item is in a list, and what a profile has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from recsys.explain import because, blend_parts, item_rule, products, reasons, taste_rule
+from recsys.explain import text as wording
+from recsys.rankers import Bundle
+from recsys.rankers.catalogue import Profile
+from recsys.recommender.answers import Rules, Why
+from recsys.recommender.fitted import Fitted
+from recsys.recommender.ids import one_id
+
+LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
+
+
+def explained(
+    bundle: Bundle, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas"
+) -> Why:
+    """Return why an item has its score for a profile, and the rule of other users about it."""
+    place = int(bundle.items([one_id("item", item)])[0])
+    return explained_row(
+        bundle, profile.userid, profile.row, place, n, fold_in=profile.fold_in, times=profile.times,
+        as_of=profile.as_of, exclude=profile.user, kind=kind,
+    )  # fmt: skip
+
+
+def explained_row(
+    bundle: Bundle, userid: int, row: Any, item: int, n: int = 10, *, fold_in: bool = False,
+    times: Any = None, as_of: float | None = None, exclude: int | None = None, word: str | None = None,
+    ratings: Any = None, kind: str = "pandas",
+) -> Why:  # fmt: skip
+    """Return `explained` of an item by its number, for a row of liked items as a ranker takes it.
+
+    Command line, service, app and `Recommender.explain` all show what this returns.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    userid, row, item, times, as_of
+        As in `recsys.explain.reasons`, and `n` as its N.
+    fold_in : bool
+        Whether the row is not that of the user's fit, where the ranker folds rows in.
+    exclude : int, optional
+        Row of the user who asks, who is no witness of the rule.
+    word : "liked" or "rated", optional
+        As in `recsys.explain.because`; that of the model package's columns when not given.
+    ratings : mapping of int to str, optional
+        As in `recsys.explain.because`.
+    kind : str
+        Of the tables that the answer makes.
+    """
+    ranker, ids, titles = bundle.ranker, bundle.item_ids, bundle.titles
+    word = word_of(bundle) if word is None else word
+    folds = fold_in and "fold-in" in ranker.capabilities
+    found = reasons(ranker, userid, row, item, n, recalculate_user=folds, times=times, as_of=as_of)
+    users = None if folds else np.array([userid])
+    known = not ranker.falls_back(users, row)[0]  # of the items, or of the user
+    rule = None
+    if row.nnz:
+        liked, whose = row.indices, bundle.item_users
+        rule = item_rule(bundle.user_items, liked, item, exclude=exclude, item_users=whose)
+    named = [] if rule is None else rule.items
+    names: dict[str, Any] = bundle.feature_names if hasattr(ranker, "products") else {}
+    return Why(
+        item=ids[item],
+        title=str(titles[item]),
+        sentence=because(titles, found, word=word, ratings=ratings),
+        people="" if rule is None else wording.people(titles, rule, word=word),
+        score=found.score,
+        base=found.base,
+        reasons=found,
+        rows=tuple(
+            (
+                ids[k], str(titles[k]), float(value),
+                wording.ago(found.ages[k], word=word) if k in found.ages else "",
+            )
+            for k, value in found.items
+        ),
+        kind=kind,
+        ranker=ranker.name,
+        products=products(ranker, userid, row, item, titles, **names, recalculate_user=folds)
+        if known
+        else None,
+        parts=tuple(
+            (part.name, part.weight, part.adds)
+            for part in blend_parts(ranker, userid, row, item, times=times)
+        ) if row.nnz else (),
+        rule=rule,
+        rule_items=tuple((ids[k], str(titles[k])) for k in named),
+    )  # fmt: skip
+
+
+def word_of(bundle: Bundle) -> str:
+    """Return what having an item means: "rated" where every rating counted, else "liked"."""
+    columns = bundle.columns
+    every = columns is not None and columns.rating is not None and columns.min_rating is None
+    return "rated" if every else "liked"
+
+
+def list_rules(fitted: Fitted, profile: Profile, items: Sequence[int], kind: str) -> Rules:
+    """Return the rules behind a list: the profile's own, and those of other users about its items."""
+    bundle, word, told = fitted.bundle, word_of(fitted.bundle), []
+    for k in items:
+        rule = item_rule(
+            bundle.user_items, profile.items, k, exclude=profile.user, item_users=bundle.item_users
+        )
+        if rule is not None:
+            sentence = wording.people(bundle.titles, rule, word=word)
+            told.append((bundle.item_ids[k], str(bundle.titles[k]), sentence, rule))
+    taste = profile_rule(fitted, profile)
+    said: tuple[str, ...] = ()
+    if taste is not None:
+        rule_said = f"This profile as a rule: {wording.readable(taste.rule)}."
+        said = (rule_said, *wording.taste(taste, word=word))
+    return Rules(taste, said, tuple(told), kind)
+
+
+def profile_rule(fitted: Fitted, profile: Profile) -> Any:
+    """Return the rule that describes a profile, where there is one that holds its test."""
+    if len(fitted.attributes) < 2 or profile.row.nnz < LEAST_PROFILE:
+        return None
+    popularity = fitted.bundle.ranker.popularity_.astype(np.float64)
+    if profile.user is not None:
+        popularity[profile.items] -= 1
+    others = np.setdiff1d(np.arange(len(fitted.bundle.item_ids)), profile.items)
+    found = taste_rule(profile.items.astype(np.int64), fitted.attributes, popularity, candidates=others)
+    return found if found is not None and found.shown else None

@@ -1,0 +1,221 @@
+"""Rules that are read from a model's own lists: what it puts first for a user, and for whom an item."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from recsys.errors import InputError, counted
+from recsys.explain import Attributes, RuleTest, ranker_rule
+from recsys.explain import text as wording
+from recsys.rankers import Bundle
+from recsys.rankers.catalogue import Profile
+from recsys.recommender.fitted import Fitted
+from recsys.recommender.ids import one_id
+from recsys.utils.sparse import owners
+from recsys.utils.validation import check_integer
+
+FIRST = 50  # of a list: what counts as put first
+USERS = 500  # drawn at random, for a rule of an item
+LIKED = 100  # most liked items of these users, of which such a rule is made
+CHANCE = 0.05  # p-value from which a sentence says so
+BLOCK = 4_000_000  # scores that are held at once
+LOST = "no rule: fewer than 10 of those it would be about, or of the others, or none tells them apart"
+
+
+@dataclass(frozen=True)
+class ModelRule:
+    """A rule read from a model's lists, with what the half that it was not learned from says of it.
+
+    Attributes
+    ----------
+    about : "user" or "item"
+        Whether it says which items the model puts first for a user (a formula over the items'
+        attributes), or for which users it puts an item first (a formula over what they like).
+    name : str
+        Title of the item, or id of the user.
+    ranker : str
+    first : int
+        A list's first so many items are what the model puts first.
+    searched : int
+        Items that could be recommended, or users that were drawn.
+    test : RuleTest or None
+        None where no rule could be learned and tested.
+
+    Examples
+    --------
+    >>> import recsys
+    >>> model = recsys.Recommender("ease").fit(recsys.load_dataset("sample"))
+    >>> found = model.model_rule(user="u0001", n=30)
+    >>> found.test.fidelity > 0.5, found.as_dict()["fidelity"] == found.test.fidelity
+    (True, True)
+    """
+
+    about: str
+    name: str
+    ranker: str
+    first: int
+    searched: int
+    test: RuleTest | None
+
+    @property
+    def sentence(self) -> str:
+        """The rule in words, with the counts of its test."""
+        found = self.test
+        if found is None:
+            whose = f"{self.ranker} for {self.name}" if self.about == "user" else self.name
+            return f"{whose}: {LOST}."
+        rule, rest = wording.readable(found.rule), found.items - found.tested
+        theirs = found.covered - found.hits
+        if self.about == "user":
+            text = (
+                f"For {self.name} {self.ranker} puts first {rule}: of "
+                f"{counted(found.tested, 'item')} of the first {self.first:,} set aside, "
+                f"{found.hits:,} {_follow(found.hits)} it; of {counted(rest, 'other')}, {theirs:,}"
+            )
+        else:
+            text = (
+                f"{self.ranker} puts {self.name} among its first {self.first:,} for users who like "
+                f"{rule}: of {counted(found.tested, 'such user')} set aside, {found.hits:,} "
+                f"{_follow(found.hits)} it; of {counted(rest, 'other')}, {theirs:,}"
+            )
+        text += f" ({wording.one_in(theirs, rest)})."
+        right = round(found.fidelity * found.items)
+        text += f" It tells {right:,} of these {found.items:,} as the model does."
+        if found.p_value >= CHANCE:
+            text += f" That may be chance (p = {found.p_value:.2g})."
+        return f"{text} {found.tested} is a small number." if found.tested < wording.FEW else text
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON takes it: what `recsys rules --json` writes and `POST /rules` answers."""
+        found = self.test
+        told: dict[str, Any] = {
+            "about": self.about, "ranker": self.ranker, "first": self.first,
+            "searched": self.searched, "text": self.sentence, "rule": None, "clauses": [],
+            "tested": 0, "hits": 0, "others": 0, "others_hits": 0, "precision": None, "low": None,
+            "fidelity": None, "p_value": None,
+        }  # fmt: skip
+        if found is None:
+            return told
+        precision = None if math.isnan(found.precision) else found.precision
+        names = found.rule.names
+        return told | {
+            "rule": wording.readable(found.rule),
+            "clauses": [[names[k] for k in clause] for clause in found.rule.clauses],
+            "tested": found.tested, "hits": found.hits, "others": found.items - found.tested,
+            "others_hits": found.covered - found.hits, "precision": precision, "low": found.low,
+            "fidelity": found.fidelity, "p_value": found.p_value,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def model_rule(fitted: Fitted, user: str | int | None, item: str | int | None, first: int) -> ModelRule:
+    """Return the rule of a user's list or of an item, by id.
+
+    Raises
+    ------
+    InputError
+        If an id is unknown, or not exactly one is given.
+    """
+    bundle = fitted.bundle
+    if (user is None) == (item is None):
+        raise InputError("name what the rule is about by exactly one of user and item")
+    if item is not None:
+        return item_users_rule(bundle, int(bundle.items([one_id("item", item)])[0]), first)
+    name = one_id("user", user)
+    return user_rule(bundle, bundle.profile(name), fitted.attributes, first, str(name))
+
+
+def user_rule(
+    bundle: Bundle, profile: Profile, attributes: Attributes, first: int = FIRST, name: str = "you"
+) -> ModelRule:
+    """Return a rule over items' attributes that tells what the ranker puts first for a profile.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    profile : Profile
+    attributes : Attributes
+        Of the items.
+    first : int ≥ 1
+    name : str
+        For whom, in the sentence.
+
+    Raises
+    ------
+    InputError
+        If `first` is below 1.
+    """
+    check_integer("n", first, 1)
+    ranked = bundle.ranker.recommend(
+        profile.userid, profile.row, N=len(bundle.item_ids), recalculate_user=profile.fold_in,
+        times=profile.new_times,
+    )  # fmt: skip
+    test = None if ranked.fallback else ranker_rule(ranked.ids, attributes, first)
+    return ModelRule("user", name, bundle.ranker.name, first, len(ranked.ids), test)
+
+
+def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
+    """Return a rule over liked items that tells for which users the ranker puts an item first.
+
+    At most 500 users who do not have the item are drawn; the rule is made of the 100 items that most
+    of them like.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    item : int
+    first : int ≥ 1
+
+    Raises
+    ------
+    InputError
+        If `first` is below 1.
+    """
+    check_integer("n", first, 1)
+    has = np.zeros(len(bundle.user_ids), dtype=bool)
+    column = bundle.item_users
+    has[column.indices[column.indptr[item] : column.indptr[item + 1]]] = True
+    users = np.flatnonzero(~has & (np.diff(bundle.user_items.indptr) > 0))
+    if len(users) > USERS:
+        users = np.sort(np.random.default_rng(0).choice(users, USERS, replace=False))
+    ranks = item_ranks(bundle, users, item)
+    rows = bundle.user_items[users]
+    counts = np.bincount(rows.indices, minlength=rows.shape[1])
+    kept = np.sort(np.argsort(-counts, kind="stable")[:LIKED])
+    kept = kept[counts[kept] > 0]
+    X = (rows[:, kept].toarray() > 0).astype(np.uint8)
+    order = np.argsort(ranks, kind="stable")
+    top = int((ranks <= first).sum())
+    test = None
+    if top:
+        test = ranker_rule(order, Attributes(X, tuple(str(t) for t in bundle.titles[kept])), top)
+    return ModelRule("item", str(bundle.titles[item]), bundle.ranker.name, first, len(users), test)
+
+
+def item_ranks(bundle: Bundle, users: Any, item: int) -> Any:
+    """Return the rank of an item in the list of each user who does not have it, (users,) int64, from 1.
+
+    Among what could be recommended to the user; of equal scores the lower index comes first.
+    """
+    ranker, ranks = bundle.ranker, np.zeros(len(users), dtype=np.int64)
+    size = max(1, BLOCK // len(bundle.item_ids))
+    for start in range(0, len(users), size):
+        some = users[start : start + size]
+        rows = bundle.user_items[some]
+        scores = ranker.scores(some, rows)
+        own = scores[:, [item]]
+        ahead = scores > own
+        ahead[:, :item] |= scores[:, :item] == own
+        ahead[owners(rows), rows.indices] = False
+        ranks[start : start + size] = ahead.sum(axis=1) + 1
+    return ranks
+
+
+def _follow(number: int) -> str:
+    return "follows" if number == 1 else "follow"

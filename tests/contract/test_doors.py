@@ -1,0 +1,291 @@
+"""An explanation is the same in Python, on the command line, from the service and in the app, and right."""
+
+import json
+import re
+from dataclasses import replace
+from html import escape
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("fastapi")
+pytest.importorskip("streamlit")
+from fastapi.testclient import TestClient
+
+import recsys
+from recsys import cli
+from recsys.data.side_information import described
+from recsys.explain import products
+from recsys.service import create_app
+from recsys.service.schemas import ExplainResponse, RulesResponse
+from tests.contract.drawn import drawn
+from tests.reference import counts
+
+MODELS = (
+    "popularity", "ease", "msdw", "cf-komd:kernel=mc,degree=2", "cf-komd:kernel=md,degree=2", "ecf-omd",
+    "cf-omd", "als:factors=4,iterations=3", "fm:iterations=2,factors=3",
+    "hofm:iterations=2,factors=2,degree=3", "sparse-fm:iterations=2,factors=3",
+    "pairnet:iterations=2,factors=2,degree=3", "blend:models=ease+msdw",
+)  # fmt: skip
+PAIRS = 20
+LISTED = 4
+DATA = drawn()
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=str)
+def model(request, tmp_path_factory):
+    """Return a file, the recommender in it, and pairs of a user and an item."""
+    file = tmp_path_factory.mktemp("doors") / "m.recsys"
+    recsys.Recommender(request.param).fit(DATA).save(file)
+    rng = np.random.default_rng(5)
+    users, items = rng.integers(DATA.n_users, size=PAIRS), rng.integers(DATA.n_items, size=PAIRS)
+    return file, recsys.load(file), list(zip(users.tolist(), items.tolist(), strict=True))
+
+
+def command(capfd, *arguments):
+    assert cli.call([str(one) for one in arguments]) == 0
+    return json.loads(capfd.readouterr().out)
+
+
+def test_an_explanation_is_the_same_in_four_doors(model, capfd):
+    from app.catalogues import catalogue_of
+    from app.views.explain import bundle_of
+    from recsys.recommender.explained import explained_row
+
+    file, found, pairs = model
+    catalogue = catalogue_of(("dataset", "drawn"), DATA)
+    shown = bundle_of(catalogue, found.ranker)
+    capfd.readouterr()
+    with TestClient(create_app(file)) as client:
+        for user, item in pairs:
+            who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
+            told = found.explain(who, what, LISTED).as_dict()
+            asked = {"user": who, "item": what, "n": LISTED}
+            answer = client.post("/explain", json=asked).json()
+            ExplainResponse.model_validate(answer, strict=True, extra="forbid")
+            assert answer == told | {"unknown": []}
+            given = ("--user", who, "--item", what, "-n", LISTED, "--json", "-")
+            assert command(capfd, "explain", "--ranker", file, *given) == told
+            row = catalogue.user(user).row
+            page = explained_row(shown, user, row, item, LISTED, exclude=user, word=catalogue.word)
+            assert page.as_dict() == told
+
+
+def test_its_numbers_are_those_of_brute_force(model):
+    file, found, pairs = model
+    ranker, R = found.ranker, DATA.matrix
+    sets, titles = counts.likes(R), list(map(str, DATA.titles))
+    multiplied = 0
+    for user, item in pairs:
+        told = found.explain(str(DATA.user_ids[user]), str(DATA.item_ids[item]), LISTED).as_dict()
+        # als explains factors that are computed from the row, which those of the fit come close to
+        score = float(ranker.scores(user, R[user], recalculate_user=ranker.name == "als")[0, item])
+        assert told["score"] == pytest.approx(score, abs=1e-6)
+        shares = sum(one["score"] for one in told["items"])
+        if told["kind"] == "exact":
+            assert told["bias"] + shares == pytest.approx(score, abs=1e-4)
+            assert told["base"] + told["others"] == pytest.approx(told["bias"], abs=1e-9)
+            assert len(told["items"]) + told["unlisted"] == len(sets[user])
+        if ranker.name in ("ease", "msdw"):  # sums over the liked items, each alone
+            for one in told["items"]:
+                alone = sp.lil_matrix((1, R.shape[1]), dtype=np.float32)
+                alone[0, DATA.item_ids.tolist().index(one["item"])] = 1
+                value = ranker.scores(user, alone.tocsr(), recalculate_user=True)[0, item]
+                assert one["score"] == pytest.approx(float(value), abs=1e-6)
+        if told["products"] is not None:
+            multiplied += 1
+            check_products(ranker, R, user, item, titles, told["products"], score)
+        if told["parts"]:
+            assert sum(one["adds"] for one in told["parts"]) == pytest.approx(score, abs=1e-4)
+        if told["rule"] is not None:
+            rule = told["rule"]
+            items = [DATA.item_ids.tolist().index(one["item"]) for one in rule["items"]]
+            assert set(items) <= sets[user] - {item}
+            seen = [rule[name] for name in ("support", "hits", "others", "others_hits")]
+            assert seen == list(counts.witnesses(sets, items, item, user))
+    machine = ranker.name in ("fm", "hofm", "sparse-fm", "pairnet")
+    assert multiplied == (PAIRS if machine else 0)
+
+
+def check_products(ranker, R, user, item, titles, told, score):
+    """Compare products with differences of the machine's values where few features are left."""
+    A = ranker._rows(R[user], np.array([user]))
+    names = [
+        *(described(DATA.item_features).names if ranker.item_features_ is not None else ()),
+        *titles,
+    ]
+    known = [names[k] for k in A.indices]
+    whole = ranker._rows
+
+    def value(*kept):
+        mask = np.isin(np.arange(A.nnz), kept)
+        part = sp.csr_matrix((A.data * mask, A.indices, A.indptr), A.shape)
+        ranker._rows = lambda rows, users=None: part
+        try:
+            vectors = ranker._row_vectors(R[user])
+        finally:
+            ranker._rows = whole
+        return float(vectors[0] @ ranker.item_vectors_[item].astype(float))
+
+    base = value()
+    assert told["base"] == pytest.approx(base, abs=1e-6)
+    everything = {(j,): value(j) - base for j in range(A.nnz)}
+    for j in range(A.nnz):
+        for k in range(j + 1, A.nnz):
+            everything[j, k] = value(j, k) - value(j) - value(k) + base
+    for one in told["listed"]:
+        place = tuple(known.index(name) for name in one["features"])
+        assert one["adds"] == pytest.approx(everything.pop(place), abs=1e-6)
+    least = min((abs(one["adds"]) for one in told["listed"]), default=0.0)
+    assert max(map(abs, everything.values()), default=0.0) <= least + 1e-6
+    assert told["others"] == pytest.approx(sum(everything.values()), abs=1e-5)
+    listed = sum(one["adds"] for one in told["listed"])
+    assert told["base"] + listed + told["others"] + told["higher"] == pytest.approx(score, abs=1e-4)
+
+
+def test_a_rule_of_the_model_is_the_same_in_three_doors_and_its_counts_are_right(model, capfd):
+    file, found, pairs = model
+    ranker, R = found.ranker, DATA.matrix
+    held = 0
+    capfd.readouterr()
+    with TestClient(create_app(file)) as client:
+        for about, name in (
+            *(("user", str(DATA.user_ids[user])) for user, _ in pairs[:4]),
+            *(("item", str(DATA.item_ids[item])) for _, item in pairs[:4]),
+        ):
+            rule = found.model_rule(**{about: name}, n=10)
+            told = rule.as_dict()
+            answer = client.post("/rules", json={about: name, "n": 10}).json()
+            RulesResponse.model_validate(answer, strict=True, extra="forbid")
+            assert answer == told | {"unknown": []}
+            given = ("--ranker", file, f"--{about}", name, "-n", 10, "--json", "-")
+            assert command(capfd, "rules", *given) == told
+            if rule.test is None:
+                continue
+            held += 1
+            right = told["hits"] + told["others"] - told["others_hits"]
+            assert told["fidelity"] == pytest.approx(right / (told["tested"] + told["others"]))
+            if about == "item":
+                check_item_rule(ranker, R, DATA.item_ids.tolist().index(name), told, rule)
+    assert held, "no rule was learned: the data are too small to test anything"
+
+
+def check_item_rule(ranker, R, item, told, rule):
+    """Count over all users, in whose list the item is, those who follow the rule, and the halves' sums."""
+    first = follows = both = 0
+    sets = counts.likes(R)
+    titles = list(map(str, DATA.titles))
+    clauses = [{titles.index(title) for title in clause} for clause in told["clauses"]]
+    for user, mine in enumerate(sets):
+        if item in mine or not mine:
+            continue
+        listed = item in ranker.recommend(user, R[user], N=10).ids
+        fits = any(clause <= mine for clause in clauses)
+        first, follows, both = first + listed, follows + fits, both + (listed and fits)
+    # The test half is a part of these.
+    assert told["tested"] + rule.test.learned == first
+    assert told["hits"] <= both and told["hits"] + told["others_hits"] <= follows
+
+
+def with_a_cold_user():
+    """Return the data with a user who likes nothing yet, for which features of users are learned."""
+    data = replace(DATA, user_ids=np.append(DATA.user_ids, "cold").astype(object))
+    countries = [["FI", "IT"][k % 2] for k in range(data.n_users)]
+    return data.with_features(users=pd.DataFrame({"country": countries}, index=data.user_ids))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "fm:iterations=2,factors=3", "hofm:iterations=2,factors=2,degree=3", "pairnet:iterations=2,factors=2",
+        "bilinear:iterations=2,factors=2", "blend:models=ease+fm",
+    ],
+)  # fmt: skip
+def test_a_history_is_explained_as_it_is_ranked(spec, tmp_path):
+    """Nothing is known of its user: features of the one whose number it borrows are none of it."""
+    file = tmp_path / "m.recsys"
+    recsys.Recommender(spec).fit(with_a_cold_user()).save(file)
+    found = recsys.load(file)
+    history = ["m4", "m8", "m9"]
+    top = found.recommend_history(history, n=3)
+    with TestClient(create_app(file)) as client:
+        for item, score, sentence in zip(top["item"], top["score"], top["why"], strict=True):
+            why = found.explain_history(history, item)
+            assert why.score == pytest.approx(score, abs=1e-5) and why.sentence == sentence
+            shares = sum(row[2] for row in why.rows)
+            assert shares + why.reasons.bias == pytest.approx(score, abs=1e-5)
+            if why.products is not None:
+                assert why.products.score == pytest.approx(score, abs=1e-4)
+                assert not any("country" in name for name, _ in why.multiplied)
+            asked = {"history": history, "item": item}
+            assert client.post("/explain", json=asked).json() == why.as_dict() | {"unknown": []}
+    nothing = found.recommend_history([], n=1)
+    assert found.explain_history([], nothing["item"][0]).score == pytest.approx(nothing["score"][0])
+
+
+def test_products_of_a_user_without_likes_are_those_of_the_features(tmp_path):
+    found = recsys.Recommender("fm:iterations=2,factors=3").fit(with_a_cold_user())
+    top = found.recommend("cold", n=1)
+    why = found.explain("cold", top["item"][0])
+    assert [name for name, _ in why.multiplied] == ["the item's own", "country=FI"]
+    assert why.products.score == pytest.approx(top["score"][0], abs=1e-5)
+
+
+def test_products_name_the_features_of_users_and_of_items(tmp_path):
+    data = with_a_cold_user()
+    file = tmp_path / "m.recsys"
+    recsys.Recommender("fm:iterations=2,factors=3").fit(data).save(file)
+    found = recsys.load(file)
+    for user, item in (("u3", "m4"), ("u8", "m1")):
+        row = data.user_ids.tolist().index(user)
+        bundle, column = found.bundle, data.item_ids.tolist().index(item)
+        made = products(
+            found.ranker, row, bundle.user_items[row], column, bundle.titles, most=10_000,
+            **bundle.feature_names,
+        )  # fmt: skip
+        assert made.listed[:12] == found.explain(user, item).products.listed
+        names = {name for one in made.listed for name in one.names}
+        own = {name for name in names if name.startswith("country=")}
+        assert own == {f"country={['FI', 'IT'][row % 2]}"}
+        titles = {str(data.titles[k]) for k in data.matrix[row].indices}
+        assert {name for name in names if name.startswith("Film")} == titles
+        assert {name.partition("=")[0] for name in names - titles} == {"country", "genres"}
+
+
+def test_an_explanation_is_text_and_html_with_its_products(tmp_path, capfd):
+    file = tmp_path / "m.recsys"
+    recsys.Recommender("fm:iterations=2,factors=3").fit(DATA).save(file)
+    why = recsys.load(file).explain("u3", "m4")
+    lines = [f"{value:+.4g}  {name}" for name, value in why.multiplied]
+    assert len(lines) > 3 and str(why).splitlines()[-len(lines) :] == lines
+    page = why._repr_html_()
+    assert all(f"<td>{escape(name)}</td>" in page for name, _ in why.multiplied)
+    capfd.readouterr()
+    assert cli.call(["explain", "--ranker", str(file), "--user", "u3", "--item", "m4"]) == 0
+    shown = capfd.readouterr().out
+    assert "The score by features" in shown
+    for name, value in why.multiplied:
+        assert re.search(rf"{re.escape(name)} +{re.escape(f'{value:+.4g}')}", shown), name
+
+
+WRONG = [
+    (["--ranker", "m", "--data", "t.csv"], "pass --ranker FILE or --data FILE, not both"),
+    (["--ranker", "m"], "exactly one of --user ID and --item ID"),
+    (["--ranker", "m", "--user", "u3", "--item", "m4"], "exactly one of --user ID and --item ID"),
+    (["--user", "u3"], "--user and --item are for --ranker FILE"),
+    ([], "pass --data FILE, a table of categories, or --ranker FILE"),
+    (["--ranker", "m", "--user", "u3", "-n", "0"], "-n"),
+    (["--ranker", "m", "--user", "nobody"], "nobody"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), WRONG, ids=str)
+def test_wrong_calls_of_rules_are_told_in_a_line(arguments, text, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    recsys.Recommender("popularity").fit(DATA).save("m")
+    capfd.readouterr()
+    assert cli.call(["rules", *arguments]) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and len(err.splitlines()) == 1 and text in err

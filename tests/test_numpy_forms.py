@@ -1,0 +1,186 @@
+"""What small inputs are computed by: forms in NumPy that give the bits of the compiled ones."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recsys import _jit
+from recsys.kernels import item_gram, make_kernel
+from recsys.kernels.gram.counts import dense_counts
+from recsys.rankers import _scoring, ease
+from recsys.utils import topn, validation
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Call something in NumPy, then compiled."""
+
+    def run(function, *args, **kwargs):
+        monkeypatch.setattr(_jit.Compiled, "small", lambda self, operations: True)
+        plain = function(*args, **kwargs)
+        monkeypatch.setattr(_jit.Compiled, "small", lambda self, operations: False)
+        return plain, function(*args, **kwargs)
+
+    return run
+
+
+def drawn(seed, users=9, items=40, share=0.4):
+    rng = np.random.default_rng(seed)
+    return rng, sp.csr_matrix(
+        rng.random((users, items)) < share * rng.random((users, 1)), dtype=np.float32
+    )
+
+
+hypothesis_settings = settings(max_examples=60, deadline=None)
+
+
+@given(seed=SEEDS)
+@hypothesis_settings
+def test_scores(seed):
+    rng, rows = drawn(seed, items=int(np.random.default_rng(seed).integers(1, 1100)))
+    items = rows.shape[1]
+    for dtype in (np.float32, np.float64):
+        matrix = rng.standard_normal((items, items)).astype(dtype)
+        weights, offset, scale = rng.standard_normal(rows.nnz), rng.standard_normal(items), rng.random(9)
+        arrays = (rows.indptr, rows.indices.view(np.uint32), weights, matrix, offset, scale)
+        plain, compiled = np.empty((9, items), dtype), np.empty((9, items), dtype)
+        _scoring._in_numpy(*arrays, plain)
+        _scoring._direct(0, 1, *arrays, compiled)
+        assert np.array_equal(plain, compiled)
+
+
+@given(seed=SEEDS, n=st.integers(1, 50), skip=st.booleans(), last=st.booleans())
+@hypothesis_settings
+def test_lists_with_ties(seed, n, skip, last):
+    rng, rows = drawn(seed)
+    scores = rng.integers(-3, 4, rows.shape).astype(np.float32) * np.float32(0.1)
+    mask = (rng.random(rows.shape[1]) < 0.8).astype(np.uint8)
+    found = []
+    for fill in (topn._top_rows_in_numpy, lambda *a: topn._top_rows(0, 1, *a)):
+        ids, best = np.full((9, n), -1, np.int32), np.full((9, n), topn.LOWEST)
+        fill(scores, rows.indptr, rows.indices, skip, last, mask, ids, best)
+        found.append((ids, best))
+    assert np.array_equal(found[0][0], found[1][0]) and np.array_equal(found[0][1], found[1][1])
+
+
+@given(
+    seed=SEEDS, fault=st.sampled_from(["none", "unsorted", "double", "below", "above", "falls", "long"])
+)
+@hypothesis_settings
+def test_the_order_of_index_arrays(seed, fault):
+    rng, rows = drawn(seed)
+    indptr, indices, size = rows.indptr.copy(), rows.indices.copy(), rows.nnz
+    if size:
+        at = rng.integers(size)
+        if fault == "unsorted":
+            rng.shuffle(indices)
+        elif fault == "double":
+            indices[at] = indices[at - 1]
+        elif fault in ("below", "above"):
+            indices[at] = -1 if fault == "below" else rows.shape[1]
+        elif fault == "falls":
+            indptr[rng.integers(len(indptr))] = rng.integers(-2, size + 3)
+        elif fault == "long":
+            size -= 1
+    given_ = (indptr, indices, size, *rows.shape)
+    assert validation._order_of(*given_) == validation._check_csr(*given_)
+
+
+@given(seed=SEEDS)
+@hypothesis_settings
+def test_weights_of_ease(seed):
+    rng = np.random.default_rng(seed)
+    inverse = np.asfortranarray(np.triu(rng.standard_normal((17, 17))) + 17 * np.eye(17))
+    inverse += np.tril(np.full((17, 17), np.nan), -1)  # what is below the diagonal is never read
+    compiled = np.empty((17, 17), np.float32)
+    ease._negate_and_scale(0, 1, inverse, compiled)
+    assert np.array_equal(ease._weights(inverse), compiled)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_and_linear_gram(both, seed, normalize):
+    _, rows = drawn(seed)
+    plain, compiled = both(dense_counts, rows)
+    assert np.array_equal(plain.together, compiled.together)
+    assert plain.together.dtype == compiled.together.dtype
+    plain, compiled = both(item_gram, rows, make_kernel("linear"), normalize=normalize)
+    assert np.array_equal(plain, compiled)
+
+
+def test_compiled_code_is_taken_once_it_pays(monkeypatch):
+    monkeypatch.setitem(_jit._AT_ONCE, "on", False)
+    function = _jit.jit(lambda x: x)
+    assert function.small(_jit.PAYS_FROM // 2)
+    assert not function.small(_jit.PAYS_FROM // 2)
+    other = _jit.jit(lambda x: x)
+    other(1)
+    assert not other.small(1)
+    third = _jit.jit(lambda x: x)
+    assert third.small(1)
+    _jit.compile_at_once()
+    assert not third.small(1)
+
+
+LIST = """
+import sys, recsys
+data = recsys.load_dataset("sample")
+recsys.Recommender({model!r}).fit(data).recommend("u0001", n=3)
+print(*sorted(sys.modules))
+"""
+NEVER = {"sklearn", "scipy.stats", "matplotlib", "altair", "streamlit", "fastapi", "optuna", "torch", "dask", "ray",
+         "recsys.fm", "recsys.links", "recsys.kernel_machines", "recsys.random_features", "recsys.evaluation",
+         "recsys.tuning", "recsys.service"}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["ease", "popularity"])
+def test_a_list_imports_only_what_it_uses(model):
+    out = subprocess.run(
+        [sys.executable, "-c", LIST.format(model=model)], capture_output=True, text=True, check=True
+    )
+    loaded = set(out.stdout.split())
+    assert not loaded & (NEVER | {"numba"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["cf-komd", "slist", "msdw"])
+def test_a_list_of_a_compiled_model_imports_only_what_it_uses(model):
+    out = subprocess.run(
+        [sys.executable, "-c", LIST.format(model=model)], capture_output=True, text=True, check=True
+    )
+    assert not set(out.stdout.split()) & NEVER
+
+
+KERNELS_HERE = (
+    "linear", "hp:degree=3", "rbf", "tanimoto", "mc:degree=2", "md:degree=3", "negation", "literal",
+    "c:degree=2", "d:degree=3", "mdnf:d=2,c=2", "mcnf:d=2,c=2", "dnf:d=2,c=2", "cnf:d=2,c=2", "mc-sum:degree=2",
+    "mdnf-sum:d=2,c=2",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS_HERE)
+def test_kernels_in_python(monkeypatch, kernel):
+    from recsys.kernels.gram.dense import centred_gram
+    from recsys.utils.spec import parse_spec
+
+    name, params = parse_spec(kernel)
+    made = make_kernel(name, **params)
+    for seed in range(3):
+        for share in (0.4, 0.05):
+            _, rows = drawn(seed, users=60, items=30, share=share)
+            found = []
+            for small in (True, False):
+                monkeypatch.setattr(_jit.Compiled, "small", lambda self, operations, small=small: small)
+                counts = dense_counts(rows)
+                found.append((item_gram(rows, made), *centred_gram(counts, made)))
+            for plain, compiled in zip(*found, strict=True):
+                assert np.array_equal(plain, compiled) if compiled is not None else plain is None
