@@ -74,6 +74,16 @@ def usual(names: Sequence[str], known: tuple[str, ...]) -> str | None:
     return next((name for name in known if name in names), None)
 
 
+# Labels and values of the select boxes of the app's page Data.
+PAGE_LABELS = {"delimiter": "Delimiter", "encoding": "Encoding", "decimal": "Decimal mark"}
+PAGE_CHOICES = {
+    ("header", True): "“First row: names of columns”",
+    ("header", False): "“First row: cells”",
+    ("day_first", True): "“01/02/2020: 1 February”",
+    ("day_first", False): "“01/02/2020: 2 January”",
+}
+
+
 @dataclass(frozen=True)
 class Spelling:
     """How messages write options, by how the table was read.
@@ -94,12 +104,13 @@ class Spelling:
 
     def of(self, option: str, value: str = "") -> str:
         """Return an option, with a value where one is given."""
+        column = option in ("user", "item", "rating", "time", "weight")
         if self.door == "terminal":
-            column = option in ("user", "item", "rating", "time", "weight")
             text = f"--{option}-col" if column else f"--{option.replace('_', '-')}"
             return f"{text} {shlex.quote(value)}" if value else text
         if self.door == "page":
-            return f"{option.replace('_', ' ').capitalize()} column" + (f" {value}" if value else "")
+            text = f"{option.capitalize()} column" if column else PAGE_LABELS.get(option, option)
+            return f"{text} {value}" if value else text
         return f"{option}={value!r}" if value else f"{option}="
 
     def choice(self, option: str, value: bool) -> str:
@@ -109,7 +120,7 @@ class Spelling:
         text = option.replace("_", "-")
         if self.door == "terminal":
             return f"--{text}" if value else f"--no-{text}"
-        return "Day first" if value else "Month first"
+        return PAGE_CHOICES[option, value]
 
 
 def no_ids(

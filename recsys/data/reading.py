@@ -307,10 +307,11 @@ def look(path: str | Path, shown_rows: int, **form: Any) -> Look:
 def _no_header(rows: Rows, spelling: Spelling) -> str:
     first = rows.form.sample[0] if isinstance(rows, DelimitedRows) and rows.form.sample else []
     shown = ", ".join(cell[:20] for cell in first[:5])
+    names = "" if spelling.door == "page" else f"name them with {spelling.of('names').rstrip('=')}, or "
     return (
         f"the first row ({shown}{', …' if len(first) > 5 else ''}) is taken for cells and not for a "
-        f"header, and columns are called 1 to {len(rows.names)}: name them with "
-        f"{spelling.of('names').rstrip('=')}, or say {spelling.choice('header', True)}"
+        f"header, and columns are called 1 to {len(rows.names)}: {names}say "
+        f"{spelling.choice('header', True)}"
     )
 
 

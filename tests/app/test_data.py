@@ -14,6 +14,7 @@ pytest.importorskip("streamlit")
 
 from recsys import InputError
 from recsys.data import read_interactions
+from recsys.data.columns import PAGE_CHOICES, PAGE_LABELS, Spelling
 from recsys.datasets import load_dataset
 from tests.app.browsing import MARKS, RATINGS, chosen, go, settled, shot
 from tests.app.page_runs import box, captions, open_page, press, read, settle, texts
@@ -32,6 +33,24 @@ def uploaded(content, name="liste.csv", **more):
 
     given = content if isinstance(content, bytes) else content.encode()
     return open_page("data", data__file=state.keep_file(name, given), **more)
+
+
+def test_messages_name_the_boxes_of_the_page():
+    from app.views.data import CHOICES, ROLES
+
+    spelling = Spelling("page")
+    for (option, value), text in PAGE_CHOICES.items():
+        label, values = CHOICES[option]
+        assert text == f"“{label}: {next(name for name, of in values.items() if of is value)}”"
+    assert {option: CHOICES[option][0] for option in PAGE_LABELS} == PAGE_LABELS
+    assert set(CHOICES) == set(PAGE_LABELS) | {option for option, _ in PAGE_CHOICES}
+    assert {role: spelling.of(role) for role in ROLES} == ROLES
+
+
+def test_a_file_without_a_header_says_where_that_is_chosen():
+    at = uploaded("1,11,5\n1,12,3\n2,11,4\n2,13,1\n", "plain.csv")
+    told = " ".join(texts(at))
+    assert "say “First row: names of columns”" in told and "Day first" not in told
 
 
 def metrics(at):
