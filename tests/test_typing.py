@@ -129,6 +129,7 @@ def test_the_python_of_pages_is_typed(folder):
     assert found == []
 
 
+@pytest.mark.slow
 def test_a_script_of_the_usual_calls_is_typed(folder):
     assert strictly(USUAL, folder) == []
 

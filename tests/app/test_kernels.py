@@ -240,6 +240,7 @@ def test_the_class_and_the_columns_are_chosen_from_lists():
     assert any(t.startswith("kind=no if size=small") for t in texts(at))
 
 
+@pytest.mark.slow
 def test_an_uploaded_table_is_taken_at_once_and_forgotten():
     at = rules()
     lines = b"size,kind\n" + b"big,yes\nsmall,no\n" * 40

@@ -12,6 +12,7 @@ from tests.explain.test_rules import cases, every_clause
 from tests.reference import rules as reference
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
 def test_the_genetic_search_stays_within_its_bound(seed):

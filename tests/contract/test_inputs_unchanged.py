@@ -231,6 +231,7 @@ def test_no_link_predictor_changes_its_features(name, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-6, err_msg=layout)
 
 
+@pytest.mark.slow
 def test_no_metric_changes_scores_or_matrices(tmp_path):
     train, test = DENSE * (RNG.random(DENSE.shape) < 0.5), DENSE.copy()
     test[train > 0] = 0

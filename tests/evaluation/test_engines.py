@@ -72,6 +72,7 @@ def assert_same(one, other):
             np.testing.assert_array_equal(a.lists.scores, b.lists.scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "folds"),
     [("half-profile", 3), ("half-profile-time", 2), ("rolling", 2), ("holdout", 2), ("published", 1)],

@@ -89,6 +89,7 @@ def test_the_gradient_of_the_recursion_is_that_of_reverse_differentiation():
         assert fit.pred[0] == pytest.approx(reference.anova(p, x, m))
 
 
+@pytest.mark.slow
 def test_coordinate_descent_is_exact_where_the_short_recursion_cancels():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 8)) * 40.0

@@ -152,6 +152,7 @@ def test_a_budget_that_is_too_small_says_what_would_fit(monkeypatch):
         make_ranker("msdw", memory=1000).fit(R)
 
 
+@pytest.mark.slow
 def test_a_budget_that_pairs_do_not_fit_keeps_likes():
     R = data(1, users=50, items=40)
     for name in ("cf-komd", "ecf-omd"):
@@ -221,6 +222,7 @@ def test_the_mean_over_all_items_is_off_by_at_most_twice_the_liked_share():
         assert np.abs(exact - mean).max() <= 2 * len(liked) / 40 + 1e-12
 
 
+@pytest.mark.slow
 def test_votes_weigh_the_cosine(always_structured, monkeypatch):
     R = data(8, users=60, items=40, density=0.4)
     sparse = make_ranker("cf-komd", votes=1.0).fit(R)

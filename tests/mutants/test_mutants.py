@@ -1,13 +1,33 @@
-"""The suite notices each deliberate fault, and passes without it."""
+"""The suite notices each deliberate fault, and passes without it.
+
+`RECSYS_MUTANTS=N` runs N of them, drawn by the sources of the package: a change of the package draws others.
+"""
+
+import hashlib
+import os
+import random
 
 import pytest
 
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.mutant import apply, copy_package, run
+from tests.mutants.mutant import ROOT, apply, copy_package, run
 
 PASSED, FAILED = 0, 1  # pytest's exit codes; others mean that nothing was tested
 
 pytestmark = pytest.mark.slow
+
+
+def drawn():
+    """Return the faults of this run."""
+    if not os.environ.get("RECSYS_MUTANTS"):
+        return MUTANTS
+    sources = hashlib.sha256()
+    for path in sorted((ROOT / "recsys").rglob("*.py")):
+        sources.update(path.read_bytes())
+    return random.Random(sources.digest()).sample(MUTANTS, int(os.environ["RECSYS_MUTANTS"]))
+
+
+DRAWN = drawn()
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +40,7 @@ def sound(tmp_path_factory):
 def together():
     """Return every selection without an expression as one, and those with one as one for each path."""
     plain, expressions = {}, {}
-    for mutant in MUTANTS:
+    for mutant in DRAWN:
         if mutant.compiled:
             continue
         if "-k" in mutant.tests:
@@ -29,7 +49,7 @@ def together():
             expressions.setdefault(where, {})[f"({mutant.tests[at + 1]})"] = mutant.tests
         else:
             plain |= dict.fromkeys(mutant.tests)
-    yield tuple(plain), {mutant.tests for mutant in MUTANTS if set(mutant.tests) <= set(plain)}
+    yield tuple(plain), {mutant.tests for mutant in DRAWN if set(mutant.tests) <= set(plain)}
     for where, found in expressions.items():
         yield (*where, "-k", " or ".join(found)), set(found.values())
 
@@ -57,7 +77,7 @@ def passes(sound):
     return ask
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize("mutant", DRAWN, ids=lambda mutant: mutant.name)
 def test_is_noticed(mutant, passes, tmp_path):
     code, told = passes(mutant.tests, mutant.compiled)
     assert code == PASSED, f"these tests fail without the fault, too:\n{told}"
