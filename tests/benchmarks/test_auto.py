@@ -67,7 +67,9 @@ def test_a_peer_is_tuned_and_measured_as_evaluate_does():
     found = script.run(SETTING, "ease", "", 2, 1, script.Limits())
     assert found.spec.startswith("ease:regularization=") and found.validation > 0 and not found.left_out
     protocol = script.AS_COMMITTED["half-profile"]  # draws of the committed values
-    report = evaluate(load_dataset("sample"), found.spec, protocol=protocol, metrics=script.METRICS, only_folds=1)
+    report = evaluate(
+        load_dataset("sample"), found.spec, protocol=protocol, metrics=script.METRICS, only_folds=1
+    )
     for metric in script.METRICS:
         np.testing.assert_allclose(found.values[metric], report.results[0].per_user[metric], atol=1e-6)
 
