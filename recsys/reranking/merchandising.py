@@ -75,10 +75,9 @@ class Merchandising:
             heads = []
             for kind, those in enumerate(waiting):
                 while next_of[kind] < len(those) and (
-                    int(those[next_of[kind]])
-                    in skip  # the limits only tighten, so what they leave out stays out
+                    those[next_of[kind]] in skip
                     or not self._allows(int(found.ids[those[next_of[kind]]]), counts)
-                ):
+                ):  # limits only tighten: what they leave out stays out
                     next_of[kind] += 1
                 heads.append(int(those[next_of[kind]]) if next_of[kind] < len(those) else len(found.ids))
             if min(heads) == len(found.ids):
