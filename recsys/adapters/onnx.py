@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ LARGEST = 2**31 - 2**20  # bytes of weights: a file of ONNX holds two gigabytes
 OPSET, IR_VERSION = 13, 8  # of 2020 and 2021, which most runtimes read
 
 
-def export_onnx(path: str | Path, ranker: Any, item_ids: Sequence[Any] | None = None) -> Path:
+def export_onnx(path: str | Path, ranker: Any, item_ids: Any = None) -> Path:
     """Write a ranker whose scores are the product of a user's row and a matrix of weights.
 
     The graph has an input `user_items`, (users, items) float32 of zeros and ones, and an output `scores`
