@@ -1,4 +1,4 @@
-"""`recsys export`: vectors of users and items."""
+"""`recsys export`: vectors of users and items, or an ONNX file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from recsys.adapters.onnx import export_onnx
 from recsys.cli.options import RankerFile
 from recsys.embeddings import embeddings, export_embeddings
 from recsys.errors import InputError
@@ -24,11 +25,19 @@ def export(
     factors: Annotated[
         int, typer.Option("--factors", help="Rank, for models without vectors of their own.")
     ] = 64,
+    onnx: Annotated[
+        Path | None,
+        typer.Option("--onnx", help="ONNX file from rows to scores, of item-item rankers."),
+    ] = None,
 ) -> None:
-    """Write vectors whose inner products are the scores, and say what they miss of them."""
-    if users is None and items is None:
-        raise InputError("name a file to write with --users-out or --items-out")
+    """Write vectors whose inner products are the scores, and what they miss of them, or an ONNX file."""
+    if users is None and items is None and onnx is None:
+        raise InputError("name a file to write with --users-out, --items-out or --onnx")
     bundle = load_bundle(ranker)
+    if onnx is not None:
+        print(f"{export_onnx(onnx, bundle.ranker, bundle.item_ids)}: from rows to scores")
+    if users is None and items is None:
+        return
     found = embeddings(bundle.ranker, bundle.user_items, factors)
     for target, ids, vectors in (
         (users, bundle.user_ids, found.users), (items, bundle.item_ids, found.items),

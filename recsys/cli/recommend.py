@@ -69,6 +69,18 @@ def recommend(
             "repeat for more.",
         ),
     ] = None,
+    protected: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--protected",
+            help="Enough items of this group among the first k, for each k: genres=Drama; repeat for "
+            "conditions that all hold.",
+        ),
+    ] = None,
+    fair_p: Annotated[float, typer.Option("--fair-p", help="Wanted share of --protected items.")] = 0.5,
+    fair_alpha: Annotated[
+        float, typer.Option("--fair-alpha", help="Significance of the test for --protected.")
+    ] = 0.1,
     diversity: Diversity = 0.0,
     keep_liked: Annotated[
         bool, typer.Option("--keep-liked", help="List the user's own items, too.")
@@ -111,7 +123,7 @@ def recommend(
         others = {
             "--user": user, "--history": history, "--as-of": as_of, "--items": items,
             "--filter-items": filter_items, "--filter": filter_by, "--pin": pin, "--boost": boost,
-            "--at-most": at_most, "--database": database, "--dislike": dislike,
+            "--at-most": at_most, "--protected": protected, "--database": database, "--dislike": dislike,
             "--diversity": diversity or None,
             "--keep-liked": keep_liked or None, "--raw": raw or None, "--threads": threads,
         }  # fmt: skip
@@ -135,6 +147,8 @@ def recommend(
     filters, pinned = filters_of(filter_by), [] if pin is None else ids_of(pin)
     boosts = numbers_of("--boost", boost, "ID=1.5", float)
     limits = numbers_of("--at-most", at_most, "brand=2", int)
+    group = filters_of(protected)
+    fair = None if group is None else {"protected": group, "p": fair_p, "alpha": fair_alpha}
     if database is not None and (not everyone or out is not None):
         raise InputError("--database is for lists of all users: give --all, and leave out --out")
     if out is not None and is_folder(out):
@@ -148,6 +162,7 @@ def recommend(
                 check_integer("-n", number, 1), only, without,
                 [] if dislike is None else ids_of(dislike), diversity, filters, as_of, text=True,
                 filter_liked=not keep_liked, pinned=pinned, boosts=boosts, at_most=limits,
+                fair=fair,
             ),
             engine, workers, threads, USERS if block is None else block,
         )  # fmt: skip
@@ -164,7 +179,7 @@ def recommend(
         bundle, asked, check_integer("-n", number, 1),
         [] if dislike is None else bundle.items(ids_of(dislike)).tolist(), diversity,
         left_out(bundle, only, without, filters), not keep_liked,
-        merchandising(bundle, pinned, boosts, limits),
+        merchandising(bundle, pinned, boosts, limits, fair),
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
     if database is not None:
@@ -179,6 +194,8 @@ def recommend(
         shown = [(*line[:4], f"{line[4]:.4g}") for block in lines for line in block]
         print_items(bundle, shown, tuple(COLUMNS))
     _notes(lists.fallbacks, as_of)
+    if note := lists.note():
+        terminal.say(f"note: {note}")
 
 
 def _check_work(out: str | None, everyone: bool, others: list[str]) -> None:

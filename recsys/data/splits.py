@@ -91,6 +91,9 @@ class Protocol:
         how items of equal time are ordered, where "{users}" is for whom that decides.
     comes_with_data : bool
         Whether the data say what is tested: their `held_out`.
+    held : callable, optional
+        From interactions and a random generator to which pairs are held out, where each fold evaluates
+        all users. `users=groups`, `kept=2` and other parameters change it.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Protocol:
     training: str = ""
     ties: str = ""
     comes_with_data: bool = False
+    held: Callable[[Interactions, np.random.Generator], NDArray[np.bool_]] | None = None
 
     def predicts_future(self, data: Interactions) -> bool:
         """Return whether what is tested happened after what trains: a model may then use times."""
@@ -157,6 +161,7 @@ class Protocol:
 PROTOCOLS: Registry[Protocol] = Registry("protocol")
 VARIANTS: dict[str, Protocol] = {}  # with a parameter, by the whole name
 MOST_REPETITIONS = 100
+GROUPS = 5  # of users or interactions, where no number is given
 TENTHS = 10  # of all interactions: how long a window of `rolling` is
 
 DRAWN_TIES = "Items of equal time are in an order drawn with the seed, which decides for {users}."
@@ -175,8 +180,8 @@ Cuts = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
 def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name: one of `PROTOCOLS`, or next-K for any whole K of at least 1.
 
-    A parameter may follow: `half-profile-time:ties=index`, `leave-one-out:validation=kept`, and
-    `draws=rows` of any protocol (`split`).
+    Parameters may follow, each after a colon: `half-profile-time:ties=index`,
+    `next-3:items=random:users=groups`, and `draws=rows` of any protocol (`split`).
 
     Raises
     ------
@@ -187,35 +192,40 @@ def find_protocol(name: str) -> Protocol:
     --------
     >>> find_protocol("next-3").description
     "each user's last 3 items"
+    >>> find_protocol("holdout:users=groups").default_folds
+    5
     """
     if not isinstance(name, str):
         return PROTOCOLS.get(name)  # which refuses it
-    if ":" in name:
-        base = name.split(":")[0]
-        if base in tuple(PROTOCOLS) or NEXT.fullmatch(base):
-            return _with_parameter(*name.split(":", 1))
-    if name not in tuple(PROTOCOLS):
-        found = NEXT.fullmatch(name)
-        if found:
-            return next_items(int(found[1]))
+    base, *parameters = name.split(":")
+    if base not in tuple(PROTOCOLS) and not NEXT.fullmatch(base):
         if re.match(r"next\b", name):
             raise InputError(
                 f"unknown protocol {name!r}: after next- an integer of at least 1 is needed, as in "
                 "next-5"
             )
-    return PROTOCOLS.get(name)
+        return PROTOCOLS.get(name)  # which refuses it
+    protocol = PROTOCOLS.get(base) if base in tuple(PROTOCOLS) else next_items(int(base[5:]))
+    for text in parameters:
+        protocol = _with_parameter(protocol, text)
+    return protocol
 
 
-def _with_parameter(name: str, text: str) -> Protocol:
-    """Return a protocol with a parameter."""
-    protocol = find_protocol(name)
+def _with_parameter(protocol: Protocol, text: str) -> Protocol:
+    """Return a protocol with one more parameter."""
+    name = f"{protocol.name}:{text}"
     if text == BY_ROWS:
-        return replace(protocol, name=f"{name}:{text}", divide=_by_rows(protocol.divide))
-    known = VARIANTS.get(f"{name}:{text}")
-    if known is None:
-        own = [one.partition(":")[2] for one in VARIANTS if one.startswith(f"{name}:")]
-        raise InputError(f"protocol {name} takes {' or '.join([*own, BY_ROWS])}, not {text!r}")
-    return known
+        return replace(protocol, name=name, divide=_by_rows(protocol.divide), held=None)
+    if name in VARIANTS:
+        return VARIANTS[name]
+    start = f"{protocol.name}:"
+    taken = [one.removeprefix(start) for one in VARIANTS if one.startswith(start)]
+    for form, (pattern, takes, make) in PARAMETERS.items():
+        if takes(protocol):
+            if found := re.fullmatch(pattern, text):
+                return replace(make(protocol, found[1]), name=name)
+            taken.append(form)
+    raise InputError(f"protocol {protocol.name} takes {' or '.join([*taken, BY_ROWS])}, not {text!r}")
 
 
 def _by_rows(divide: Divide) -> Divide:
@@ -295,11 +305,16 @@ def split(
         items of equal time as they first occur in the data, as tables do that were made before ties were
         drawn, with the draws of `draws=rows`. `leave-one-out:validation=kept` is the protocol of most
         papers on sequences: no model is fitted on the item before each user's last, which is in the
-        input when the last one is predicted. Draws go by the ids as text: the same data with shuffled
-        rows have the same folds. With `:draws=rows` after its name a protocol draws in the order in
-        which ids first appear, as all did before 0.2.
+        input when the last one is predicted. train-test-split: each interaction with probability 0.2;
+        crossfold-records: all interactions in groups. `items=random` of next-K and leave-one-out holds
+        out random items though there are times, `kept=2` tests only users who keep two items,
+        `fraction=0.3` of holdout and train-test-split holds out that much, and `users=groups` or
+        `users=100` of protocols that test all users tests groups or samples of users. Draws go by the
+        ids as text: the same data with shuffled rows have the same folds. With `:draws=rows` after its
+        name a protocol draws in the order in which ids first appear, as all did before 0.2.
     folds : int, optional
-        5 groups for the half-profile protocols; 5 windows for rolling, 9 at most; else repetitions
+        5 groups for the half-profile protocols, `users=groups` and crossfold-records, which tests the
+        first of five where it is 1; 5 windows for rolling, 9 at most; else repetitions
         with other draws, 1 when not given.
     seed : int ≥ 0
         The same seed gives the same folds, whatever the order of the input's rows
@@ -417,16 +432,32 @@ def every_user(
 def _of_every_user(name: str, description: str, held: Held, *, drawn: Any, **known: Any) -> Protocol:
     """Return a protocol that evaluates all users in each fold; arguments as of `every_user`."""
 
-    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-        everyone = np.ones(data.n_users, dtype=bool)
-        for _ in range(folds):
-            yield _fold(data, held(data, rng), everyone, protocol.predicts_future(data))
-
     def most(data: Interactions) -> int:
         return MOST_REPETITIONS if drawn(data) else 1
 
-    protocol = Protocol(name, description, divide, most, default_folds=1, grouped=False, **known)
+    divide = _held_out(held, lambda data: protocol.predicts_future(data))
+    protocol = Protocol(
+        name, description, divide, most, default_folds=1, grouped=False, held=held, **known
+    )
     return protocol
+
+
+def _held_out(held: Held, in_time: Callable[[Interactions], bool], groups: Any = None) -> Divide:
+    """Return the division that tests what is held out, of all users or of one group after the other.
+
+    Parameters
+    ----------
+    groups : callable, optional
+        From interactions, a number of folds and a random generator to the fold that tests each user.
+    """
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        tested = None if groups is None else groups(data, folds, rng)[ranks_of(data.user_ids)]
+        for fold in range(folds):
+            mine = np.ones(data.n_users, dtype=bool) if tested is None else tested == fold
+            yield _fold(data, held(data, rng) & mine[data.users], mine, in_time(data))
+
+    return divide
 
 
 def windows(
@@ -540,6 +571,7 @@ VARIANTS["leave-one-out:validation=kept"] = replace(
     name="leave-one-out:validation=kept",
     description="each user's last item; the one before it is not fitted",
     divide=_validation_kept,
+    held=None,
     training="Models are fitted on all but the last two items of each user; the item before the last is "
     "in the input, as in the tables of most papers on sequences.",
 )
@@ -568,6 +600,136 @@ def holdout(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Hold out a random fifth of each profile."""
     place, lengths = _positions(data, _draws(data, rng))
     return place >= lengths[data.users] - lengths[data.users] // 5
+
+
+@every_user("train-test-split", "each interaction with probability 0.2")
+def train_test_split(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Hold out each interaction on its own, as the function of this name of implicit."""
+    return _draws(data, rng) >= 0.8
+
+
+def _crossfold_records(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    """Test one group of interactions after the other; where there is one fold, the first of five."""
+    groups = folds if folds > 1 else GROUPS
+    group = np.empty(len(data.users), dtype=np.int64)
+    group[np.argsort(_draws(data, rng))] = np.arange(len(group)) % groups
+    for fold in range(folds):
+        yield _fold(data, group == fold, np.ones(data.n_users, dtype=bool), False)
+
+
+PROTOCOLS.add("crossfold-records")(
+    Protocol(
+        "crossfold-records", "one group of all interactions after the other, at random",
+        _crossfold_records, lambda data: min(MOST_REPETITIONS, len(data.users)), default_folds=GROUPS,
+        grouped=False,
+    )
+)  # fmt: skip
+
+
+def _groups(protocol: Protocol, value: str) -> Protocol:
+    """Test one group of users after the other."""
+
+    def groups(data: Interactions, folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return user_groups(data.n_users, folds, rng)
+
+    return replace(
+        protocol, divide=_held_out(_of(protocol), protocol.predicts_future, groups),
+        description=f"{protocol.description}, of a group of users",
+        most_folds=lambda data: data.n_users, default_folds=GROUPS, grouped=True, held=None,
+    )  # fmt: skip
+
+
+def _samples(protocol: Protocol, value: str) -> Protocol:
+    """Test samples of so many users, of which no two share a user."""
+    size = int(value)
+
+    def samples(data: Interactions, folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        sample = np.empty(data.n_users, dtype=np.int64)
+        sample[rng.permutation(data.n_users)] = np.arange(data.n_users) // size
+        return sample
+
+    def most(data: Interactions) -> int:
+        if size > data.n_users:
+            raise InputError(f"users={size} is more than the {data.n_users} users of {data.name}")
+        return data.n_users // size
+
+    return replace(
+        protocol, divide=_held_out(_of(protocol), protocol.predicts_future, samples), most_folds=most,
+        description=f"{protocol.description}, of {counted(size, 'user')} at random", held=None,
+    )  # fmt: skip
+
+
+def _random_items(protocol: Protocol, value: str) -> Protocol:
+    """Hold out as many items as the protocol does, at random instead of the last in time."""
+    last = _of(protocol)
+
+    def held(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+        return last(replace(data, time=None), rng)
+
+    what = protocol.description.removeprefix("each user's last ")
+    described = f"{'one ' if what == 'item' else ''}{what} of each user, at random"
+    return _of_every_user(protocol.name, described, held, drawn=lambda data: True)
+
+
+def _kept(protocol: Protocol, value: str) -> Protocol:
+    """Test only users who keep so many items in training."""
+    every = _of(protocol)
+
+    def held(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+        found = every(data, rng)
+        kept = np.bincount(data.users, ~found, minlength=data.n_users) >= int(value)
+        return found & kept[data.users]
+
+    return replace(
+        protocol, divide=_held_out(held, protocol.predicts_future), held=held,
+        description=f"{protocol.description}, of users who keep {value} or more",
+    )  # fmt: skip
+
+
+def _fraction(protocol: Protocol, value: str) -> Protocol:
+    """Hold out another fraction than a fifth: of each profile the nearest integer, half to even."""
+    fraction = float(value)
+
+    def held(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+        if protocol.name != "holdout":
+            return _draws(data, rng) >= 1.0 - fraction
+        place, lengths = _positions(data, _draws(data, rng))
+        return place >= (lengths - np.rint(lengths * fraction))[data.users]
+
+    told = f"{fraction:g} of each user's items, at random"
+    if protocol.name != "holdout":
+        told = f"each interaction with probability {fraction:g}"
+    divide = _held_out(held, protocol.predicts_future)
+    return replace(protocol, description=told, divide=divide, held=held)
+
+
+def _of(protocol: Protocol) -> Held:
+    assert protocol.held is not None
+    return protocol.held
+
+
+def _takes_fraction(protocol: Protocol) -> bool:
+    return protocol.name in ("holdout", "train-test-split")
+
+
+def _tests_everyone(protocol: Protocol) -> bool:
+    return protocol.held is not None
+
+
+def _takes_last(protocol: Protocol) -> bool:
+    return protocol.held is not None and protocol.uses_time
+
+
+Takes = Callable[[Protocol], bool]
+Changed = Callable[[Protocol, str], Protocol]
+# Parameters by a form for messages: the pattern, which protocols take it, and the protocol with it.
+PARAMETERS: dict[str, tuple[str, Takes, Changed]] = {
+    "items=random": (r"items=(random)", _takes_last, _random_items),
+    "fraction=0.3": (r"fraction=(0?\.0*[1-9][0-9]{0,9})", _takes_fraction, _fraction),
+    "kept=2": (r"kept=([1-9][0-9]{0,8})", _tests_everyone, _kept),
+    "users=groups": (r"users=(groups)", _tests_everyone, _groups),
+    "users=100": (r"users=([1-9][0-9]{0,8})", _tests_everyone, _samples),
+}
 
 
 @windows(
@@ -657,9 +819,12 @@ def _draws(data: Interactions, rng: np.random.Generator) -> NDArray[np.float64]:
 def _fold(data: Interactions, held: NDArray[np.bool_], group: NDArray[np.bool_], in_time: bool) -> Fold:
     test = data.submatrix(np.flatnonzero(held))
     train = data.submatrix(np.flatnonzero(~held))
-    has_test = np.diff(test.indptr) > 0
+    known, has_test = np.diff(train.indptr) > 0, np.diff(test.indptr) > 0
     tied = _tied(data, held) if in_time else 0
-    return Fold(train, test, np.flatnonzero(has_test), int((group & ~has_test).sum()), tied=tied)
+    return Fold(
+        train, test, np.flatnonzero(has_test & known), int((group & ~has_test).sum()),
+        int((has_test & ~known).sum()), tied,
+    )  # fmt: skip
 
 
 def _window(data: Interactions, before: NDArray[np.bool_], inside: NDArray[np.bool_]) -> Fold:

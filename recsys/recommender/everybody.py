@@ -89,6 +89,7 @@ def plain_options(
     pinned: Any = (),
     boosts: Mapping[Any, float] | None = None,
     at_most: Mapping[str, int] | None = None,
+    fair: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return how lists are made as JSON holds it; the rest as `Recommender.recommend` takes it.
 
@@ -125,6 +126,11 @@ def plain_options(
     for name, given in (("boosts", boosts), ("at_most", at_most)):
         if given:
             found[name] = {str(key): _plain(value) for key, value in dict(given).items()}
+    if fair is not None:
+        found["fair"] = {str(key): _plain(value) for key, value in dict(fair).items()}
+        if isinstance(fair.get("protected"), Mapping):
+            wanted = fair["protected"].items()
+            found["fair"]["protected"] = {str(name): _plain_filter(one) for name, one in wanted}
     try:
         json.dumps(found)
     except (TypeError, ValueError) as error:
@@ -178,13 +184,16 @@ def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
     InputError
         As `Recommender.recommend`.
     """
+    fair = options.get("fair")
+    if fair is not None and isinstance(fair.get("protected"), Mapping):
+        fair = fair | {"protected": _filters(fair["protected"])}
     return Lists(
         bundle, Asked.of_users(bundle, None, options["as_of"]), options["n"],
         bundle.items(options["dislikes"]).tolist(), options["diversity"],
         left_out(bundle, options["items"], options["exclude"], _filters(options["filters"])),
         options["filter_liked"],
         merchandising(
-            bundle, options.get("pinned", ()), options.get("boosts"), options.get("at_most")
+            bundle, options.get("pinned", ()), options.get("boosts"), options.get("at_most"), fair
         ),
     )  # fmt: skip
 

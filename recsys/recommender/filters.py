@@ -15,7 +15,7 @@ from recsys.data.encoding import SEPARATOR
 from recsys.errors import InputError
 from recsys.rankers import Bundle
 from recsys.recommender.ids import id_list, one_id
-from recsys.reranking import Merchandising
+from recsys.reranking import Fair, Merchandising
 from recsys.utils.dates import iso_seconds
 from recsys.utils.validation import check_integer, check_real
 
@@ -67,6 +67,7 @@ def merchandising(
     pinned: Any = (),
     boosts: Mapping[Any, float] | None = None,
     at_most: Mapping[str, int] | None = None,
+    fair: Mapping[str, Any] | Fair | None = None,
 ) -> Merchandising | None:
     """Return the merchandising rules of every list; None without any.
 
@@ -77,12 +78,16 @@ def merchandising(
     boosts : mapping of id to factor ≥ 0, optional
     at_most : mapping of str to int ≥ 1, optional
         By column of what is known of items.
+    fair : mapping or Fair, optional
+        `protected` (what `passing` takes), `p` and `alpha`, as `Recommender.recommend` takes them.
 
     Raises
     ------
     InputError
         If an id or a column is unknown, or a number is out of range.
     """
+    if fair is not None and not isinstance(fair, Fair):
+        fair = _fair(bundle, fair)
     for name, given, form in (("boosts", boosts, "{'id': 1.5}"), ("at_most", at_most, "{'brand': 2}")):
         if given is not None and not isinstance(given, Mapping):
             raise InputError(f"{name} must be a mapping such as {form}, not {given!r}"[:200])
@@ -95,9 +100,25 @@ def merchandising(
         (_values(bundle.item_features, name), check_integer(f"at_most of {name!r}", most, 1))
         for name, most in (at_most or {}).items()
     ]
-    if not (ids or factors or limits):
+    if not (ids or factors or limits or fair):
         return None
-    return Merchandising(list(dict.fromkeys(bundle.items(ids).tolist())), factors, limits)
+    return Merchandising(list(dict.fromkeys(bundle.items(ids).tolist())), factors, limits, fair)
+
+
+def _fair(bundle: Bundle, given: Any) -> Fair:
+    form = "{'protected': {'genres': 'Drama'}, 'p': 0.5, 'alpha': 0.1}"
+    if not isinstance(given, Mapping) or "protected" not in given:
+        raise InputError(f"fair must be a mapping such as {form}, not {given!r}"[:200])
+    if strange := set(given) - {"protected", "p", "alpha"}:
+        raise InputError(
+            f"fair has protected, p and alpha, as {form}; not {sorted(map(str, strange))[0]!r}"
+        )
+    shares = {}
+    for name, usual in (("p", 0.5), ("alpha", 0.1)):
+        shares[name] = check_real(f"fair's {name}", given.get(name, usual), 0.0, 1.0)
+        if shares[name] in (0.0, 1.0):
+            raise InputError(f"fair's {name} must be above 0 and below 1, not {shares[name]:g}")
+    return Fair(passing(bundle.item_features, given["protected"]), **shares)
 
 
 def _values(features: pd.DataFrame | None, name: str) -> Callable[[int], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,11 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.errors import counted
 from recsys.rankers import Bundle, Recommendations
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import Merchandising, rerank
 from recsys.utils.topn import LOWEST
 
+LOG = logging.getLogger(__name__)
+TOO_FEW = "fewer items of the protected group than asked for: too few are left"
 USERS = 4096  # whose lists are held at once
 COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
 Line = tuple[str, int, str, str, float]
@@ -91,9 +95,11 @@ class Lists:
     filter_liked : bool
         Whether items already liked are in no list.
     merchandising : Merchandising or None
-        Pinned items, boosts, and how many items of a brand.
+        Pinned items, boosts, how many items of a brand and of a protected group.
     fallbacks : int
         So far, the users without liked items, who get the most popular ones.
+    unfair : int
+        So far, the lists with fewer items of the protected group than asked for.
     """
 
     bundle: Bundle
@@ -105,6 +111,7 @@ class Lists:
     filter_liked: bool = True
     merchandising: Merchandising | None = None
     fallbacks: int = 0
+    unfair: int = 0
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
         """Yield a block of users at a time, each by its position in `asked`, with the list.
@@ -120,7 +127,10 @@ class Lists:
         for begin in range(start, max(start + 1, stop), USERS):
             found = make(slice(begin, min(begin + USERS, stop)))
             self.fallbacks += sum(bool(one.fallback) for one in found)
+            self.unfair += sum(not self.is_fair(one) for one in found)
             yield list(enumerate(found, begin))
+        if note := self.note():
+            LOG.info(note)
 
     @cached_property
     def some_popular(self) -> bool:
@@ -128,6 +138,18 @@ class Lists:
         asked = self.asked
         ids = None if asked.fold_in else asked.ids
         return bool(self.bundle.ranker.falls_back(ids, asked.rows).any())
+
+    def is_fair(self, found: Recommendations) -> bool:
+        """Return whether a list has as many items of the protected group as asked for."""
+        fair = None if self.merchandising is None else self.merchandising.fair
+        return fair is None or fair.met(found.ids)
+
+    def note(self) -> str | None:
+        """Return a sentence about lists with too few items of the protected group; None without any."""
+        if not self.unfair:
+            return None
+        has = "has" if self.unfair == 1 else "have"
+        return f"{counted(self.unfair, 'list')} {has} {TOO_FEW}"
 
     def lines(self, block: Block) -> list[Line]:
         """Return the rows of a block, of the columns `COLUMNS`; ids are text here."""

@@ -222,6 +222,7 @@ class Recommender:
         pinned: Sequence[Id] = (),
         boosts: Mapping[Id, float] | None = None,
         at_most: Mapping[str, int] | None = None,
+        fair: Mapping[str, Any] | None = None,
         as_of: float | str | None = None,
         unknown: str = "error",
         why: bool = True,
@@ -254,6 +255,12 @@ class Recommender:
         at_most : mapping of str to int, optional
             Largest number of items of one value in a list, by column of the items' features: {"genres":
             2}. Each value of a cell such as `Drama|War` counts, and so do pinned items.
+        fair : mapping, optional
+            {"protected": {"genres": "Drama"}, "p": 0.5, "alpha": 0.1}: among the first k items, for
+            each k, as many of the protected group (conditions as of `filters`) as a binomial test of
+            share `p` at significance `alpha` asks for (FA*IR). p and alpha may be left out. All other
+            ranks are by score.
+            Lists for which too few are left are told to `logging`. Not together with `diversity`.
         as_of : number or str, optional
             Rank by these users' interactions before this time: a number in the data's unit, a date or a
             datetime. The model itself was fitted on later interactions, too, and counts of users include
@@ -291,7 +298,7 @@ class Recommender:
             diversity,
             filters,
             filter_liked,
-            merchandising(self.bundle, pinned, boosts, at_most),
+            merchandising(self.bundle, pinned, boosts, at_most, fair),
         )
         found = {str(lists.asked.labels[k]): self._rows(lists, k, one, why)
                  for block in lists.blocks() for k, one in block}  # fmt: skip
@@ -317,6 +324,7 @@ class Recommender:
         pinned: Sequence[Id] = (),
         boosts: Mapping[Id, float] | None = None,
         at_most: Mapping[str, int] | None = None,
+        fair: Mapping[str, Any] | None = None,
         why: bool = True,
         user: Id = "new",
     ) -> Any:
@@ -328,7 +336,9 @@ class Recommender:
             In order, the oldest interaction first; it may be empty.
         times : sequence of number or str, optional
             When each was liked, instead of the order.
-        n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most, why
+        n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most
+            As in `recommend`.
+        fair, why
             As in `recommend`.
         user : str or int
             What stands in the column user.
@@ -351,7 +361,7 @@ class Recommender:
             diversity,
             filters,
             filter_liked,
-            merchandising(self.bundle, pinned, boosts, at_most),
+            merchandising(self.bundle, pinned, boosts, at_most, fair),
         )
         [[(k, one)]] = list(lists.blocks())
         return self._frame(self._rows(lists, k, one, why), why)
@@ -371,6 +381,7 @@ class Recommender:
         pinned: Sequence[Id] = (),
         boosts: Mapping[Id, float] | None = None,
         at_most: Mapping[str, int] | None = None,
+        fair: Mapping[str, Any] | None = None,
         as_of: float | str | None = None,
         why: bool = False,
         raw: bool = False,
@@ -392,6 +403,8 @@ class Recommender:
             stopped is gone on with by the same call: parts that are there are left as they are. A table
             is returned when not given.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
+            As in `recommend`.
+        fair : mapping, optional
             As in `recommend`.
         as_of, why
             As in `recommend`.
@@ -445,6 +458,7 @@ class Recommender:
                 pinned=pinned,
                 boosts=boosts,
                 at_most=at_most,
+                fair=fair,
             )
             return write_everybody(
                 path, self.bundle, options, on=engine, workers=workers, threads=threads,
@@ -465,7 +479,7 @@ class Recommender:
             diversity,
             filters,
             filter_liked,
-            merchandising(self.bundle, pinned, boosts, at_most),
+            merchandising(self.bundle, pinned, boosts, at_most, fair),
         )
         if stream:
             import pyarrow as pa

@@ -2,6 +2,7 @@
 
 from recsys.reranking.dislikes import DISLIKE_WEIGHT, penalize_dislikes
 from recsys.reranking.diversity import diversify, list_diversity, mmr, overlap, tail_items
+from recsys.reranking.fair import Fair
 from recsys.reranking.merchandising import Merchandising
 from recsys.reranking.novelty import favour_rare
 from recsys.reranking.rerank import rerank
@@ -9,6 +10,7 @@ from recsys.reranking.similar import similar
 
 __all__ = [
     "DISLIKE_WEIGHT",
+    "Fair",
     "Merchandising",
     "diversify",
     "favour_rare",

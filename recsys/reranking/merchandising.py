@@ -1,4 +1,4 @@
-"""Merchandising rules: pinned items, boosted scores, and a limit of items per brand."""
+"""Merchandising rules: pinned items, boosted scores, a limit of items per brand, a protected group."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from recsys.rankers.answers import Recommendations
+from recsys.reranking.fair import Fair
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Merchandising:
         Pairs of a function and a limit. The function returns the values of an attribute of an item. A
         list holds at most that many items of each value. Items without a value are not limited. Pinned
         items are always listed, and count.
+    fair : Fair, optional
+        How many of the first items are of a protected group, where there are enough that the limits
+        allow; all other ranks are by score. Pinned items count.
 
     Examples
     --------
@@ -39,6 +43,7 @@ class Merchandising:
     pinned: Sequence[int] = ()
     boosts: Mapping[int, float] = field(default_factory=dict)
     at_most: Sequence[tuple[Callable[[int], Sequence[str]], int]] = ()
+    fair: Fair | None = None
 
     def boosted(self, found: Recommendations) -> Recommendations:
         """Return the complete ranking by boosted scores; equal scores are ordered by index."""
@@ -58,13 +63,31 @@ class Merchandising:
         for at in first:
             self._count(int(found.ids[at]), counts)
         skip = set(first)
+        protected = np.zeros(len(found.ids), dtype=bool)
+        least = np.zeros(len(first) + N, dtype=np.int64)
+        if self.fair is not None:
+            protected, least = self.fair.protected[found.ids], self.fair.minimums(len(least))
+        waiting = [np.flatnonzero(~protected), np.flatnonzero(protected)]
+        next_of = [0, 0]  # of each of the two: items before it are listed or left out
+        has = int(protected[first].sum())
         rest: list[int] = []
-        for at, item in enumerate(found.ids.tolist()):
-            if len(rest) == N:
+        while len(rest) < N:
+            heads = []
+            for kind, those in enumerate(waiting):
+                while next_of[kind] < len(those) and (
+                    those[next_of[kind]] in skip
+                    or not self._allows(int(found.ids[those[next_of[kind]]]), counts)
+                ):  # limits only tighten: what they leave out stays out
+                    next_of[kind] += 1
+                heads.append(int(those[next_of[kind]]) if next_of[kind] < len(those) else len(found.ids))
+            if min(heads) == len(found.ids):
                 break
-            if at not in skip and self._allows(item, counts):
-                self._count(item, counts)
-                rest.append(at)
+            short = has < least[len(first) + len(rest)] and heads[1] < len(found.ids)
+            mine = short or heads[1] < heads[0]
+            next_of[mine] += 1
+            has += mine
+            self._count(int(found.ids[heads[mine]]), counts)
+            rest.append(heads[mine])
         return _some(found, first), _some(found, rest)
 
     def _allows(self, item: int, counts: list[Counter[str]]) -> bool:

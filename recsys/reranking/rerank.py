@@ -43,7 +43,8 @@ def rerank(
     filter_already_liked_items, filter_items, items, recalculate_user, times
         As in `recommend`, save that liked items are left out though `items` lists them.
     merchandising : Merchandising, optional
-        Pinned items, boosts, and how many items of a brand: of what may be in the list.
+        Pinned items, boosts, how many items of a brand and of a protected group: of what may be in the
+        list.
 
     Returns
     -------
@@ -66,6 +67,8 @@ def rerank(
     ((5,), True)
     """
     N = check_integer("N", N, 1)
+    if diversity and merchandising is not None and merchandising.fair is not None:
+        raise InputError("fair and diversity each order the list: leave one of them out")
     dislike_weight = check_real("dislike_weight", dislike_weight, 0.0)
     check_diversity(diversity, item_users)
     if np.ndim(userid) != 0:

@@ -20,8 +20,9 @@ from recsys.errors import CapabilityError, DatabaseError, InputError
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.explained import explained
 from recsys.recommender.filters import merchandising
+from recsys.recommender.lists import TOO_FEW
 from recsys.recommender.model_rules import item_users_rule, user_rule
-from recsys.reranking import rerank
+from recsys.reranking import Fair, rerank
 from recsys.reranking import similar as similar_items
 from recsys.service.computing import Computing
 from recsys.service.item_sets import ItemSets
@@ -339,11 +340,16 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
     left_out, strange = candidates_of(model, sets, asked)
     disliked, more = model.bundle.known_items(asked.dislikes)
     new = model.bundle.known_items([*asked.pinned, *asked.boosts])[1]
+    fair = None
+    if asked.fair is not None:
+        group = model.passing(msgspec.json.encode(asked.fair.protected, order="sorted"))
+        fair = Fair(group, asked.fair.p, asked.fair.alpha)
     rules = merchandising(
         model.bundle,
         [one for one in asked.pinned if one in model.bundle.item_index],
         {one: factor for one, factor in asked.boosts.items() if one in model.bundle.item_index},
         asked.at_most,
+        fair,
     )
     found = rerank(
         model.bundle.ranker, profile.userid, profile.row, asked.n, dislikes=disliked,
@@ -352,7 +358,10 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
         times=profile.new_times, filter_items=left_out, merchandising=rules,
     )  # fmt: skip
     body = {"items": named(model, *found), "fallback": bool(found.fallback)}
-    return encoded(body | {"unknown": [*profile.unknown, *strange, *more, *new]})
+    body |= {"unknown": [*profile.unknown, *strange, *more, *new]}
+    if fair is not None and not fair.met(found.ids):
+        body["note"] = f"the list has {TOO_FEW}"
+    return encoded(body)
 
 
 def similar_to(model: LoadedModel, sets: ItemSets, asked: SimilarItemsRequest) -> bytes:

@@ -136,6 +136,14 @@ OnlySet = Annotated[
 WithoutSet = Annotated[SetName | None, Meta(description="Leave the items of this set out.")]
 
 
+class FairShare(Struct, forbid_unknown_fields=True, gc=False):
+    """How many of the first items are of a protected group."""
+
+    protected: Annotated[Filters, Meta(min_length=1)]
+    p: Annotated[float, Meta(gt=0, lt=1, description="Wanted share of protected items.")] = 0.5
+    alpha: Annotated[float, Meta(gt=0, lt=1, description="Significance of the binomial test.")] = 0.1
+
+
 class RecommendRequest(ProfileRequest, kw_only=True):
     """For a known user or a history: how many items, and which."""
 
@@ -155,6 +163,10 @@ class RecommendRequest(ProfileRequest, kw_only=True):
         dict[Annotated[str, Meta(max_length=200)], Count],
         Meta(max_length=20, description='How many items of one value, by attribute: {"brand": 2}.'),
     ] = {}
+    fair: Annotated[
+        FairShare | None,
+        Meta(description="Enough items of a protected group among the first k, for each k."),
+    ] = None
     dislikes: Annotated[
         Ids, Meta(description="Leave these items out, and lower what is like them.")
     ] = []
@@ -168,7 +180,7 @@ class RecommendRequest(ProfileRequest, kw_only=True):
             and self.as_of is None
             and self.items is None
             and not (self.filter_items or self.dislikes or self.diversity or self.filters)
-            and not (self.pinned or self.boosts or self.at_most)
+            and not (self.pinned or self.boosts or self.at_most or self.fair)
         )
 
 
@@ -376,6 +388,9 @@ class RecommendResponse(BaseModel):
     items: list[ScoredItem] = Field(description="Best first.")
     fallback: bool = Field(description="Whether nothing liked was known, so that these are popular.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
+    note: str | None = Field(
+        default=None, description="Only where too few items of the protected group are left."
+    )
 
 
 class ScoresResponse(BaseModel):

@@ -29,6 +29,7 @@ from recsys import (
     load_dataset,
     load_ranker,
 )  # fmt: skip
+from recsys.data import split
 from recsys.evaluation.metrics.ranking import average_precision, ndcg, precision
 
 PAGE = Path(__file__).parents[2] / "docs" / "implicit.md"
@@ -335,14 +336,28 @@ def halves():
     return ranker, train.astype(np.float32), test.astype(np.float32), users
 
 
-@row("train_test_split")
+@row("train_test_split(train_percentage=0.7, random_state=3)")
 def _():
     ranker, train, _, users = halves()
     assert ranker.recommend(users, train[users]).ids.shape == (len(users), 10)
-    train, test = evaluation.leave_k_out_split(R, K=1, random_state=0)
+    train, test = evaluation.train_test_split(R, train_percentage=0.7, random_state=3)
+    fold = next(split(DATA, "train-test-split:fraction=0.3:draws=rows", seed=3))
+    assert (fold.train != train).nnz == (fold.test != test).nnz == 0
+    report = recsys.evaluate(DATA, "popularity", protocol="train-test-split", metrics="ndcg@10")
+    assert report.results and report.folds == 1
+
+
+@row("leave_k_out_split(K=2)")
+def _():
+    train, test = evaluation.leave_k_out_split(R, K=2, random_state=0)
     assert ALS(factors=2).fit(train, show_progress=False).n_items_ == test.shape[1]
-    report = recsys.evaluate(DATA, "popularity", protocol="leave-one-out", folds=1, metrics="ndcg@10")
-    assert report.results
+    fold = next(split(DATA, "next-2:items=random:kept=2"))
+    assert np.array_equal(np.diff(fold.test.indptr), np.diff(test.indptr))
+    others = []
+    for seed in (0, 1):  # what it draws follows numpy's global generator
+        np.random.seed(seed)
+        others.append(evaluation.leave_k_out_split(R, K=2, random_state=0)[1])
+    assert (others[0] != others[1]).nnz
 
 
 @row("ndcg_at_k")
@@ -468,8 +483,7 @@ def test_our_names_are_there():
                 "ndcg",
                 "precision",
                 "auc",
-                "holdout",
-                "leave",
+                "split",
                 "lastfm",
             )
             found |= len(parts) > 1 and parts[0] in ("Recommender", "recsys")

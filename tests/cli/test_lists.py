@@ -33,6 +33,8 @@ def lists(path, tmp_path, *options):
         (["--pin", "m0005,m0009"], {"pinned": ["m0005", "m0009"]}),
         (["--boost", "m0005=4", "--boost", "m0009=0.1"], {"boosts": {"m0005": 4.0, "m0009": 0.1}}),
         (["--at-most", "genres=2"], {"at_most": {"genres": 2}}),
+        (["--protected", "genres=War", "--protected", "year=..1990", "--fair-p", "0.7", "--fair-alpha", "0.2"],
+         {"fair": {"protected": {"genres": "War", "year": (None, 1990)}, "p": 0.7, "alpha": 0.2}}),
         (["--filter", "year=1960..1985", "--filter", "genres=Drama,War"],
          {"filters": {"year": (1960, 1985), "genres": ["Drama", "War"]}}),
         (["--filter", "year=1980.."], {"filters": {"year": (1980, None)}}),
@@ -43,6 +45,14 @@ def test_options_are_those_of_python(model, path, tmp_path, options, given):
     assert (
         lists(path, tmp_path, *options) == model.recommend("u0001", why=False, **given)["item"].tolist()
     )
+
+
+def test_lists_with_too_few_of_a_protected_group_are_noted(path, tmp_path, capfd):
+    title = str(recsys.load_dataset("sample").item_features["title"].iloc[7])
+    lists(path, tmp_path, "--protected", f"title={title}", "--fair-p", "0.9")
+    assert "note: 1 list has fewer items of the protected group than asked for" in capfd.readouterr().err
+    lists(path, tmp_path, "--protected", "genres=War")
+    assert "protected" not in capfd.readouterr().err
 
 
 def test_ids_of_any_number_come_from_a_file(model, path, tmp_path):

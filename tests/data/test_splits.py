@@ -30,7 +30,7 @@ def test_which_protocols_predict_the_future():
 
 @settings(max_examples=80, deadline=None)
 @given(interactions(timed=True), st.integers(0, 3))
-@pytest.mark.parametrize("name", [*IN_TIME, "next-1"])
+@pytest.mark.parametrize("name", [*IN_TIME, "next-1", "next-2:kept=2:users=groups", "next-1:users=1"])
 def test_no_user_has_anything_in_training_that_is_later_than_what_is_tested(name, data, seed):
     protocol = find_protocol(name)
     if protocol.grouped and data.n_users < 2:
@@ -224,7 +224,9 @@ def test_wrong_numbers_of_folds(protocol, folds):
 
 
 def test_unknown_protocol():
-    with pytest.raises(InputError, match="unknown protocol 'halves': known: half-profile, "):
+    with pytest.raises(
+        InputError, match="unknown protocol 'halves': known: crossfold-records, half-profile, "
+    ):
         split(make([(0, 0)]), "halves")
     with pytest.raises(InputError, match="did you mean 'leave-one-out'"):
         split(make([(0, 0)]), "leave-last-out")
@@ -289,7 +291,9 @@ def _shuffled(data, seed):
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize(
-    "protocol", sorted(set(PROTOCOLS) - {"published", "half-profile-file"}) + ["next-2"]
+    "protocol",
+    sorted(set(PROTOCOLS) - {"published", "half-profile-file"})
+    + ["next-2", "next-2:items=random:kept=2", "holdout:fraction=0.5:users=groups", "next-2:users=7"],
 )
 def test_the_same_data_in_another_order_have_the_same_folds(protocol, timed):
     data = _tied_profiles()
@@ -352,8 +356,93 @@ def test_ties_in_time_are_drawn_and_the_old_order_has_a_name():
 
 
 @pytest.mark.parametrize(
-    "name", ["half-profile:ties=index", "holdout:", "half-profile-time:ties=random"]
-)
+    "name",
+    ["half-profile:ties=index", "holdout:", "half-profile-time:ties=random", "holdout:items=random", "next-3:kept=0",
+     "next-3:users=0", "next-3:users=groups:kept=2", "next-3:fraction=0.5", "holdout:fraction=1.5", "holdout:fraction=0",
+     "holdout:fraction=.0", "published:users=groups", "leave-one-out:validation=kept:users=5", "rolling:users=5",
+     "crossfold-records:users=5", "next-3:users=groups:users=5", "holdout:fraction=0.5:items=random"],
+)  # fmt: skip
 def test_a_parameter_that_a_protocol_does_not_take_is_refused(name):
     with pytest.raises(InputError, match="takes .*draws=rows, not "):
         find_protocol(name)
+
+
+def test_a_message_names_the_parameters_that_a_protocol_takes():
+    with pytest.raises(InputError) as caught:
+        find_protocol("leave-one-out:kept=x")
+    assert str(caught.value) == (
+        "protocol leave-one-out takes validation=kept or items=random or kept=2 or users=groups or users=100 "
+        "or draws=rows, not 'kept=x'"
+    )
+    with pytest.raises(InputError, match="users=9 is more than the 2 users of"):
+        split(make([(0, 0), (1, 1)]), "next-1:users=9")
+    with pytest.raises(InputError, match="folds must be from 1 to 2 for next-1:users=3"):
+        split(make([(u, 0) for u in range(7)]), "next-1:users=3", folds=3)
+
+
+def test_descriptions_say_what_parameters_change():
+    for name, told in (
+        ("leave-one-out:items=random", "one item of each user, at random"),
+        ("next-3:items=random:kept=2", "3 items of each user, at random, of users who keep 2 or more"),
+        ("next-3:users=groups", "each user's last 3 items, of a group of users"),
+        ("next-3:users=50", "each user's last 3 items, of 50 users at random"),
+        ("holdout:fraction=0.25", "0.25 of each user's items, at random"),
+        ("train-test-split:fraction=.1", "each interaction with probability 0.1"),
+    ):
+        assert (find_protocol(name).name, find_protocol(name).description) == (name, told)
+
+
+@settings(max_examples=60, deadline=None)
+@given(interactions(), st.integers(0, 3), st.integers(1, 5))
+def test_samples_of_users_share_nobody_and_groups_have_everybody(data, seed, folds):
+    samples = list(split(data, "next-1:users=1", folds=min(folds, data.n_users), seed=seed))
+    tested = np.concatenate([fold.users for fold in samples])
+    assert len(set(tested)) == len(tested) and all(len(fold.users) <= 1 for fold in samples)
+    assert all(len(fold.users) + fold.train_only == 1 for fold in samples)
+    if data.n_users > 1:
+        groups = list(split(data, "next-1:users=groups", folds=min(folds + 1, data.n_users), seed=seed))
+        sizes = [len(fold.users) + fold.train_only for fold in groups]
+        assert sum(sizes) == data.n_users and max(sizes) - min(sizes) <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(interactions(), st.integers(0, 3), st.integers(2, 9))
+def test_each_interaction_is_tested_once_in_groups_of_interactions(data, seed, folds):
+    folds = min(folds, len(data.users))
+    found = list(split(data, "crossfold-records", folds=folds, seed=seed))
+    assert (sum(fold.test for fold in found) != data.matrix).nnz == 0
+    sizes = [fold.test.nnz for fold in found]
+    assert max(sizes) - min(sizes) <= 1
+    assert all((fold.train + fold.test != data.matrix).nnz == 0 for fold in found)
+
+
+# ---- implicit's functions
+
+
+@pytest.mark.parametrize("fraction", [0.2, 0.3, 0.45])
+def test_train_test_split_is_that_of_implicit_cell_by_cell(fraction):
+    evaluation = pytest.importorskip("implicit.evaluation")
+    for seed in range(4):
+        data = _shuffled(_tied_profiles(seed), seed + 5)
+        train, test = evaluation.train_test_split(data.matrix, 1 - fraction, random_state=seed)
+        name = "train-test-split" if fraction == 0.2 else f"train-test-split:fraction={fraction}"
+        (fold,) = split(data, f"{name}:draws=rows", seed=seed)
+        assert (fold.train != train).nnz == (fold.test != test).nnz == 0 < test.nnz
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_leave_k_out_split_is_the_same_by_definition(k):
+    """implicit draws the items from numpy's global generator, whatever its random_state."""
+    evaluation = pytest.importorskip("implicit.evaluation")
+    users, items = np.nonzero(np.tri(12, 12, dtype=bool))
+    data = Interactions.from_ids(users, items, time=np.arange(len(users), dtype=float))
+    seen = [np.zeros((12, 12)), np.zeros((12, 12))]
+    for seed in range(300):
+        _, test = evaluation.leave_k_out_split(data.matrix, K=k)
+        (fold,) = split(data, f"next-{k}:items=random:kept=2", seed=seed)
+        assert np.array_equal(np.diff(test.indptr), np.diff(fold.test.indptr))
+        assert np.diff(test.indptr).tolist() == [k if n > k + 1 else 0 for n in range(1, 13)]
+        seen[0] += test.toarray() > 0
+        seen[1] += fold.test.toarray()
+    for counts in seen:  # every item of a user may be drawn
+        assert ((counts > 0) == (data.matrix.toarray() * (np.arange(12) > k)[:, None] > 0)).all()

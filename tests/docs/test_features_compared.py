@@ -26,7 +26,7 @@ PEERS = {
 }  # fmt: skip
 # What a peer has and this package has not: each with what to take instead.
 NOT_HERE = {
-    "transformers", "GPU", "fairness by groups", "ONNX", "on the Python index", "conda package",
+    "transformers", "GPU", "on the Python index", "conda package",
     "documentation on the web", "badges",
 }  # fmt: skip
 

@@ -190,6 +190,29 @@ def test_merchandising_is_that_of_python(client, path, data):
         assert answer.status_code == 422 and "\n" not in answer.json()["detail"]
 
 
+def test_fair_lists_are_those_of_python(client, path, data):
+    model, user = recsys.load(path), str(data.user_ids[5])
+    group = {"genres": ["War"], "year": (None, 1990)}
+    found = model.recommend(user, 8, why=False, fair={"protected": group, "p": 0.7, "alpha": 0.2})
+    asked = {"protected": {"genres": ["War"], "year": {"max": 1990}}, "p": 0.7, "alpha": 0.2}
+    answer = client.post("/recommend", json={"user": user, "n": 8, "fair": asked}).json()
+    assert [one["item"] for one in answer["items"]] == found["item"].tolist()
+    assert not answer.get("note")
+    title = {"title": str(data.item_features["title"].iloc[7])}
+    few = client.post("/recommend", json={"user": user, "n": 30, "fair": {"protected": title}}).json()
+    assert "fewer items of the protected group" in few["note"]
+    for wrong in (
+        {},
+        {"protected": {}},
+        {"protected": {"x": 1}},
+        asked | {"p": 1},
+        asked | {"alpha": 0},
+        asked | {"q": 1},
+    ):
+        answer = client.post("/recommend", json={"user": user, "fair": wrong})
+        assert answer.status_code == 422 and "\n" not in answer.json()["detail"]
+
+
 def test_scores_are_those_of_python(client, path, data):
     model, user = recsys.load(path), str(data.user_ids[5])
     some = [str(data.item_ids[k]) for k in (7, 3, 200)]
