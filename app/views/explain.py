@@ -107,7 +107,8 @@ def explained(
     found = why.reasons
     away = [k for k in asked.dislikes if k != item]
     out = np.concatenate([asked.lower, asked.row.indices, away]).astype(np.int64)
-    after = what_if(model, user, row, item, leave_out=out, times=asked.times)
+    new = folds and (asked.profile.fold_in or without)
+    after = what_if(model, user, row, item, leave_out=out, recalculate_user=new, times=asked.times)
     st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
     st.text(why.sentence)
     told = standing(catalogue, asked, item, without, after, ranked, scores)
@@ -119,7 +120,7 @@ def explained(
             f"lowered there; all else here is about the score without that."
         )
     bars(catalogue, found)
-    moved(catalogue, model, asked, user, row, item, out, after)
+    moved(catalogue, model, asked, user, row, item, out, after, new)
     if why.rule is not None:
         st.subheader("What other people like", anchor=False)
         st.text(why.people)
@@ -263,6 +264,7 @@ def moved(
     item: int,
     out: NDArray[np.int64],
     after: WhatIf,
+    new: bool,
 ) -> None:
     """Show without which items this one would stand elsewhere, and with which."""
     if not after.tried:
@@ -271,14 +273,19 @@ def moved(
     _, first, *rest = wording.changed(catalogue.titles, after, FIRST)  # its rank now is said above
     st.text(first)
     if after.place <= FIRST:
-        path = out_of_list(model, user, row, item, FIRST, leave_out=out, times=asked.times)
+        path = out_of_list(
+            model, user, row, item, FIRST, leave_out=out, recalculate_user=new, times=asked.times
+        )
         if text := wording.falls(catalogue.titles, path, word=catalogue.word):
             st.text(text)
     if after.place > 1:
         goal = 1 if after.place <= FIRST else FIRST
         taken = set(out.tolist())
         offered = [k for k in companions(catalogue, item) if k not in taken]
-        up = into_list(model, user, row, item, offered, goal, leave_out=out, times=asked.times)
+        up = into_list(
+            model, user, row, item, offered, goal, leave_out=out, recalculate_user=new,
+            times=asked.times,
+        )  # fmt: skip
         text = wording.rises(catalogue.titles, up, word=catalogue.word)
         tried = f"{counted(len(offered), 'title')} whose people are most like its own"
         st.text(text or f"No further like among the {tried} lifts it.")

@@ -38,7 +38,9 @@ from recsys.explain.rules.formula import (
     parse_formula,
     quoted,
 )
-from recsys.kernels import list_kernels
+from recsys.kernel_machines import Selected, select_by_ratio
+from recsys.kernels import list_kernels, make_kernel
+from recsys.utils.spec import parse_spec
 
 DEGREES, RULES = "Kernels over their degree", "Rules on a table"
 FIRST = "tic-tac-toe"  # the table that the page opens with
@@ -46,6 +48,8 @@ UPLOAD = "the upload"
 MOST_ITEMS, MOST_ROWS = 6000, 5000
 MOST_READ = 50_000  # rows of a table before those with missing cells are dropped
 LEAST_ROWS = 8  # of each class
+MOST_SEPARATED = 1000  # rows: a quadratic program a kernel
+SEPARATING = ("linear", "mc:degree=2", "md:degree=2", "mdnf:d=2,c=2", "mcnf:d=2,c=2")
 MOST_VALUES = 200  # different values of a column; more are numbers, not categories
 INTRO = {
     DEGREES: (
@@ -225,6 +229,30 @@ def table_rules() -> None:
     }  # fmt: skip
     found = state.result(key, lambda progress: measure_rule(table.X, table.y, **options_), "Learning")
     show_rule(table, found, state.digest(key))
+    separated(table, digest)
+
+
+def separated(table: OneHot, digest: str) -> None:
+    """Offer the choice of a kernel by its radius-margin ratio on the table."""
+    st.subheader("Which kernel", anchor=False)
+    if len(table.y) > MOST_SEPARATED:
+        st.caption(f"Kernels are compared on at most {MOST_SEPARATED:,} rows: use `recsys kernels`.")
+        return
+    if not ask(st.toggle, "Compare kernels", name="rules.kernels", default=False):
+        return
+
+    def ratios(progress: Any) -> Selected:
+        made = [make_kernel(name, **params) for name, params in map(parse_spec, SEPARATING)]
+        return select_by_ratio(made, table.X, table.y)
+
+    found = state.result(("ratios", digest), ratios, "Separating")
+    st.dataframe(
+        {"kernel": list(SEPARATING), "radius-margin ratio": np.round(found.ratios, 4)}, hide_index=True
+    )
+    st.caption(
+        f"{SEPARATING[found.position]} has the smallest ratio: the squared radius over the rows times "
+        "the squared margin, with 1% of the identity mixed in. No rows are held out for it."
+    )
 
 
 def _folder() -> Path | None:

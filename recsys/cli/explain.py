@@ -39,12 +39,30 @@ def explain(
         int | None,
         typer.Option("--min-support", help="With --people: least number of shared liked items."),
     ] = None,
+    formulas: Annotated[
+        int,
+        typer.Option(
+            "--formulas",
+            help="How many formulas over users that hold for the item to list, by their weight in the "
+            "model: of the same models as --people.",
+        ),
+    ] = 0,
+    changes: Annotated[
+        int,
+        typer.Option(
+            "--changes", help="How many liked items to list without which the item's rank is worst."
+        ),
+    ] = 0,
     json: Json = None,
 ) -> None:
     """Print what a score comes from: liked items and features; with --people, other users."""
     if (user is None) == (history is None):
         raise InputError("name whom to explain to by exactly one of --user ID and --history ID,ID")
     check_integer("-n", number, 1)
+    check_integer("--formulas", formulas, 0)
+    check_integer("--changes", changes, 0)
+    if people and (formulas or changes):
+        raise InputError("--formulas and --changes are for an item without --people: leave them out")
     if not people and min_support is not None:
         raise InputError("--min-support is for --people: leave it out")
     if not people and item is None:
@@ -59,7 +77,7 @@ def explain(
         )  # fmt: skip
         warn_as_of(as_of)
         return
-    why = why_of(bundle, asked, bundle.item_ids[index], number)
+    why = why_of(bundle, asked, bundle.item_ids[index], number, formulas=formulas, changes=changes)
     warn_as_of(as_of)
     if json is not None:
         terminal.write_json(json, why.as_dict())
@@ -133,3 +151,5 @@ def _print_more(bundle: Bundle, why: Why) -> None:
         terminal.table("The score by models", ("model", "adds to the score"), rows)
     if why.people:
         print(terminal.literal(f"{why.people} Counted in the data; the model does not use this rule."))
+    for line in why.sentences:
+        print(terminal.literal(line))

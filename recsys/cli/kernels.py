@@ -15,10 +15,14 @@ from recsys.cli.options import Json
 from recsys.cli.table_options import Positive, TableFile, Target, load_categories
 from recsys.datasets.categorical import OneHot
 from recsys.errors import InputError
+from recsys.kernel_machines import select_by_ratio
 from recsys.kernels import list_kernels, make_kernel, margin, spectral_ratio
 from recsys.utils.memory import check_memory
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_integer
+
+KEYS = ("kernel", "spectral_ratio", "standardized", "margin")
+HEADS = ("kernel", "spectral ratio", "standardized", "margin")
 
 
 def kernels(
@@ -35,11 +39,18 @@ def kernels(
         Path | None, typer.Option("--curve", help="Draw spectral ratios over the degree (.png).")
     ] = None,
     up_to: Annotated[int, typer.Option("--up-to", help="Highest degree of the curve.")] = 10,
+    select: Annotated[
+        bool,
+        typer.Option(
+            "--select",
+            help="Tell the kernel of the smallest radius-margin ratio: a choice without held-out rows.",
+        ),
+    ] = False,
     json: Json = None,
 ) -> None:
     """List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."""
     if data is None:
-        if kernel or out or curve:
+        if kernel or out or curve or select:
             raise InputError("pass --data FILE: a kernel is computed on a table")
         rows = [(name, *_describe(name)) for name in list_kernels()]
         terminal.table("", ("kernel", "parameters", "what"), rows)
@@ -51,6 +62,8 @@ def kernels(
         if curve
         else ["linear", "mc:degree=2", "md:degree=2", "mdnf:d=2,c=2", "mcnf:d=2,c=2"]
     )
+    if select and (out is not None or curve is not None):
+        raise InputError("--select compares kernels: leave out --out and --curve")
     if out is not None and len(specs) != 1:
         raise InputError("--out writes one Gram matrix; pass --kernel once")
     if curve is not None:
@@ -60,23 +73,31 @@ def kernels(
         charts.draw_lines(curve, lines, "degree", "spectral ratio", data.stem)
         print(f"spectral ratios of {', '.join(lines)} over {up_to} degrees in {curve}")
         return
-    found = []
-    for spec in specs:
-        name, params = parse_spec(spec)
-        K = make_kernel(name, **params)(table.X, normalize=True)
+    found: list[tuple[Any, ...]] = []
+    keys, heads = list(KEYS), list(HEADS)
+    made = [make_kernel(name, **params) for name, params in map(parse_spec, specs)]
+    for spec, one in zip(specs, made, strict=True):
+        K = one(table.X, normalize=True)
         found.append((spec, spectral_ratio(K), spectral_ratio(K, standardized=True), margin(K, table.y)))
+    chosen = select_by_ratio(made, table.X, table.y) if select else None
+    if chosen is not None:
+        found = [(*row, float(ratio)) for row, ratio in zip(found, chosen.ratios, strict=True)]
+        keys.append("radius_margin_ratio")
+        heads.append("radius-margin ratio")
     if out is not None:
         buffer = io.BytesIO()
         np.save(buffer, K, allow_pickle=False)
         terminal.write_bytes(out, buffer.getvalue())
     if json is not None:
-        keys = ("kernel", "spectral_ratio", "standardized", "margin")
         terminal.write_json(json, [dict(zip(keys, row, strict=True)) for row in found])
     if json != "-":
         title = f"{data}: {len(table.y):,} rows, {table.X.shape[1]} features, "
         title += f"{table.target} in {table.y.mean():.1%}"
         cells = [(spec, *(f"{value:.4f}" for value in values)) for spec, *values in found]
-        terminal.table(title, ("kernel", "spectral ratio", "standardized", "margin"), cells)
+        terminal.table(title, tuple(heads), cells)
+        if chosen is not None:
+            best = f"{specs[chosen.position]}, {chosen.ratios[chosen.position]:.4f}"
+            print(terminal.literal(f"Smallest radius-margin ratio: {best}."))
 
 
 def _describe(name: str) -> tuple[str, str]:

@@ -170,7 +170,8 @@ def reasons_for_items(
             bias = told.bias + others
             found.append(Reasons("exact", told.score, bias, listed, others, len(rest), ages=old))
         return found
-    scores = score_rows(ranker, [userid], liked, times)[0, some].tolist()
+    asked = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)
+    scores = asked[0, some].tolist()
     if "similar-items" not in ranker.capabilities:
         return [_popularity(ranker, item, score) for item, score in zip(some, scores, strict=True)]
     return [_nearest(ranker, liked, int(k), s, N) for k, s in zip(some, scores, strict=True)]
@@ -192,7 +193,18 @@ def _unit(ranker: Ranker, item: int, score: float) -> str:
     return "people" if score == float(ranker.popularity_[item]) else ""
 
 
-def score_rows(ranker: Ranker, userids: list[int], rows: sp.csr_matrix, times: Any = None) -> np.ndarray:
-    """Score rows as they are, also by rankers that would use what they stored of the user."""
-    fold_in = "fold-in" in ranker.capabilities
+def score_rows(
+    ranker: Ranker,
+    userids: list[int],
+    rows: sp.csr_matrix,
+    times: Any = None,
+    *,
+    recalculate_user: bool = False,
+) -> np.ndarray:
+    """Score rows as they are, also by rankers that would use what they stored of the user.
+
+    Features of the user count, where the ranker has some, unless the user is new.
+    """
+    known = not recalculate_user and getattr(ranker, "user_features_", None) is not None
+    fold_in = "fold-in" in ranker.capabilities and not known
     return ranker.scores(userids, rows, recalculate_user=fold_in, times=times)

@@ -15,6 +15,7 @@ from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
 
+TRIED = 4  # times as many as are listed: those that matter are among the largest contributions
 MISFIT = 0.02  # of the largest share: from there on a share and the fall of the score count as different
 
 
@@ -91,6 +92,7 @@ def what_if(
     most: int = 50,
     leave_out: ArrayLike = (),
     *,
+    recalculate_user: bool = False,
     times: Any = None,
 ) -> WhatIf:
     """Return an item's rank, and its rank and score without each liked item.
@@ -103,6 +105,8 @@ def what_if(
         Liked items that are left out, one at a time: those with the largest shares.
     leave_out : int array
         Items that are never recommended to this user and have no rank.
+    recalculate_user : bool
+        Whether the row is that of a user never seen, of whom no features are known.
     times : (1, items) sparse matrix, optional
         When each interaction happened, as `recommend` takes it.
 
@@ -125,17 +129,24 @@ def what_if(
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    now = score_rows(ranker, [userid], liked, times)[0]
+    now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
     free = open_places(liked, leave_out, item)
     place = place_among(now, free, item)
     able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
-    found = reasons(ranker, userid, liked, item, most, times=times) if able else None
+    found = None
+    if able:
+        found = reasons(
+            ranker, userid, liked, item, most, recalculate_user=recalculate_user, times=times
+        )
     shares = [(k, value) for k, value in found.items if k != item] if found is not None else []
     tried: list[Change] = []
     misfit: tuple[int, float, float] | None = None
     if shares:
         rows = without(liked, [[k] for k, _ in shares])
-        scores = score_rows(ranker, [userid] * len(shares), rows, repeated(times, len(shares)))
+        scores = score_rows(
+            ranker, [userid] * len(shares), rows, repeated(times, len(shares)),
+            recalculate_user=recalculate_user,
+        )  # fmt: skip
         tried = [
             Change(k, float(line[item]), place_among(line, free, item))
             for (k, _), line in zip(shares, scores, strict=True)
@@ -181,14 +192,21 @@ def place_among(scores: np.ndarray, free: np.ndarray, item: int) -> int:
 
 
 def changes(
-    ranker: Ranker, userid: int, row: Any, item: int, N: int = 3, *, times: Any = None
+    ranker: Ranker,
+    userid: int,
+    row: Any,
+    item: int,
+    N: int = 3,
+    *,
+    recalculate_user: bool = False,
+    times: Any = None,
 ) -> list[Change]:
     """Return the liked items without which an item falls furthest, and how far.
 
     Parameters
     ----------
-    ranker, userid, row, item, times
-        As in `reasons`; the ranker scores the row it is given.
+    ranker, userid, row, item, recalculate_user, times
+        As in `what_if`; the ranker scores the row it is given.
     N : int ≥ 1
 
     Returns
@@ -208,5 +226,8 @@ def changes(
     True
     """
     check_integer("N", N, 1)
-    # Those that matter are among the largest contributions: no need to try a thousand.
-    return list(what_if(ranker, userid, row, item, 4 * N, times=times).tried[:N])
+    return list(
+        what_if(
+            ranker, userid, row, item, TRIED * N, recalculate_user=recalculate_user, times=times
+        ).tried[:N]
+    )

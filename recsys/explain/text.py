@@ -218,7 +218,7 @@ def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
     first : int ≥ 1
         Length of the list that a user looks at.
     """
-    lines = [f"Place now: {found.place:,} of {found.of:,}."]
+    lines = [f"Rank now: {found.place:,} of {found.of:,}."]
     names = np.asarray(titles, dtype=object)
     if found.tried:
         which = (

@@ -57,13 +57,14 @@ def out_of_list(
     most: int = MOST,
     leave_out: ArrayLike = (),
     *,
+    recalculate_user: bool = False,
     times: Any = None,
 ) -> Steps:
     """Take liked items out, each time the one without which an item falls furthest, until it is out.
 
     Parameters
     ----------
-    ranker, userid, row, item, leave_out, times
+    ranker, userid, row, item, leave_out, recalculate_user, times
         As in `what_if`. The ranker scores changed rows ("fold-in"), else nothing is taken out.
     first : int ≥ 1
         Length of the list that it shall leave.
@@ -97,15 +98,20 @@ def out_of_list(
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
     free = open_places(liked, leave_out, item)
-    place = place_among(score_rows(ranker, [userid], liked, times)[0], free, item)
+    now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
+    place = place_among(now, free, item)
     able = "fold-in" in ranker.capabilities
-    named = reasons(ranker, userid, liked, item, TRIED, times=times).items if able else []
+    told = {"recalculate_user": recalculate_user, "times": times}
+    named = reasons(ranker, userid, liked, item, TRIED, **told).items if able else []
     left = [k for k, value in named if k != item and value > 0]
     taken: list[int] = []
     places: list[int] = []
     while (places or [place])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
         rows = without(liked, [[*taken, k] for k in left])
-        scores = score_rows(ranker, [userid] * len(left), rows, repeated(times, len(left)))
+        scores = score_rows(
+            ranker, [userid] * len(left), rows, repeated(times, len(left)),
+            recalculate_user=recalculate_user,
+        )  # fmt: skip
         found = [(-place_among(line, free, item), float(line[item])) for line in scores]
         best = min(range(len(left)), key=lambda k: found[k])
         taken.append(left.pop(best))
@@ -123,13 +129,14 @@ def into_list(
     most: int = MOST,
     leave_out: ArrayLike = (),
     *,
+    recalculate_user: bool = False,
     times: Any = None,
 ) -> Steps:
     """Like more items, each time the one with which an item rises highest, until it has its goal.
 
     Parameters
     ----------
-    ranker, userid, row, item, leave_out, times
+    ranker, userid, row, item, leave_out, recalculate_user, times
         As in `what_if`. The ranker scores changed rows ("fold-in"), else nothing is added.
     candidates : int array
         Items that may be liked besides; the item itself, liked ones and those left out do not count.
@@ -167,14 +174,17 @@ def into_list(
     able = "fold-in" in ranker.capabilities
     offered = check_ids("candidates", candidates, liked.shape[1])
     left = [int(k) for k in dict.fromkeys(offered.tolist()) if able and free[k] and k != item]
-    now = score_rows(ranker, [userid], liked, times)[0]
+    now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
     place = place_among(now, free, item)
     reached = (place, -float(now[item]))
     added: list[int] = []
     places: list[int] = []
     while reached[0] > goal and left and len(added) < most:
         rows = _with(liked, [[*added, k] for k in left])
-        scores = score_rows(ranker, [userid] * len(left), rows, _later(times, added, left))
+        scores = score_rows(
+            ranker, [userid] * len(left), rows, _later(times, added, left),
+            recalculate_user=recalculate_user,
+        )  # fmt: skip
         found = []
         for k, line in zip(left, scores, strict=True):
             free[k] = False

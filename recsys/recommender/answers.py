@@ -46,6 +46,14 @@ class Why:
         What `people` says, as counts.
     rule_items : tuple of (id, title)
         The items of the rule.
+    formulas : dict or None
+        Where `explain` was asked for some: the model's conjunctions or disjunctions of users that hold
+        for the item, with the largest weights, as `as_dict` has them. None where the model has none.
+    changes : dict or None
+        Where `explain` was asked for some: the item's rank, and its rank and score without single liked
+        items, as `as_dict` has them.
+    notes : tuple of str
+        What was asked for and cannot be told, and why.
 
     Examples
     --------
@@ -72,6 +80,9 @@ class Why:
     parts: tuple[tuple[str, float, float], ...] = ()
     rule: ItemRule | None = None
     rule_items: tuple[tuple[Any, str], ...] = ()
+    formulas: dict[str, Any] | None = None
+    changes: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON takes it: what `recsys explain --json` writes and `POST /explain` answers.
@@ -111,6 +122,7 @@ class Why:
                 "hits": rule.hits, "support": rule.support, "others_hits": rule.others_hits,
                 "others": rule.others, "text": self.people,
             },
+            "formulas": self.formulas, "changes": self.changes, "notes": list(self.notes),
         }  # fmt: skip
 
     @property
@@ -139,7 +151,21 @@ class Why:
                 lines.append(f"{self.base:+.4g}  what no liked item adds")
             lines.append(f"{self.score:.4g}  score")
         lines += [f"{value:+.4g}  {name}" for name, value in self.multiplied]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.sentences])
+
+    @property
+    def sentences(self) -> list[str]:
+        """Formulas, counterfactuals and notes in sentences; empty where none were asked for."""
+        said: list[str] = []
+        if self.formulas is not None:
+            said += [*self.formulas["text"], *(one["text"] for one in self.formulas["listed"])]
+        if self.changes is not None:
+            said += self.changes["text"]
+            said += [
+                f"Without {one['title']}: rank {one['rank']:,}, score {one['score']:.4g}."
+                for one in self.changes["listed"]
+            ]
+        return [*said, *self.notes]
 
     @property
     def multiplied(self) -> list[tuple[str, float]]:
@@ -171,7 +197,7 @@ class Why:
         )
         if products:
             table += f"<table><tr><th>features</th><th>adds</th></tr>{products}</table>"
-        return head + table
+        return head + table + "".join(f"<p>{escape(line)}</p>" for line in self.sentences)
 
 
 def _aged(found: Reasons, item: int) -> dict[str, Any]:

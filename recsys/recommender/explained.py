@@ -7,32 +7,49 @@ from typing import Any
 
 import numpy as np
 
-from recsys.explain import because, blend_parts, item_rule, products, reasons, taste_rule
+from recsys.errors import InputError
+from recsys.explain import (
+    WhatIf,
+    because,
+    blend_parts,
+    heaviest_formulas,
+    item_rule,
+    products,
+    reasons,
+    taste_rule,
+    what_if,
+)
 from recsys.explain import text as wording
+from recsys.explain.counterfactuals import TRIED
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import one_id
+from recsys.utils.validation import check_integer
 
+BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
+SOMEBODY = "somebody"  # a new user, in sentences
+SAID = ("user", "item", "ranker", "min_support")  # by the explanation itself, or never asked for
 LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
 
 def explained(
-    bundle: Bundle, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas"
-) -> Why:
+    bundle: Bundle, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas",
+    formulas: int = 0, changes: int = 0,
+) -> Why:  # fmt: skip
     """Return why an item has its score for a profile, and the rule of other users about it."""
     place = int(bundle.items([one_id("item", item)])[0])
     return explained_row(
         bundle, profile.userid, profile.row, place, n, fold_in=profile.fold_in, times=profile.times,
-        as_of=profile.as_of, exclude=profile.user, kind=kind,
+        as_of=profile.as_of, exclude=profile.user, kind=kind, formulas=formulas, changes=changes,
     )  # fmt: skip
 
 
 def explained_row(
     bundle: Bundle, userid: int, row: Any, item: int, n: int = 10, *, fold_in: bool = False,
     times: Any = None, as_of: float | None = None, exclude: int | None = None, word: str | None = None,
-    ratings: Any = None, kind: str = "pandas",
+    ratings: Any = None, kind: str = "pandas", formulas: int = 0, changes: int = 0,
 ) -> Why:  # fmt: skip
     """Return `explained` of an item by its number, for a row of liked items as a ranker takes it.
 
@@ -53,7 +70,18 @@ def explained_row(
         As in `recsys.explain.because`.
     kind : str
         Of the tables that the answer makes.
+    formulas : int ≥ 0
+        So many formulas over users, those with the largest weights; 0 for none.
+    changes : int ≥ 0
+        So many liked items without which the item's rank is worst; 0 for none.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
     """
+    check_integer("formulas", formulas, 0)
+    check_integer("changes", changes, 0)
     ranker, ids, titles = bundle.ranker, bundle.item_ids, bundle.titles
     word = word_of(bundle) if word is None else word
     folds = fold_in and "fold-in" in ranker.capabilities
@@ -65,6 +93,15 @@ def explained_row(
         liked, whose = row.indices, bundle.item_users
         rule = item_rule(bundle.user_items, liked, item, exclude=exclude, item_users=whose)
     named = [] if rule is None else rule.items
+    weighted: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    if formulas:
+        weighted, notes = formulas_of(bundle, userid, row, item, formulas, exclude, times)
+    changed: WhatIf | None = None
+    if changes:
+        changed = what_if(
+            ranker, userid, row, item, TRIED * changes, recalculate_user=folds, times=times
+        )
     names: dict[str, Any] = bundle.feature_names if hasattr(ranker, "products") else {}
     return Why(
         item=ids[item],
@@ -92,7 +129,42 @@ def explained_row(
         ) if row.nnz else (),
         rule=rule,
         rule_items=tuple((ids[k], str(titles[k])) for k in named),
+        formulas=weighted,
+        changes=None if changed is None else changes_of(bundle, changed, changes),
+        notes=notes,
     )  # fmt: skip
+
+
+def formulas_of(
+    bundle: Bundle, userid: int, row: Any, item: int, most: int, exclude: int | None, times: Any
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the formulas with the largest weights that hold for an item, as JSON, or why none."""
+    try:
+        found = heaviest_formulas(
+            bundle.ranker, bundle.user_items, userid, row, item=item, N=most, exclude=exclude,
+            times=times, budget=BUDGET,
+        )  # fmt: skip
+    except InputError as error:  # the ranker or the profile has none
+        return None, (f"no formulas: {error}",)
+    user = SOMEBODY if exclude is None else str(bundle.user_ids[exclude])
+    told = found.as_dict(user, bundle.user_ids, title=str(bundle.titles[item]))
+    listed = told.pop("formulas")
+    return {k: v for k, v in told.items() if k not in SAID} | {"listed": listed}, ()
+
+
+def changes_of(bundle: Bundle, found: WhatIf, most: int) -> dict[str, Any]:
+    """Return an item's rank, and without which liked items it is worst, as JSON takes it."""
+    return {
+        "rank": found.place, "of": found.of, "liked": found.liked, "tried": len(found.tried),
+        "listed": [
+            {
+                "item": str(bundle.item_ids[one.without]), "title": str(bundle.titles[one.without]),
+                "score": one.score, "rank": one.rank,
+            }
+            for one in found.tried[:most]
+        ],
+        "text": wording.changed(bundle.titles, found),
+    }  # fmt: skip
 
 
 def word_of(bundle: Bundle) -> str:

@@ -640,7 +640,16 @@ class Recommender:
     # Reasons
 
     @of_one_state
-    def explain(self, user: Id, item: Id, n: int = 10, *, as_of: float | str | None = None) -> Why:
+    def explain(
+        self,
+        user: Id,
+        item: Id,
+        n: int = 10,
+        *,
+        as_of: float | str | None = None,
+        formulas: int = 0,
+        changes: int = 0,
+    ) -> Why:
         """Return why an item would be recommended to a user.
 
         Parameters
@@ -650,14 +659,32 @@ class Recommender:
             How many liked items are listed.
         as_of : number or str, optional
             As in `recommend`.
+        formulas : int ≥ 0
+            List so many conjunctions or disjunctions of users that hold for the item, by their weight
+            in the model: of `cf-komd` with kernel "mc", "mc-sum", "md" or "linear", `ecf-omd` and
+            `cf-omd`. A note says why another model has none.
+        changes : int ≥ 0
+            List so many liked items without which the item's rank would be worst.
 
         Raises
         ------
         InputError
-            If an id is unknown.
+            If an id is unknown, or a number is negative.
+
+        Examples
+        --------
+        >>> import recsys
+        >>> model = recsys.Recommender("cf-komd:kernel=mc,degree=2").fit(recsys.load_dataset("sample"))
+        >>> why = model.explain("u0001", "m0256", formulas=2, changes=1)
+        >>> [len(one["users"]) for one in why.formulas["listed"]], why.formulas["exact"]
+        ([2, 2], True)
+        >>> why.changes["listed"][0]["rank"] >= why.changes["rank"]
+        True
         """
         profile = self.bundle.profile(one_id("user", user), as_of=as_of)
-        return explained(self.bundle, profile, item, n, kind=self.kind)
+        return explained(
+            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes
+        )
 
     @of_one_state
     def explain_history(
@@ -667,10 +694,14 @@ class Recommender:
         n: int = 10,
         *,
         times: Sequence[float | str] | None = None,
+        formulas: int = 0,
+        changes: int = 0,
     ) -> Why:
         """Return why an item would be recommended to a new user with this history."""
         profile = self.bundle.profile(history=id_list("history", history), times=times)
-        return explained(self.bundle, profile, item, n, kind=self.kind)
+        return explained(
+            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes
+        )
 
     @of_one_state
     def rules(self, user: Id, n: int = 10) -> Rules:

@@ -170,7 +170,8 @@ async def explain(request: Request) -> Response:
     """Return the explanation of an item's score for a user."""
     asked = await body_of(ExplainRequest, request)
     model = current_model(request)
-    return answer(await request.app.state.computing.one("/explain", reasons_of, model, asked))
+    more = (" formulas" if asked.formulas else "") + (" changes" if asked.changes else "")
+    return answer(await request.app.state.computing.one(f"/explain{more}", reasons_of, model, asked))
 
 
 @router.post("/rules", response_model=RulesResponse)
@@ -404,7 +405,7 @@ def reasons_of(model: LoadedModel, asked: ExplainRequest) -> bytes:
     """Return the answer to a request for what a score rests on."""
     profile = profile_of(model, asked)
     item = model.bundle.item_ids[item_of(model, asked.item)]
-    why = explained(model.bundle, profile, item, asked.n)
+    why = explained(model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes)
     return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
 
 

@@ -24,6 +24,7 @@ NO_SET_NAME = (
     "digit first"
 )
 Count = Annotated[int, Meta(ge=1, le=1000)]
+Few = Annotated[int, Meta(ge=0, le=100)]
 Diversity = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[
     int | float | str,
@@ -210,6 +211,12 @@ class ExplainRequest(ProfileRequest, kw_only=True):
 
     item: Annotated[Id, Meta(description="Id of the item to explain.")]
     n: Annotated[Count, Meta(description="How many liked items to list.")] = 10
+    formulas: Annotated[
+        Few, Meta(description="How many formulas over users to list, by their weight in the model.")
+    ] = 0
+    changes: Annotated[
+        Few, Meta(description="How many liked items to list without which the item's rank is worst.")
+    ] = 0
 
 
 class RulesRequest(ProfileRequest, kw_only=True):
@@ -472,6 +479,60 @@ class PeopleRule(BaseModel):
     text: str = Field(description="The same in words.")
 
 
+class Formula(BaseModel):
+    """Users who all have an item, or of whom one has it: a feature of items, with its weight."""
+
+    users: list[str]
+    weight: float = Field(description="In the scores of the user that is asked about.")
+    support: int = Field(description="For how many of the liked items it holds.")
+    others: int = Field(description="For how many of the other items it holds.")
+    adds: float = Field(description="To the score of the item that is asked about.")
+    text: str = Field(description="The same in words.")
+
+
+class Formulas(BaseModel):
+    """The formulas with the largest weights that hold for the item, and the guarantees of the search."""
+
+    kernel: str = Field(description="That of the model, with its degree.")
+    connective: Literal["and", "or"] = Field(
+        description="Whether all users of a formula have the item, or at least one."
+    )
+    least: int = Field(description="Users in a formula, at least.")
+    most: int = Field(description="Users in a formula, at most.")
+    people: int = Field(description="Over how many users formulas were searched.")
+    liked: int = Field(description="Liked items of the user.")
+    items: int = Field(description="All items.")
+    bound: float = Field(description="No formula that is not listed weighs more.")
+    gap: float = Field(
+        description="The bound less the weight of the last one listed, or less 0 where fewer were found."
+    )
+    exact: bool = Field(description="Whether the search came to its end: the gap is then 0.")
+    holds: int = Field(description="How many formulas over all users hold for the item.")
+    score: float = Field(description="The score as the sum over all of these, and base.")
+    base: float = Field(description="What of the score no formula adds.")
+    text: list[str] = Field(description="The search in sentences.")
+    listed: list[Formula] = Field(description="Those of positive weight, the largest first.")
+
+
+class RankWithout(ScoredItem):
+    """A liked item, and the score and the rank that the explained item would have without it."""
+
+    rank: int = Field(description="Among what could be recommended now, from 1.")
+
+
+class Changes(BaseModel):
+    """The item's rank, and its rank without single liked items."""
+
+    rank: int = Field(description="Among what could be recommended, from 1.")
+    of: int = Field(description="How many items could be recommended.")
+    liked: int = Field(description="Liked items of the user.")
+    tried: int = Field(
+        description="How many of them were left out, each alone: those with the largest shares."
+    )
+    listed: list[RankWithout] = Field(description="The worst rank first.")
+    text: list[str] = Field(description="The same in sentences.")
+
+
 class ExplainResponse(BaseModel):
     """The explanation of an item's score for a user, as `recsys explain --json` has it."""
 
@@ -495,6 +556,11 @@ class ExplainResponse(BaseModel):
     )
     parts: list[BlendPart] = Field(description="The models of a blend; empty for other models.")
     rule: PeopleRule | None = Field(description="Null where no rule held its test.")
+    formulas: Formulas | None = Field(
+        description="Null where none were asked for, or the model or the profile has none: see notes."
+    )
+    changes: Changes | None = Field(description="Null where none were asked for.")
+    notes: list[str] = Field(description="What was asked for and cannot be told, and why.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 

@@ -13,7 +13,9 @@ from recsys.datasets import load_dataset
 from recsys.datasets.categorical import encode, load_table
 from recsys.explain import measure_rule
 from recsys.explain.rules.formula import formula_text, measure_formula, parse_formula
-from recsys.kernels import list_kernels
+from recsys.kernel_machines import radius_margin_ratio
+from recsys.kernels import list_kernels, make_kernel
+from recsys.utils.spec import parse_spec
 from tests.app.browsing import MARKS, settled, shot
 from tests.app.page_runs import box, captions, open_page, press, read, settle, texts
 
@@ -128,6 +130,25 @@ def test_axes_of_degrees_are_whole_numbers_with_titles():
 
 
 # ---- rules
+
+
+@pytest.mark.slow
+def test_a_kernel_is_chosen_by_its_ratio(monkeypatch):
+    from app.views import kernels as view
+
+    table = load_table("monks-1")
+    at = rules(rules__table="monks-1", rules__kernels=True)
+    made = [make_kernel(name, **params) for name, params in map(parse_spec, view.SEPARATING)]
+    wanted = [radius_margin_ratio(one(table.X, normalize=True), table.y, identity=0.01) for one in made]
+    shown = at.dataframe[-1].value
+    assert shown["kernel"].tolist() == list(view.SEPARATING)
+    assert shown["radius-margin ratio"].tolist() == np.round(wanted, 4).tolist()
+    best = view.SEPARATING[int(np.argmin(wanted))]
+    assert any(line.startswith(f"{best} has the smallest ratio: ") for line in captions(at))
+    assert len(rules(rules__table="monks-1").dataframe) == len(at.dataframe) - 1
+    monkeypatch.setattr(view, "MOST_SEPARATED", 100)
+    at = rules(rules__table="monks-1", rules__kernels=True)
+    assert "Kernels are compared on at most 100 rows: use `recsys kernels`." in captions(at)
 
 
 @pytest.mark.slow

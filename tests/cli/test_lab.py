@@ -7,9 +7,11 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from recsys import cli
-from recsys.datasets.categorical import encode
+from recsys.datasets.categorical import encode, read_categorical
 from recsys.explain import learn_rule, signed_weights
+from recsys.kernels import make_kernel, margin, radius
 from recsys.utils.extras import install_hint
+from recsys.utils.spec import parse_spec
 from tests.reference import rules as reference
 
 TABLE = "colour,size,target\n" + "".join(
@@ -89,6 +91,9 @@ def test_rules_say_what_no_rule_weighs_more_than(recsys, seconds):
         (["rules", "--data", "t.csv", "--seconds", "-1"], "--seconds"),
         (["rules", "--data", "t.csv", "--target", "colour"], "--positive"),
         (["kernels", "--kernel", "mc"], "pass --data FILE"),
+        (["kernels", "--select"], "pass --data FILE"),
+        (["kernels", "--data", "t.csv", "--kernel", "mc", "--out", "k.npy", "--select"], "--out"),
+        (["kernels", "--data", "t.csv", "--curve", "c.png", "--select"], "--curve"),
         (["kernels", "--data", "t.csv", "--kernel", "mcc"], "did you mean 'mc'"),
         (["kernels", "--data", "t.csv", "--kernel", "mc:deg=2"], "did you mean 'degree'"),
         (["kernels", "--data", "t.csv", "--kernel", "mc", "--kernel", "md", "--out", "k.npy"], "once"),
@@ -110,6 +115,26 @@ def test_kernels_are_listed_computed_written_and_drawn(recsys, tmp_path):
     pytest.importorskip("matplotlib")
     code, out, _ = recsys("kernels", "--data", "t.csv", "--curve", "c.png", "--up-to", 3)
     assert code == 0 and (tmp_path / "c.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_kernel_is_chosen_by_its_radius_margin_ratio(recsys):
+    specs = ("linear", "mc:degree=2", "mdnf:d=2,c=2")
+    named = [part for spec in specs for part in ("--kernel", spec)]
+    code, out, err = recsys("kernels", "--data", "t.csv", *named, "--select", "--json", "k.json")
+    assert code == 0, err
+    told = json.loads(Path("k.json").read_text())
+    table, ratios = read_categorical(Path("t.csv"), None, None), []
+    for row, (name, params) in zip(told, map(parse_spec, specs), strict=True):
+        K = make_kernel(name, **params)(table.X, normalize=True)
+        mixed = 0.99 * K + 0.01 * np.mean(np.diag(K)) * np.eye(len(K))
+        ratios.append(radius(mixed) ** 2 / margin(mixed, table.y) ** 2 / len(K))
+        assert row["radius_margin_ratio"] == pytest.approx(ratios[-1], rel=1e-4)
+        assert row["margin"] == pytest.approx(margin(K, table.y)) and f"{row['margin']:.4f}" in out
+    best = specs[int(np.argmin(ratios))]
+    last = out.strip().splitlines()[-1]
+    assert last == f"Smallest radius-margin ratio: {best}, {min(ratios):.4f}."
+    code, out, _ = recsys("kernels", "--data", "t.csv", *named, "--json", "-")
+    assert code == 0 and all("radius_margin_ratio" not in row for row in json.loads(out))
 
 
 def test_a_chart_without_matplotlib_says_how_to_get_it(recsys, monkeypatch):

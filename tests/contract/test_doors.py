@@ -22,6 +22,7 @@ from recsys.service import create_app
 from recsys.service.schemas import ExplainResponse, RulesResponse
 from tests.contract.drawn import drawn
 from tests.reference import counts
+from tests.reference import heaviest as all_formulas
 
 MODELS = (
     "popularity", "ease", "msdw", "cf-komd:kernel=mc,degree=2", "cf-komd:kernel=md,degree=2", "ecf-omd",
@@ -29,7 +30,9 @@ MODELS = (
     "hofm:iterations=2,factors=2,degree=3", "sparse-fm:iterations=2,factors=3",
     "pairnet:iterations=2,factors=2,degree=3", "blend:models=ease+msdw",
 )  # fmt: skip
+OF_USERS = ("cf-komd", "ecf-omd", "cf-omd")  # scores are sums over sets of users
 PAIRS = 20
+MORE = {"formulas": 3, "changes": 2}
 LISTED = 4
 DATA = drawn()
 
@@ -59,18 +62,23 @@ def test_an_explanation_is_the_same_in_four_doors(model, capfd):
     shown = bundle_of(catalogue, found.ranker)
     capfd.readouterr()
     with TestClient(create_app(file)) as client:
-        for user, item in pairs:
+        for k, (user, item) in enumerate(pairs):
             who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
-            told = found.explain(who, what, LISTED).as_dict()
-            asked = {"user": who, "item": what, "n": LISTED}
+            more = MORE if k % 4 == 0 else {}
+            told = found.explain(who, what, LISTED, **more).as_dict()
+            asked = {"user": who, "item": what, "n": LISTED, **more}
             answer = client.post("/explain", json=asked).json()
             ExplainResponse.model_validate(answer, strict=True, extra="forbid")
             assert answer == told | {"unknown": []}
-            given = ("--user", who, "--item", what, "-n", LISTED, "--json", "-")
+            given = ["--user", who, "--item", what, "-n", LISTED, "--json", "-"]
+            given += [part for name, value in more.items() for part in (f"--{name}", value)]
             assert command(capfd, "explain", "--ranker", file, *given) == told
-            row = catalogue.user(user).row
-            page = explained_row(shown, user, row, item, LISTED, exclude=user, word=catalogue.word)
+            row, word = catalogue.user(user).row, catalogue.word
+            page = explained_row(shown, user, row, item, LISTED, exclude=user, word=word, **more)
             assert page.as_dict() == told
+            assert (told["changes"] is None) == (not more)
+            assert (told["formulas"] is None) == (not more or found.ranker.name not in OF_USERS)
+            assert bool(told["notes"]) == (bool(more) and found.ranker.name not in OF_USERS)
 
 
 def test_its_numbers_are_those_of_brute_force(model):
@@ -143,6 +151,75 @@ def check_products(ranker, R, user, item, titles, told, score):
     assert told["others"] == pytest.approx(sum(everything.values()), abs=1e-5)
     listed = sum(one["adds"] for one in told["listed"])
     assert told["base"] + listed + told["others"] + told["higher"] == pytest.approx(score, abs=1e-4)
+
+
+def test_formulas_and_changes_are_those_of_brute_force(model):
+    _, found, pairs = model
+    ranker, R = found.ranker, DATA.matrix
+    for user, item in pairs[:3]:
+        who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
+        told = found.explain(who, what, formulas=5, changes=R.shape[1]).as_dict()
+        if ranker.name in OF_USERS:
+            check_formulas(ranker, R, user, item, told)
+        else:
+            assert told["formulas"] is None
+            assert told["notes"][0].startswith(f"no formulas: the scores of {ranker.name}")
+        check_changes(ranker, R, user, item, told)
+
+
+def check_formulas(ranker, R, user, item, told):
+    """Sum weight × feature over all formulas, and look for heavier ones among them."""
+    X, made = R.toarray() > 0, told["formulas"]
+    kernel = getattr(ranker, "kernel_", None)
+    size, either = getattr(kernel, "degree", 1), made["connective"] == "or"
+    assert either == (getattr(ranker, "kernel", "") == "md") and made["least"] == made["most"] == size
+    every = all_formulas.formulas(range(len(X)), size, size)
+    weights = all_formulas.weights(X, ranker.signed_weights(R[user])[0], size, size, either)
+    length = all_formulas.norm(X, item, every, either)
+    here = [some for some in every if all_formulas.holds(some, X, item, either)]
+    assert made["holds"] == len(here)
+    total = made["base"] + sum(weights[some] for some in here) / length
+    assert made["score"] == pytest.approx(total, abs=1e-9)
+    assert made["score"] == pytest.approx(told["score"], abs=1e-6)
+    heavy = sorted((weights[some] for some in here if user not in some), reverse=True)
+    heavy = [weight for weight in heavy if weight > 1e-12]
+    assert [one["weight"] for one in made["listed"]] == pytest.approx(heavy[:5], abs=1e-9)
+    assert made["exact"] and made["gap"] == 0.0
+    assert made["bound"] >= max(heavy[5:], default=0.0) - 1e-12
+    for one in made["listed"]:
+        some = tuple(sorted(DATA.user_ids.tolist().index(name) for name in one["users"]))
+        assert one["weight"] == pytest.approx(weights[some], abs=1e-9)
+        assert one["adds"] == pytest.approx(weights[some] / length, abs=1e-9)
+        held = [k for k in range(X.shape[1]) if all_formulas.holds(some, X, k, either)]
+        mine = sum(bool(X[user, k]) for k in held)
+        assert item in held and (one["support"], one["others"]) == (mine, len(held) - mine)
+
+
+def check_changes(ranker, R, user, item, told):
+    """Score the row without each liked item, and count the rank in it."""
+    liked, made = R[user].indices.tolist(), told["changes"]
+    fold_in = "fold-in" in ranker.capabilities
+    free = [k for k in range(R.shape[1]) if k not in liked or k == item]
+
+    def scored(kept):
+        row = sp.csr_matrix((np.ones(len(kept)), kept, [0, len(kept)]), (1, R.shape[1]), np.float32)
+        return ranker.scores(user, row, recalculate_user=fold_in)[0]
+
+    def rank(scores):
+        return 1 + sorted(free, key=lambda k: (-scores[k], k)).index(item)
+
+    assert (made["rank"], made["of"], made["liked"]) == (rank(scored(liked)), len(free), len(liked))
+    assert f"Rank now: {made['rank']:,} of {made['of']:,}." == made["text"][0]
+    able = fold_in and ranker.name != "popularity"
+    wanted = {str(DATA.item_ids[k]): scored([j for j in liked if j != k]) for k in liked if k != item}
+    assert made["tried"] == len(made["listed"]) == (len(wanted) if able and len(liked) > 1 else 0)
+    for one in made["listed"]:
+        scores = wanted.pop(one["item"])
+        assert one["rank"] == rank(scores) and one["score"] == pytest.approx(
+            float(scores[item]), abs=1e-7
+        )
+    order = [(-one["rank"], one["score"]) for one in made["listed"]]
+    assert order == sorted(order)
 
 
 def test_a_rule_of_the_model_is_the_same_in_three_doors_and_its_counts_are_right(model, capfd):
@@ -268,6 +345,69 @@ def test_an_explanation_is_text_and_html_with_its_products(tmp_path, capfd):
     assert "The score by features" in shown
     for name, value in why.multiplied:
         assert re.search(rf"{re.escape(name)} +{re.escape(f'{value:+.4g}')}", shown), name
+
+
+def test_changes_count_features_of_a_known_user_and_none_of_a_new_one():
+    found = recsys.Recommender("fm:iterations=4,factors=4").fit(with_a_cold_user())
+    ranker, moved = found.ranker, 0
+    for user in ("u3", "u8", "u9"):
+        listed = found.recommend(user, n=DATA.n_items)
+        for place in (0, 4):
+            why = found.explain(user, listed["item"][place], changes=3)
+            assert why.changes["rank"] == place + 1
+            row = found.bundle.profile(user).row
+            for one in why.changes["listed"]:
+                less = row.copy()
+                less[0, found.bundle.item_index[one["item"]]] = 0
+                less.eliminate_zeros()
+                item = found.bundle.item_index[why.item]
+                known = ranker.scores(found.bundle.profile(user).user, less)[0, item]
+                new = ranker.scores(0, less, recalculate_user=True)[0, item]
+                assert one["score"] == pytest.approx(float(known), abs=1e-7)
+                moved += abs(known - new) > 1e-4
+    assert moved
+    history = ["m4", "m8", "m9", "m11"]
+    top = found.recommend_history(history, n=3)["item"]
+    for place, item in enumerate(top, 1):
+        why = found.explain_history(history, item, changes=2)
+        assert why.changes["rank"] == place
+        for one in why.changes["listed"]:
+            rest = [k for k in history if k != one["item"]]
+            assert found.explain_history(rest, item).score == pytest.approx(one["score"], abs=1e-6)
+
+
+def test_formulas_and_changes_are_text_and_html(tmp_path, capfd):
+    file = tmp_path / "m.recsys"
+    recsys.Recommender("cf-komd:kernel=mc,degree=2").fit(DATA).save(file)
+    why = recsys.load(file).explain("u3", "m4", **MORE)
+    assert len(why.formulas["listed"]) == 3 and len(why.changes["listed"]) == 2
+    lines = why.sentences
+    assert {one["text"] for one in why.formulas["listed"]} <= set(lines)
+    for one in why.changes["listed"]:
+        assert f"Without {one['title']}: rank {one['rank']:,}, score {one['score']:.4g}." in lines
+    assert str(why).splitlines()[-len(lines) :] == lines
+    assert all(f"<p>{escape(line)}</p>" in why._repr_html_() for line in lines)
+    capfd.readouterr()
+    asked = ["explain", "--ranker", str(file), "--user", "u3", "--item", "m4"]
+    assert cli.call([*asked, "--formulas", "3", "--changes", "2"]) == 0
+    shown = " ".join(capfd.readouterr().out.split())
+    assert all(line in shown for line in lines)
+    cold = recsys.load(file).explain_history([], "m4", **MORE)
+    assert cold.formulas is None and cold.notes[0].startswith("no formulas: nothing is liked")
+    assert cold.changes["listed"] == [] and cold.notes[0] in str(cold)
+    assert recsys.load(file).explain("u3", "m4").sentences == []
+    for wrong in (
+        ["--formulas", "-1"], ["--changes", "-1"], ["--people", "--formulas", "1"],
+        ["--people", "--changes", "1"],
+    ):  # fmt: skip
+        assert cli.call([*asked, *wrong]) == 2
+        assert len(capfd.readouterr().err.splitlines()) == 1
+    with pytest.raises(recsys.InputError, match="changes"):
+        recsys.load(file).explain("u3", "m4", changes=-1)
+    with TestClient(create_app(file)) as client:
+        for wrong in ({"formulas": -1}, {"changes": 101}, {"formulas": True}):
+            answer = client.post("/explain", json={"user": "u3", "item": "m4", **wrong})
+            assert answer.status_code == 422 and next(iter(wrong)) in answer.json()["detail"]
 
 
 WRONG = [

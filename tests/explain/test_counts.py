@@ -182,7 +182,7 @@ def test_places_are_those_of_the_list(case):
         ranks = [change.rank for change in found.tried]
         assert ranks == sorted(ranks, reverse=True)
         lines = text.changed(titles, found)
-        assert lines[0] == f"Place now: {found.place:,} of {found.of:,}."
+        assert lines[0] == f"Rank now: {found.place:,} of {found.of:,}."
         if ranks and len(found.tried) == len(sets[user] - {item}) == len(sets[user]):
             said = lines[1].startswith("Without any one of") and "stays among the first 10" in lines[1]
             assert said == (max(ranks) <= 10)
@@ -313,7 +313,7 @@ def test_what_leaving_out_does_is_said_in_words():
     assert lines(2, [12, 3])[1].startswith("Without 1 of the 2 liked items taken alone, it is outside")
     assert lines(20, [22, 18])[1].endswith("it stays outside the first 10.")
     assert "2 liked items that matter most, of 50" in lines(1, [3, 1], 50)[1]
-    assert lines(3, []) == ["Place now: 3 of 30."]
+    assert lines(3, []) == ["Rank now: 3 of 30."]
 
 
 def test_words_for_ratings_and_few():
