@@ -98,6 +98,12 @@ class Why:
         >>> listed = sum(one["adds"] for one in made["listed"])
         >>> round(told["score"] - made["base"] - listed - made["others"] - made["higher"], 5)
         0.0
+        >>> model = recsys.Recommender("cf-komd:kernel=mc,degree=2").fit(recsys.load_dataset("sample"))
+        >>> told = model.explain("u0001", "m0256", formulas=2, changes=1).as_dict()
+        >>> [len(one["users"]) for one in told["formulas"]["listed"]], told["formulas"]["exact"]
+        ([2, 2], True)
+        >>> told["changes"]["listed"][0]["rank"] >= told["changes"]["rank"]
+        True
         """
         found, made, rule = self.reasons, self.products, self.rule
         return {

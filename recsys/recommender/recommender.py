@@ -641,15 +641,9 @@ class Recommender:
 
     @of_one_state
     def explain(
-        self,
-        user: Id,
-        item: Id,
-        n: int = 10,
-        *,
-        as_of: float | str | None = None,
-        formulas: int = 0,
+        self, user: Id, item: Id, n: int = 10, *, as_of: float | str | None = None, formulas: int = 0,
         changes: int = 0,
-    ) -> Why:
+    ) -> Why:  # fmt: skip
         """Return why an item would be recommended to a user.
 
         Parameters
@@ -670,16 +664,6 @@ class Recommender:
         ------
         InputError
             If an id is unknown, or a number is negative.
-
-        Examples
-        --------
-        >>> import recsys
-        >>> model = recsys.Recommender("cf-komd:kernel=mc,degree=2").fit(recsys.load_dataset("sample"))
-        >>> why = model.explain("u0001", "m0256", formulas=2, changes=1)
-        >>> [len(one["users"]) for one in why.formulas["listed"]], why.formulas["exact"]
-        ([2, 2], True)
-        >>> why.changes["listed"][0]["rank"] >= why.changes["rank"]
-        True
         """
         profile = self.bundle.profile(one_id("user", user), as_of=as_of)
         return explained(
@@ -688,15 +672,9 @@ class Recommender:
 
     @of_one_state
     def explain_history(
-        self,
-        history: Sequence[Id],
-        item: Id,
-        n: int = 10,
-        *,
-        times: Sequence[float | str] | None = None,
-        formulas: int = 0,
-        changes: int = 0,
-    ) -> Why:
+        self, history: Sequence[Id], item: Id, n: int = 10, *,
+        times: Sequence[float | str] | None = None, formulas: int = 0, changes: int = 0,
+    ) -> Why:  # fmt: skip
         """Return why an item would be recommended to a new user with this history."""
         profile = self.bundle.profile(history=id_list("history", history), times=times)
         return explained(
