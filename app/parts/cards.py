@@ -5,7 +5,7 @@ Titles come from anybody's file: all of it is escaped, and nothing of it is read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -25,6 +25,8 @@ STYLE = """
   border: 1px solid color-mix(in srgb, currentColor 30%, transparent);}
 .rs-mark {font-weight: 600; border-color: currentColor;}
 .rs-why {font-size: .92rem; line-height: 1.4; margin: .35rem 0 0; overflow-wrap: anywhere;}
+.rs-lines {margin: 0; padding-left: 1.8rem; opacity: .85;}
+.rs-lines li {padding: .2rem 0; overflow-wrap: anywhere;}
 .rs-row {display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .3rem 0 .1rem; min-height: 1.5rem;}
 </style>
 """
@@ -74,6 +76,17 @@ def card(
     )
     noted = f'<span class="rs-chip rs-mark">{escape(mark)}</span>' if mark else ""
     return f'<div class="rs-head">{head}</div>{chips(chips_, noted)}<p class="rs-why">{escape(why)}</p>'
+
+
+def lines(entries: Iterable[tuple[str, Sequence[str], str]]) -> str:
+    """Return a numbered list as markup, of titles with their chips and what is said of each."""
+    inside = "".join(
+        f"<li>{escape(title)} "
+        + "".join(f'<span class="rs-chip">{escape(chip)}</span> ' for chip in small)
+        + f"{escape(said)}</li>"
+        for title, small, said in entries
+    )
+    return f'<ol class="rs-lines">{inside}</ol>'
 
 
 def title(text: str, small: Sequence[str]) -> str:
