@@ -18,9 +18,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from docs.generate.screenshots import settled, started
+from docs.generate.screenshots import started
 from recsys._jit import cache_dir
-from tests.app.browsing import CHROMIUM
+from tests.app.browsing import CHROMIUM, settled
 
 WIDTHS = {1440: 900, 1024: 768, 390: 844}
 THEMES = ("light", "dark")

@@ -15,7 +15,7 @@ from app import state
 from app.catalogues import Catalogue
 from app.charts import map as map_charts
 from app.navigation import open_page
-from app.parts import cards
+from app.parts import cards, examples
 from app.parts.lists import recommend
 from app.parts.models import choose_model, models, named
 from app.parts.people import Asked, called, choose_order, choose_person, shelf
@@ -60,6 +60,7 @@ class Drawn:
 def page() -> None:
     """Show the page."""
     st.header("Map", anchor=False)
+    examples.question("map")
     cards.style()
     name = state.choose_dataset()
     spec = choose_model()
