@@ -24,6 +24,7 @@ from tests.app.browsing import CHROMIUM, settled
 
 WIDTHS = {1440: 900, 1024: 768, 390: 844}
 THEMES = ("light", "dark")
+TALLEST = 4000  # pixels of a picture
 PATIENCE = 180_000  # milliseconds
 # As a German spreadsheet writes it: semicolons, decimal commas, days first, cp1252.
 GERMAN = "Kunde;Artikel;Bewertung;Datum\r\n" + "".join(
@@ -127,7 +128,7 @@ def which_model(visit: Visit) -> str:
     visit.sample()
     visit.go("Compare")
     visit.press("Run")
-    visit.page.get_by_text("95% interval").first.wait_for()
+    visit.page.get_by_text("95% bootstrap intervals").first.wait_for()
     settled(visit.page)
     return _line(visit.page, "Use ")
 
@@ -154,14 +155,15 @@ def _line(page: Any, begins: str) -> str:
 
 
 def violations(page: Any) -> list[str]:
-    """Return the names of the serious violations that axe finds; none where it is not installed."""
+    """Return the serious violations that axe finds, with an element; none where it is not installed."""
     try:
         axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     except ModuleNotFoundError:
         return []
     page.evaluate(axe)
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-    return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:100]}" for one in serious]
 
 
 def done(browser: Any, address: str, name: str, width: int, folder: Path) -> bool:
@@ -180,9 +182,11 @@ def done(browser: Any, address: str, name: str, width: int, folder: Path) -> boo
     wrong = []
     for theme in THEMES:
         page.emulate_media(color_scheme=theme)
+        tall = page.get_by_test_id("stMain").evaluate("main => main.scrollHeight")
+        page.set_viewport_size({"width": width, "height": min(max(WIDTHS[width], tall), TALLEST)})
         page.mouse.move(0, 0)
         page.wait_for_timeout(1000)
-        page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=True)
+        page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
         wrong += violations(page)
     page.close()
     print(f"{name:12} {width:5} {visit.clicks:6} {visit.typed:5} {len(wrong):4}  {said}", flush=True)

@@ -13,9 +13,10 @@ from recsys.utils.palette import COLOURS
 AREA = "area"  # the selection's name
 LIKED, LISTED = "liked", "recommended"
 REST = "#9a9a9a"  # of items that are none of those named
-TALL = 560
-WIDE = 900  # of the chart for which titles are put beside their points
-INK = {"light": "#1f2429", "dark": "#eef1f4"}  # of titles
+TALL = 640
+WIDE, HIGH = 960, 410  # pixels of the points' area for which titles are put beside them
+# Of titles, also after the page has changed from light to dark.
+INK = "luminance(background || '#fff') < 0.4 ? '#eef1f4' : '#1f2429'"
 LETTER, LINE, LONGEST = 6.0, 14.0, 140  # pixels of a title: a letter, its height, its width at most
 PHONE = 520  # pixels of a chart below which titles would lie on each other
 SIDES = {"right": ("left", 9, 0), "left": ("right", -9, 0), "above": ("center", 0, -14),
@@ -30,7 +31,6 @@ def items(
     groups: list[str],
     titles: tuple[str, str],
     title: str,
-    theme: str = "light",
 ) -> Any:
     """Return the map: pale points, marks on what is liked and listed, titles where there is a name.
 
@@ -46,7 +46,6 @@ def items(
     titles : (str, str)
         Of the axes.
     title : str
-    theme : "light" or "dark"
     """
     axis = alt.Axis(labels=False, ticks=False, grid=True)
     place = {
@@ -107,7 +106,7 @@ def items(
             alt.Chart(part)
             .mark_text(
                 align=align, baseline="middle", dx=dx, dy=dy, limit=LONGEST, fontSize=11, opacity=shown,
-                color=INK[theme],
+                color=alt.expr(INK),
             )
             .encode(**place, text="name", tooltip=tips)
         )  # fmt: skip
@@ -124,7 +123,7 @@ def sides(named: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[
         low, high = frame[axis].min(), frame[axis].max()
         return (named[axis].to_numpy() - low) / max(high - low, 1e-12) * length
 
-    x, y = pixels("x", WIDE), TALL - pixels("y", TALL)
+    x, y = pixels("x", WIDE), HIGH - pixels("y", HIGH)
     taken = [(a - 7, b - 7, a + 7, b + 7) for a, b in zip(x, y, strict=True)]
     out = []
     for a, b, name in zip(x, y, named["name"], strict=True):

@@ -100,8 +100,7 @@ def page() -> None:
     )  # fmt: skip
     close = liked[nearest_likes(alike)]
     frame, groups = points(catalogue, drawn, colour, liked, ranked.ids, [*ranked.ids, *close])
-    theme = st.context.theme.type or "light"
-    chart = map_charts.items(frame, colour, groups, axes(laid), f"Items by {named(spec)}", theme)
+    chart = map_charts.items(frame, colour, groups, axes(laid), f"Items by {named(spec)}")
     told = st.altair_chart(
         chart, width="stretch", on_select="rerun", selection_mode=map_charts.AREA,
         key=f"map {state.digest(catalogue.key, spec, method, colour)}",

@@ -196,9 +196,9 @@ def test_the_page_lists_the_neighbours_of_each_recommendation_and_titles_them(ca
     frame, groups = view.points(catalogue, here, view.GENRE, liked, listed, [*listed, *close])
     named = {catalogue.labels[k] for k in [*listed, *close]}
     assert set(frame["name"]) == named | {""} and (frame["name"] == "").sum() == len(frame) - 15
-    spec = view.map_charts.items(frame, view.GENRE, groups, ("a", "b"), "c", "dark").to_dict()
+    spec = view.map_charts.items(frame, view.GENRE, groups, ("a", "b"), "c").to_dict()
     written = [one for one in spec["layer"] if one["mark"]["type"] == "text"]
-    assert written and all(one["mark"]["color"] == view.map_charts.INK["dark"] for one in written)
+    assert written and all(one["mark"]["color"] == {"expr": view.map_charts.INK} for one in written)
     assert spec["layer"][0]["mark"]["opacity"] < 0.5, "all else is pale"
 
 
