@@ -352,7 +352,7 @@ def _weights(found: Study, options: list[str]) -> None:
     )  # fmt: skip
     if options:
         with st.expander("The same on the command line"):
-            st.code(shlex.join(["recsys", "interactions", *options]), language="bash", wrap_lines=True)
+            st.code(shlex.join(["recsys", "interactions", *options]), language=None, wrap_lines=True)
 
 
 def _file(found: Study) -> tuple[list[str], list[tuple[Any, ...]]]:

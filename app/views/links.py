@@ -122,7 +122,7 @@ def page() -> None:
     command = as_command(source, key, names, how, settings)
     if command:
         with st.expander("The same on the command line"):
-            st.code(command, language="bash", wrap_lines=True)
+            st.code(command, language=None, wrap_lines=True)
     strongest(weighted, (key, how), found, float(ratio), int(seed), source)
 
 
