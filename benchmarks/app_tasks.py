@@ -143,7 +143,7 @@ def rule(visit: Visit) -> str:
     visit.press("Search for rules")
     visit.page.get_by_role("heading", name="The surest").wait_for()
     settled(visit.page)
-    return _line(visit.page, "User ")
+    return _line(visit.page, "u0")  # a user of the sample
 
 
 TASKS: dict[str, Callable[[Visit], str]] = {

@@ -19,8 +19,12 @@ WIDE, HIGH = 960, 410  # pixels of the points' area for which titles are put bes
 INK = "luminance(background || '#fff') < 0.4 ? '#eef1f4' : '#1f2429'"
 LETTER, LINE, LONGEST = 6.0, 14.0, 140  # pixels of a title: a letter, its height, its width at most
 PHONE = 520  # pixels of a chart below which titles would lie on each other
-SIDES: dict[str, tuple[Any, int, int]] = {"right": ("left", 9, 0), "left": ("right", -9, 0), "above": ("center", 0, -14),
-         "below": ("center", 0, 15)}  # fmt: skip
+SIDES: dict[str, tuple[Any, int, int]] = {  # of a point: the alignment and the offset of its title
+    "right": ("left", 9, 0),
+    "left": ("right", -9, 0),
+    "above": ("center", 0, -14),
+    "below": ("center", 0, 15),
+}
 # Not the colours that mark what is liked and recommended.
 GROUPS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[4], COLOURS[5], "#a06cc8")
 
