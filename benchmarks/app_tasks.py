@@ -68,7 +68,10 @@ class Visit:
         """Open a page by the menu."""
         if self.narrow:
             self.click(self.page.get_by_test_id("stExpandSidebarButton"))
-            self.click(self.page.get_by_role("link", name=name, exact=True).first)
+            beside = self.page.get_by_test_id("stSidebar")
+            self.click(beside.get_by_role("link", name=name, exact=True))
+            if beside.get_attribute("aria-expanded") == "true":  # it lies over the page
+                self.click(beside.get_by_test_id("stSidebarCollapseButton").get_by_role("button"))
         elif group:
             self.click(self.page.get_by_role("button", name=group))
             self.click(self.page.get_by_role("menuitem", name=name, exact=True))
