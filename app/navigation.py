@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app.session import session
 
@@ -44,6 +45,8 @@ def menu() -> Any:
             for old, new in MOVED.items()
         ),
     ]
+    if (name := _unknown()) is not None:
+        hidden.append(st.Page(_missing, title="No such page", url_path=name, visibility="hidden"))
     st.session_state["pages"] = pages
     first = [pages[name] for name in (*MAIN, CARD)]
     return st.navigation({"": [*hidden, *first], "Lab": [pages[name] for name in LAB]}, position="top")
@@ -56,6 +59,24 @@ def _first() -> None:
 
         welcome()
     else:
+        open_page("recommend")
+
+
+def _unknown() -> str | None:
+    """Return the address that a visit began with, where it is none of ours; Streamlit opens a dialog."""
+    context = get_script_run_ctx()
+    name = (None if context is None else context.pages_manager.intended_page_name) or ""
+    if name not in (*PAGES, *MOVED) and name == name.strip(" /") and name and "/" not in name:
+        st.session_state["unknown"] = name
+    found: str | None = st.session_state.get("unknown")  # later runs of its page have no name
+    return found
+
+
+def _missing() -> None:
+    """Say that an address is none of ours, and lead on."""
+    st.header("No such page", anchor=False)
+    st.text("This address is not one of the app's pages. The menu has them all.")
+    if st.button("Open Recommend", type="primary"):
         open_page("recommend")
 
 

@@ -179,10 +179,13 @@ def choose_threshold(data: Interactions) -> float:
 # ---- what takes long
 
 
-def ranker(catalogue: Catalogue, spec: str) -> Any:
-    """Return the ranker of a specification fitted on a catalogue, fitting it once for everybody."""
+def ranker(catalogue: Catalogue, spec: str, meanwhile: Callable[[], None] | None = None) -> Any:
+    """Return the ranker of a specification fitted on a catalogue, fitting it once for everybody.
+
+    Until it is fitted, `meanwhile` shows something else below the progress.
+    """
     key, fit = fitting(catalogue, spec)
-    return result(key, fit, f"Fitting {spec}")
+    return result(key, fit, f"Fitting {spec}", meanwhile)
 
 
 def fitting(catalogue: Catalogue, spec: str) -> tuple[Key, Work]:
@@ -197,15 +200,18 @@ def fitting(catalogue: Catalogue, spec: str) -> tuple[Key, Work]:
     return ("ranker", catalogue.key, spec), fit
 
 
-def result(key: Key, work: Work, text: str) -> Any:
+def result(key: Key, work: Work, text: str, meanwhile: Callable[[], None] | None = None) -> Any:
     """Return what a job makes; until it has, show its progress and end this run of the page.
 
     One such job a session: asking for another one leaves the one before, which is cancelled when
-    nobody else waits for it.
+    nobody else waits for it. Below the progress, or below what says that the job was cancelled,
+    `meanwhile` is shown.
     """
     here = session()
     if key in here.cancelled:
         _cancelled(key, text)
+        if meanwhile is not None:
+            meanwhile()
         st.stop()
     job = jobs().get(key, work, text, here.id, here.browser)
     if not job.wait(0) and here.awaited not in (None, key):
@@ -213,6 +219,8 @@ def result(key: Key, work: Work, text: str) -> Any:
     if not job.over:
         here.awaited, here.awaited_on = key, here.page
     if not settled(job, key, text):
+        if meanwhile is not None and job.error in (None, CANCELLED):
+            meanwhile()
         st.stop()
     if here.awaited == key:
         here.awaited = None

@@ -5,7 +5,7 @@ Titles come from anybody's file: all of it is escaped, and nothing of it is read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -25,6 +25,10 @@ STYLE = """
   border: 1px solid color-mix(in srgb, currentColor 30%, transparent);}
 .rs-mark {font-weight: 600; border-color: currentColor;}
 .rs-why {font-size: .92rem; line-height: 1.4; margin: .35rem 0 0; overflow-wrap: anywhere;}
+/* cards of a row are of one height */
+[data-testid=stGridCellContent] > [data-testid=stLayoutWrapper] {flex-grow: 1;}
+.rs-lines {margin: 0; padding-left: 1.8rem; opacity: .85;}
+.rs-lines li {padding: .2rem 0; overflow-wrap: anywhere;}
 .rs-row {display: flex; flex-wrap: wrap; gap: .3rem .4rem; margin: .3rem 0 .1rem; min-height: 1.5rem;}
 </style>
 """
@@ -76,6 +80,17 @@ def card(
     return f'<div class="rs-head">{head}</div>{chips(chips_, noted)}<p class="rs-why">{escape(why)}</p>'
 
 
+def lines(entries: Iterable[tuple[str, Sequence[str], str]]) -> str:
+    """Return a numbered list as markup, of titles with their chips and what is said of each."""
+    inside = "".join(
+        f"<li>{escape(title)} "
+        + "".join(f'<span class="rs-chip">{escape(chip)}</span> ' for chip in small)
+        + f"{escape(said)}</li>"
+        for title, small, said in entries
+    )
+    return f'<ol class="rs-lines">{inside}</ol>'
+
+
 def title(text: str, small: Sequence[str]) -> str:
     """Return an item's title with its chips as a heading's markup."""
     inside = "".join(f' <span class="rs-chip">{escape(chip)}</span>' for chip in small)
@@ -85,6 +100,8 @@ def title(text: str, small: Sequence[str]) -> str:
 
 
 def chips(texts: Sequence[str], more: str = "") -> str:
-    """Return a row of chips as markup, with more markup of ours behind them."""
+    """Return a row of chips as markup, with more markup of ours behind them; nothing where none is."""
+    if not texts and not more:
+        return ""
     inside = "".join(f'<span class="rs-chip">{escape(text)}</span>' for text in texts)
     return f'<div class="rs-row">{inside}{more}</div>'

@@ -132,7 +132,7 @@ def _show(found: Selection, command: list[str]) -> None:
     )
     if command:
         with st.expander("This path on the command line"):
-            st.code(shlex.join(command), language="bash", wrap_lines=True)
+            st.code(shlex.join(command), language=None, wrap_lines=True)
 
 
 def _told(marks: dict[int, str], label: Callable[[int], str]) -> str:

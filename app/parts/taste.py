@@ -57,7 +57,7 @@ def taste(
     if found is None or not found.shown:
         return nothing
     how = following(found.rule, catalogue.attributes, ranked, listed)
-    st.text(f"This taste as a rule: {wording.readable(found.rule)}")
+    st.text(f"This profile as a rule: {wording.readable(found.rule)}")
     with st.expander("What the rule covers, and whether the list follows it"):
         st.caption(
             " ".join(wording.taste(found, word=catalogue.word))
@@ -72,7 +72,9 @@ def _later(job: Job) -> None:
     """Say that the rule is coming, and run the page again when it is there."""
     if job.over:
         st.rerun()
-    st.caption("This taste as a rule: being read from the profile; at the first start that is compiled.")
+    st.caption(
+        "This profile as a rule: being read from the profile; at the first start that is compiled."
+    )
 
 
 def taste_of(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:

@@ -524,7 +524,7 @@ def exports(kept: dict[str, Run], names: dict[str, str], shown: str) -> None:
         placeholder=kept[shown].settings.name(),
     )  # fmt: skip
     st.caption("The same figures on the command line:")
-    st.code(kept[shown].how(), language="bash", wrap_lines=True)
+    st.code(kept[shown].how(), language=None, wrap_lines=True)
     chosen = list(kept)
     if len(kept) > 1:
         chosen = ask(

@@ -110,9 +110,10 @@ def explained(
     new = folds and (asked.profile.fold_in or without)
     after = what_if(model, user, row, item, leave_out=out, recalculate_user=new, times=asked.times)
     st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
-    st.text(why.sentence)
     told = standing(catalogue, asked, item, without, after, ranked, scores)
-    st.text(told if item in asked.row.indices else f"{rank(found, after)} {told}")
+    said = [why.sentence, told if item in asked.row.indices else f"{rank(found, after)} {told}"]
+    for line in said if item in ranked[:FIRST] else reversed(said):  # the answer to "why not" first
+        st.text(line)
     listed = np.flatnonzero(ranked == item)
     if asked.dislikes and folds and len(listed) and listed[0] + 1 != after.place:
         st.text(

@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import state
 from app.charts import interactions as charts
+from app.parts import examples
 from app.parts.runs import source_of
 from app.parts.selection import selection
 from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
@@ -53,10 +54,11 @@ KIND_LABELS = {
 
 def page() -> None:
     """Show the page."""
-    st.header("Interactions")
+    st.header("Interactions", anchor=False)
+    examples.question("interactions")
     st.caption(
-        "Which features matter together? A factorization machine gives every product of features a "
-        "weight. Take the chosen dataset, or upload a table with a column to predict."
+        "A factorization machine gives every product of features a weight. Take the chosen dataset, or "
+        "upload a table with a column to predict."
     )
     make, command, told = _asked()
     settings, options = _settings()
@@ -70,6 +72,7 @@ def page() -> None:
     st.button("Fit", type="primary", width="stretch", on_click=fit)
     if here.get("interactions.fit", "") != key[1]:
         st.caption("Press Fit: it takes seconds on a small table, and minutes on a large one.")
+        examples.empty("interactions")
         return
     if key in here.cancelled:
         st.info("Cancelled. Change something, or press Fit again.")
@@ -349,7 +352,7 @@ def _weights(found: Study, options: list[str]) -> None:
     )  # fmt: skip
     if options:
         with st.expander("The same on the command line"):
-            st.code(shlex.join(["recsys", "interactions", *options]), language="bash", wrap_lines=True)
+            st.code(shlex.join(["recsys", "interactions", *options]), language=None, wrap_lines=True)
 
 
 def _file(found: Study) -> tuple[list[str], list[tuple[Any, ...]]]:

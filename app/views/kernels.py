@@ -14,6 +14,7 @@ import streamlit as st
 from app import state
 from app.charts import kernels as charts
 from app.navigation import open_page
+from app.parts import examples
 from app.parts.kernel_curves import curves, growing, spelled_out
 from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.parts.words import escaped
@@ -57,13 +58,15 @@ INTRO = {
         "higher degree the formulas are longer: conjunctions then tell more items apart, disjunctions "
         "fewer."
     ),
-    RULES: "A kernel machine learns a class from a table of categories; the rule says what it follows.",
+    RULES: "What does a kernel machine follow? It learns a class from a table of categories; the rule "
+    "says what it follows.",
 }
 
 
 def page() -> None:
     """Show the page; only the part that is seen is computed."""
     st.header("Kernels", anchor=False)
+    examples.question("kernels")
     shown = ask(
         st.segmented_control, "Show", name="kernels.show", default=DEGREES, options=[DEGREES, RULES],
         required=True, label_visibility="collapsed",
@@ -106,6 +109,7 @@ def over_degrees() -> None:
             "larger data it takes a while."
         )
         if not st.button("Compute", type="primary"):
+            examples.empty("kernels")
             return
         here.set("kernels.asked", asked)
         st.rerun()

@@ -15,6 +15,7 @@ import streamlit as st
 from app import state
 from app.charts import explain as explain_charts
 from app.charts import links as link_charts
+from app.parts import examples
 from app.parts.runs import Source
 from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
 from app.session import ask, between, session
@@ -41,9 +42,9 @@ from recsys.utils.export import csv_text
 from recsys.utils.spec import parse_spec
 
 INTRO = (
-    "Which objects belong together, by what is known of them: models are fitted on some links, and "
-    "measured on links they have not seen. Then see the strongest links of one object that are not "
-    "known, and the features that make them."
+    "Models are fitted on some links, by what is known of the objects, and measured on links they have "
+    "not seen. Then see the strongest links of one object that are not known, and the features that "
+    "make them."
 )
 DATASET, TABLES = "dataset", "tables"
 GRAPHS = {  # labels; others go by their names
@@ -64,6 +65,7 @@ SHORT = 20  # letters of a name in the picture
 def page() -> None:
     """Show the page."""
     st.header("Links", anchor=False)
+    examples.question("links")
     st.caption(INTRO)
     source, key, graph = choose_graph()
     st.text(wording.about_graph(graph))
@@ -120,7 +122,7 @@ def page() -> None:
     command = as_command(source, key, names, how, settings)
     if command:
         with st.expander("The same on the command line"):
-            st.code(command, language="bash", wrap_lines=True)
+            st.code(command, language=None, wrap_lines=True)
     strongest(weighted, (key, how), found, float(ratio), int(seed), source)
 
 
@@ -136,6 +138,7 @@ def asked(full: tuple[Any, ...]) -> bool:
         here.set("links.asked", told)
         here.cancelled.discard(full)
         st.rerun()
+    examples.empty("links")
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from app import state
 from app.catalogues import Catalogue
 from app.charts import map as map_charts
 from app.navigation import open_page
-from app.parts import cards
+from app.parts import cards, examples
 from app.parts.lists import recommend
 from app.parts.models import choose_model, models, named
 from app.parts.people import Asked, called, choose_order, choose_person, shelf
@@ -33,6 +34,8 @@ MOST_LIKES = 100  # of an area, taken for a profile
 MOST_GROUPS = 6  # genres with a colour of their own
 AROUND = 20  # items around a title
 LISTED = 10  # recommendations that are marked
+TITLED = 5  # liked items whose titles are written into the map
+BESIDE = 2  # liked items beside each recommendation in the list
 KEPT = "before the map"  # name of the profile that an area's replaces
 GENRE, DECADE, POPULARITY = "genre", "decade", "popularity"
 METHODS = {"pca": "main directions (at once)", "tsne": "neighbourhoods (t-SNE, slower)"}
@@ -57,6 +60,8 @@ class Drawn:
 def page() -> None:
     """Show the page."""
     st.header("Map", anchor=False)
+    examples.question("map")
+    cards.style()
     name = state.choose_dataset()
     spec = choose_model()
     catalogue = state.catalogue(name)
@@ -86,18 +91,22 @@ def page() -> None:
     )
     drawn = Drawn(shown, laid.points)
     ranked = recommend(model, asked, LISTED)
+    liked = asked.row.indices
+    alike = similarities(found.vectors, ranked.ids, liked)
     options = [one for one, there in _colours(catalogue).items() if there]
     colour = ask(
         st.segmented_control, "Colour", name="map.colour", default=options[0], options=options,
         required=True,
     )  # fmt: skip
-    frame, groups = points(catalogue, drawn, colour, asked.row.indices, ranked.ids)
+    close = liked[nearest_likes(alike)]
+    frame, groups = points(catalogue, drawn, colour, liked, ranked.ids, [*ranked.ids, *close])
     chart = map_charts.items(frame, colour, groups, axes(laid), f"Items by {named(spec)}")
     told = st.altair_chart(
         chart, width="stretch", on_select="rerun", selection_mode=map_charts.AREA,
         key=f"map {state.digest(catalogue.key, spec, method, colour)}",
         alt=f"Items of {catalogue.data.name} in two dimensions by {spec}",
     )  # fmt: skip
+    neighbours(catalogue, ranked.ids, liked, alike)
     for line in sentences(catalogue, spec, found, laid, drawn, asked, ranked.ids):
         st.text(line)
     if colour == GENRE:
@@ -138,8 +147,13 @@ def points(
     colour: str,
     liked: NDArray[np.int32],
     listed: NDArray[np.int32],
+    titled: Sequence[int] = (),
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the points with what their tooltips say, and the colour's values in order."""
+    """Return the points with what their tooltips say, and the colour's values in order.
+
+    `titled` are the items whose titles are written into the map.
+    """
+    named_ = set(map(int, titled))
     marks = np.full(len(catalogue.labels), "", dtype=object)
     marks[listed] = map_charts.LISTED
     marks[liked] = map_charts.LIKED
@@ -149,6 +163,7 @@ def points(
         "title": [catalogue.labels[k] for k in drawn.items],
         "people": catalogue.popularity[drawn.items].astype(int),
         "mark": marks[drawn.items],
+        "name": [catalogue.labels[k] if k in named_ else "" for k in drawn.items],
     }
     groups: list[str] = []
     if colour == GENRE:
@@ -188,6 +203,53 @@ def axes(laid: Projection) -> tuple[str, str]:
         return "t-SNE, no unit", "t-SNE, no unit"
     one, two = laid.shares
     return f"first direction ({one:.0%} of the variance)", f"second direction ({two:.0%})"
+
+
+# ---- neighbours
+
+
+def similarities(
+    vectors: NDArray[np.float32], listed: NDArray[np.int32], liked: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Return the cosines of vectors, (listed, liked); 0 for a vector of zeros."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit = vectors / np.where(lengths > 0, lengths, 1.0)
+    found: NDArray[np.float64] = unit[listed] @ unit[liked].T
+    return found
+
+
+def nearest_likes(alike: NDArray[np.float64], number: int = TITLED) -> NDArray[np.int64]:
+    """Return the places of the liked items that are most like any listed one, the most alike first."""
+    if alike.shape[0] == 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.argsort(-alike.max(axis=0), kind="stable")[:number]
+
+
+def neighbours(
+    catalogue: Catalogue,
+    listed: NDArray[np.int32],
+    liked: NDArray[np.int32],
+    alike: NDArray[np.float64],
+) -> None:
+    """Show each recommendation with the liked items most like it, as a list that a phone shows, too."""
+    if alike.size == 0:
+        return
+    st.subheader("Neighbours", anchor=False)
+    st.caption(
+        f"Each recommended item with the {catalogue.word} items whose vectors are most like its own. A "
+        f"wide map has the titles of the recommended items and of the "
+        f"{min(TITLED, len(liked))} {catalogue.word} items most like one of them."
+    )
+    order = np.argsort(-alike, axis=1, kind="stable")[:, :BESIDE]
+    st.html(
+        cards.lines(
+            (
+                catalogue.labels[item], (),
+                f"– near {' and '.join(catalogue.labels[liked[k]] for k in row)}",
+            )
+            for item, row in zip(listed, order, strict=True)
+        )
+    )  # fmt: skip
 
 
 # ---- what is said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,9 @@ def page() -> None:
             variety, novelty = variety_and_novelty()
     with better:
         offer_auto(catalogue, spec)
-    model = state.ranker(catalogue, spec)
-    other = None if second in (NOTHING, spec) else state.ranker(catalogue, second)
+    until = partial(popular, catalogue, asked, N, allowed)
+    model = state.ranker(catalogue, spec, until)
+    other = None if second in (NOTHING, spec) else state.ranker(catalogue, second, until)
     with order:
         asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
     made = [
@@ -184,6 +186,27 @@ def listed(
 
 
 # ---- what is shown
+
+
+def popular(catalogue: Catalogue, asked: Asked, N: int, allowed: NDArray[np.int64] | None) -> None:
+    """Show, until a model is fitted, what most users have and this person has not."""
+    out = np.concatenate([asked.row.indices, asked.lower, asked.dislikes]).astype(np.int64)
+    items = np.setdiff1d(np.arange(len(catalogue.labels)) if allowed is None else allowed, out)
+    items = items[np.argsort(-catalogue.popularity[items], kind="stable")][:N]
+    if len(items) == 0:
+        return
+    st.subheader("Popular items, not the model's list", anchor=False)
+    st.caption("The same for everybody, but for what the profile holds. The model's list replaces it.")
+    users = counted(catalogue.matrix.shape[0], "user")
+    st.html(
+        cards.lines(
+            (
+                str(catalogue.titles[item]), cards.about(catalogue, int(item)),
+                f"{catalogue.word} by {catalogue.popularity[item]:,.0f} of {users}",
+            )
+            for item in items
+        )
+    )  # fmt: skip
 
 
 def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import state
+from app.parts import examples
 from app.parts.models import choose_model
 from app.session import ask, between, session
 from recsys.errors import counted
@@ -28,9 +29,10 @@ TEXT = "Searching rules"
 def page() -> None:
     """Show the page."""
     st.header("Rules", anchor=False)
+    examples.question("rules")
     catalogue = state.choose_data()
     st.caption(
-        "Which rules hold for what users like? The more rules are searched for, the more look good by "
+        "The more rules are searched for, the more look good by "
         "luck. Here a rule is learned from one half of what a user likes and tested on the other, and "
         "no more than a given share of the rules found is expected to be false."
     )
@@ -79,6 +81,7 @@ def page() -> None:
 
     st.button("Search for rules", type="primary", on_click=search)
     if here.get("discover.asked", "") != asked:
+        examples.empty("rules")
         return
     if key in here.cancelled:
         st.info("Cancelled. Press the button to begin again.")

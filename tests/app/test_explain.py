@@ -196,9 +196,9 @@ def test_explain_is_about_the_profile_that_was_built():
 def test_a_taste_rule_says_in_how_many_of_the_liked_and_of_all():
     genres = dict(zip(DATA.titles, DATA.item_features["genres"], strict=True))
     at = open_page("explain", model="ease", user="u0007")
-    (rule,) = [t for t in texts(at) if t.startswith("This taste as a rule: ")]
+    (rule,) = [t for t in texts(at) if t.startswith("This profile as a rule: ")]
     said = next(c for c in captions(at) if "you liked follow" in c)
-    names = rule.removeprefix("This taste as a rule: ")
+    names = rule.removeprefix("This profile as a rule: ")
     assert re.fullmatch(r"[A-Z][\w-]+", names), "one genre, whose items are counted here"
     liked = [str(DATA.titles[k]) for k in R[6].indices]
     own = sum(names in genres[one].split("|") for one in liked)

@@ -2,8 +2,10 @@
 
 import re
 import time
+from html import unescape
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("streamlit")
@@ -17,7 +19,7 @@ from recsys.datasets import load_dataset
 from recsys.embeddings import ItemVectors, Projection, item_vectors, project
 from recsys.rankers.registry import RANKERS
 from tests.app.browsing import MARKS, settled, shot
-from tests.app.page_runs import open_page, press, texts
+from tests.app.page_runs import captions, open_page, press, texts
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +156,67 @@ def test_points_are_marked(catalogue):
         assert frame["people"].tolist() == [int((catalogue.matrix[:, k] != 0).sum()) for k in here.items]
         assert (colour == view.POPULARITY) == (not groups)
         view.map_charts.items(frame, colour, groups, ("a", "b"), "c").to_dict()
+
+
+def test_similarities_are_cosines_and_the_nearest_likes_are_those_of_every_pair(catalogue):
+    vectors = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)
+    vectors[7] = 0.0
+    vectors.setflags(write=False)
+    listed, liked = np.array([3, 7, 9], dtype=np.int32), np.array([1, 4, 7, 11, 20, 30, 33], dtype=np.int32)  # fmt: skip
+    found = view.similarities(vectors, listed, liked)
+    for row, one in enumerate(listed):
+        for column, other in enumerate(liked):
+            a, b = vectors[one].astype(float), vectors[other].astype(float)
+            lengths = np.sqrt(sum(a * a)) * np.sqrt(sum(b * b))
+            assert found[row, column] == pytest.approx(sum(a * b) / lengths if lengths else 0.0)
+    best = [max(found[row, column] for row in range(3)) for column in range(7)]
+    assert view.nearest_likes(found).tolist() == sorted(range(7), key=lambda k: (-best[k], k))[:5]
+    assert view.nearest_likes(np.zeros((0, 4))).tolist() == []
+    assert view.nearest_likes(np.zeros((4, 0))).tolist() == []
+
+
+def test_the_page_lists_the_neighbours_of_each_recommendation_and_titles_them(catalogue, monkeypatch):
+    at = run(model="als")
+    model = make_ranker("als").fit(catalogue.matrix, show_progress=False)
+    vectors = item_vectors(model, catalogue.matrix).vectors.astype(float)
+    listed = model.recommend(0, catalogue.matrix[0], N=10).ids
+    liked = catalogue.matrix[0].indices
+
+    def cosine(a, b):
+        return vectors[a] @ vectors[b] / np.linalg.norm(vectors[a]) / np.linalg.norm(vectors[b])
+
+    (body,) = [one.proto.body for one in at.get("html") if "<ol" in one.proto.body]
+    lines = [unescape(re.sub("<[^>]*>", "", one)).strip() for one in re.findall("<li>(.*?)</li>", body)]
+    for line, item in zip(lines, listed, strict=True):
+        near = sorted(liked, key=lambda other: -cosine(item, other))[:2]
+        assert line == f"{catalogue.labels[item]} – near {' and '.join(catalogue.labels[k] for k in near)}"  # fmt: skip
+    assert any("of the 5 liked items most like one of them" in c for c in captions(at))
+    here = drawn(catalogue)
+    close = sorted(liked, key=lambda other: -max(cosine(item, other) for item in listed))[:5]
+    frame, groups = view.points(catalogue, here, view.GENRE, liked, listed, [*listed, *close])
+    named = {catalogue.labels[k] for k in [*listed, *close]}
+    assert set(frame["name"]) == named | {""} and (frame["name"] == "").sum() == len(frame) - 15
+    spec = view.map_charts.items(frame, view.GENRE, groups, ("a", "b"), "c").to_dict()
+    written = [one for one in spec["layer"] if one["mark"]["type"] == "text"]
+    assert written and all(one["mark"]["color"] == {"expr": view.map_charts.INK} for one in written)
+    assert spec["layer"][0]["mark"]["opacity"] < 0.5, "all else is pale"
+
+
+def test_a_profile_of_nothing_has_no_neighbours():
+    at = run(mode="profile")
+    assert not [one for one in at.get("html") if "<ol" in one.proto.body]
+
+
+def test_titles_are_put_where_they_cover_least():
+    charts = view.map_charts
+    frame = pd.DataFrame({"x": [0.0, 1.0, 0.5, 0.505], "y": [0.0, 1.0, 0.5, 0.5], "name": ["", "", "one of two", "another"]})  # fmt: skip
+    named = frame[frame["name"] != ""]
+    first, second = charts.sides(named, frame)
+    assert first == "left" and second == "right", "neither lies on the other's mark"
+    right = charts.sides(frame.assign(name=["", "at the edge", "", ""]).query("name != ''"), frame)
+    assert right.tolist() == ["left"], "nothing is cut off"
+    alone = frame.iloc[:1].assign(name="x")
+    assert charts.sides(alone, alone).tolist() == ["right"], "one point has no extent"
 
 
 def test_the_table_of_an_area(catalogue):

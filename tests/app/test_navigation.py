@@ -70,6 +70,17 @@ class TestBrowser:
         tab.goto(f"{address}/explain?data=sample&explain.show=Rules of all users")
         tab.get_by_role("heading", name="Rules", exact=True).wait_for()
 
+    @pytest.mark.parametrize("path", ["nothing", "w%C3%A4hlen", "%3Cb%3Ex", "recommend/more", "welcome"])
+    def test_an_unknown_address_is_said_in_a_sentence(self, tab, address, path):
+        tab.goto(f"{address}/{path}?data=sample")
+        tab.get_by_role("heading", name="No such page", exact=True).wait_for()
+        settled(tab)
+        assert tab.get_by_text("Page not found").count() == 0
+        assert tab.get_by_test_id("stException").count() == 0
+        tab.get_by_role("button", name="Open Recommend").click()
+        tab.get_by_role("heading", name="Recommend", exact=True).first.wait_for()
+        assert "/recommend?" in tab.url
+
     def test_the_menu_has_four_entries_and_the_lab_its_pages(self, tab, address):
         tab.goto(address)
         tab.get_by_role("button", name="Try the sample").wait_for()
