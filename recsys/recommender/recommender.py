@@ -259,8 +259,7 @@ class Recommender:
             {"protected": {"genres": "Drama"}, "p": 0.5, "alpha": 0.1}: among the first k items, for
             each k, as many of the protected group (conditions as of `filters`) as a binomial test of
             share `p` at significance `alpha` asks for (FA*IR). p and alpha may be left out. All other
-            ranks are by score.
-            Lists for which too few are left are told to `logging`. Not together with `diversity`.
+            ranks are by score. A list with too few left is reported by `logging`. Not with `diversity`.
         as_of : number or str, optional
             Rank by these users' interactions before this time: a number in the data's unit, a date or a
             datetime. The model itself was fitted on later interactions, too, and counts of users include
@@ -336,9 +335,7 @@ class Recommender:
             In order, the oldest interaction first; it may be empty.
         times : sequence of number or str, optional
             When each was liked, instead of the order.
-        n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most
-            As in `recommend`.
-        fair, why
+        n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most, fair, why
             As in `recommend`.
         user : str or int
             What stands in the column user.
@@ -404,9 +401,7 @@ class Recommender:
             is returned when not given.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
             As in `recommend`.
-        fair : mapping, optional
-            As in `recommend`.
-        as_of, why
+        fair, as_of, why
             As in `recommend`.
         raw : bool
             Whether text in CSV that a spreadsheet would run as a formula (it begins with =, +, - or @)
@@ -446,20 +441,9 @@ class Recommender:
             raise InputError(f"path must name a file, not {type(path).__name__}")
         if table is None and path is not None and (is_folder(path) or not Path(path).suffix):
             options = plain_options(
-                n,
-                items,
-                exclude,
-                dislikes,
-                diversity,
-                filters,
-                as_of,
-                why,
-                filter_liked=filter_liked,
-                pinned=pinned,
-                boosts=boosts,
-                at_most=at_most,
-                fair=fair,
-            )
+                n, items, exclude, dislikes, diversity, filters, as_of, why, filter_liked=filter_liked,
+                pinned=pinned, boosts=boosts, at_most=at_most, fair=fair,
+            )  # fmt: skip
             return write_everybody(
                 path, self.bundle, options, on=engine, workers=workers, threads=threads,
                 block=USERS if block is None else block,
