@@ -247,7 +247,12 @@ def separated(table: OneHot, digest: str) -> None:
 
     def ratios(progress: Any) -> Selected:
         made = [make_kernel(name, **params) for name, params in map(parse_spec, SEPARATING)]
-        return select_by_ratio(made, table.X, table.y)
+        ratios_ = np.zeros(len(made))
+        for k, kernel in enumerate(made):  # one at a time, so that a person can cancel between them
+            progress(SEPARATING[k], k, len(made))
+            ratios_[k] = select_by_ratio([kernel], table.X, table.y).ratios[0]
+        best = int(np.argmin(ratios_))
+        return Selected(made[best], best, ratios_)
 
     found = state.result(("ratios", digest), ratios, "Separating")
     st.dataframe(

@@ -212,9 +212,13 @@ def similarities(
     vectors: NDArray[np.float32], listed: NDArray[np.int32], liked: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """Return the cosines of vectors, (listed, liked); 0 for a vector of zeros."""
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
-    unit = vectors / np.where(lengths > 0, lengths, 1.0)
-    found: NDArray[np.float64] = unit[listed] @ unit[liked].T
+
+    def unit(items: NDArray[np.int32]) -> NDArray[np.float64]:
+        rows = vectors[items].astype(np.float64)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows / np.where(lengths > 0, lengths, 1.0)
+
+    found: NDArray[np.float64] = unit(listed) @ unit(liked).T
     return found
 
 
@@ -237,7 +241,7 @@ def neighbours(
     st.subheader("Neighbours", anchor=False)
     st.caption(
         f"Each recommended item with the {catalogue.word} items whose vectors are most like its own. A "
-        f"wide map has the titles of the recommended items and of the "
+        f"wide map names the recommended items and the "
         f"{min(TITLED, len(liked))} {catalogue.word} items most like one of them."
     )
     order = np.argsort(-alike, axis=1, kind="stable")[:, :BESIDE]
@@ -245,9 +249,10 @@ def neighbours(
         cards.lines(
             (
                 catalogue.labels[item], (),
-                f"– near {' and '.join(catalogue.labels[liked[k]] for k in row)}",
+                "– near " + (" and ".join(catalogue.labels[liked[k]] for k in row if near[k] > 0)
+                             or f"no {catalogue.word} item"),
             )
-            for item, row in zip(listed, order, strict=True)
+            for item, row, near in zip(listed, order, alike, strict=True)
         )
     )  # fmt: skip
 

@@ -192,6 +192,7 @@ def popular(catalogue: Catalogue, asked: Asked, N: int, allowed: NDArray[np.int6
     """Show, until a model is fitted, what most users have and this person has not."""
     out = np.concatenate([asked.row.indices, asked.lower, asked.dislikes]).astype(np.int64)
     items = np.setdiff1d(np.arange(len(catalogue.labels)) if allowed is None else allowed, out)
+    items = items[catalogue.popularity[items] > 0]
     items = items[np.argsort(-catalogue.popularity[items], kind="stable")][:N]
     if len(items) == 0:
         return

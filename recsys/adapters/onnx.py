@@ -52,6 +52,10 @@ def export_onnx(path: str | Path, ranker: Any, item_ids: Any = None) -> Path:
             "of a row and item weights"
         )
     ranker._check_fitted()
+    if not isinstance(path, str | Path):
+        raise InputError(f"path must name a file, not {type(path).__name__}")
+    if item_ids is not None and not hasattr(item_ids, "__len__"):
+        raise InputError("item_ids must be a sequence with an id for each item")
     if ranker._reads_times():
         raise CapabilityError(f"{ranker.name} cannot be written as ONNX with recency: it reads times")
     items = ranker.n_items_

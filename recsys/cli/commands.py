@@ -16,7 +16,7 @@ from recsys.cli.outputs import checks_outputs
 # modules.
 COMMANDS = {
     "evaluate": "Compare models under one protocol, with paired tests between them.",
-    "export": "Write vectors whose inner products are the scores, and say what they miss of them.",
+    "export": "Write vectors whose inner products are the scores, or an ONNX file from rows to scores.",
     "kernels": (
         "List the kernels, or compute them on a table: spectral ratio, margin, Gram matrix, curves."
     ),

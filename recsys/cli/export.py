@@ -30,7 +30,7 @@ def export(
         typer.Option("--onnx", help="ONNX file from rows to scores, of item-item rankers."),
     ] = None,
 ) -> None:
-    """Write vectors whose inner products are the scores, and what they miss of them, or an ONNX file."""
+    """Write vectors whose inner products are the scores, or an ONNX file from rows to scores."""
     if users is None and items is None and onnx is None:
         raise InputError("name a file to write with --users-out, --items-out or --onnx")
     bundle = load_bundle(ranker)

@@ -108,10 +108,10 @@ def pairs_of(option: str, given: list[str] | None, form: str) -> dict[str, str]:
     return found
 
 
-def filters_of(given: list[str] | None) -> dict[str, Any] | None:
-    """Return the filters of --filter, as `Recommender.recommend` takes them."""
+def filters_of(given: list[str] | None, option: str = "--filter") -> dict[str, Any] | None:
+    """Return the filters of an option such as --filter, as `Recommender.recommend` takes them."""
     found: dict[str, Any] = {}
-    for name, wanted in pairs_of("--filter", given, "genres=Drama,War").items():
+    for name, wanted in pairs_of(option, given, "genres=Drama,War").items():
         least, between, most = wanted.partition("..")
         found[name] = tuple(_end(one) for one in (least, most)) if between else ids_of(wanted)
     return found or None

@@ -35,7 +35,7 @@ from recsys.rankers import load_bundle
 from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists
+from recsys.recommender.lists import COLUMNS, TOO_FEW, USERS, Asked, Lists
 from recsys.utils.files import is_folder
 from recsys.utils.progress import listening
 from recsys.utils.validation import check_integer
@@ -77,10 +77,12 @@ def recommend(
             "conditions that all hold.",
         ),
     ] = None,
-    fair_p: Annotated[float, typer.Option("--fair-p", help="Wanted share of --protected items.")] = 0.5,
+    fair_p: Annotated[
+        float | None, typer.Option("--fair-p", help="Wanted share of --protected items; 0.5.")
+    ] = None,
     fair_alpha: Annotated[
-        float, typer.Option("--fair-alpha", help="Significance of the test for --protected.")
-    ] = 0.1,
+        float | None, typer.Option("--fair-alpha", help="Significance of the test for --protected; 0.1.")
+    ] = None,
     diversity: Diversity = 0.0,
     keep_liked: Annotated[
         bool, typer.Option("--keep-liked", help="List the user's own items, too.")
@@ -147,8 +149,11 @@ def recommend(
     filters, pinned = filters_of(filter_by), [] if pin is None else ids_of(pin)
     boosts = numbers_of("--boost", boost, "ID=1.5", float)
     limits = numbers_of("--at-most", at_most, "brand=2", int)
-    group = filters_of(protected)
-    fair = None if group is None else {"protected": group, "p": fair_p, "alpha": fair_alpha}
+    group = filters_of(protected, "--protected")
+    shares = {name: one for name, one in (("p", fair_p), ("alpha", fair_alpha)) if one is not None}
+    if group is None and shares:
+        raise InputError("--fair-p and --fair-alpha are of a group of items: name it by --protected")
+    fair = None if group is None else {"protected": group, **shares}
     if database is not None and (not everyone or out is not None):
         raise InputError("--database is for lists of all users: give --all, and leave out --out")
     if out is not None and is_folder(out):
@@ -229,6 +234,9 @@ def _write_parts(
         )  # fmt: skip
     terminal.say(_told(done))
     _notes(done.fallbacks, options["as_of"])
+    if done.unfair:
+        has = "has" if done.unfair == 1 else "have"
+        terminal.say(f"note: {counted(done.unfair, 'list')} {has} {TOO_FEW}")
 
 
 def _told(done: Written) -> str:

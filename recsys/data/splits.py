@@ -696,9 +696,9 @@ def _fraction(protocol: Protocol, value: str) -> Protocol:
         place, lengths = _positions(data, _draws(data, rng))
         return place >= (lengths - np.rint(lengths * fraction))[data.users]
 
-    told = f"{fraction:g} of each user's items, at random"
+    told = f"{fraction!r} of each user's items, at random"
     if protocol.name != "holdout":
-        told = f"each interaction with probability {fraction:g}"
+        told = f"each interaction with probability {fraction!r}"
     divide = _held_out(held, protocol.predicts_future)
     return replace(protocol, description=told, divide=divide, held=held)
 

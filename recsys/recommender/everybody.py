@@ -58,6 +58,8 @@ class Written:
         Of this run, from the engine's start to the last part.
     work : float
         What the workers' own work took, added up.
+    unfair : int
+        Lists of this run with fewer items of the protected group than asked for.
     """
 
     folder: Path
@@ -68,6 +70,7 @@ class Written:
     workers: int
     seconds: float
     work: float
+    unfair: int = 0
 
     @property
     def overhead(self) -> float:
@@ -127,6 +130,9 @@ def plain_options(
         if given:
             found[name] = {str(key): _plain(value) for key, value in dict(given).items()}
     if fair is not None:
+        if not isinstance(fair, Mapping):
+            form = "{'protected': {'genres': 'Drama'}, 'p': 0.5, 'alpha': 0.1}"
+            raise InputError(f"fair must be a mapping such as {form}, not {fair!r}"[:200])
         found["fair"] = {str(key): _plain(value) for key, value in dict(fair).items()}
         if isinstance(fair.get("protected"), Mapping):
             wanted = fair["protected"].items()
@@ -280,14 +286,15 @@ def write_everybody(
     parts = Parts(Path(os.path.abspath(folder)), job)
     parts.begin()
     todo, done = parts.missing(), 0
-    total, users, fallbacks, began = len(parts.starts()), 0, 0, time.perf_counter()
+    total, users, fallbacks, unfair = len(parts.starts()), 0, 0, 0
+    began = time.perf_counter()
     if not todo:
         parts.finish()
         return Written(Path(folder), 0, total, 0, 0, 1, 0.0, 0.0)
     parts.unfinish()
     with opened(on, workers) as given, _file_of(bundle, model, parts, given) as path:
         before = given.seconds
-        task: Callable[[Any], tuple[int, int] | None]
+        task: Callable[[Any], tuple[int, int, int] | None]
         units: list[Any]
         if isinstance(given, LocalEngine):
             task, units = functools.partial(_write, parts, lists), todo
@@ -297,12 +304,13 @@ def write_everybody(
         for found in given.map(task, units, threads=threads):
             if found is not None:
                 done, users, fallbacks = done + 1, users + found[0], fallbacks + found[1]
+                unfair += found[2]
             total_there = total - len(todo) + done
             if progress is not None:
                 progress(total_there, total)
         spent, work, many = time.perf_counter() - began, given.seconds - before, given.workers
     parts.finish()
-    return Written(Path(folder), done, total - done, users, fallbacks, many, spent, work)
+    return Written(Path(folder), done, total - done, users, fallbacks, many, spent, work, unfair)
 
 
 @contextmanager
@@ -317,8 +325,10 @@ def _file_of(bundle: Bundle, model: Any, parts: Parts, runner: Engine) -> Iterat
         yield path
 
 
-def write_part(unit: Unit) -> tuple[int, int] | None:
-    """Write one part where it is not there yet, and return its users and how many of them like nothing.
+def write_part(unit: Unit) -> tuple[int, int, int] | None:
+    """Write one part where it is not there yet.
+
+    Returns its users, how many of them like nothing, and how many lists are not fair.
 
     Raises
     ------
@@ -357,16 +367,16 @@ def _bundle(path: str, digest: str) -> Bundle:
     return load_bundle(path, mapped=True, checked=digest)
 
 
-def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int] | None:
+def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int, int] | None:
     path = parts.path(start)
     if path.exists():  # a worker wrote it and was killed before it could say so
         return None
     stop = min(start + parts.job["block"], parts.job["users"])
     columns, rows = _table(lists, parts.job["lists"])
-    before = lists.fallbacks
+    before, unfair = lists.fallbacks, lists.unfair
     blocks = (rows(block) for block in lists.blocks(start, stop))
     write_rows(path, columns, blocks)
-    return stop - start, lists.fallbacks - before
+    return stop - start, lists.fallbacks - before, lists.unfair - unfair
 
 
 def _table(

@@ -20,7 +20,7 @@ from recsys.explain import (
     what_if,
 )
 from recsys.explain import text as wording
-from recsys.explain.counterfactuals import TRIED
+from recsys.explain.counterfactuals import TRIED, open_places, place_among
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Rules, Why
@@ -102,6 +102,13 @@ def explained_row(
         changed = what_if(
             ranker, userid, row, item, TRIED * changes, recalculate_user=folds, times=times
         )
+        stored = ranker.scores([userid], row, recalculate_user=folds, times=times)[0]
+        listed = place_among(stored, open_places(row, (), item), item)
+        if listed != changed.place:
+            notes += (
+                f"the list has it at rank {listed:,}, by what was fitted for the user; the ranks here "
+                "are by the liked items alone",
+            )
     names: dict[str, Any] = bundle.feature_names if hasattr(ranker, "products") else {}
     return Why(
         item=ids[item],

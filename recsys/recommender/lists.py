@@ -19,7 +19,10 @@ from recsys.reranking import Merchandising, rerank
 from recsys.utils.topn import LOWEST
 
 LOG = logging.getLogger(__name__)
-TOO_FEW = "fewer items of the protected group than asked for: too few are left"
+TOO_FEW = (
+    "fewer items of the protected group than asked for among its first ranks: pinned items or limits "
+    "come first, or too few are left"
+)
 USERS = 4096  # whose lists are held at once
 COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
 Line = tuple[str, int, str, str, float]

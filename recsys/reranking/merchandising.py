@@ -64,7 +64,7 @@ class Merchandising:
             self._count(int(found.ids[at]), counts)
         skip = set(first)
         protected = np.zeros(len(found.ids), dtype=bool)
-        least = np.zeros(len(first) + N, dtype=np.int64)
+        least = np.zeros(min(len(first) + N, len(found.ids)), dtype=np.int64)
         if self.fair is not None:
             protected, least = self.fair.protected[found.ids], self.fair.minimums(len(least))
         waiting = [np.flatnonzero(~protected), np.flatnonzero(protected)]

@@ -29,6 +29,7 @@ from recsys.service.monitoring import Monitoring
 from recsys.service.openapi import described
 from recsys.service.routes import router
 
+SLOW_AT_ONCE = 8  # explanations with formulas or changes that are computed or wait
 KEEPING_WAIT = 1.0  # seconds that events may wait for the database
 
 
@@ -116,8 +117,12 @@ def create_app(
     computing = Computing(threads or min(4, os.cpu_count() or 1), at_once, background=background)
     app.state.models, app.state.monitoring, app.state.computing = models, monitoring, computing
     app.state.item_sets = sets
+    # Slow explanations wait in a line of their own: a list never waits for one.
+    app.state.slow = slow = Computing(1, SLOW_AT_ONCE, background=background)
     app.state.keeping = keeping = Computing(1, at_once, KEEPING_WAIT, time.monotonic, background)
-    monitoring.gauge("recsys_waiting", "Requests computed or waiting.", lambda: computing.in_flight)
+    monitoring.gauge(
+        "recsys_waiting", "Requests computed or waiting.", lambda: computing.in_flight + slow.in_flight
+    )
     monitoring.gauge(
         "recsys_model_reloads", "Newer files taken by this process.", lambda: models.reloads, "max"
     )
@@ -163,6 +168,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with contextlib.suppress(asyncio.CancelledError):
         await refreshing
     app.state.computing.stop()
+    app.state.slow.stop()
     app.state.keeping.stop()
     await asyncio.to_thread(app.state.models.close)
     await asyncio.to_thread(app.state.item_sets.close)

@@ -171,7 +171,8 @@ async def explain(request: Request) -> Response:
     asked = await body_of(ExplainRequest, request)
     model = current_model(request)
     more = (" formulas" if asked.formulas else "") + (" changes" if asked.changes else "")
-    return answer(await request.app.state.computing.one(f"/explain{more}", reasons_of, model, asked))
+    line: Computing = request.app.state.slow if more else request.app.state.computing
+    return answer(await line.one(f"/explain{more}", reasons_of, model, asked))
 
 
 @router.post("/rules", response_model=RulesResponse)

@@ -25,6 +25,7 @@ NO_SET_NAME = (
 )
 Count = Annotated[int, Meta(ge=1, le=1000)]
 Few = Annotated[int, Meta(ge=0, le=100)]
+Fewer = Annotated[int, Meta(ge=0, le=10)]  # four times as many changed rows are scored
 Diversity = Annotated[float, Meta(ge=0, le=1)]
 Time = Annotated[
     int | float | str,
@@ -215,7 +216,7 @@ class ExplainRequest(ProfileRequest, kw_only=True):
         Few, Meta(description="How many formulas over users to list, by their weight in the model.")
     ] = 0
     changes: Annotated[
-        Few, Meta(description="How many liked items to list without which the item's rank is worst.")
+        Fewer, Meta(description="How many liked items to list without which the item's rank is worst.")
     ] = 0
 
 
@@ -347,6 +348,8 @@ def _told(text: str) -> str:
         if said.startswith(start):
             field = said.removeprefix(start).rstrip("`")[:60]
             return f"{f'{where}.{field}'.strip('.')}: {name}"
+    if said.startswith("Expected `object` of length"):
+        return f"{where}: at least one entry is needed"
     if said.startswith("Expected `object`"):
         said = "an object of JSON is needed, sent with content-type: application/json"
     elif said.startswith("Expected `str | object`"):
@@ -396,7 +399,8 @@ class RecommendResponse(BaseModel):
     fallback: bool = Field(description="Whether nothing liked was known, so that these are popular.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
     note: str | None = Field(
-        default=None, description="Only where too few items of the protected group are left."
+        default=None,
+        description="Only where some first ranks have too few of the protected group.",
     )
 
 

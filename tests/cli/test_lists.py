@@ -53,6 +53,27 @@ def test_lists_with_too_few_of_a_protected_group_are_noted(path, tmp_path, capfd
     assert "note: 1 list has fewer items of the protected group than asked for" in capfd.readouterr().err
     lists(path, tmp_path, "--protected", "genres=War")
     assert "protected" not in capfd.readouterr().err
+    everyone = [
+        "recommend",
+        "--ranker",
+        path,
+        "--all",
+        "--protected",
+        f"title={title}",
+        "--fair-p",
+        "0.9",
+    ]
+    assert cli.call([*everyone, "--out", f"{tmp_path / 'top'}/"]) == 0
+    users = len(recsys.load_dataset("sample").user_ids)
+    unfair = capfd.readouterr().err
+    assert f"note: {users} lists have fewer items of the protected group" in unfair
+    for wrong, says in (
+        (["--fair-p", "0.7"], "name it by --protected"), (["--fair-alpha", "0.2"], "name it by --protected"),
+        (["--protected", "genres"], "--protected"),
+    ):  # fmt: skip
+        assert cli.call(["recommend", "--ranker", path, "--user", "u0001", *wrong]) == 2
+        said = capfd.readouterr().err
+        assert says in said and "--filter" not in said and len(said.splitlines()) == 1
 
 
 def test_ids_of_any_number_come_from_a_file(model, path, tmp_path):

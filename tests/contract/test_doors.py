@@ -366,6 +366,14 @@ def test_changes_count_features_of_a_known_user_and_none_of_a_new_one():
                 assert one["score"] == pytest.approx(float(known), abs=1e-7)
                 moved += abs(known - new) > 1e-4
     assert moved
+    stored = recsys.Recommender("lmf:factors=4,iterations=5").fit(recsys.load_dataset("sample"))
+    differ = 0
+    for rank, item in enumerate(stored.recommend("u0001", n=40)["item"], 1):
+        why = stored.explain("u0001", item, changes=1)
+        differ += why.changes["rank"] != rank
+        assert (why.changes["rank"] == rank) == (not why.notes)
+        assert why.notes == () or why.notes[0].startswith(f"the list has it at rank {rank}, ")
+    assert differ
     history = ["m4", "m8", "m9", "m11"]
     top = found.recommend_history(history, n=3)["item"]
     for place, item in enumerate(top, 1):
@@ -405,7 +413,7 @@ def test_formulas_and_changes_are_text_and_html(tmp_path, capfd):
     with pytest.raises(recsys.InputError, match="changes"):
         recsys.load(file).explain("u3", "m4", changes=-1)
     with TestClient(create_app(file)) as client:
-        for wrong in ({"formulas": -1}, {"changes": 101}, {"formulas": True}):
+        for wrong in ({"formulas": -1}, {"formulas": 101}, {"changes": 11}, {"formulas": True}):
             answer = client.post("/explain", json={"user": "u3", "item": "m4", **wrong})
             assert answer.status_code == 422 and next(iter(wrong)) in answer.json()["detail"]
 

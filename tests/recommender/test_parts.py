@@ -211,9 +211,9 @@ def test_a_worker_reads_a_model_once_and_does_not_repeat_a_part(model, path, tmp
     everybody._bundle.cache_clear()
     everybody._lists.cache_clear()
     units = [(str(path), parts.digest, str(parts.folder), start) for start in parts.starts()]
-    assert everybody.write_part(units[0]) == (50, 0)
+    assert everybody.write_part(units[0]) == (50, 0, 0)
     monkeypatch.setattr(everybody, "load_bundle", None)
-    assert everybody.write_part(units[3]) == (50, 0)
+    assert everybody.write_part(units[3]) == (50, 0, 0)
     before = state(parts.folder)
     everybody._bundle.cache_clear()
     everybody._lists.cache_clear()  # a part that is there needs no model

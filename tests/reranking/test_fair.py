@@ -165,3 +165,20 @@ def test_wrong_rules_are_refused_in_a_line(model, given, says):
     with pytest.raises(InputError, match=says) as told:
         model.recommend("u0001", **given)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("fair", [5, "x", []], ids=str)
+def test_a_folder_refuses_what_a_list_refuses(model, tmp_path, fair):
+    with pytest.raises(InputError, match="fair must be a mapping such as"):
+        model.recommend_all(tmp_path / "top", 3, fair=fair)
+
+
+@pytest.mark.parametrize(
+    "rule", [{"pinned": ["m0001"]}, {"fair": FAIR}, {"at_most": {"genres": 2}}], ids=str
+)
+def test_a_list_longer_than_the_catalogue_is_all_of_it(model, data, rule):
+    found = model.recommend("u0001", 10**12, why=False, **rule)
+    assert (
+        found["item"].tolist()
+        == model.recommend("u0001", data.n_items, why=False, **rule)["item"].tolist()
+    )

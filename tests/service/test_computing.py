@@ -187,6 +187,28 @@ def test_health_answers_while_all_threads_compute(path, monkeypatch):
         assert client.post("/recommend", json={"history": []}).status_code == 200
 
 
+def test_lists_are_made_while_slow_explanations_wait(path, monkeypatch, data):
+    gate = threading.Event()
+    monkeypatch.setattr(routes, "reasons_of", lambda *_: gate.wait(30) and b"{}")
+    item, found = str(data.item_ids[0]), []
+    with TestClient(create_app(path, threads=1)) as client:
+
+        def ask():
+            found.append(client.post("/explain", json={"history": [], "item": item, "changes": 3}))
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while client.app.state.slow.in_flight < 2:
+            time.sleep(0.01)
+        assert client.app.state.computing.in_flight == 0
+        assert client.post("/recommend", json={"history": []}).status_code == 200
+        gate.set()
+        for thread in threads:
+            thread.join()
+        assert [one.status_code for one in found] == [200] * 2
+
+
 def test_one_unknown_user_among_others_is_404_alone(path, data):
     with TestClient(create_app(path, threads=1)) as client:
         pool, gate = client.app.state.computing, threading.Event()
