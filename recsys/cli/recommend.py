@@ -35,7 +35,7 @@ from recsys.rankers import load_bundle
 from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import COLUMNS, TOO_FEW, USERS, Asked, Lists
+from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists, too_few
 from recsys.utils.files import is_folder
 from recsys.utils.progress import listening
 from recsys.utils.validation import check_integer
@@ -235,8 +235,7 @@ def _write_parts(
     terminal.say(_told(done))
     _notes(done.fallbacks, options["as_of"])
     if done.unfair:
-        has = "has" if done.unfair == 1 else "have"
-        terminal.say(f"note: {counted(done.unfair, 'list')} {has} {TOO_FEW}")
+        terminal.say(f"note: {too_few(done.unfair)}")
 
 
 def _told(done: Written) -> str:

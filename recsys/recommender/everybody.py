@@ -26,7 +26,7 @@ from recsys.engines.base import SAME, installed
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.rankers import Bundle, load_bundle
-from recsys.recommender.filters import left_out, merchandising
+from recsys.recommender.filters import check_fair, left_out, merchandising
 from recsys.recommender.ids import id_list
 from recsys.recommender.lists import COLUMNS, USERS, Asked, Block, Lists
 from recsys.recommender.parts import FORMAT, Parts
@@ -130,11 +130,8 @@ def plain_options(
         if given:
             found[name] = {str(key): _plain(value) for key, value in dict(given).items()}
     if fair is not None:
-        if not isinstance(fair, Mapping):
-            form = "{'protected': {'genres': 'Drama'}, 'p': 0.5, 'alpha': 0.1}"
-            raise InputError(f"fair must be a mapping such as {form}, not {fair!r}"[:200])
-        found["fair"] = {str(key): _plain(value) for key, value in dict(fair).items()}
-        if isinstance(fair.get("protected"), Mapping):
+        found["fair"] = {str(key): _plain(value) for key, value in check_fair(fair).items()}
+        if isinstance(fair["protected"], Mapping):
             wanted = fair["protected"].items()
             found["fair"]["protected"] = {str(name): _plain_filter(one) for name, one in wanted}
     try:

@@ -105,7 +105,14 @@ def merchandising(
     return Merchandising(list(dict.fromkeys(bundle.items(ids).tolist())), factors, limits, fair)
 
 
-def _fair(bundle: Bundle, given: Any) -> Fair:
+def check_fair(given: Any) -> Mapping[str, Any]:
+    """Return a rule for a protected group as it was given.
+
+    Raises
+    ------
+    InputError
+        If it is no mapping of `protected`, and of `p` and `alpha` where they are given.
+    """
     form = "{'protected': {'genres': 'Drama'}, 'p': 0.5, 'alpha': 0.1}"
     if not isinstance(given, Mapping) or "protected" not in given:
         raise InputError(f"fair must be a mapping such as {form}, not {given!r}"[:200])
@@ -113,6 +120,11 @@ def _fair(bundle: Bundle, given: Any) -> Fair:
         raise InputError(
             f"fair has protected, p and alpha, as {form}; not {sorted(map(str, strange))[0]!r}"
         )
+    return given
+
+
+def _fair(bundle: Bundle, given: Any) -> Fair:
+    given = check_fair(given)
     shares = {}
     for name, usual in (("p", 0.5), ("alpha", 0.1)):
         shares[name] = check_real(f"fair's {name}", given.get(name, usual), 0.0, 1.0)

@@ -23,6 +23,13 @@ TOO_FEW = (
     "fewer items of the protected group than asked for among its first ranks: pinned items or limits "
     "come first, or too few are left"
 )
+
+
+def too_few(lists: int) -> str:
+    """Return a sentence about how many lists have too few items of the protected group."""
+    return f"{counted(lists, 'list')} {'has' if lists == 1 else 'have'} {TOO_FEW}"
+
+
 USERS = 4096  # whose lists are held at once
 COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
 Line = tuple[str, int, str, str, float]
@@ -149,10 +156,7 @@ class Lists:
 
     def note(self) -> str | None:
         """Return a sentence about lists with too few items of the protected group; None without any."""
-        if not self.unfair:
-            return None
-        has = "has" if self.unfair == 1 else "have"
-        return f"{counted(self.unfair, 'list')} {has} {TOO_FEW}"
+        return too_few(self.unfair) if self.unfair else None
 
     def lines(self, block: Block) -> list[Line]:
         """Return the rows of a block, of the columns `COLUMNS`; ids are text here."""

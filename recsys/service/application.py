@@ -29,7 +29,7 @@ from recsys.service.monitoring import Monitoring
 from recsys.service.openapi import described
 from recsys.service.routes import router
 
-SLOW_AT_ONCE = 8  # explanations with formulas or changes that are computed or wait
+SLOW_AT_ONCE = 8  # searches for formulas, changes and rules that are computed or wait
 KEEPING_WAIT = 1.0  # seconds that events may wait for the database
 
 
@@ -117,7 +117,7 @@ def create_app(
     computing = Computing(threads or min(4, os.cpu_count() or 1), at_once, background=background)
     app.state.models, app.state.monitoring, app.state.computing = models, monitoring, computing
     app.state.item_sets = sets
-    # Slow explanations wait in a line of their own: a list never waits for one.
+    # Searches for formulas, changes and rules wait in a line of their own: a list never waits for one.
     app.state.slow = slow = Computing(1, SLOW_AT_ONCE, background=background)
     app.state.keeping = keeping = Computing(1, at_once, KEEPING_WAIT, time.monotonic, background)
     monitoring.gauge(

@@ -181,7 +181,7 @@ async def rules(request: Request) -> Response:
     asked = await body_of(RulesRequest, request)
     model = current_model(request)
     kind = "/rules user" if asked.item is None else "/rules item"
-    return answer(await request.app.state.computing.one(kind, rule_of, model, asked))
+    return answer(await request.app.state.slow.one(kind, rule_of, model, asked))
 
 
 @router.post("/events", response_model=EventsResponse)

@@ -1,4 +1,5 @@
 import contextlib
+import shutil
 import threading
 import time
 
@@ -7,6 +8,13 @@ import pytest
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle
+
+
+def wait_until(told):
+    until = time.monotonic() + 60
+    while not told():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +27,12 @@ def path(data, tmp_path_factory):
     file = tmp_path_factory.mktemp("service") / "model.recsys"
     fit_bundle(make_ranker("cf-komd"), data, show_progress=False).save(file)
     return file
+
+
+@pytest.fixture
+def model(path, tmp_path):
+    """A copy of the file, to be replaced or removed."""
+    return shutil.copy(path, tmp_path / "m.recsys")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -19,20 +18,9 @@ from starlette.testclient import TestClient
 from recsys.service import create_app
 from recsys.service.background import Background
 from recsys.service.model_store import ModelStore
+from tests.service.conftest import wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def wait_until(told):
-    until = time.monotonic() + 60
-    while not told():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def model(path, tmp_path):
-    return shutil.copy(path, tmp_path / "m.recsys")
 
 
 class Once:

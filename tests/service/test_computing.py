@@ -187,14 +187,18 @@ def test_health_answers_while_all_threads_compute(path, monkeypatch):
         assert client.post("/recommend", json={"history": []}).status_code == 200
 
 
-def test_lists_are_made_while_slow_explanations_wait(path, monkeypatch, data):
+@pytest.mark.parametrize(
+    ("route", "made", "asked"),
+    [("/explain", "reasons_of", {"changes": 3}), ("/explain", "reasons_of", {"formulas": 3}), ("/rules", "rule_of", {})],
+)  # fmt: skip
+def test_lists_are_made_while_searches_wait(path, monkeypatch, data, route, made, asked):
     gate = threading.Event()
-    monkeypatch.setattr(routes, "reasons_of", lambda *_: gate.wait(30) and b"{}")
+    monkeypatch.setattr(routes, made, lambda *_: gate.wait(30) and b"{}")
     item, found = str(data.item_ids[0]), []
     with TestClient(create_app(path, threads=1)) as client:
 
         def ask():
-            found.append(client.post("/explain", json={"history": [], "item": item, "changes": 3}))
+            found.append(client.post(route, json={"history": [], "item": item, **asked}))
 
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -18,21 +17,10 @@ from recsys import make_ranker
 from recsys.errors import ModelFileError
 from recsys.rankers import fit_bundle
 from recsys.service import create_app, model_store
+from tests.service.conftest import wait_until
 from tests.service.test_serving import Served, children, got
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def wait_until(told):
-    until = time.monotonic() + 60
-    while not told():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def model(path, tmp_path):
-    return shutil.copy(path, tmp_path / "m.recsys")
 
 
 def test_a_file_that_raises_anything_is_told_and_the_next_one_served(model, path, monkeypatch):
