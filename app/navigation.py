@@ -19,6 +19,7 @@ LAB = (
     "rules",
     "kernels",
 )
+FIRST = "welcome"  # where a visit without an address begins
 CARD = "explain"  # opens from a card, and has an address, but no line of the menu
 PAGES = (*MAIN, CARD, *LAB)
 MOVED = {"evaluate": "compare"}  # addresses that were in use, and the pages that are there now
@@ -39,7 +40,7 @@ def menu() -> Any:
         for name in PAGES
     }
     hidden = [
-        st.Page(_first, title="Welcome", url_path="welcome", default=True, visibility="hidden"),
+        st.Page(_first, title="Welcome", url_path=FIRST, default=True, visibility="hidden"),
         *(
             st.Page(_sender(new), title=new.capitalize(), url_path=old, visibility="hidden")
             for old, new in MOVED.items()
@@ -66,7 +67,7 @@ def _unknown() -> str | None:
     """Return the address that a visit began with, where it is none of ours; Streamlit opens a dialog."""
     context = get_script_run_ctx()
     name = (None if context is None else context.pages_manager.intended_page_name) or ""
-    if name not in (*PAGES, *MOVED) and name == name.strip(" /") and name and "/" not in name:
+    if name not in (FIRST, *PAGES, *MOVED) and name == name.strip(" /") and name and "/" not in name:
         st.session_state["unknown"] = name
     found: str | None = st.session_state.get("unknown")  # later runs of its page have no name
     return found

@@ -70,7 +70,12 @@ class TestBrowser:
         tab.goto(f"{address}/explain?data=sample&explain.show=Rules of all users")
         tab.get_by_role("heading", name="Rules", exact=True).wait_for()
 
-    @pytest.mark.parametrize("path", ["nothing", "w%C3%A4hlen", "%3Cb%3Ex", "recommend/more", "welcome"])
+    def test_the_address_of_the_first_page_leads_on(self, tab, address):
+        tab.goto(f"{address}/welcome?data=sample")
+        tab.get_by_role("heading", name="Recommend", exact=True).first.wait_for()
+        assert "/recommend?" in tab.url
+
+    @pytest.mark.parametrize("path", ["nothing", "w%C3%A4hlen", "%3Cb%3Ex", "first"])
     def test_an_unknown_address_is_said_in_a_sentence(self, tab, address, path):
         tab.goto(f"{address}/{path}?data=sample")
         tab.get_by_role("heading", name="No such page", exact=True).wait_for()

@@ -19,6 +19,7 @@ from recsys.service.computing import Computing, Overloaded
 from recsys.service.item_sets import ItemSets
 from recsys.service.model_store import FileState, prepared
 from recsys.service.schemas import RecommendRequest
+from tests.service.conftest import wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -173,8 +174,7 @@ def test_health_answers_while_all_threads_compute(path, monkeypatch):
         threads = [threading.Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
-        while client.app.state.computing.in_flight < 3:
-            time.sleep(0.01)
+        wait_until(lambda: client.app.state.computing.in_flight == 3)
         refused = client.post("/recommend", json={"history": []})
         assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
         assert refused.json() == {"detail": "too many requests at once"}
@@ -203,8 +203,7 @@ def test_lists_are_made_while_searches_wait(path, monkeypatch, data, route, made
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:
             thread.start()
-        while client.app.state.slow.in_flight < 2:
-            time.sleep(0.01)
+        wait_until(lambda: client.app.state.slow.in_flight == 2)
         assert client.app.state.computing.in_flight == 0
         assert client.post("/recommend", json={"history": []}).status_code == 200
         gate.set()
@@ -226,9 +225,7 @@ def test_one_unknown_user_among_others_is_404_alone(path, data):
         threads = [threading.Thread(target=ask, args=(user,)) for user in users]
         for thread in threads:
             thread.start()
-        until = time.monotonic() + 20
-        while pool.in_flight < 7 and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: pool.in_flight == 7)
         gate.set()
         for thread in threads:
             thread.join()

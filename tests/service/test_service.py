@@ -14,7 +14,8 @@ from starlette.testclient import TestClient
 from recsys import make_ranker
 from recsys.explain import item_attributes, ranker_rule
 from recsys.rankers import fit_bundle
-from recsys.service import create_app, routes
+from recsys.service import application, create_app, routes
+from tests.service.conftest import wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -145,11 +146,11 @@ def test_a_rule_is_of_the_profile_that_is_posted(client, data):
 def test_rules_wait_in_the_queue_and_not_in_the_event_loop(path, monkeypatch):
     gate = threading.Event()
     monkeypatch.setattr(routes, "rule_of", lambda *_: gate.wait(30) and b"{}")
-    with TestClient(create_app(path, at_once=1, threads=1)) as client:
+    monkeypatch.setattr(application, "SLOW_AT_ONCE", 1)
+    with TestClient(create_app(path, threads=1)) as client:
         asking = threading.Thread(target=lambda: client.post("/rules", json={"user": "u0001"}))
         asking.start()
-        while not client.app.state.computing.in_flight:
-            time.sleep(0.01)
+        wait_until(lambda: client.app.state.slow.in_flight == 1)
         assert client.get("/health").status_code == 200
         refused = client.post("/rules", json={"item": "m0001"})
         assert refused.status_code == 503 and refused.headers["retry-after"] == "1"
