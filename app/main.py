@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from app import state  # noqa: E402
-from app.navigation import MOVED, menu  # noqa: E402
+from app.navigation import MOVED, menu, open_page  # noqa: E402
 from app.session import session, write_address  # noqa: E402
 
 LOGO = str(HERE / "logo.svg")  # an icon by name would be fetched from elsewhere
@@ -40,6 +40,9 @@ if (!window.recsysPages) {
 
 page = menu()
 session().page = page.title
+if opening := session().opening:
+    session().opening = ""
+    open_page(opening)
 st.set_page_config(page_title=f"{page.title} · recsys", page_icon=LOGO, layout="wide")
 st.logo(LOGO, size="large")
 st.html(STYLE)

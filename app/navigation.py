@@ -77,8 +77,7 @@ def _missing() -> None:
     """Say that an address is none of ours, and lead on."""
     st.header("No such page", anchor=False)
     st.text("This address is not one of the app's pages. The menu has them all.")
-    if st.button("Open Recommend", type="primary"):
-        open_page("recommend")
+    st.button("Open Recommend", type="primary", on_click=leave_for, args=("recommend",))
 
 
 def _opener(name: str) -> Callable[[], None]:
@@ -98,3 +97,11 @@ def _sender(name: str) -> Callable[[], None]:
 def open_page(name: str) -> None:
     """Leave this page for another one."""
     st.switch_page(st.session_state["pages"][name])
+
+
+def leave_for(name: str) -> None:
+    """Open another page when the next run begins: what a button calls.
+
+    A callback, because `if st.button(…)` is not reached where another event ends the run before it.
+    """
+    session().opening = name

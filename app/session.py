@@ -40,8 +40,8 @@ class Session:
         Keys of the jobs that run while the person does something else, by kind.
     awaited, awaited_on : tuple or None, str
         Key of the job that a page waits for, and that page.
-    page : str
-        The page that is shown.
+    page, opening : str
+        The page that is shown, and the name of the one that a click opens next.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Session:
         self.background: dict[str, tuple[Any, ...]] = {}
         self.awaited: tuple[Any, ...] | None = None
         self.awaited_on = ""
-        self.page = ""
+        self.page = self.opening = ""
         self._values: dict[str, Any] = {}
         self._raw: dict[str, list[str]] = {}
         self._defaults: dict[str, Any] = {}

@@ -86,7 +86,7 @@ class Visit:
         self.press("Try the sample")
         self.page.locator(".rs-title").first.wait_for()
         settled(self.page)
-        # The rule's arrival draws the list again, and a click at that moment may be lost.
+        # The arrival of the rule draws the list again, and the picture shall have it.
         self.page.get_by_text("being read from the profile").wait_for(state="detached")
         settled(self.page)
 

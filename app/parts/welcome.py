@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.navigation import open_page
+from app.navigation import leave_for
 from app.session import SAMPLE, session
 
 WHAT = "Recommendations from a table of who liked what, each with its reason."
@@ -15,16 +15,19 @@ FOLLOWS = (
 )
 
 
+def try_the_sample() -> None:
+    """Open Recommend with the sample."""
+    session().set("data", SAMPLE)
+    leave_for("recommend")
+
+
 def welcome() -> None:
     """Show it; either button ends it."""
     st.header("recsys", anchor=False)
     st.text(WHAT)
     with st.container(horizontal=True):
-        if st.button("Try the sample", type="primary"):
-            session().set("data", SAMPLE)
-            open_page("recommend")
-        if st.button("Use my file"):
-            open_page("data")
+        st.button("Try the sample", type="primary", on_click=try_the_sample)
+        st.button("Use my file", on_click=leave_for, args=("data",))
     st.caption("The sample is an example: its users and its films are invented.")
     st.subheader("What follows", anchor=False)
     st.text("\n".join(FOLLOWS))

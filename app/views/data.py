@@ -11,7 +11,7 @@ import streamlit as st
 from app import state
 from app.catalogues import Catalogue
 from app.charts import data as charts
-from app.navigation import open_page
+from app.navigation import leave_for
 from app.parts import quality
 from app.parts.upload import (
     MOST_BYTES,
@@ -71,8 +71,7 @@ def page() -> None:
     name = state.choose_dataset()
     if given:
         st.success("This table is the dataset now, on every page.")
-        if st.button("Recommend from it", type="primary"):
-            open_page("recommend")
+        st.button("Recommend from it", type="primary", on_click=leave_for, args=("recommend",))
         with st.expander("The file, its columns and its rows"):
             steps(given[0])
     else:

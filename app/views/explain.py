@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app import state
 from app.catalogues import Catalogue
 from app.charts import explain as charts
-from app.navigation import open_page
+from app.navigation import leave_for, open_page
 from app.parts import cards
 from app.parts.lists import recommend
 from app.parts.models import choose_model
@@ -53,8 +53,10 @@ def page() -> None:
     asked = choose_person(catalogue)
     model = state.ranker(catalogue, spec)
     asked = choose_order(catalogue, asked, [model])
-    if st.button("Back to the list", icon=":material/arrow_back:", type="tertiary"):
-        open_page("recommend")
+    st.button(
+        "Back to the list", icon=":material/arrow_back:", type="tertiary", on_click=leave_for,
+        args=("recommend",),
+    )  # fmt: skip
     ranked, scores = recommend(model, asked, len(catalogue.labels))
     if asked.row.nnz == 0:
         st.info("This profile is empty: type a title beside to begin.")

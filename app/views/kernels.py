@@ -13,7 +13,7 @@ import streamlit as st
 
 from app import state
 from app.charts import kernels as charts
-from app.navigation import open_page
+from app.navigation import leave_for
 from app.parts import examples
 from app.parts.kernel_curves import curves, growing, spelled_out
 from app.parts.upload import clean, kept_files, say_kept, spooled, uploader
@@ -168,9 +168,13 @@ def with_model(chosen: list[str], top: int) -> None:
         )  # fmt: skip
     params = ",".join(f"{field}={degree}" for field in growing(name))
     spec = f"cf-komd:kernel={name}" + (f",{params}" if params else "")
-    if three.button("Recommend with it", help=spec):
-        session().set("model", spec)
-        open_page("recommend")
+    three.button("Recommend with it", help=spec, on_click=recommend_with, args=(spec,))
+
+
+def recommend_with(spec: str) -> None:
+    """Open Recommend with a model."""
+    session().set("model", spec)
+    leave_for("recommend")
 
 
 # ---- rules

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app import state
 from app.catalogues import Catalogue
 from app.charts import map as map_charts
-from app.navigation import open_page
+from app.navigation import leave_for
 from app.parts import cards, examples
 from app.parts.lists import recommend
 from app.parts.models import choose_model, models, named
@@ -387,8 +387,10 @@ def area(
     chosen = drawn.items[places]
     st.dataframe(table(catalogue, chosen, asked, listed), hide_index=True, width="stretch")
     ids = [str(catalogue.data.item_ids[k]) for k in chosen[:MOST_LIKES]]
-    if st.button(button(len(ids), len(chosen)), type="primary", icon=":material/recommend:"):
-        recommend_from(ids)
+    st.button(
+        button(len(ids), len(chosen)), type="primary", icon=":material/recommend:",
+        on_click=recommend_from, args=(ids,),
+    )  # fmt: skip
 
 
 def button(taken: int, every: int) -> str:
@@ -436,4 +438,4 @@ def recommend_from(ids: list[str]) -> None:
         shelf()[KEPT] = {"dataset": dataset, "likes": before, "dislikes": here.get("dislikes", [])}
         st.toast(f"The profile you had built is saved as “{KEPT}”.")
     here.set("likes", ids)
-    open_page("recommend")
+    leave_for("recommend")

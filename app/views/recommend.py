@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from app import state
 from app.ahead import compile_ahead
 from app.catalogues import Catalogue
-from app.navigation import open_page
+from app.navigation import leave_for
 from app.parts import cards
 from app.parts.lists import recommend
 from app.parts.models import DEFAULT, choose_model, models, named
@@ -32,6 +32,7 @@ from recsys.utils.export import csv_text
 NOTHING = "nothing"
 ANY, ALL = "any of these genres", "all of them"
 AUTO = "auto"
+WHY_NOT = "why not"  # the box that asks about an item which is not listed
 
 
 @dataclass(frozen=True)
@@ -259,24 +260,30 @@ def buttons(item_id: str) -> None:
             "Dislike", key=f"dislike {item_id}", on_click=dislike, args=(item_id,),
             icon=":material/thumb_down:", type="tertiary",
         )  # fmt: skip
-        if st.button("Explain", key=f"explain {item_id}", icon=":material/help:", type="tertiary"):
-            explain(item_id)
+        st.button(
+            "Explain", key=f"explain {item_id}", on_click=explain, args=(item_id,),
+            icon=":material/help:", type="tertiary",
+        )  # fmt: skip
 
 
 def explain(item_id: str) -> None:
     """Open Explain for an item, everything else as it is chosen here."""
     session().set("item", item_id)
-    open_page("explain")
+    leave_for("explain")
 
 
 def why_not(catalogue: Catalogue) -> None:
     """Show the way to ask about an item that is not listed."""
-    chosen = st.selectbox(
+    st.selectbox(
         "Why not …?", catalogue.item_ids, index=None, format_func=catalogue.label,
         placeholder="Any title: what it lacks, and what would bring it here", filter_mode="contains",
-        key="why not",
+        key=WHY_NOT, on_change=explain_chosen,
     )  # fmt: skip
-    if chosen is not None:
+
+
+def explain_chosen() -> None:
+    """Open Explain for the item that was asked about."""
+    if (chosen := st.session_state[WHY_NOT]) is not None:
         explain(str(chosen))
 
 

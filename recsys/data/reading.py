@@ -468,15 +468,18 @@ def _again(rows: Rows, columns: Columns, u: Coded, i: Coded) -> NDArray[np.bool_
 
 
 def _totals(u: Coded, i: Coded) -> NDArray[np.bool_] | None:
-    """Return which of the last rows hold totals."""
+    """Return which rows at the end hold totals; rows without ids may stand between them."""
     size = len(u.codes)
     out = np.zeros(size, dtype=bool)
-    for row in range(max(0, size - LAST), size):
-        for ids in (u, i):
-            code = ids.codes[row]
-            text = "" if code < 0 else re.sub(r"[^a-z]", "", str(ids.ids[code]).lower())
-            if text in TOTALS and int((ids.codes == code).sum()) == 1:
-                out[row] = True
+    for row in range(size - 1, max(-1, size - 1 - LAST), -1):
+        codes = [(ids, ids.codes[row]) for ids in (u, i) if ids.codes[row] >= 0]
+        out[row] = any(
+            re.sub(r"[^a-z]", "", str(ids.ids[code]).lower()) in TOTALS
+            and int((ids.codes == code).sum()) == 1
+            for ids, code in codes
+        )
+        if codes and not out[row]:
+            break
     return out if out.any() else None
 
 

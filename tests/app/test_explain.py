@@ -164,6 +164,21 @@ def test_a_rule_of_other_people_has_its_bound_and_similar_titles_are_the_models(
     assert all(f">{title}</span>" in shown for title in near)
 
 
+def test_a_click_on_explain_is_kept_before_the_list_is_drawn_again(monkeypatch):
+    """Another event may end the run that a click begins before it has reached the button."""
+    at = AppTest.from_file(MAIN, default_timeout=60)
+    at.query_params["model"] = "popularity"
+    settle(at.run())
+    title, drawn = titles(at)[2], []
+    monkeypatch.setattr("app.views.recommend.page", lambda: drawn.append("the list"))
+    monkeypatch.setattr(
+        "app.views.explain.page", lambda: drawn.append(at.session_state["session"].get("item"))
+    )
+    [b for b in at.button if b.label == "Explain"][2].click().run()
+    (item,) = drawn
+    assert DATA.titles[list(DATA.item_ids).index(item)] == title
+
+
 @pytest.mark.parametrize("order", ["next", "general"])
 def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(order):
     """It was about the first user and the default model, whoever the list was for."""

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, make_ranker
@@ -258,6 +258,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, wi
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8)), min_size=1))
+@example([("0", "SUM")])  # no row of totals: another row follows
 def test_what_was_written_is_read_back(tmp_path_factory, pairs):
     """Any text id survives a CSV file, but for blanks around it and what no text file can hold."""
     pairs = [
@@ -267,7 +268,8 @@ def test_what_was_written_is_read_back(tmp_path_factory, pairs):
         )
         for pair in pairs
     ]
-    pairs.append(("y", "y"))  # else 0.0 alone is the whole number 0
+    assume(("user_id", "item_id") not in pairs)  # the header again
+    pairs.append(("y", "y"))  # else 0.0 alone is the whole number 0; nor is the last row one of totals
     path = tmp_path_factory.mktemp("round") / "r.csv"
     frame = pd.DataFrame(pairs, columns=["user_id", "item_id"])
     frame.to_csv(path, index=False, quoting=1, lineterminator="\n")
