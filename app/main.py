@@ -25,16 +25,20 @@ button[kind^="primary"], button[kind^="primary"]:hover, span[data-tag] {
 </style>"""
 
 # Streamlit adds to the browser's history for every choice, which the address holds: the back button
-# is for pages, and not for addresses that lead on to one.
+# is for pages, and not for addresses that lead on to one. On a phone the menu lies over the page, and
+# closes when a page is chosen.
 HISTORY = """<script>
 if (!window.recsysPages) {
   window.recsysPages = true;
   const push = history.pushState.bind(history);
-  history.pushState = (state, unused, url) =>
-    new URL(url, location.href).pathname === location.pathname
-      || /\\/(MOVED)?$/.test(location.pathname)
-      ? history.replaceState(state, unused, url)
-      : push(state, unused, url);
+  history.pushState = (state, unused, url) => {
+    const before = location.pathname;
+    if (new URL(url, location.href).pathname === before) return history.replaceState(state, unused, url);
+    if (/\\/(MOVED)?$/.test(before)) history.replaceState(state, unused, url);
+    else push(state, unused, url);
+    const close = "[data-testid=stSidebarCollapseButton] button[aria-expanded=true]";
+    if (innerWidth < 768) document.querySelector(close)?.click();
+  };
 }
 </script>""".replace("MOVED", "|".join(MOVED))
 

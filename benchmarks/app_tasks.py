@@ -70,9 +70,6 @@ class Visit:
             self.click(self.page.get_by_test_id("stExpandSidebarButton"))
             beside = self.page.get_by_test_id("stSidebar")
             self.click(beside.get_by_role("link", name=name, exact=True))
-            close = beside.get_by_test_id("stSidebarCollapseButton").locator("button")
-            if close.get_attribute("aria-expanded") == "true":  # it lies over the page
-                self.click(close)
         elif group:
             self.click(self.page.get_by_role("button", name=group))
             self.click(self.page.get_by_role("menuitem", name=name, exact=True))

@@ -70,6 +70,16 @@ class TestBrowser:
         tab.goto(f"{address}/explain?data=sample&explain.show=Rules of all users")
         tab.get_by_role("heading", name="Rules", exact=True).wait_for()
 
+    def test_the_menu_of_a_phone_closes_when_a_page_is_chosen(self, tab, address):
+        tab.set_viewport_size({"width": 390, "height": 844})
+        tab.goto(f"{address}/recommend?data=sample&model=popularity")
+        tab.locator(".rs-title").first.wait_for()
+        tab.get_by_test_id("stExpandSidebarButton").click()
+        tab.get_by_test_id("stSidebar").get_by_role("link", name="Data", exact=True).click()
+        tab.get_by_role("heading", name="Data", exact=True).wait_for()
+        tab.get_by_test_id("stSidebarCollapseButton").wait_for(state="hidden")
+        tab.get_by_test_id("stExpandSidebarButton").wait_for()
+
     def test_the_address_of_the_first_page_leads_on(self, tab, address):
         tab.goto(f"{address}/welcome?data=sample")
         tab.get_by_role("heading", name="Recommend", exact=True).first.wait_for()
