@@ -69,7 +69,7 @@ def one_sentence(report):
     return lines[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PAIRS, PAIRS, st.booleans())
 def test_repeats_train_and_are_ranked(train, test, filter_liked):
     """With filter_liked=False a user's own items are ranked, and a pair of both halves is in both."""
@@ -104,7 +104,7 @@ def test_repeats_train_and_are_ranked(train, test, filter_liked):
         assert ("merged on reading" in " ".join(report.ranked)) == (again == 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(PAIRS, PAIRS, PAIRS, st.booleans(), st.booleans())
 def test_candidates_are_all_that_is_ranked(train, test, chosen, filter_liked, as_frame):
     """A user's candidates less the training row; what is none of them is counted and left out."""
@@ -211,13 +211,13 @@ def test_each_negative_is_drawn_as_often_as_any_other():
     data = named([("a", 0), ("a", 1), *(("b", k) for k in range(2, 8)), ("c", 8), ("c", 9)])
     draws = np.zeros(data.n_items)
     (fold,) = split(data, "leave-one-out")
-    for seed in range(1000):
+    for seed in range(500):
         part = Ranked(sampled_negatives=3, seed=seed).of(fold, 0, data)
         draws[part.only[0].indices] += 1
     tested = fold.test[0].indices[0]
-    rates = draws[[j for j in range(10) if j not in (0, 1)]] / 1000
-    assert draws[tested] == 1000 and draws[1 - tested] == 0
-    np.testing.assert_allclose(rates, 3 / 8, atol=0.06)  # 3.9 standard deviations
+    rates = draws[[j for j in range(10) if j not in (0, 1)]] / 500
+    assert draws[tested] == 500 and draws[1 - tested] == 0
+    np.testing.assert_allclose(rates, 3 / 8, atol=0.08)  # 3.7 standard deviations
     first, second = (sets_of(Ranked(sampled_negatives=3).of(fold, k, data).only) for k in (0, 1))
     assert first != second  # each fold has draws of its own
 
