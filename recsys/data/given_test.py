@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from recsys.data.columns import Columns
-from recsys.data.interactions import Interactions, tested_times
+from recsys.data.interactions import Interactions, times_in_test
 from recsys.errors import InputError, counted
 
 OF_TEST = "test half: "  # begins what is noted of one
@@ -59,7 +59,7 @@ def _only(data: Interactions, keep: NDArray[np.bool_]) -> Interactions:
         np.unique(places[keep], return_inverse=True) for places in (data.users, data.items)
     )
     columns = {name: getattr(data, name) for name in ("rating", "weight")}
-    columns["time"] = None if data.time is None else tested_times(data)
+    columns["time"] = None if data.time is None else times_in_test(data)
     columns = {name: None if column is None else column[keep] for name, column in columns.items()}
     return replace(
         data, users=u.astype(np.int32), items=i.astype(np.int32), user_ids=data.user_ids[users],

@@ -539,7 +539,7 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
     )  # fmt: skip
 
 
-def tested_times(data: Interactions) -> NDArray[np.float64]:
+def times_in_test(data: Interactions) -> NDArray[np.float64]:
     """Return the times of pairs in the test half, (pairs,), of interactions with times."""
     assert data.time is not None
     if data.repeat_time is None:

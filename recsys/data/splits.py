@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.interactions import Interactions, tested_times
+from recsys.data.interactions import Interactions, times_in_test
 from recsys.errors import InputError, counted
 from recsys.registry import Registry
 from recsys.utils.validation import check_integer
@@ -788,7 +788,7 @@ def _halves(data: Interactions) -> tuple[NDArray[np.bool_], NDArray[np.bool_], N
     """Return which pairs are tested and which train, some both, and their times in the test half."""
     held = np.asarray(data.held_out)
     trains = ~held if data.repeat_time is None else ~held | ~np.isnan(data.repeat_time)
-    return held, trains, np.zeros(0) if data.time is None else tested_times(data)
+    return held, trains, np.zeros(0) if data.time is None else times_in_test(data)
 
 
 def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bool_]:
