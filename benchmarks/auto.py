@@ -9,6 +9,10 @@ Goes on where it was stopped: a tuned row is kept while the peer's search space 
 per user lie in the user's cache while the parameters are the same (of `auto`: while the sources are). `--again PEER`
 forgets both. A trial's seconds are the processor's, so that what runs beside it takes none.
 
+`--neighbours` measures instead what `user-knn` and `tifu-knn` would be worth as candidates, on validation only: inside the
+training part of the first fold, `auto` is fitted with them and without.
+
+python -m benchmarks.auto --neighbours [dataset/protocol …]
 python -m benchmarks.auto [--seconds 120] [--memory 12] [--again PEER] [--summary] [dataset/protocol …]
 """
 
@@ -24,7 +28,7 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import platformdirs
@@ -36,8 +40,9 @@ from recsys import evaluate, list_rankers, make_ranker
 from recsys.data import find_protocol
 from recsys.datasets import load_dataset
 from recsys.evaluation.significance import compare
+from recsys.rankers.base import Candidate
 from recsys.rankers.registry import RANKERS
-from recsys.tuning import tunable, tune
+from recsys.tuning import training_part, tunable, tune
 from recsys.utils.spec import parse_spec
 
 TRIALS = {"gowalla/half-profile": 4, "yelp2018/half-profile": 4}  # else 8
@@ -335,6 +340,70 @@ def _row(setting: str, peer: str, found: Outcome, auto: Outcome) -> dict[str, An
     return row
 
 
+# ---- neighbours as candidates
+
+NEIGHBOURS = {"sample/half-profile": 5, "movielens/half-profile": 1}  # folds inside the training part
+TRIED = {
+    "user-knn": {"user-knn": (Candidate("top_k=50"), Candidate("top_k=200"))},
+    "user-knn, tifu-knn": {
+        "user-knn": (Candidate("top_k=50"), Candidate("top_k=200")),
+        "tifu-knn": (Candidate("top_k=300"),),
+    },
+}
+
+
+class _Watched(recsys.Auto):
+    """`auto` with more candidates, which says what it chose and how long that took."""
+
+    more: ClassVar[dict[str, tuple[Candidate, ...]]] = {}
+    weights: ClassVar[list[float]]
+    seconds: ClassVar[list[float]]
+
+    def fit(self, user_items: Any, *given: Any, **known: Any) -> Any:
+        """Fit with processor seconds taken; the candidates are declared meanwhile."""
+        declared = {name: RANKERS.get(name).candidates for name in self.more}
+        try:
+            for name, more in self.more.items():
+                RANKERS.get(name).candidates = more
+            start = time.process_time()
+            super().fit(user_items, *given, **known)
+        finally:
+            for name, before in declared.items():
+                RANKERS.get(name).candidates = before
+        self.seconds.append(time.process_time() - start)
+        parts = zip(self.part_names_, self.part_weights_.tolist(), strict=True)
+        self.weights.append(sum(weight for name, weight in parts if name.partition(":")[0] in self.more))
+        return self
+
+
+def neighbours(setting: str) -> list[dict[str, object]]:
+    """Return a row for each set of candidates: the paired differences of `auto` with and without it."""
+    name, protocol = setting.split("/")
+    inner = training_part(load_dataset(name), protocol, 0)
+    models: dict[str, Any] = {}
+    for label, more in {"": {}, **TRIED}.items():
+        own = {"more": more, "weights": [], "seconds": []}
+        models[label or "auto"] = type("Watched", (_Watched,), own)()
+    folds = NEIGHBOURS[setting]
+    report = evaluate(inner, models, protocol=protocol, only_folds=folds, metrics=METRICS, threads=1)
+    rows: list[dict[str, object]] = []
+    for label in TRIED:
+        weights, seconds = (getattr(models[label], key)[-folds:] for key in ("weights", "seconds"))
+        row: dict[str, object] = {
+            "setting": setting, "candidates": label, "folds": folds,
+            "folds with them": sum(weight > 0 for weight in weights), "weight": float(np.mean(weights)),
+        }  # fmt: skip
+        for metric in METRICS:
+            first, second = (report.result(one).per_user[metric] for one in (label, "auto"))
+            found = compare(first, second)
+            assert found is not None
+            row |= {metric: found.difference, f"{metric}, low": found.low, f"{metric}, high": found.high}
+        row |= {"seconds of auto": models["auto"].seconds[-1], "seconds with them": seconds[-1]}
+        rows.append(row)
+        print(row, flush=True)
+    return rows
+
+
 # ---- what came out
 
 
@@ -386,7 +455,15 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=Limits.memory / 1e9, help="of a peer, GB")
     parser.add_argument("--again", action="append", default=[], metavar="PEER")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
+    parser.add_argument("--neighbours", action="store_true", help="user-knn and tifu-knn as candidates")
     asked = parser.parse_args()
+    if asked.neighbours:
+        chosen = asked.settings or list(NEIGHBOURS)
+        have = read_csv("auto_neighbours") if (RESULTS / "auto_neighbours.csv").exists() else []
+        rows = [row for row in have if row["setting"] not in chosen]
+        rows += [row for setting in chosen for row in neighbours(setting)]  # type: ignore[misc]
+        write_csv("auto_neighbours", tuple(rows[0]), [tuple(row.values()) for row in rows])
+        return
     for setting in () if asked.summary else asked.settings or SETTINGS:
         measure(setting, Limits(asked.seconds, asked.memory * 1e9), asked.again)
     print_standings(rows_of("auto"))

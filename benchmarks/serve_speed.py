@@ -2,10 +2,17 @@
 
 The bare endpoint is FastAPI and the model's arithmetic, nothing else: the user's row lies ready, the
 scores are computed, the liked are masked, ten are named. Client and server share the two cores.
+
+`--stock` measures what an item set of 50,000 of 60,000 items adds to a list: pairs of blocks of requests of one client, without the
+set and with it, in turn; medians of the pairs' differences in milliseconds and in the server's processor time.
+
+python -m benchmarks.serve_speed [RANKER …]
+python -m benchmarks.serve_speed --stock [PAIRS]
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,7 +25,7 @@ import numpy as np
 
 from benchmarks.lab.common import write_csv
 from benchmarks.lab.http_load import closed_loop, post
-from recsys import make_ranker
+from recsys import Interactions, make_ranker
 from recsys.datasets import load_dataset
 from recsys.rankers import fit_bundle
 
@@ -100,8 +107,82 @@ def stop(process: subprocess.Popen) -> None:
     process.wait(15)
 
 
+def stocked(items: int = 60_000, users: int = 3_000, each: int = 40) -> Interactions:
+    """Return drawn interactions of a shop, some items far more popular than others."""
+    rng = np.random.default_rng(0)
+    drawn = (items * rng.random((users, each)) ** 3).astype(np.int64)
+    key = np.unique(np.repeat(np.arange(users), each) * items + drawn.ravel())
+    ids = (
+        np.array([f"{what}{k}" for k in range(n)], object) for what, n in (("u", users), ("i", items))
+    )
+    return Interactions((key // items).astype(np.int32), (key % items).astype(np.int32), *ids)
+
+
+def processor_seconds(process: subprocess.Popen) -> float:
+    """Return the processor time of a process and its workers so far."""
+    import psutil
+
+    every = psutil.Process(process.pid)
+    return sum(sum(one.cpu_times()[:2]) for one in [every, *every.children(recursive=True)])
+
+
+def stock(pairs: int, block: int = 200) -> None:
+    """Measure lists with an item set beside lists without, and print and write the medians."""
+    data, rng = stocked(), np.random.default_rng(1)
+    set_of = data.item_ids[np.sort(rng.choice(data.n_items, 50_000, replace=False))].tolist()
+    ranker = make_ranker("als", factors=32, iterations=2)
+    plain = [{"user": f"u{u}", "n": 10} for u in rng.integers(0, data.n_users, 500)]
+    bodies = {
+        "all items": [post("/recommend", one) for one in plain],
+        "50,000 of 60,000": [post("/recommend", one | {"item_set": "stock"}) for one in plain],
+    }
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in bodies}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        fit_bundle(ranker, data, show_progress=False).save(path)
+        server = serve(path)
+        address = ("127.0.0.1", 8771)
+        upload = urllib.request.Request(
+            f"http://{address[0]}:{address[1]}/item-sets/stock", method="PUT",
+            data=json.dumps({"items": set_of}).encode(), headers={"Content-Type": "application/json"},
+        )  # fmt: skip
+        assert json.load(urllib.request.urlopen(upload, timeout=60))["unknown"] == 0
+        try:
+            for pair in range(-2, pairs):  # the first ones compile
+                for name in list(bodies)[:: 1 if pair % 2 else -1]:
+                    before, asked = processor_seconds(server), 0
+                    times: list[float] = []
+                    while asked < block:
+                        load = closed_loop(address, bodies[name], 1, 0.5)
+                        strange = {status: len(of) for status, of in load.times.items() if status != 200}
+                        if strange and pair >= 0:
+                            print(f"other answers than 200: {strange}", flush=True)
+                        times += load.times.get(200, [])
+                        asked = len(times)
+                    spent = processor_seconds(server) - before
+                    if pair >= 0:
+                        found[name].append((1000 * float(np.median(times)), 1000 * spent / asked))
+        finally:
+            stop(server)
+    first, second = (np.array(found[name]) for name in bodies)
+    rows = []
+    for column, what in enumerate(("median ms", "processor ms")):
+        one, other = first[:, column], second[:, column]
+        row = (
+            what, pairs, float(np.median(one)), float(np.median(other)), float(np.median(other - one)),
+            float(np.median(other / one)),
+        )  # fmt: skip
+        rows.append(row)
+        print(row, flush=True)
+    columns = ("what", "pairs", "all items", "50,000 of 60,000", "difference", "ratio")
+    write_csv("serve_stock", columns, rows)
+
+
 def main() -> None:
     """Measure and write."""
+    if sys.argv[1:2] == ["--stock"]:
+        stock(int(sys.argv[2]) if len(sys.argv) > 2 else 40)
+        return
     data = load_dataset("movielens-1m")
     rng = np.random.default_rng(0)
     users = [post("/recommend", {"user": str(u)}) for u in rng.choice(data.user_ids, 2000)]

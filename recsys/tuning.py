@@ -269,9 +269,9 @@ def training_part(data: Interactions, protocol: str, seed: int) -> Interactions:
     wanted = train.row.astype(np.int64) * data.n_items + train.col
     have = np.asarray(data.users, dtype=np.int64) * data.n_items + np.asarray(data.items)
     keep = np.isin(have, wanted)
-    columns: dict[str, Any] = {"users": data.users[keep], "items": data.items[keep], "held_out": None}
-    if data.rating is not None:
-        columns["rating"] = data.rating[keep]
-    if data.time is not None:
-        columns["time"] = data.time[keep]
+    columns: dict[str, Any] = {"users": data.users[keep], "items": data.items[keep]}
+    columns |= {"held_out": None, "repeat_time": None}
+    for name in ("rating", "time", "weight"):
+        column = getattr(data, name)
+        columns[name] = None if column is None else column[keep]
     return replace(data, **columns)

@@ -101,3 +101,18 @@ def test_what_times_decide_is_searched_where_there_are_some(timed, protocol, sea
 def test_parameters_are_searched_where_they_mean_something(timed, model, searched):
     params = tune(timed, model, 1).params
     assert {key for key in params if key in ("ridge_power", "dropout", "degree")} == searched
+
+
+def test_what_a_search_fits_on_keeps_weights_and_repeats(timed):
+    rng = np.random.default_rng(3)
+    weighted = replace(timed, weight=rng.integers(1, 5, len(timed.users)).astype(float))
+    outer = next(split(weighted, "holdout", seed=1))
+    assert (training_part(weighted, "holdout", 1).matrix != outer.train).nnz == 0
+    held = rng.random(len(timed.users)) < 0.3
+    again = np.where(held & (rng.random(len(held)) < 0.5), 1e9, np.nan)
+    data = replace(weighted, held_out=held, repeat_time=again)
+    (outer,) = split(data, "published")
+    inner = training_part(data, "published", 0)
+    assert (inner.matrix != outer.train).nnz == 0 and inner.repeat_time is None
+    assert len(inner.users) == (~held | ~np.isnan(again)).sum()
+    assert len(tune(weighted, "ease", 1, protocol="holdout").trials) == 1

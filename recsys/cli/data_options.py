@@ -112,7 +112,7 @@ class DataOptions:
     user_id: Annotated[str | None, typer.Option("--user-id", help="Its id column.")] = None
     data_dir: DataDir = None
 
-    def load(self, quiet: bool = False, test: Path | None = None) -> Interactions:
+    def load(self, quiet: bool = False, test: Path | None = None, repeats: bool = False) -> Interactions:
         """Return the interactions with their features and test half; notes about them go to stderr.
 
         Raises
@@ -128,7 +128,7 @@ class DataOptions:
         with terminal.progress(not quiet) as progress, listening(progress):
             data = self._interactions()
         if test is not None:
-            data = data.with_test(test, min_rating=self.min_rating)
+            data = data.with_test(test, min_rating=self.min_rating, repeats=repeats)
         if self.items is not None:
             data = data.with_features(items=read_features(self.items, self.item_id, "item"))
         if self.users is not None:

@@ -40,6 +40,24 @@ def evaluate(
         typer.Option("--metric", help="NAME[@k], calibration:COLUMN@k; repeat for more."),
     ] = None,
     seed: Seed = 0,
+    keep_liked: Annotated[
+        bool,
+        typer.Option(
+            "--keep-liked",
+            help="Rank the user's own training items, too; what --test repeats trains as well.",
+        ),
+    ] = False,
+    candidates: Annotated[
+        Path | None,
+        typer.Option("--candidates", help="Only items to rank: a table with a row a user and item."),
+    ] = None,
+    sampled_negatives: Annotated[
+        int | None,
+        typer.Option(
+            "--sampled-negatives",
+            help="Rank test items among so many drawn ones only: faster, and biased.",
+        ),
+    ] = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,7 +88,7 @@ def evaluate(
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     if run is not None and run.exists() and not run.is_dir():
         raise InputError(f"--run {run}: this is a file; name a folder")
-    found = data.load(quiet, test)
+    found = data.load(quiet, test, repeats=keep_liked)
     for attribute in by or ():
         check_attribute(attribute, found.user_features)
     stopped = None
@@ -89,6 +107,9 @@ def evaluate(
                 workers=workers,
                 threads=threads,
                 scratch=scratch,
+                filter_liked=not keep_liked,
+                candidates=candidates,
+                sampled_negatives=sampled_negatives,
             )
     except EvaluationInterrupted as error:
         report, stopped = error.report, str(error)

@@ -17,6 +17,7 @@ from recsys.data.row_counts import RowCounts
 from recsys.errors import InputError, OutOfRangeError, counted
 
 DUPLICATES = ("sum", "count", "last")
+COLUMNS = ("rating", "time", "held_out", "weight", "repeat_time")  # optional, one value a pair
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +51,9 @@ class Interactions:
         them.
     counts : RowCounts, optional
         Counts of the rows of the table, kept and left out.
+    repeat_time : (pairs,) float64, optional
+        Of a held-out pair that trains as well, the time in the test half, or 0 without times; NaN for
+        all other pairs.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class Interactions:
     held_out: NDArray[np.bool_] | None = None
     weight: NDArray[np.float64] | None = None
     counts: RowCounts | None = None
+    repeat_time: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         """Refuse pairs that do not fit each other or the ids, before matrices are built from them.
@@ -96,7 +101,7 @@ class Interactions:
                 )
             if len(index) and (index.min() < 0 or index.max() >= len(ids)):
                 raise OutOfRangeError(f"{self.name}: {what} must be within 0…{len(ids) - 1}")
-        for what in ("items", "rating", "time", "held_out", "weight"):
+        for what in ("items", *COLUMNS):
             given = getattr(self, what)
             if given is not None and np.shape(given) != np.shape(self.users):
                 raise InputError(
@@ -372,7 +377,9 @@ class Interactions:
             )
         return replace(out, notes=tuple(notes))
 
-    def with_test(self, test: Any, *, min_rating: float | None = None) -> Interactions:
+    def with_test(
+        self, test: Any, *, min_rating: float | None = None, repeats: bool = False
+    ) -> Interactions:
         """Mark what is to be tested, for the protocol `published`; a pair of it does not train.
 
         Ids are matched as text. Users who are not among the interactions are left out, and items that
@@ -386,6 +393,9 @@ class Interactions:
         min_rating : float, optional
             Rows rated below it are not tested, where it has ratings; what the interactions were read
             with when not given.
+        repeats : bool
+            A pair of the test half that is among the interactions trains as well: the user has the item
+            again.
 
         Raises
         ------
@@ -404,7 +414,7 @@ class Interactions:
         """
         from recsys.data.given_test import with_test
 
-        return with_test(self, test, min_rating)
+        return with_test(self, test, min_rating, repeats)
 
     @staticmethod
     def lookup(what: str, known: NDArray[np.object_], ids: Sequence[str | int]) -> NDArray[np.int64]:
@@ -514,7 +524,7 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
         _renumbered(index[keep], ids)
         for index, ids in ((data.users, data.user_ids), (data.items, data.item_ids))
     )
-    columns = {name: getattr(data, name) for name in ("rating", "time", "held_out", "weight")}
+    columns = {name: getattr(data, name) for name in COLUMNS}
     columns = {name: None if column is None else column[keep] for name, column in columns.items()}
     notes, counts = (*data.notes, note), data.counts
     if counts is not None:
@@ -527,6 +537,14 @@ def subset(data: Interactions, keep: NDArray[np.bool_], fault: str, note: str) -
         item_features=None if data.item_features is None else data.item_features.reindex(item_ids),
         notes=notes, counts=counts, **columns,
     )  # fmt: skip
+
+
+def times_in_test(data: Interactions) -> NDArray[np.float64]:
+    """Return the times of pairs in the test half, (pairs,), of interactions with times."""
+    assert data.time is not None
+    if data.repeat_time is None:
+        return data.time
+    return np.where(np.isnan(data.repeat_time), data.time, data.repeat_time)
 
 
 def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:

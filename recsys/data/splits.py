@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.data.interactions import Interactions
+from recsys.data.interactions import Interactions, times_in_test
 from recsys.errors import InputError, counted
 from recsys.registry import Registry
 from recsys.utils.validation import check_integer
@@ -758,10 +758,9 @@ def rolling(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
 
 def _published(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Give the test half that came with the data; nothing is drawn."""
-    assert data.held_out is not None
-    held = np.asarray(data.held_out)
-    tied = _tied(data, held) if PROTOCOLS.get(PUBLISHED).predicts_future(data) else 0
-    yield replace(_window(data, ~held, held), tied=tied)
+    held, trains, tested = _halves(data)
+    tied = _tied(data, held, trains, tested) if PROTOCOLS.get(PUBLISHED).predicts_future(data) else 0
+    yield replace(_window(data, trains, held), tied=tied)
 
 
 PROTOCOLS.add(PUBLISHED)(
@@ -779,10 +778,17 @@ def _tested_later(data: Interactions) -> bool:
     if data.time is None or data.held_out is None:
         return False
     first, last = np.full(data.n_users, np.inf), np.full(data.n_users, -np.inf)
-    held = np.asarray(data.held_out)
-    np.minimum.at(first, data.users[held], data.time[held])
-    np.maximum.at(last, data.users[~held], data.time[~held])
+    held, trains, tested = _halves(data)
+    np.minimum.at(first, data.users[held], tested[held])
+    np.maximum.at(last, data.users[trains], data.time[trains])
     return bool((last <= first).all())
+
+
+def _halves(data: Interactions) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]:
+    """Return which pairs are tested and which train, some both, and their times in the test half."""
+    held = np.asarray(data.held_out)
+    trains = ~held if data.repeat_time is None else ~held | ~np.isnan(data.repeat_time)
+    return held, trains, np.zeros(0) if data.time is None else times_in_test(data)
 
 
 def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bool_]:
@@ -837,8 +843,12 @@ def _window(data: Interactions, before: NDArray[np.bool_], inside: NDArray[np.bo
     )  # fmt: skip
 
 
-def _tied(data: Interactions, held: NDArray[np.bool_]) -> int:
-    """Return how many users have items of one time on both sides."""
-    when = np.unique(np.asarray(data.time), return_inverse=True)[1].ravel()
-    key = data.users.astype(np.int64) * (int(when.max()) + 1) + when
-    return len(np.unique(data.users[held & np.isin(key, key[~held])]))
+def _tied(data: Interactions, held: NDArray[np.bool_], trains: Any = None, tested: Any = None) -> int:
+    """Return how many users have items of one time on both sides; `tested`: times in the test half."""
+    trains = ~held if trains is None else trains
+    times = np.asarray(data.time)
+    both = np.concatenate([(times if tested is None else tested)[held], times[trains]])
+    when = np.unique(both, return_inverse=True)[1].ravel()
+    users = np.concatenate([data.users[held], data.users[trains]]).astype(np.int64)
+    key, tests = users * (int(when.max()) + 1) + when, int(held.sum())
+    return len(np.unique(users[:tests][np.isin(key[:tests], key[tests:])]))

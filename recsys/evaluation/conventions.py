@@ -10,7 +10,9 @@ from recsys.data import Fold, Interactions, Protocol
 from recsys.errors import counted
 
 
-def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -> list[str]:
+def conventions(
+    protocol: Protocol, data: Interactions, folds: Sequence[Fold], ranked: bool = False
+) -> list[str]:
     """Return sentences: what is ranked, what training holds, how ties in time are broken.
 
     Parameters
@@ -19,6 +21,8 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
     data : Interactions
     folds : sequence of Fold
         All that were evaluated.
+    ranked : bool
+        Whether what is ranked is said elsewhere.
 
     Returns
     -------
@@ -49,6 +53,8 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
         f"Ranked: all {counted(data.n_items, 'item')} less the user's own in training, "
         f"{past / max(users, 1):.1f} on average of {counted(users, 'user')}{each}; no sampled negatives."
     ]
+    if ranked:
+        lines.clear()
     if future:
         tied = counted(sum(fold.tied for fold in folds), "user")
         lines += [protocol.training, protocol.ties.format(users=tied)]
@@ -56,6 +62,8 @@ def conventions(protocol: Protocol, data: Interactions, folds: Sequence[Fold]) -
         lines.append(protocol.training)
     else:
         lines.append("There are no times: what is tested is drawn at random.")
+    if protocol.comes_with_data and data.repeat_time is not None:
+        lines.append("What the test half repeats trains, too.")
     if unseen:
         told = f"{unseen:,} of {counted(tests, 'test item')}"
         lines.append(f"Items without training interactions are ranked, too, and are {told}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -118,6 +118,7 @@ def measure(
     table: pd.DataFrame | None = None,
     keep: int | None = None,
     seen: sp.csr_matrix | None = None,
+    left_out: Callable[[NDArray[np.int64]], sp.csr_matrix] | None = None,
 ) -> tuple[dict[str, NDArray[np.float64]], Lists | None]:
     """Fit a model on a fold and measure it.
 
@@ -138,6 +139,9 @@ def measure(
         How many items of each list are kept.
     seen : (users, items) CSR, optional
         What models are given, if that is less than what they cannot be asked for: `fold.train`.
+    left_out : callable, optional
+        From users to the items that are not ranked for them, (users, items) CSR; their rows of
+        `fold.train` when not given.
 
     Returns
     -------
@@ -162,7 +166,7 @@ def measure(
         table = table.iloc[only]
     context = M.ListContext(fold.train, fold.test, fold.users, table)
     measured = M.Measurement(parsed, context, keep or 0)
-    block = max(1, BLOCK_BYTES // (4 * items))
+    block = max(1, BLOCK_BYTES // ((4 if left_out is None else 16) * items))
     for begin in range(0, len(fold.users), block):
         chosen = fold.users[begin : begin + block]
         report("measuring", 1, 1)
@@ -172,7 +176,8 @@ def measure(
             scores = _scores(model, chosen, given[chosen], items, times)
             result.score_seconds += time.perf_counter() - start - compiled.seconds
         result.compile_seconds += compiled.seconds
-        measured.add(scores, fold.train[chosen], fold.test[chosen])
+        excluded = fold.train[chosen] if left_out is None else left_out(chosen)
+        measured.add(scores, excluded, fold.test[chosen])
     result.peak_mb = max(result.peak_mb, _resident_mb())
     return measured.values(), Lists(*measured.lists(keep)) if keep else None
 

@@ -134,6 +134,8 @@ class Report:
         How many processes did it; 0 for this one.
     failed : dict of str to str
         Why a model could not be evaluated, by its label; it has no result.
+    ranked : list of str
+        Which items were ranked and what was left out, where that is not all outside the training rows.
 
     Examples
     --------
@@ -168,6 +170,7 @@ class Report:
     engine: str = "local"
     workers: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    ranked: list[str] = field(default_factory=list)
 
     def about(self) -> str:
         """Return the sizes, the protocol, the folds and the seed in a sentence."""
@@ -180,7 +183,7 @@ class Report:
     def sentences(self) -> list[str]:
         """Return notes on the metric values: counts, tests, definitions."""
         lines = [f"{model} could not be evaluated: {why}" for model, why in self.failed.items()]
-        lines += self.conventions
+        lines += [*self.ranked, *self.conventions]
         for number, what in (
             (self.train_only, "had nothing to predict"),
             (self.cold, "had something to predict and nothing in training"),
@@ -420,7 +423,12 @@ class Report:
             for name in names:
                 figure = r.metrics[name]
                 cells += [figure.mean, figure.std if self.folds > 1 else ""]
-            cells += [r.fit_seconds, r.score_seconds, r.compile_seconds, "; ".join(self.notes)]
+            cells += [
+                r.fit_seconds,
+                r.score_seconds,
+                r.compile_seconds,
+                "; ".join([*self.notes, *self.ranked]),
+            ]
             rows.append(cells)
         return columns, rows
 

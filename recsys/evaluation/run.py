@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data import Fold, Interactions, find_protocol
+from recsys.data.candidates import candidate_sets
 from recsys.data.side_information import SideInformation
 from recsys.data.splits import protocol_for
 from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
+from recsys.errors import InputError
 from recsys.evaluation.conventions import conventions
 from recsys.evaluation.evaluated import Lists, evaluated
 from recsys.evaluation.measuring import (
@@ -33,6 +35,7 @@ from recsys.evaluation.measuring import (
     warm_up,
 )
 from recsys.evaluation.models import Models, NamedModel, named_models
+from recsys.evaluation.ranked import Ranked, RankedFold, check_some_ranked, told
 from recsys.evaluation.report import Report, Result
 from recsys.evaluation.shared_data import share
 from recsys.evaluation.significance import Comparison, compare_all, holm
@@ -49,7 +52,7 @@ from recsys.evaluation.units import (
 )
 from recsys.utils.attempts import Dropped, attempt, check_some_left
 from recsys.utils.progress import Listener, listening, within
-from recsys.utils.validation import check_integer
+from recsys.utils.validation import check_flag, check_integer
 
 Progress = Listener
 NONE_LEFT = "no model could be evaluated"
@@ -71,6 +74,9 @@ def evaluate(
     workers: int | None = None,
     threads: int | None = None,
     scratch: str | Path | None = None,
+    filter_liked: bool = True,
+    candidates: Any = None,
+    sampled_negatives: int | None = None,
 ) -> Report:
     """Fit models on folds of the data, measure them on what was hidden, and compare them.
 
@@ -110,6 +116,17 @@ def evaluate(
     scratch : path, optional
         A folder that all workers can read, for the file with the data, which is removed in the end. By
         default the system's folder for temporary files.
+    filter_liked : bool
+        Whether items that a user has in training are left out of the ranking. With False they are
+        ranked, too, and pairs of `test` that are among the interactions train as well as being tested:
+        users have items again.
+    candidates : mapping of user to items, table or path, optional
+        The only items to rank for each user, matched by ids; a table or file has a row for each user and
+        candidate. Users without candidates are left out, test items that are none are not counted, and
+        the report says how many there are.
+    sampled_negatives : int ≥ 1, optional
+        Rank each user's test items among so many other items only, drawn with the seed, the same for all
+        models. Metric values are biased (Krichene and Rendle 2020), and metrics are called so.
 
     Returns
     -------
@@ -121,8 +138,9 @@ def evaluate(
     InputError
         If nothing can be measured: no models, two of one label, an unknown name or metric, an object
         that is no model, no user with a test item; if a protocol is named beside a test half; if the
-        engine or a worker cannot do it; if every one of several models refuses the data or its
-        parameters.
+        engine or a worker cannot do it; if both candidates and sampled negatives are asked for, or
+        candidates cannot be read, or no test item is among them; if every one of several models refuses
+        the data or its parameters.
     EvaluationInterrupted
         If Ctrl-C ended it after something was measured; its `report` has that.
     FitError
@@ -141,14 +159,21 @@ def evaluate(
     True
     """
     protocol = protocol_for(protocol, test)
-    data = interactions_of(data) if test is None else interactions_of(data).with_test(test)
+    filter_liked = check_flag("filter_liked", filter_liked)
+    data = interactions_of(data)
+    if test is not None:
+        data = data.with_test(test, repeats=not filter_liked)
     parsed = parsed_metrics(metrics, data)
     data = data.positive()
     names = [name for _, _, name in parsed]
     named = named_models(models)
     if keep_lists is not None:
         keep_lists = check_integer("keep_lists", keep_lists, 1)
-    divisions = divided(data, protocol, folds, seed, only_folds)
+    ranked, read = _ranked(data, filter_liked, candidates, sampled_negatives, seed)
+    divided_ones = divided(data, protocol, folds, seed, only_folds)
+    parts = [ranked.of(fold, number, data) for number, fold in enumerate(divided_ones)]
+    check_some_ranked(parts, data)
+    divisions = [part.fold for part in parts]
     way, side = find_protocol(protocol), SideInformation(data, protocol)
     results = [Result(one.label, one.params) for one in named]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{n: [] for n in names} for _ in named]
@@ -159,8 +184,9 @@ def evaluate(
         with opened(engine, workers) as runner:
             threads = threads_of(runner, threads)
             job = _Job(
-                data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads
-            )
+                data, named, divisions, parsed, protocol, folds, seed, keep_lists, progress, threads,
+                ranked, parts,
+            )  # fmt: skip
             here = isinstance(runner, LocalEngine)
             where = ("local", 0) if here else (runner.name, runner.workers)
             found = job.here(runner, side) if here else job.by(runner, scratch)
@@ -203,13 +229,15 @@ def evaluate(
     values, lists = [values[k] for k in measured_ones], [lists[k] for k in measured_ones]
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
-            result.metrics[name] = figure_of(folded[name])
-            result.per_user[name] = np.concatenate(folded[name])
+            result.metrics[ranked.metric(name)] = figure_of(folded[name])
+            result.per_user[ranked.metric(name)] = np.concatenate(folded[name])
         if kept_ones:
             result.lists = Lists(
                 np.concatenate([one.ids for one in kept_ones]),
                 np.concatenate([one.scores for one in kept_ones]),
             )
+    parsed = [(metric, k, ranked.metric(name)) for metric, k, name in parsed]
+    lines = told(ranked, parts[: len(divisions)], data, way.grouped, read)
     report = Report(
         dataset=data.name,
         protocol=protocol,
@@ -224,7 +252,7 @@ def evaluate(
         comparisons=_comparisons(results, parsed, seed),
         notes=notes,
         cold=sum(fold.cold for fold in divisions),
-        conventions=conventions(way, data, divisions),
+        conventions=conventions(way, data, divisions, bool(lines)),
         grouped=way.grouped,
         evaluated=evaluated(data, divisions, keep_tested=keep_lists is not None),
         whole=frozenset(name for metric, _, name in parsed if not metric.per_user),
@@ -232,6 +260,7 @@ def evaluate(
         engine=where[0],
         workers=where[1],
         failed=reasons,
+        ranked=lines,
     )
     if stopped:
         raise EvaluationInterrupted(report, notes[-1])
@@ -269,6 +298,20 @@ class EvaluationInterrupted(KeyboardInterrupt):
         self.report = report
 
 
+def _ranked(
+    data: Interactions, filter_liked: bool, candidates: Any, sampled_negatives: int | None, seed: int
+) -> tuple[Ranked, list[str]]:
+    """Return which items are to be ranked, with sentences on reading the candidates."""
+    if sampled_negatives is not None:
+        if candidates is not None:
+            raise InputError("pass candidates or sampled_negatives, not both")
+        sampled_negatives = check_integer("sampled_negatives", sampled_negatives, 1)
+    if candidates is None:
+        return Ranked(filter_liked, None, sampled_negatives, seed), []
+    sets, notes = candidate_sets(data, candidates)
+    return Ranked(filter_liked, sets), notes
+
+
 def _missing(labels: list[str], folds: int, whole: int) -> str:
     """Return what an interrupted evaluation lacks, in a line."""
     parts = []
@@ -293,6 +336,8 @@ class _Job:
     keep: int | None
     progress: Progress | None
     threads: int | None
+    ranked: Ranked
+    parts: list[RankedFold]
 
     @property
     def total(self) -> int:
@@ -335,11 +380,11 @@ class _Job:
             if number == 0:
                 with within(f"{label}, compiling", done, self.total, part=0.0):
                     warm_up(copy.deepcopy(model), self.divisions[0], self.parsed, side, table)
-            result = Result("", {})
+            result, part = Result("", {}), self.parts[number]
             with within(f"{label}, fold {number + 1}", done, self.total):
                 values, kept = measure(
                     copy.deepcopy(model), self.divisions[number], self.parsed, result, side,
-                    table=table, keep=self.keep,
+                    table=table, keep=self.keep, left_out=part.left_out if part.changed else None,
                 )  # fmt: skip
             return Measured(
                 values, kept, result.fit_seconds, result.score_seconds, result.compile_seconds,
@@ -353,11 +398,12 @@ class _Job:
         models = [sendable(label, model) for label, _, model in self.named]
         metrics, mark = tuple(name for _, _, name in self.parsed), secrets.token_hex(8)
         with scratch_folder(scratch) as folder:
-            shared = share(self.data, folder / "data", uses(models), self.parsed)
+            shared = share(self.data, folder / "data", uses(models), self.parsed, self.ranked.candidates)
+            ranked = replace(self.ranked, candidates=None)
             units = [
                 Unit(
-                    Division(shared, self.protocol, self.folds, self.seed, number), models[position],
-                    metrics, self.keep, f"{mark} {position}",
+                    Division(shared, self.protocol, self.folds, self.seed, number, ranked),
+                    models[position], metrics, self.keep, f"{mark} {position}",
                 )
                 for position, number in self.units(False)
             ]  # fmt: skip

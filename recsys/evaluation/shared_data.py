@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.data import Interactions
@@ -25,8 +26,9 @@ from recsys.utils import model_file
 from recsys.utils.files import shown
 
 KIND = "interactions"
-PAIRS = ("users", "items", "rating", "time", "held_out", "weight")
+PAIRS = ("users", "items", "rating", "time", "held_out", "weight", "repeat_time")
 FEATURES = ("item_features", "item_texts", "user_features")
+CANDIDATES = "candidates"
 COLUMN = "column."
 
 
@@ -38,10 +40,11 @@ class Shared(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The data of a worker: interactions with numbers for ids, and their encoded features."""
+    """The data of a worker: interactions with numbers for ids, their features, and candidates."""
 
     data: Interactions
     features: dict[str, Any]
+    candidates: sp.csr_matrix | None = None
 
     def side(self, protocol: str) -> SideInformation:
         """Return the side information that the writer has."""
@@ -52,7 +55,11 @@ class Known(NamedTuple):
 
 
 def share(
-    data: Interactions, path: Path, wanted: frozenset[str], metrics: Sequence[tuple[M.Metric, int, str]]
+    data: Interactions,
+    path: Path,
+    wanted: frozenset[str],
+    metrics: Sequence[tuple[M.Metric, int, str]],
+    candidates: sp.csr_matrix | None = None,
 ) -> Shared:
     """Write interactions for workers.
 
@@ -65,6 +72,8 @@ def share(
         Which of `FEATURES` the models use.
     metrics : sequence of (Metric, k, name)
         Those of features bring their column along.
+    candidates : (users, items) CSR, optional
+        The only items to rank.
 
     Raises
     ------
@@ -80,8 +89,8 @@ def share(
     arrays["user_ranks"], arrays["item_ranks"] = ranks_of(data.user_ids), ranks_of(data.item_ids)
     side = SideInformation(data)
     shapes = {}
-    for name in sorted(wanted & set(FEATURES)):
-        matrix = getattr(side, name)
+    matrices = {name: getattr(side, name) for name in sorted(wanted & set(FEATURES))}
+    for name, matrix in (matrices | {CANDIDATES: candidates}).items():
         if matrix is not None:
             shapes[name] = list(matrix.shape)
             for part in ("data", "indices", "indptr"):
@@ -133,8 +142,9 @@ def known(shared: Shared) -> Known:
         arrays["users"], arrays["items"], user_ids, item_ids, arrays.get("rating"), arrays.get("time"),
         item_features=pd.DataFrame(table) if table else None, name=manifest["name"],
         held_out=None if held_out is None else held_out.view(np.bool_), weight=arrays.get("weight"),
+        repeat_time=arrays.get("repeat_time"),
     )  # fmt: skip
-    return Known(data, features)
+    return Known(data, features, features.pop(CANDIDATES, None))
 
 
 def _storable(values: NDArray[Any]) -> NDArray[Any]:

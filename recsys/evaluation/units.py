@@ -6,6 +6,7 @@ import copy
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 from multiprocessing.reduction import ForkingPickler
@@ -15,12 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.data import Fold, split
+from recsys.data import split
 from recsys.engines import Engine
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.evaluation.evaluated import Lists
 from recsys.evaluation.measuring import measure, parsed_metrics, warm_up
+from recsys.evaluation.ranked import Ranked, RankedFold
 from recsys.evaluation.report import Result
 from recsys.evaluation.shared_data import Shared, known
 from recsys.utils.attempts import Dropped, attempt
@@ -38,6 +40,7 @@ class Division(NamedTuple):
     folds: int | None
     seed: int
     number: int
+    ranked: Ranked = Ranked()  # without candidates, which are in the file
 
 
 class Unit(NamedTuple):
@@ -72,14 +75,15 @@ def measured(unit: Unit) -> Measured:
     found = known(unit.division.shared)
     side = found.side(unit.division.protocol)
     parsed = parsed_metrics(unit.metrics, found.data)
-    fold, result = _fold(unit.division), Result("", {})
+    ranked, result = _fold(unit.division), Result("", {})
     table = found.data.item_features
     if unit.warm not in _WARM:
         _WARM.add(unit.warm)
-        warm_up(copy.deepcopy(unit.model), fold, parsed, side, table)
+        warm_up(copy.deepcopy(unit.model), ranked.fold, parsed, side, table)
     values, lists = measure(
-        copy.deepcopy(unit.model), fold, parsed, result, side, table=table, keep=unit.keep
-    )
+        copy.deepcopy(unit.model), ranked.fold, parsed, result, side, table=table, keep=unit.keep,
+        left_out=ranked.left_out if ranked.changed else None,
+    )  # fmt: skip
     return Measured(
         values, lists, result.fit_seconds, result.score_seconds, result.compile_seconds, result.peak_mb
     )
@@ -150,12 +154,13 @@ _WARM: set[str] = set()
 
 
 @lru_cache(maxsize=1)
-def _fold(division: Division) -> Fold:
+def _fold(division: Division) -> RankedFold:
     """Return a fold; units of one fold come after each other."""
-    found = split(
-        known(division.shared).data, division.protocol, folds=division.folds, seed=division.seed
-    )
-    return next(islice(found, division.number, None))
+    shared = known(division.shared)
+    found = split(shared.data, division.protocol, folds=division.folds, seed=division.seed)
+    fold = next(islice(found, division.number, None))
+    ranked = replace(division.ranked, candidates=shared.candidates)
+    return ranked.of(fold, division.number, shared.data)
 
 
 def uses(models: Sequence[Any]) -> frozenset[str]:

@@ -113,5 +113,6 @@ def _best(
                 i[k] = order[i[k]]
         for k in range(count):
             seen[touched[k]] = 0
-        for p in range(begin, end):
-            banned[indices[p]] = 0
+        if skip_liked:  # else rows may be of other things than lists are, and more of them
+            for p in range(begin, end):
+                banned[indices[p]] = 0

@@ -8,6 +8,8 @@ from benchmarks import table_10_3 as chapter_10_3
 from benchmarks.lab import chapter_10, hofm_figure_5, random_features, table_6, table_7_2, table_9_1
 from benchmarks.lab.common import LARGE, RESULTS, read_csv, table
 from docs.generate import reproductions
+from recsys import Auto
+from recsys.rankers.registry import RANKERS
 
 
 def numbers(rows, *columns):
@@ -527,3 +529,24 @@ def test_networks_on_interactions_beside_the_others_on_nips():
         assert [float(row["learning_rate"]) for row in own] == [k / 1000 for k in range(1, 10)]
         counts = [134 * float(row["accuracy"]) for row in own]
         assert all(abs(count - round(count)) < 1e-3 for count in counts)
+
+
+# auto
+
+
+def test_neighbours_are_no_candidates_of_auto_as_its_docstring_says():
+    rows = read_csv("auto_neighbours")
+    for row in rows:
+        for metric in ("auc", "ndcg@10", "map@10"):
+            assert float(row[f"{metric}, low"]) <= 0 <= float(row[f"{metric}, high"])
+    assert all(row["folds with them"] == "0" for row in of(rows, setting="movielens/half-profile"))
+    (sample,), (movielens,) = (
+        of(rows, setting=f"{name}/half-profile", candidates="user-knn")
+        for name in ("sample", "movielens")
+    )
+    change, low, high = numbers([sample], "auc", "auc, low", "auc, high")[0]
+    told = " ".join((Auto.__doc__ or "").split())
+    sentence = f"changed by {change:+.4f} (95% interval −{-low:.4f} to {high:.4f}) on the sample"
+    assert f"{sentence}, and by 0 on MovieLens 100K" in told and float(movielens["auc"]) == 0
+    for name in ("user-knn", "tifu-knn"):
+        assert RANKERS.get(name).candidates == ()

@@ -118,8 +118,8 @@ MUTANTS = [
     Mutant(
         "a learning curve lets items be candidates that the model was not told of",
         "evaluation/measuring.py",
-        "measured.add(scores, fold.train[chosen], fold.test[chosen])",
-        "measured.add(scores, given[chosen], fold.test[chosen])",
+        "excluded = fold.train[chosen] if",
+        "excluded = given[chosen] if",
         ("tests/evaluation/test_learning_curves.py", "-k", "no_candidate"),
     ),
     Mutant(
@@ -724,5 +724,33 @@ MUTANTS = [
         "j = order[p] if ordered else p",
         "j = p",
         ("tests/rankers/test_ties.py", "-k", "lists_and_scores and msdw and sparse"),
+    ),
+    Mutant(
+        "nearest users write beyond an array where there are more items than users",
+        "rankers/_sparse_scoring.py",
+        "        if skip_liked:  # else rows may be of other things",
+        "        if True:  # else rows may be of other things",
+        ("tests/rankers/test_user_knn.py", "-k", "within_their_arrays"),
+    ),
+    Mutant(
+        "candidates that the user has in training are ranked",
+        "evaluation/ranked.py",
+        "if only is not None and self.filter_liked:",
+        "if only is not None and not self.filter_liked:",
+        ("tests/evaluation/test_ranked.py", "-k", "candidates_are_all"),
+    ),
+    Mutant(
+        "what the test half repeats does not train",
+        "data/splits.py",
+        "~held | ~np.isnan(data.repeat_time)",
+        "~held",
+        ("tests/evaluation/test_ranked.py", "-k", "repeats_train"),
+    ),
+    Mutant(
+        "test items are drawn as negatives",
+        "evaluation/ranked.py",
+        "drawn = drawn[~taken[drawn]]",
+        "drawn = drawn",
+        ("tests/evaluation/test_ranked.py", "-k", "beside_the_test_items"),
     ),
 ]

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from recsys import TIFUKNN, InputError, Recommender, UserKNN, load_ranker, make_ranker
 from recsys.data import Interactions
+from recsys.rankers._sparse_scoring import _best
+from recsys.utils.topn import LOWEST
 from tests.reference import rankers as reference
 
 FEW = settings(max_examples=25, deadline=None)
@@ -148,3 +150,23 @@ def test_matrices_of_another_shape_are_refused(name, key):
 def test_parameters_out_of_range_are_refused(params, message):
     with pytest.raises(InputError, match=message):
         make_ranker("tifu-knn", **params)
+
+
+@pytest.mark.parametrize("skip_liked", [False, True])
+def test_lists_of_neighbours_stay_within_their_arrays(skip_liked):
+    """Rows are of items and lists of users: Python refuses an index beyond an array, compiled code does not."""
+    X = sp.random(4, 60, 0.3, format="csr", dtype=np.float32, random_state=0)
+    weights = X.T.tocsr()
+    rows = X if not skip_liked else X[:, :4].tocsr()
+    weights = weights if not skip_liked else weights[:4].tocsr()
+    ids, best = np.full((4, 3), -1, np.int32), np.full((4, 3), LOWEST, np.float32)
+    none = np.zeros(0, np.int64)
+    _best.plain(
+        0, 1, rows.indptr, rows.indices, rows.data.astype(np.float64), weights.indptr, weights.indices,
+        weights.data, skip_liked, np.ones(4, np.uint8), ids, best, none, none,
+    )  # fmt: skip
+    scores = (rows.astype(np.float64) @ weights).toarray().astype(np.float32)
+    for user, row in enumerate(scores):
+        left = [j for j in range(4) if not (skip_liked and rows[user, j])]
+        expected = sorted(left, key=lambda j, row=row: (-row[j], j))[:3]
+        assert ids[user][: len(expected)].tolist() == expected
