@@ -28,7 +28,7 @@ MODELS = (
     "popularity", "ease", "msdw", "cf-komd:kernel=mc,degree=2", "cf-komd:kernel=md,degree=2", "ecf-omd",
     "cf-omd", "als:factors=4,iterations=3", "fm:iterations=2,factors=3",
     "hofm:iterations=2,factors=2,degree=3", "sparse-fm:iterations=2,factors=3",
-    "pairnet:iterations=2,factors=2,degree=3", "blend:models=ease+msdw",
+    "pairnet:iterations=2,factors=2,degree=3", "pair-svm", "blend:models=ease+msdw",
 )  # fmt: skip
 OF_USERS = ("cf-komd", "ecf-omd", "cf-omd")  # scores are sums over sets of users
 PAIRS = 20
@@ -113,7 +113,7 @@ def test_its_numbers_are_those_of_brute_force(model):
             assert set(items) <= sets[user] - {item}
             seen = [rule[name] for name in ("support", "hits", "others", "others_hits")]
             assert seen == list(counts.witnesses(sets, items, item, user))
-    machine = ranker.name in ("fm", "hofm", "sparse-fm", "pairnet")
+    machine = ranker.name in ("fm", "hofm", "sparse-fm", "pairnet", "pair-svm")
     assert multiplied == (PAIRS if machine else 0)
 
 
@@ -130,6 +130,8 @@ def check_products(ranker, R, user, item, titles, told, score):
     def value(*kept):
         mask = np.isin(np.arange(A.nnz), kept)
         part = sp.csr_matrix((A.data * mask, A.indices, A.indptr), A.shape)
+        if ranker.name == "pair-svm":
+            return float((part @ ranker.weights_.astype(float))[0, item])
         ranker._rows = lambda rows, users=None: part
         try:
             vectors = ranker._row_vectors(R[user])
@@ -277,7 +279,7 @@ def with_a_cold_user():
     "spec",
     [
         "fm:iterations=2,factors=3", "hofm:iterations=2,factors=2,degree=3", "pairnet:iterations=2,factors=2",
-        "bilinear:iterations=2,factors=2", "blend:models=ease+fm",
+        "bilinear:iterations=2,factors=2", "pair-svm", "blend:models=ease+fm",
     ],
 )  # fmt: skip
 def test_a_history_is_explained_as_it_is_ranked(spec, tmp_path):

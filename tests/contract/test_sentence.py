@@ -33,6 +33,7 @@ FAMILIES = {
     "sparse FM": "sparse-fm:iterations=2,factors=3",
     "FM with a penalty": "fm:penalty=ti,gamma=1e-4,iterations=2,factors=3",
     "bilinear link predictor": "bilinear:iterations=2,factors=2",
+    "pairwise SVM": "pair-svm",
     "pairwise network": "pairnet:iterations=2,factors=2",
     "pairwise network of a higher order": "pairnet:iterations=2,factors=2,degree=3",
 }
