@@ -154,6 +154,20 @@ def test_a_family_whose_rules_are_read_from_its_weights_gives_them(model, capfd)
     assert weights and weights == sorted(weights, reverse=True) and told["exact"]
 
 
+@pytest.mark.slow
+def test_the_app_gives_rules_of_what_the_model_puts_first(model, uploaded):
+    from app.views.rules import LISTS
+    from recsys.explain import discover_rules
+    from tests.app.page_runs import open_page, press, texts
+
+    spec, _, found = model
+    chosen = {"discover__of": LISTS, "discover__users": 20, "discover__top": 10}
+    at = press(open_page("rules", data=uploaded, model=spec, **chosen), "Search for rules")
+    wanted = discover_rules(DATA, most=20, ranker=found.ranker, top=10).at(0.05, "any")
+    assert wanted.sentences() and set(wanted.sentences()) <= set(texts(at))
+    assert all(wanted.sentence(one) in texts(at) for one in wanted.shown[:5])
+
+
 @pytest.fixture(scope="module")
 def report():
     return evaluate(DATA, list(FAMILIES.values()), metrics=METRICS, folds=2)
@@ -173,10 +187,17 @@ def test_auc_and_map_at_k_are_measured_for_every_family_at_once(report, files, c
             assert 0.0 < one["metrics"][name]["mean"] < 1.0
 
 
-def test_the_app_measures_the_same(report, uploaded):
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(one, marks=[] if name == "FM" else pytest.mark.slow)
+        for name, one in FAMILIES.items()
+    ],
+)
+def test_the_app_measures_the_same(spec, report, uploaded):
     from tests.app.page_runs import open_page, press
 
-    some = ["popularity", *list(FAMILIES.values())[4:5]]
+    some = ["popularity", spec]
     chosen = {
         "evaluate__models": some[:1],
         "evaluate__more": some[1],
