@@ -10,6 +10,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 pytest.importorskip("fastapi")
 pytest.importorskip("streamlit")
@@ -18,6 +19,7 @@ from fastapi.testclient import TestClient
 import recsys
 from recsys import cli
 from recsys.evaluation import evaluate
+from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.rankers import Ranker, list_rankers, load_bundle, make_ranker
 from recsys.service import create_app
 from recsys.utils.spec import parse_spec
@@ -185,6 +187,38 @@ def test_auc_and_map_at_k_are_measured_for_every_family_at_once(report, files, c
         for name in METRICS:
             assert one["metrics"][name]["mean"] == other.metrics[name].mean
             assert 0.0 < one["metrics"][name]["mean"] < 1.0
+
+
+def test_auc_and_map_at_k_of_what_the_service_scores(model):
+    """Half of a profile as a history, the other half to be found: of two, one is scored the higher."""
+    _, file, found = model
+    liked = DATA.matrix[DATA.user_ids.tolist().index(USER)].indices
+    every = [str(one) for one in DATA.item_ids]
+    with TestClient(create_app(file)) as client:
+        asked = {"history": [every[k] for k in liked[::2]], "items": every}
+        served = [one["score"] for one in client.post("/scores", json=asked).json()["items"]]
+    halves = [sp.lil_matrix((1, len(every))) for _ in range(2)]
+    for half, some in zip(halves, (liked[::2], liked[1::2]), strict=True):
+        half[0, some] = 1.0
+    seen, hidden = (half.tocsr() for half in halves)
+    scores = found.ranker.scores(0, seen, recalculate_user=True)
+    np.testing.assert_allclose(served, scores[0], rtol=1e-6, atol=1e-7)
+    told = ranking_values(
+        [parse_metric(one) for one in METRICS], np.array([served], np.float32), seen, hidden
+    )
+    pairs = [
+        (served[one], served[other])
+        for one in liked[1::2]
+        for other in range(len(every))
+        if other not in liked
+    ]
+    auc = np.mean([(one > other) + 0.5 * (one == other) for one, other in pairs])
+    rest = [k for k in range(len(every)) if k not in liked[::2]]
+    first = sorted(rest, key=lambda k: (-served[k], k))[:10]
+    hits = [k in liked[1::2] for k in first]
+    precisions = [sum(hits[: k + 1]) / (k + 1) for k, hit in enumerate(hits) if hit]
+    wanted = [auc, sum(precisions) / min(len(liked[1::2]), 10)]
+    assert told[0].tolist() == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize(
