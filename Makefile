@@ -42,7 +42,9 @@ test-torch: $(VENV)/installed
 		$(BIN)/python -c 'import site; print(site.getsitepackages()[0])' 2>/dev/null)')"
 	@if ! $(TORCH_VENV)/bin/python -m pip install --quiet --only-binary :all: '$(TORCH)' >/dev/null 2>&1; then \
 		echo "SKIPPED: $(TORCH) cannot be installed here, so the link predictors on PyTorch are not tested"; exit 0; fi; \
-	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden && \
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -k "pair-dnn or honfm" \
+		tests/contract/test_rankers.py tests/contract/test_references.py tests/contract/test_implicit.py tests/rankers/test_base.py
 
 # Fuzz tests of files, calls, the command line and the service, and their table; MINUTES for all of them.
 MINUTES ?= 10

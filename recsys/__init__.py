@@ -45,9 +45,12 @@ if TYPE_CHECKING:
     from recsys.rankers.fm import FM
     from recsys.rankers.graph_filter import GraphFilter
     from recsys.rankers.hofm import HOFM
+    from recsys.rankers.honfm import HONFMRanker
     from recsys.rankers.lmf import LMF
     from recsys.rankers.msdw import MSDw
     from recsys.rankers.neighbours import BM25, TFIDF, Cosine
+    from recsys.rankers.pair_dnn import PairDNNRanker
+    from recsys.rankers.pair_svm import PairSVMRanker
     from recsys.rankers.pairnet import PairNetRanker
     from recsys.rankers.popularity import Popularity
     from recsys.rankers.random_features import RandomFeaturesRanker
@@ -93,9 +96,12 @@ _HOMES = {
     "recsys.rankers.fm": ("FM",),
     "recsys.rankers.graph_filter": ("GraphFilter",),
     "recsys.rankers.hofm": ("HOFM",),
+    "recsys.rankers.honfm": ("HONFMRanker",),
     "recsys.rankers.lmf": ("LMF",),
     "recsys.rankers.msdw": ("MSDw",),
     "recsys.rankers.neighbours": ("BM25", "TFIDF", "Cosine"),
+    "recsys.rankers.pair_dnn": ("PairDNNRanker",),
+    "recsys.rankers.pair_svm": ("PairSVMRanker",),
     "recsys.rankers.pairnet": ("PairNetRanker",),
     "recsys.rankers.popularity": ("Popularity",),
     "recsys.rankers.random_features": ("RandomFeaturesRanker",),
@@ -129,6 +135,7 @@ __all__ = [
     "FitError",
     "GraphFilter",
     "HOFM",
+    "HONFMRanker",
     "InputError",
     "Interactions",
     "LMF",
@@ -136,7 +143,9 @@ __all__ = [
     "ModelFileError",
     "NotFittedError",
     "OutOfRangeError",
+    "PairDNNRanker",
     "PairNetRanker",
+    "PairSVMRanker",
     "Popularity",
     "RandomFeaturesRanker",
     "Ranker",

@@ -12,6 +12,8 @@ import recsys
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NEEDS = {  # modules of which the whole is on top of another package
     "recsys.links.neural": "torch",
+    "recsys.rankers.honfm": "torch",
+    "recsys.rankers.pair_dnn": "torch",
     "recsys.adapters.rectools": "rectools",
     "recsys.adapters.lenskit": "lenskit",
 }

@@ -28,12 +28,11 @@ RANGES = (
 EMPTY = 0.2  # of the users, whose empty histories are trained on where users have features
 
 
-class HistoryRanker(Ranker):
-    """A ranker by inner products of features of a row and features of an item."""
+class FeatureRanker(Ranker):
+    """A ranker of items by features of a row and features of an item."""
 
     random_state: int
     neg_prop: int  # of those that sample pairs
-    item_vectors_: NDArray[np.float32]
     item_features_: sp.csr_matrix | None = None
     user_features_: sp.csr_matrix | None = None
 
@@ -42,7 +41,8 @@ class HistoryRanker(Ranker):
         for key, low, high in RANGES:
             if key in given:
                 check_integer(key, given[key], low, high)
-        check_real("regularization", given["regularization"], 0.0)
+        if "regularization" in given:
+            check_real("regularization", given["regularization"], 0.0)
 
     def _items(self, items: int) -> sp.csr_matrix:
         """Return the items' features: unit rows of what is known of them, and identity.
@@ -102,7 +102,7 @@ class HistoryRanker(Ranker):
         self._learn(liked)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
-        """Learn both sides of the product, with the features in place."""
+        """Learn from the interactions, with the features in place."""
         raise NotImplementedError
 
     def _training(
@@ -147,6 +147,16 @@ class HistoryRanker(Ranker):
         counts = np.bincount(liked.indices, minlength=liked.shape[1])
         return np.ascontiguousarray(counts[:, None], dtype=np.float32)
 
+    def _check_people(self) -> None:
+        if self.user_features_ is not None and self.user_features_.shape[0] != self.n_users_:
+            raise ValueError("user_features_ does not have one row per user")
+
+
+class HistoryRanker(FeatureRanker):
+    """A ranker by inner products of features of a row and features of an item."""
+
+    item_vectors_: NDArray[np.float32]
+
     def _row_vectors(self, rows: sp.csr_matrix, users: NDArray[np.int64] | None = None) -> Factors:
         """Return the row side, (rows, factors), in the order of `item_vectors_`.
 
@@ -174,10 +184,6 @@ class HistoryRanker(Ranker):
         rows = clean_matrix(user_items, n_items=self.n_items_)
         users = np.arange(self.n_users_) if rows.shape[0] == self.n_users_ else None
         return self._row_vectors(rows, users).astype(np.float32)
-
-    def _check_people(self) -> None:
-        if self.user_features_ is not None and self.user_features_.shape[0] != self.n_users_:
-            raise ValueError("user_features_ does not have one row per user")
 
 
 def split_profiles(

@@ -44,7 +44,7 @@ ABILITIES = {
     "similar-items": "_item_similarity",
     "similar-users": "_user_similarity",
     "cold-items": "_item_vectors",
-    "cold-users": "_row_vectors",
+    "cold-users": "_rows",
     "embeddings": "item_embeddings",
     "updates": "_change_rows",
 }
@@ -102,6 +102,8 @@ class Ranker:
         Whether its item features include the words of texts.
     dense : bool
         Whether it always stores every pair of items; `auto` then tries it on smaller catalogues only.
+    needs : str
+        A module that its fit needs, and that the package does not install by itself.
     search_space : dict
         Search space of `recsys.tuning`: per parameter a tuple of choices, or ("real" or "log", low,
         high). With "times" as last entry it is searched only under protocols that predict the future.
@@ -141,6 +143,7 @@ class Ranker:
     uses: ClassVar[frozenset[str]] = frozenset()
     dense: ClassVar[bool] = False
     reads_texts: ClassVar[bool] = False
+    needs: ClassVar[str] = ""
     search_space: ClassVar[dict[str, Any]] = {}
     searched_where: ClassVar[dict[str, tuple[str, tuple[Any, ...]]]] = {}
     candidates: ClassVar[tuple[Candidate, ...]] = ()

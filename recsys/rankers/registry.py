@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from recsys.rankers import _files
@@ -12,14 +13,18 @@ RANKERS: Registry[type[Ranker]] = _files.RANKERS
 
 
 def list_rankers() -> list[str]:
-    """Return the names that `make_ranker` takes.
+    """Return the names of the rankers that can be fitted here, sorted.
+
+    `pair-dnn` and `honfm` are fitted by PyTorch, and are left out where it is not installed;
+    `make_ranker` makes them there, too, and their files can be loaded.
 
     Examples
     --------
     >>> "cf-komd" in list_rankers()
     True
     """
-    return RANKERS.names()
+    needed = {name: RANKERS.get(name).needs for name in RANKERS}
+    return [name for name, module in needed.items() if not module or find_spec(module) is not None]
 
 
 # What `recsys evaluate` measures when no model is named, the slow ones last.
@@ -44,7 +49,7 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     Parameters
     ----------
     name : str
-        One of `list_rankers()`.
+        One of `list_rankers()`, or `pair-dnn` or `honfm`, whose fit needs PyTorch.
     **params
         Its parameters; for `cf-komd`, also those of its kernel.
 

@@ -28,7 +28,7 @@ MODELS = (
     "popularity", "ease", "msdw", "cf-komd:kernel=mc,degree=2", "cf-komd:kernel=md,degree=2", "ecf-omd",
     "cf-omd", "als:factors=4,iterations=3", "fm:iterations=2,factors=3",
     "hofm:iterations=2,factors=2,degree=3", "sparse-fm:iterations=2,factors=3",
-    "pairnet:iterations=2,factors=2,degree=3", "blend:models=ease+msdw",
+    "pairnet:iterations=2,factors=2,degree=3", "pair-svm", "blend:models=ease+msdw",
 )  # fmt: skip
 OF_USERS = ("cf-komd", "ecf-omd", "cf-omd")  # scores are sums over sets of users
 PAIRS = 20
@@ -81,6 +81,56 @@ def test_an_explanation_is_the_same_in_four_doors(model, capfd):
             assert bool(told["notes"]) == (bool(more) and found.ranker.name not in OF_USERS)
 
 
+@pytest.fixture(scope="module")
+def uploaded():
+    """Return the name of the data in the app."""
+    from app import state
+    from app.uploads import UploadedTable
+
+    return state.keep_table(UploadedTable(DATA), "the doors")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", MODELS)
+def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
+    """Its texts and the rows of its charts, for items that are not liked: the others it asks without."""
+    from app.charts import explain as charts
+    from tests.app.page_runs import open_page, texts
+
+    shown = []
+
+    def keep(name):
+        draw = getattr(charts, name)
+        monkeypatch.setattr(charts, name, lambda *given: shown.append((name, given)) or draw(*given))
+
+    keep("waterfall")
+    keep("bars")
+    found = recsys.Recommender(spec).fit(DATA)
+    rng = np.random.default_rng(6)
+    free = np.argwhere(DATA.matrix.toarray() == 0)
+    for user, item in free[rng.choice(len(free), PAIRS, replace=False)].tolist():
+        who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
+        why = found.explain(who, what)
+        told, kind = why.as_dict(), why.reasons.kind
+        shown.clear()
+        page = texts(open_page("explain", data=uploaded, model=spec, user=who, item=what))
+        assert why.sentence in page and (why.rule is None or why.people in page)
+        parts = [one["score"] for one in told["items"]]
+        drawn_rows = [given[0] for name, given in shown if name == "waterfall"]
+        if kind == "exact":
+            rows = drawn_rows.pop(0)
+            rest = [told["others"]] if told["unlisted"] else []
+            assert [value for _, part, value in rows if part == "part"] == parts + rest
+            assert sum(value for _, part, value in rows if part == "base") == pytest.approx(
+                told["base"], abs=1e-6 * abs(told["score"])
+            )
+            assert rows[-1][1:] == ("score", told["score"])
+        elif parts:
+            assert [given[1] for name, given in shown if name == "bars"] == [parts]
+        wanted = [] if why.products is None or not why.products.listed else [why.multiplied]
+        assert [[(name, value) for name, _, value in rows[:-1]] for rows in drawn_rows] == wanted
+
+
 def test_its_numbers_are_those_of_brute_force(model):
     file, found, pairs = model
     ranker, R = found.ranker, DATA.matrix
@@ -113,7 +163,7 @@ def test_its_numbers_are_those_of_brute_force(model):
             assert set(items) <= sets[user] - {item}
             seen = [rule[name] for name in ("support", "hits", "others", "others_hits")]
             assert seen == list(counts.witnesses(sets, items, item, user))
-    machine = ranker.name in ("fm", "hofm", "sparse-fm", "pairnet")
+    machine = ranker.name in ("fm", "hofm", "sparse-fm", "pairnet", "pair-svm")
     assert multiplied == (PAIRS if machine else 0)
 
 
@@ -130,6 +180,8 @@ def check_products(ranker, R, user, item, titles, told, score):
     def value(*kept):
         mask = np.isin(np.arange(A.nnz), kept)
         part = sp.csr_matrix((A.data * mask, A.indices, A.indptr), A.shape)
+        if ranker.name == "pair-svm":
+            return float((part @ ranker.weights_.astype(float))[0, item])
         ranker._rows = lambda rows, users=None: part
         try:
             vectors = ranker._row_vectors(R[user])
@@ -277,7 +329,7 @@ def with_a_cold_user():
     "spec",
     [
         "fm:iterations=2,factors=3", "hofm:iterations=2,factors=2,degree=3", "pairnet:iterations=2,factors=2",
-        "bilinear:iterations=2,factors=2", "blend:models=ease+fm",
+        "bilinear:iterations=2,factors=2", "pair-svm", "blend:models=ease+fm",
     ],
 )  # fmt: skip
 def test_a_history_is_explained_as_it_is_ranked(spec, tmp_path):

@@ -318,8 +318,10 @@ SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iteration
 SMALL |= {name: {"iterations": 1} for name in ("bpr", "lmf", "als")}
 SMALL |= {
     name: {"factors": 2, "iterations": 1}
-    for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
-}
+    for name in (
+        "fm", "sparse-fm", "hofm", "bilinear", "pairnet", "pair-dnn", "honfm", "all-subsets",
+    )
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list_rankers())

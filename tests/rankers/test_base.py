@@ -44,6 +44,8 @@ ABLE = {
     ("fm", "sparse-fm", "hofm", "bilinear", "pairnet"),
     "cold-items cold-users embeddings explain fold-in similar-items",
 )
+ABLE["pair-svm"] = "cold-items cold-users explain fold-in similar-items"
+ABLE |= dict.fromkeys(("pair-dnn", "honfm"), "cold-items cold-users fold-in similar-items")
 UPDATED = ("cf-komd", "ease", "ecf-omd", "msdw")
 IN_TIME = (
     "auto", "blend", "bm25", "cf-gram", "cf-komd", "cf-omd", "content", "cosine", "ease", "ecf-omd", "graph-filter",

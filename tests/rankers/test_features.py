@@ -133,8 +133,9 @@ def test_items_nobody_has_are_ranked_by_their_features():
     R[:, [0, 20]] = 0
     F = np.column_stack([genre == 0, genre == 1]).astype(float)
     R = sp.csr_matrix(R)
-    for name in ("fm", "hofm", "bilinear", "pairnet"):
-        ranker = make_ranker(name, factors=4).fit(R, show_progress=False, item_features=F)
+    for name in ("fm", "hofm", "bilinear", "pairnet", "pair-svm"):
+        given = {} if name == "pair-svm" else {"factors": 4}
+        ranker = make_ranker(name, **given).fit(R, show_progress=False, item_features=F)
         scores = ranker.scores(np.arange(200), R)
         assert ((scores[:, 0] > scores[:, 20]) == (taste == 0)).mean() > 0.9
     assert "cold-items" in ranker.capabilities
@@ -221,7 +222,7 @@ def tastes():
     return sp.csr_matrix(R), F, taste, side
 
 
-FEATURED = ["fm", "hofm", "bilinear", "pairnet", "all-subsets", "random-features"]
+FEATURED = ["fm", "hofm", "bilinear", "pairnet", "pair-svm", "all-subsets", "random-features"]
 
 
 @pytest.mark.parametrize("name", FEATURED)

@@ -384,6 +384,30 @@ def _all_subsets(ranker, R):
     return np.array(rows) @ ranker.item_vectors_.T
 
 
+@RANKERS.add("pair-svm")
+def _pair_svm(ranker, R):
+    return np.array([unit(row) @ ranker.weights_ for row in R], dtype=float)
+
+
+@RANKERS.add("pair-dnn", "honfm")
+def network_scores(ranker, R):
+    """Layer after layer, for one row and one item at a time."""
+    out = np.zeros(R.shape)
+    for u, row in enumerate(R):
+        a = unit(row)
+        for i in range(R.shape[1]):
+            units, at = np.zeros(ranker.factors), 0
+            for m, whole, left in zip(ranker.degrees_, ranker.whole_, ranker.lefts_, strict=True):
+                for s, p in enumerate(left.T):
+                    for t in range(0 if whole else 1, m + 1 if whole else m):
+                        units[s] += elementary(p * a, t) * ranker.item_vectors_[i, at]
+                        at += 1
+            for k, (weights, biases) in enumerate(zip(ranker.weights_, ranker.biases_, strict=True)):
+                units = weights @ (np.maximum(units, 0) if k else units) + biases
+            out[u, i] = units[0]
+    return out
+
+
 @RANKERS.add("random-features")
 def _random_features(ranker, R):
     W = ranker.projections_

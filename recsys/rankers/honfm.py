@@ -1,0 +1,53 @@
+"""HONFM: a network on a factorization machine's products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.links import HONFM
+from recsys.rankers._network import NetworkRanker
+from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
+
+
+@RANKERS.add("honfm")
+@documented
+@dataclass(eq=False)
+class HONFMRanker(NetworkRanker):
+    """A network on a factorization machine's products of history and item, of order 2 to `degree`.
+
+    Notes
+    -----
+    Source: Atarashi's thesis, 3.4.3. PyTorch fits it.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = HONFMRanker(iterations=2, hidden=8).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 16
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.2
+    learning_rate: float = 0.01
+    batch_size: int = 1024
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+    degree: int = 2
+
+    name: ClassVar[str] = "honfm"
+
+    def _model(self, **common: Any) -> Any:
+        return HONFM(**common)
+
+    def _coefficients(self, order: int) -> NDArray[np.float64]:
+        return np.ones(order + 1)

@@ -1,0 +1,53 @@
+"""PairDNN: a network on products across history and item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recsys.links import PairDNN
+from recsys.rankers._network import NetworkRanker
+from recsys.rankers.registry import RANKERS
+from recsys.utils.docstrings import documented
+
+
+@RANKERS.add("pair-dnn")
+@documented
+@dataclass(eq=False)
+class PairDNNRanker(NetworkRanker):
+    """A network on products across history and item, of order 2 to `degree`: HOPairDNN above 2.
+
+    Notes
+    -----
+    Source: Atarashi's thesis, 3.3.7. PyTorch fits it.
+
+    Examples
+    --------
+    >>> from recsys.datasets import planted_catalogue
+    >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
+    >>> model = PairDNNRanker(iterations=2, hidden=8).fit(likes, show_progress=False)
+    >>> model.recommend(0, likes[0], N=3).ids.shape
+    (3,)
+    """
+
+    factors: int = 16
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.2
+    learning_rate: float = 0.01
+    batch_size: int = 1024
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+    degree: int = 2
+
+    name: ClassVar[str] = "pair-dnn"
+
+    def _model(self, **common: Any) -> Any:
+        return PairDNN(**common)
+
+    def _coefficients(self, order: int) -> NDArray[np.float64]:
+        return np.array([0.0, *[1.0] * (order - 1), 0.0])
