@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pickle import PicklingError
 from typing import Any
@@ -44,12 +45,16 @@ class ProcessEngine(Engine):
 
         self.name, self.workers = f"local={workers}", workers
         self._pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(os.getpid(),))
+        self._running: set[Future[Any]] = set()
 
     def _results(
         self, task: Callable[[Any], Any], units: Sequence[Any], threads: int | None
     ) -> Iterator[tuple[Any, float]]:
         try:
             futures = [self._pool.submit(run_unit, task, unit, threads) for unit in units]
+            self._running.update(futures)
+            for future in futures:
+                future.add_done_callback(self._running.discard)
             yield from self._in_order(futures, lambda one: one.result())
         except BrokenProcessPool:
             raise InputError(ENDED) from None
@@ -60,8 +65,13 @@ class ProcessEngine(Engine):
             ) from None
 
     def close(self) -> None:
-        """End the processes when their present tasks are done."""
-        self._pool.shutdown(wait=True)
+        """End the processes when their present tasks are done.
+
+        They are killed then: loky waits for ever for an idle process to end where another one was killed
+        that held the lock of the queue of tasks.
+        """
+        wait(list(self._running))
+        self._pool.shutdown(wait=True, kill_workers=True)
 
     def __exit__(self, *raised: Any) -> None:
         """End the processes; those of a command that is interrupted also in the middle of a unit.
@@ -69,7 +79,10 @@ class ProcessEngine(Engine):
         What a unit writes is there whole or not at all.
         """
         kind = raised[0] if raised else None
-        self._pool.shutdown(wait=True, kill_workers=kind is not None and not issubclass(kind, Exception))
+        if kind is None or issubclass(kind, Exception):
+            self.close()
+        else:
+            self._pool.shutdown(wait=True, kill_workers=True)
 
 
 def _begin(parent: int) -> None:

@@ -533,7 +533,7 @@ class TestBrowser:
         tab.get_by_text("Use ease: it is better than popularity").wait_for(timeout=180_000)
         settled(tab)
         tab.get_by_text("with p-values").click()
-        tab.get_by_text("95% interval").nth(2).wait_for()  # the lines come after the click
+        tab.get_by_text("95% interval").nth(2).wait_for(state="attached")  # after the click
         command = tab.get_by_text("recsys evaluate --dataset sample").first.inner_text()
         shot(tab, "evaluate-run-1400")
         tab.reload()

@@ -110,6 +110,19 @@ def test_a_process_that_is_killed_at_any_moment_is_told_of(seed):
     assert not started(before)
 
 
+@pytest.mark.timeout(120)
+def test_an_idle_process_that_does_not_answer_ends_with_the_engine():
+    """As one that waits for the lock of the queue of tasks, which another one held when it was killed."""
+    with engine("local=1") as one:
+        list(one.map(squared, [1]))
+    before = psutil.Process().children()
+    with engine("local=2") as two:
+        assert list(two.map(squared, [1, 2, 3, 4])) == [1, 4, 9, 16]
+        for process in started(before):
+            process.suspend()
+    assert all_end(before)
+
+
 def all_end(before):
     """Whether those that are told to end do: on a busy machine, not at the moment that they are."""
     until = time.monotonic() + 30
