@@ -147,7 +147,7 @@ def prepared_once(name: str, make: Callable[[Path], object]) -> Path:
         os.environ[SHARED] = own.name
     path = Path(os.environ[SHARED]) / name
     if not path.exists():
-        fresh = path.with_name(f"{name}.fresh")
+        fresh = path.with_name(f"{name}.{os.getpid()}")  # another one may have been killed here
         # In a fork: what was fitted in this process has used threads, after which it cannot be forked.
         with workspace() as folder:
             ended = forked(lambda: make(fresh) and None, 600, folder)
