@@ -57,7 +57,7 @@ def run(seconds: float, seed: int) -> Result:
 
 def loaded(result: Result, service: Service, requests: list[bytes], seconds: float, told: str) -> None:
     """Measure one client, levels of clients, the first answer afterwards, and an open loop."""
-    each = max(0.5, seconds / (4 + 2 * len(LEVELS)))
+    each = max(1.0, seconds / (4 + 2 * len(LEVELS)))  # 500 clients take half a second to connect
     closed_loop(service.address, requests, 4, each)
     one = apart(closed_loop, service.address, requests, 1, each)
     result.notes.append(checked(result, f"{told}1 client", service, one, 0.0))
