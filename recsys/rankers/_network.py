@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from recsys.rankers.base import expect
 from recsys.utils.validation import MOST, check_integer, check_real
 
 
+@dataclass(eq=False)
 class NetworkRanker(PairTerms):
     """A network with ReLU on sums of products of features of history and item, one sum a factor.
 
@@ -44,16 +46,17 @@ class NetworkRanker(PairTerms):
         Highest order of the products.
     """
 
-    factors: int
-    hidden: int
-    layers: int
-    dropout: float
-    learning_rate: float
-    batch_size: int
-    iterations: int
-    degree: int
-    weights_: list[NDArray[np.float32]]
-    biases_: list[NDArray[np.float32]]
+    factors: int = 16
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.2
+    learning_rate: float = 0.01
+    batch_size: int = 1024
+    neg_prop: int = 3
+    iterations: int = 20
+    random_state: int = 0
+    degree: int = 2
+
     needs: ClassVar[str] = "torch"
     search_space: ClassVar[dict[str, Any]] = {
         "factors": (8, 16, 32), "hidden": (32, 64), "layers": (1, 2), "dropout": ("real", 0.0, 0.5),
@@ -83,10 +86,11 @@ class NetworkRanker(PairTerms):
             batch_size=self.batch_size, random_state=self.random_state,
         )  # fmt: skip
         model.check_parameters()  # without PyTorch, also where there is nothing to learn
+        self.weights_: list[NDArray[np.float32]] = []
+        self.biases_: list[NDArray[np.float32]] = []
         found = self._training_pairs(liked)
         if found is None:
             self._keep([])
-            self.weights_, self.biases_ = [], []
             self.item_vectors_ = self._popularities(liked)
             return
         arrays = model.fit(*found)._learned().arrays

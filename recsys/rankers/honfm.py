@@ -33,17 +33,6 @@ class HONFMRanker(NetworkRanker):
     (3,)
     """
 
-    factors: int = 16
-    hidden: int = 64
-    layers: int = 2
-    dropout: float = 0.2
-    learning_rate: float = 0.01
-    batch_size: int = 1024
-    neg_prop: int = 3
-    iterations: int = 20
-    random_state: int = 0
-    degree: int = 2
-
     name: ClassVar[str] = "honfm"
 
     def _model(self, **common: Any) -> Any:
