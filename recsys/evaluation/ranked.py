@@ -194,8 +194,8 @@ def told(
         negatives = counted(ranked.sampled_negatives, "item")
         lines += [
             f"Ranked: each user's test items and {negatives} drawn at random from all others, {among}.",
-            f"Values of sampled negatives are {BIASED}: among all items they are others, and may order "
-            "models otherwise (Krichene and Rendle 2020).",
+            f"Metric values on sampled negatives are {BIASED}: on all items they differ, and may rank "
+            "the models in another order (Krichene and Rendle 2020).",
         ]
         if few:
             have = "has" if few == 1 else "have"
