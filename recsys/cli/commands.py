@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from recsys import __version__
+from recsys.cli.messages import names_options
 from recsys.cli.outputs import checks_outputs
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
@@ -61,7 +62,7 @@ def load(name: str) -> Any:
     """Return a command by name, its module imported."""
     alone = typer.Typer(**SETTINGS)
     module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
-    alone.command(name)(checks_outputs(getattr(module, name)))
+    alone.command(name)(names_options(checks_outputs(getattr(module, name))))
     return typer.main.get_command(alone)
 
 

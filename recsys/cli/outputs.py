@@ -23,7 +23,7 @@ def checks_outputs(command: Callable[..., None]) -> Callable[..., None]:
     `--json` gets - where it names what standard output goes to.
     """
     hints = get_type_hints(command, include_extras=True)
-    options = {name: _option(hint) for name, hint in hints.items()}
+    options = {name: option_name(hint) for name, hint in hints.items()}
     outputs = [name for name, option in options.items() if option in OUTPUTS]
     if not outputs:
         return command
@@ -62,14 +62,14 @@ def checks_outputs(command: Callable[..., None]) -> Callable[..., None]:
     return checked
 
 
-def _option(hint: Any) -> str | None:
+def option_name(hint: Any) -> str | None:
     """Return the name of an option, None for a parameter that is no option."""
     for told in getattr(hint, "__metadata__", ()):
         # the first name that Typer is given stands where the default of older code does
         names = (getattr(told, "default", None), *(getattr(told, "param_decls", None) or ()))
         named = [name for name in names if isinstance(name, str) and name.startswith("--")]
         if named:
-            return named[0]
+            return named[0].split("/")[0]
     return None
 
 

@@ -304,7 +304,7 @@ def _ranked(
     """Return which items are to be ranked, with sentences on reading the candidates."""
     if sampled_negatives is not None:
         if candidates is not None:
-            raise InputError("pass candidates or sampled_negatives, not both")
+            raise InputError("sampled_negatives must not be given with candidates: pass one of them")
         sampled_negatives = check_integer("sampled_negatives", sampled_negatives, 1)
     if candidates is None:
         return Ranked(filter_liked, None, sampled_negatives, seed), []

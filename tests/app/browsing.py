@@ -38,16 +38,28 @@ def shot(page, name):
 
 def settled(page):
     """Wait until the page's script has ended: a click on what it is about to replace is lost."""
-    time.sleep(0.4)  # until it has begun
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+    for _ in range(3):  # it begins late on a busy machine, and one run may ask for another
+        time.sleep(0.4)
+        page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
 
 
 def pick(page, label, text):
-    """Choose an option of a box by its text."""
+    """Choose an option of a box by its text, and open the box again if the page was drawn anew meanwhile."""
+    from playwright.sync_api import TimeoutError
+
     box = page.get_by_role("combobox", name=label).first
-    box.click()
-    box.fill(text)
-    page.get_by_role("option", name=text).first.click()
+    option = page.get_by_role("option", name=text).first
+    for _ in range(12):
+        box.click()
+        box.fill(text)
+        try:
+            option.click(timeout=5_000)
+        except TimeoutError:
+            page.keyboard.press("Escape")
+        else:
+            break
+    else:
+        pytest.fail(f"the box {label} does not offer {text}")
     settled(page)
 
 

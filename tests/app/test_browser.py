@@ -99,12 +99,8 @@ def test_a_built_profile_gets_recommendations_and_stays(tab, address):
     tab.get_by_text("a profile I build").click()
     tab.get_by_text("This profile is empty").wait_for()
     settled(tab)
-    box = tab.get_by_role("combobox", name="Titles you like")
     for _ in range(3):
-        box.click()
-        box.fill("harbour")
-        tab.get_by_role("option").first.click()
-        settled(tab)
+        pick(tab, "Titles you like", "harbour")
     tab.keyboard.press("Escape")
     tab.get_by_text(WHY).first.wait_for()
     settled(tab)

@@ -75,16 +75,16 @@ FAULTS = {
     "unknown metric": (["evaluate", "--metric", "ndgc"], "did you mean 'ndcg'"),
     "bad cutoff": (["evaluate", "--metric", "ndcg@0"], "at least 1"),
     "folds 0": (["evaluate", "--folds", "0"], "folds"),
-    "folds 1": (["evaluate", "--folds", "1"], "folds must be from 2"),
+    "folds 1": (["evaluate", "--folds", "1"], "--folds must be from 2"),
     "folds many": (
         ["evaluate", "--folds", "1000000"],
-        "folds must be from 2 to the number of users, 400",
+        "--folds must be from 2 to the number of users, 400",
     ),
     "folds x": (["evaluate", "--folds", "x"], "--folds"),
     "protocol": (["evaluate", "--protocol", "halves"], "half-profile-time"),
     "misspelt protocol": (["tune", "--model", "ease", "--protocol", "next_5"], "did you mean 'next-5'"),
     "next 0": (["evaluate", "--protocol", "next-0"], "an integer of at least 1 is needed"),
-    "windows": (["evaluate", "--protocol", "rolling", "--folds", "10"], "folds must be from 1 to 9"),
+    "windows": (["evaluate", "--protocol", "rolling", "--folds", "10"], "--folds must be from 1 to 9"),
     "dataset": (["evaluate", "--dataset", "../../etc/passwd"], "unknown dataset"),
     "file": (["evaluate", "--interactions", "absent.csv"], "absent.csv does not exist"),
     "both": (["evaluate", "--interactions", "a.csv", "--dataset", "sample"], "not both"),
@@ -334,7 +334,7 @@ def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
     for arguments, text in (
         ((), "name the item to explain by --item ID, or pass --people"),
         (("--item", "i1", "--min-support", "2"), "--min-support is for --people"),
-        (("--people", "--min-support", "0"), "min_support must be"),
+        (("--people", "--min-support", "0"), "--min-support must be"),
         (("--people", "-n", "0"), "at least 1"),
     ):
         code, out, err = recsys("explain", "--ranker", "pairs", "--user", "u1", *arguments)

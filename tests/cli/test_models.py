@@ -81,7 +81,7 @@ def test_links_compares_predictors(recsys, graph):  # noqa: F811
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--model", "pearnet"), "did you mean 'pairnet'?"), (("--model", "pairnet:degre=2"), "did you mean 'degree'?"), (("--model", "pairnet:degree=1"), "degree"),
-    (("--test-size", "0"), "test_size"), (("--left", "missing.csv"), "missing.csv"),
+    (("--test-size", "0"), "--test-size"), (("--left", "missing.csv"), "missing.csv"),
 ])  # fmt: skip
 def test_links_errors(recsys, graph, arguments, message):  # noqa: F811
     code, _, err = recsys("links", "--left", "nodes.csv", "--pairs", "edges.csv", *arguments)

@@ -312,7 +312,7 @@ def test_what_cannot_be_ranked_is_refused(planted, tmp_path):
     def run(**asked):
         return evaluate(planted, "popularity", metrics="auc", folds=2, **asked)
 
-    with pytest.raises(InputError, match="pass candidates or sampled_negatives, not both"):
+    with pytest.raises(InputError, match="sampled_negatives must not be given with candidates"):
         run(candidates={"u1": []}, sampled_negatives=3)
     with pytest.raises(InputError, match="sampled_negatives"):
         run(sampled_negatives=0)
