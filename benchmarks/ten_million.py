@@ -4,15 +4,16 @@
 
 The table is made up, of the size and shape of MovieLens 25M thinned by half: 162,000 users by a Pareto
 law, 59,000 items by 1/(rank + 30)^1.3, 12.4 million ratings of which some 5.0 million are likes. It is
-written to a temporary folder. `results/ten_million.csv` has a row for each step; lists are of 1,000 users.
-Steps that are named are run again, and the rows of the others stay.
+written to a temporary folder. `results/ten_million.csv` has a row for each step. `list_seconds` are those of
+the first lists of 1,000 users, `users_per_second` those of the lists of 20,000 users that follow. Each
+evaluation hides half of the profiles of 10,000 users. Steps that are named are run again, and the rows of the
+others stay.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,12 @@ import scipy.sparse as sp
 RESULTS = Path(__file__).parent / "results" / "ten_million.csv"
 USERS, ITEMS, ROWS = 162_000, 59_000, 12_400_000
 LIKED = 0.4035  # of the ratings
-LISTS = 1_000
+LISTS, MANY = 1_000, 20_000
+EVALUATED = 10_000  # users
 FEW = 8_000  # most popular items: a catalogue that a dense item matrix fits
 COLUMNS = (
-    "step", "seconds", "processor_seconds", "list_seconds", "list_processor_seconds", "start_mb", "peak_mb",
+    "step", "seconds", "processor_seconds", "list_seconds", "list_processor_seconds",
+    "users_per_second", "start_mb", "peak_mb",
 )  # fmt: skip
 
 
@@ -53,7 +56,9 @@ def make(folder: Path) -> None:
     import polars as pl
 
     users, items, ratings = table()
-    pl.DataFrame({"user": users, "item": items, "rating": ratings}).write_csv(folder / "ratings.csv")
+    frame = pl.DataFrame({"user": users, "item": items, "rating": ratings})
+    frame.write_csv(folder / "ratings.csv")
+    frame.write_parquet(folder / "ratings.parquet")
     ones = np.ones(len(users), np.float32)
     rows = sp.csr_matrix((ones, (users, items)), (USERS, ITEMS))
     sp.save_npz(folder / "all.npz", rows, compressed=False)
@@ -63,7 +68,9 @@ def make(folder: Path) -> None:
 
 
 def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Return the peak of this process alone; that of `getrusage` begins with the parent's."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def timed(action: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -73,38 +80,76 @@ def timed(action: Callable[[], Any]) -> tuple[Any, float, float]:
     return out, time.perf_counter() - wall, time.process_time() - processor
 
 
-def read_csv(folder: Path) -> dict[str, float]:
-    from recsys import Interactions
+def reading(name: str) -> Callable[[Path], dict[str, float]]:
+    """Return the step that reads a file of the folder as interactions."""
 
-    read = Interactions.from_frame
-    _, seconds, processor = timed(lambda: read(folder / "ratings.csv", min_rating=4))
-    return {"seconds": seconds, "processor_seconds": processor}
+    def step(folder: Path) -> dict[str, float]:
+        from recsys import Interactions
 
+        read = Interactions.from_frame
+        _, seconds, processor = timed(lambda: read(folder / name, min_rating=4))
+        return {"seconds": seconds, "processor_seconds": processor}
 
-def polars_csv(folder: Path) -> dict[str, float]:
-    import polars as pl
-
-    def read() -> sp.csr_matrix:
-        frame = pl.read_csv(folder / "ratings.csv").filter(pl.col("rating") >= 4)
-        users, items = (
-            np.unique(frame[name].to_numpy(), return_inverse=True) for name in ("user", "item")
-        )
-        ones = np.ones(len(frame), np.float32)
-        return sp.csr_matrix((ones, (users[1], items[1])), (len(users[0]), len(items[0])))
-
-    _, seconds, processor = timed(read)
-    return {"seconds": seconds, "processor_seconds": processor}
+    return step
 
 
-def frame(folder: Path) -> dict[str, float]:
+def matrix_of(users: Any, items: Any) -> sp.csr_matrix:
+    """Return the matrix of ones of two columns of ids."""
+    (row, u), (column, i) = (np.unique(ids, return_inverse=True) for ids in (users, items))
+    return sp.csr_matrix((np.ones(len(u), np.float32), (u, i)), (len(row), len(column)))
+
+
+def polars_file(name: str) -> Callable[[Path], dict[str, float]]:
+    """Return the step that reads a file by polars, and makes its matrix by SciPy."""
+
+    def step(folder: Path) -> dict[str, float]:
+        import polars as pl
+
+        reader = pl.read_csv if name.endswith(".csv") else pl.read_parquet
+
+        def read() -> sp.csr_matrix:
+            liked = reader(folder / name).filter(pl.col("rating") >= 4)
+            return matrix_of(liked["user"].to_numpy(), liked["item"].to_numpy())
+
+        _, seconds, processor = timed(read)
+        return {"seconds": seconds, "processor_seconds": processor}
+
+    return step
+
+
+def frame(folder: Path, plain: bool = False) -> dict[str, float]:
+    """Make interactions of a frame of pandas, or the plain matrix by NumPy and SciPy."""
     import pandas as pd
 
     from recsys import Interactions
 
     given = pd.read_csv(folder / "ratings.csv")
     start = peak_mb()
-    _, seconds, processor = timed(lambda: Interactions.from_frame(given, min_rating=4))
+
+    def matrix() -> sp.csr_matrix:
+        liked = given[given["rating"] >= 4]
+        return matrix_of(liked["user"].to_numpy(), liked["item"].to_numpy())
+
+    read = matrix if plain else lambda: Interactions.from_frame(given, min_rating=4)
+    _, seconds, processor = timed(read)
     return {"seconds": seconds, "processor_seconds": processor, "start_mb": start}
+
+
+def asked_users() -> tuple[np.ndarray, np.ndarray]:
+    """Return the users of the first lists, and of the lists that follow."""
+    drawn = np.random.default_rng(0).permutation(USERS)
+    return np.sort(drawn[:LISTS]), np.sort(drawn[LISTS : LISTS + MANY])
+
+
+def listing(recommend: Callable[[np.ndarray], Any]) -> dict[str, float]:
+    """Return what the first lists and the lists of many users take."""
+    few, many = asked_users()
+    _, seconds, processor = timed(lambda: recommend(few))
+    _, of_many, _ = timed(lambda: recommend(many))
+    return {
+        "list_seconds": seconds, "list_processor_seconds": processor,
+        "users_per_second": len(many) / of_many,
+    }  # fmt: skip
 
 
 def ranker(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str, float]]:
@@ -123,13 +168,8 @@ def ranker(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str,
         start = peak_mb()
         model = make_ranker(name, **params)
         _, seconds, processor = timed(lambda: model.fit(likes, show_progress=False))
-        asked = np.sort(np.random.default_rng(0).choice(USERS, LISTS, replace=False))
-        rows = likes[asked]
-        _, lists, of_lists = timed(lambda: model.recommend(asked, rows))
-        return {
-            "seconds": seconds, "processor_seconds": processor, "list_seconds": lists,
-            "list_processor_seconds": of_lists, "start_mb": start,
-        }  # fmt: skip
+        found = listing(lambda asked: model.recommend(asked, likes[asked]))
+        return {"seconds": seconds, "processor_seconds": processor, "start_mb": start} | found
 
     return step
 
@@ -141,23 +181,46 @@ def implicit_als(folder: Path) -> dict[str, float]:
     start = peak_mb()
     model = AlternatingLeastSquares(factors=64, iterations=15, random_state=0)
     _, seconds, processor = timed(lambda: model.fit(rows, show_progress=False))
-    asked = np.sort(np.random.default_rng(0).choice(USERS, LISTS, replace=False))
-    _, lists, of_lists = timed(lambda: model.recommend(asked, rows[asked], N=10))
-    return {
-        "seconds": seconds, "processor_seconds": processor, "list_seconds": lists,
-        "list_processor_seconds": of_lists, "start_mb": start,
-    }  # fmt: skip
+    found = listing(lambda asked: model.recommend(asked, rows[asked], N=10))
+    return {"seconds": seconds, "processor_seconds": processor, "start_mb": start} | found
+
+
+def evaluation(specification: str, items: int = ITEMS) -> Callable[[Path], dict[str, float]]:
+    """Return the step that evaluates a ranker, reading and compiling besides."""
+
+    def step(folder: Path) -> dict[str, float]:
+        import polars as pl
+
+        from recsys import Interactions, evaluate
+
+        given = pl.read_parquet(folder / "ratings.parquet").filter(pl.col("item") < items)
+        data = Interactions.from_frame(given, min_rating=4)
+        start = peak_mb()
+        protocol = f"holdout:fraction=0.5:users={EVALUATED}"
+        _, seconds, processor = timed(
+            lambda: evaluate(data, specification, protocol=protocol, metrics=("auc", "ndcg@10"))
+        )
+        return {"seconds": seconds, "processor_seconds": processor, "start_mb": start}
+
+    return step
 
 
 STEPS: dict[str, Callable[[Path], dict[str, float]]] = {
-    "Interactions.from_frame of a CSV": read_csv,
-    "polars and SciPy": polars_csv,
-    "Interactions.from_frame of pandas": frame,
+    "CSV: Interactions.from_frame": reading("ratings.csv"),
+    "CSV: polars and SciPy": polars_file("ratings.csv"),
+    "Parquet: Interactions.from_frame": reading("ratings.parquet"),
+    "Parquet: polars and SciPy": polars_file("ratings.parquet"),
+    "frame of pandas: Interactions.from_frame": frame,
+    "frame of pandas: NumPy and SciPy": lambda folder: frame(folder, plain=True),
     "popularity": ranker("popularity"),
     "cf-komd": ranker("cf-komd"),
     "cf-komd:kernel=md,degree=2": ranker("cf-komd:kernel=md,degree=2"),
     f"ease:top_k=200 on {FEW:,} items": ranker("ease:top_k=200", FEW),
     "implicit ALS": implicit_als,
+    "evaluate popularity": evaluation("popularity"),
+    "evaluate cf-komd": evaluation("cf-komd"),
+    "evaluate als": evaluation("als"),
+    f"evaluate ease:top_k=200 on {FEW:,} items": evaluation("ease:top_k=200", FEW),
 }
 
 
@@ -167,7 +230,7 @@ def main(names: list[str]) -> None:
         with RESULTS.open(encoding="utf-8", newline="") as file:
             rows = {row["step"]: row for row in csv.DictReader(file)}
     with tempfile.TemporaryDirectory() as folder:
-        make(Path(folder))
+        subprocess.run([sys.executable, "-m", "benchmarks.ten_million", "--make", folder], check=True)
         for name in names or list(STEPS):
             done = subprocess.run(
                 [sys.executable, "-m", "benchmarks.ten_million", "--step", name, folder],
@@ -185,7 +248,9 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--step"]:
+    if sys.argv[1:2] == ["--make"]:
+        make(Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["--step"]:
         print(json.dumps(STEPS[sys.argv[2]](Path(sys.argv[3])) | {"peak_mb": peak_mb()}))
     else:
         main(sys.argv[1:])

@@ -94,14 +94,17 @@ def coded(name: str, what: str, column: Any, as_text: bool = False) -> Coded:
         If ids are neither, or of both kinds.
     """
     codes, values = factorized(name, what, column)
-    if len(values) and all(type(one) is float for one in values):
+    kinds = set(map(type, values))
+    if kinds == {int} and as_text:
+        return Coded(codes, _objects(list(map(str, values))))
+    if kinds == {float}:
         if all(one.is_integer() for one in values):
             whole = [str(int(one)) if as_text else int(one) for one in values]
             return Coded(codes, _objects(whole))
         raise InputError(f"{name}: {what} holds fractions; ids must be text or integers")
     if as_text:
         values = _objects([one if isinstance(one, str) else str(one) for one in values])
-    for value in values:
+    for value in values if kinds != {str} else ():
         if isinstance(value, bool) or not isinstance(value, (str, int)):
             raise InputError(
                 f"{name}: {what} must be text or integers, not {str(value)[:60]!r} "
@@ -139,12 +142,19 @@ def coded(name: str, what: str, column: Any, as_text: bool = False) -> Coded:
 
 def _objects(values: Any) -> NDArray[np.object_]:
     out = np.empty(len(values), dtype=object)
-    out[:] = [one.item() if isinstance(one, np.generic) else one for one in values]
+    if any(issubclass(kind, np.generic) for kind in set(map(type, values))):
+        values = [one.item() if isinstance(one, np.generic) else one for one in values]
+    out[:] = values
     return out
 
 
-def factorized(name: str, what: str, column: Any) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-    """Return a number for each cell, −1 where there is none, and the different cells in order."""
+def factorized(
+    name: str, what: str, column: Any, encoded: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Return a number for each cell, −1 where there is none, and the different cells in order.
+
+    With `encoded`, the column is a dictionary of arrow in that order already.
+    """
     if _is_arrow(column):
         import pyarrow as pa
 
@@ -162,9 +172,8 @@ def factorized(name: str, what: str, column: Any) -> tuple[NDArray[np.int64], ND
                 zero_copy_only=False
             )
             values = [text_of(name, what, value) for value in _entries(name, what, whole.dictionary)]
-            return _in_order(codes, _objects(values))
-        column = column.dictionary_encode()
-        return factorized(name, what, column)
+            return (codes, _objects(values)) if encoded else _in_order(codes, _objects(values))
+        return factorized(name, what, column.dictionary_encode(), encoded=True)
     try:
         codes, values = pd.factorize(column)
     except TypeError:  # lists, dicts: what has no hash
