@@ -148,13 +148,8 @@ def _objects(values: Any) -> NDArray[np.object_]:
     return out
 
 
-def factorized(
-    name: str, what: str, column: Any, encoded: bool = False
-) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
-    """Return a number for each cell, −1 where there is none, and the different cells in order.
-
-    With `encoded`, the column is a dictionary of arrow in that order already.
-    """
+def factorized(name: str, what: str, column: Any) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Return a number for each cell, −1 where there is none, and the different cells in order."""
     if _is_arrow(column):
         import pyarrow as pa
 
@@ -168,12 +163,12 @@ def factorized(
             if isinstance(whole, pa.ChunkedArray):  # no chunk at all
                 return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=object)
             indices = whole.indices
-            codes = (indices.fill_null(-1) if indices.null_count else indices).to_numpy(
-                zero_copy_only=False
-            )
+            if indices.null_count:  # polars' codes are unsigned
+                indices = indices.cast(pa.int64()).fill_null(-1)
+            codes = indices.to_numpy(zero_copy_only=False)
             values = [text_of(name, what, value) for value in _entries(name, what, whole.dictionary)]
-            return (codes, _objects(values)) if encoded else _in_order(codes, _objects(values))
-        return factorized(name, what, column.dictionary_encode(), encoded=True)
+            return _in_order(codes, _objects(values))
+        return factorized(name, what, column.dictionary_encode())
     try:
         codes, values = pd.factorize(column)
     except TypeError:  # lists, dicts: what has no hash
@@ -185,6 +180,13 @@ def _in_order(
     codes: NDArray[Any], values: NDArray[np.object_]
 ) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
     """Return codes and values in the order of first appearance, without values that do not appear."""
+    if codes.dtype not in (np.int32, np.int64):
+        codes = codes.astype(np.int64)
+    if len(codes):  # most often they are in order, and this takes less time than what follows
+        highest = np.maximum.accumulate(codes)
+        before_first = codes.dtype.type(-1)
+        if highest[-1] == len(values) - 1 and np.diff(highest, prepend=before_first).max() <= 1:
+            return codes, values
     fresh, places = (
         pd.factorize(np.where(codes < 0, -1, codes)) if (codes < 0).any() else pd.factorize(codes)
     )
@@ -193,8 +195,6 @@ def _in_order(
         at = int(absent[0])
         fresh = np.where(fresh == at, -1, fresh - (fresh > at))
         places = np.delete(places, at)
-    if len(places) == len(values) and np.array_equal(places, np.arange(len(values))):
-        return codes, values
     return fresh, values[places]
 
 
