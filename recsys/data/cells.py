@@ -289,9 +289,9 @@ def numbers_of(name: str, what: str, column: Any, decimal: str | None = None) ->
     found = _texts(column)
     if found is None:
         values = _floats(name, what, column)
-        odd = np.isinf(values)
-        missing = np.isnan(values)
-        return Numbers(np.where(odd, np.nan, values), missing, odd)
+        odd, missing = np.isinf(values), np.isnan(values)
+        values[odd] = np.nan
+        return Numbers(values, missing, odd)
     codes, texts = found
     if not texts:
         empty = np.full(len(codes), np.nan)
@@ -335,6 +335,8 @@ def _floats(name: str, what: str, column: Any) -> NDArray[np.float64]:
     kind = column.dtype.kind
     if kind not in "biufO":
         raise InputError(f"{name}: {what} must be numbers, not {column.dtype}")
+    if isinstance(column.dtype, np.dtype) and kind != "O":
+        return np.array(column, dtype=np.float64)
     try:
         return np.array(pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
