@@ -128,6 +128,10 @@ def result_of(made: Any, table: Any) -> list[Any]:
     return [one.toarray() if sp.issparse(one) else np.asarray(one) for one in found]
 
 
+def dense_of(table: Any) -> np.ndarray:
+    return np.asarray(table.toarray() if sp.issparse(table) else table, dtype=np.float64)
+
+
 @cache
 def subjects() -> dict[str, Callable[[Any], list[Any]]]:
     """Return what takes a table: kernels, estimators, machines, maps and rankers."""
@@ -146,13 +150,10 @@ def subjects() -> dict[str, Callable[[Any], list[Any]]]:
 
         def ranked(table: Any, name: str = name) -> list[Any]:
             ranker = make_ranker(name, **SMALL.get(name, {})).fit(table, show_progress=False)
-            known = ranker.recommend(
-                np.arange(5),
-                table[:5]
-                if sp.issparse(table) and hasattr(table, "indptr")
-                else sp.csr_matrix(table)[:5],
-                4,
-            )
+            sliced = sp.issparse(table) and hasattr(table, "indptr")
+            # of a dense one in either byte order, which SciPy alone refuses
+            rows = table[:5] if sliced else sp.csr_matrix(dense_of(table))[:5]
+            known = ranker.recommend(np.arange(5), rows, 4)
             return [known.ids, known.scores]
 
         found[name] = ranked

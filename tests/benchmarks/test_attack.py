@@ -183,11 +183,12 @@ def test_forged_files_have_the_right_checksum(tmp_path, monkeypatch):
 
 
 def test_signals_that_end_wrongly_are_faults():
-    def of(code, seconds, err="", late=False, number=signal.SIGTERM):
-        return bool(signals.fault_of(Ended(code, seconds, 0, "", err, late), number, 1.0)[1])
+    def of(code, seconds, err="", late=False, number=signal.SIGTERM, out="\n"):
+        return bool(signals.fault_of(Ended(code, seconds, 0, out, err, late), number, 1.0)[1])
 
     assert not of(143, 2.0) and not of(130, 2.0, number=signal.SIGINT) and not of(0, 0.5)
     assert of(130, 2.0) and of(143, 4.0) and of(-15, 2.0) and of(1, 2.0) and of(0, 3.0)
+    assert not of(-15, 1.1, out="\nwritten to model") and of(-9, 1.1, out="\nwritten to model")
     assert of(143, 2.0, late=True) and of(143, 2.0, err="Traceback (most recent call last):\n X")
 
 
