@@ -427,24 +427,27 @@ def parallel(threads: int | None = None) -> Iterator[int]:
             numba.set_num_threads(before)
 
 
-def in_parts(threads: int, function: Any, *args: Any) -> None:
-    """Call function(part, threads, *args) for each part < threads, each in a thread of its own.
+def in_parts(threads: int, function: Any, *args: Any, rounds: int = 1) -> None:
+    """Call function(part, threads * rounds, *args) for each part, `threads` of them at a time.
 
     The function is a serial one, compiled by `jit`, that does its share and writes to arrays. It serves
     single calls as well, which a `prange` around it would not: that is compiled apart, for longer.
+    Ctrl-C and SIGTERM wait for the end of a round.
     """
-    others = []
-    if threads > 1:
-        if not _numba().config.DISABLE_JIT:
-            types = tuple(function.typeof_pyval(x) for x in (0, threads, *args))
-            if types not in function.overloads:  # here, where `compiling` sees it
-                function.compile(types)
-        others = [_pool().submit(function, part, threads, *args) for part in range(1, threads)]
-    try:
-        function(0, threads, *args)
-    finally:
-        for other in others:
-            other.result()
+    parts = threads * rounds
+    if threads > 1 and not _numba().config.DISABLE_JIT:
+        types = tuple(function.typeof_pyval(x) for x in (0, parts, *args))
+        if types not in function.overloads:  # here, where `compiling` sees it
+            function.compile(types)
+    for first in range(0, parts, threads):
+        others = [
+            _pool().submit(function, part, parts, *args) for part in range(first + 1, first + threads)
+        ]
+        try:
+            function(first, parts, *args)
+        finally:
+            for other in others:
+                other.result()
 
 
 def over_rows(rows: int, function: Any, *args: Any) -> None:

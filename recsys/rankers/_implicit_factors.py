@@ -83,8 +83,8 @@ class ImplicitFactors(Ranker):
         return told
 
     def _matrix(self, liked: sp.csr_matrix) -> sp.csr_matrix:
-        """Return a copy of ones for implicit's fit, since implicit keeps references."""
-        return binary(liked, liked.dtype)
+        """Return a copy of ones: implicit keeps references, and may refuse read-only arrays."""
+        return binary(liked, liked.dtype).copy()
 
     def _scores(self, userids: NDArray[np.int64], rows: sp.csr_matrix) -> NDArray[np.float32]:
         return inner_products(self.user_factors_[userids], self.item_factors_)

@@ -104,6 +104,7 @@ class SLIM(ItemWeights):
                 int(self.iterations),
                 float(self.tol),
                 out,
+                rounds=_rounds(items),
             )
         self.weights_ = np.ascontiguousarray(out.T)
 
@@ -117,12 +118,18 @@ class SLIM(ItemWeights):
             in_parts(
                 threads, _slim_near, counts.indptr, counts.indices, counts.data, counts.diagonal(),
                 float(self.l1), float(self.l2), int(self.iterations), float(self.tol), near, weights,
+                rounds=_rounds(items),
             )  # fmt: skip
         used = weights > 0
         target = np.repeat(np.arange(items), used.sum(axis=1))
         entries = (weights[used], (near[used], target))
         found = sp.csr_matrix(entries, shape=(items, items), dtype=np.float32)
         self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
+
+
+def _rounds(items: int) -> int:
+    """Return in how many rounds items are fitted: few of small fits, which end soon."""
+    return min(64, 1 + items // 128)
 
 
 # ---- kernels

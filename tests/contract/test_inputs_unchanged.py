@@ -70,6 +70,7 @@ def mapped(dense, folder):
 LAYOUTS = {
     "unsorted CSR with duplicates": lambda X, _: messy(X),
     "the same, read-only": lambda X, _: read_only(messy(X)),
+    "CSR, read-only": lambda X, _: read_only(sp.csr_matrix(X)),
     "CSR in the other byte order": lambda X, _: swapped(sp.csr_matrix(X)),
     "CSC": lambda X, _: messy(X.T.copy()).T,
     "CSC in the other byte order": lambda X, _: swapped(sp.csc_matrix(X)),
@@ -80,7 +81,12 @@ LAYOUTS = {
     "other byte order": lambda X, _: X.astype(X.dtype.newbyteorder()),
     "memory map": mapped,
 }
-KEY = ("unsorted CSR with duplicates", "CSC in the other byte order", "other byte order")
+KEY = (
+    "unsorted CSR with duplicates",
+    "CSR, read-only",
+    "CSC in the other byte order",
+    "other byte order",
+)
 
 
 def parts(X):
