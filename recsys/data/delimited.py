@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.rows import Rows
-from recsys.data.sources import HEAD, Source, Stream, lines_of
+from recsys.data.sources import HEAD, Lent, Source, lines_of
 from recsys.errors import InputError, counted
 from recsys.utils.dates import number_of
 from recsys.utils.files import shown
@@ -298,7 +298,47 @@ def _parsed(
     import pyarrow as pa
     from pyarrow import csv as arrow
 
-    def unusual(row: Any) -> str:
+    names = [str(k) for k in range(len(form.names))]
+    delimiter = UNIT if len(form.delimiter) > 1 else form.delimiter
+    types = {"ids": pa.dictionary(pa.int32(), pa.string()), "numbers": pa.float64(), "text": pa.string()}
+    plain = source.encoding == "utf-8" and not source.packing and delimiter == form.delimiter
+    with Lent() as lent:
+        reader = arrow.open_csv(
+            str(source.path) if plain else lent.file(_with_delimiter(source, form, delimiter)),
+            read_options=arrow.ReadOptions(
+                column_names=names, skip_rows=form.skip, block_size=BLOCK, use_threads=True
+            ),
+            parse_options=arrow.ParseOptions(
+                delimiter=delimiter, quote_char='"' if form.quoted else False,
+                newlines_in_values=multiline, invalid_row_handler=lent.function(_skipped(odd)),
+            ),
+            convert_options=arrow.ConvertOptions(
+                include_columns=[names[k] for k in used], null_values=[""],
+                strings_can_be_null=False,
+                column_types={names[k]: types[kind] for k, kind in zip(used, kinds, strict=True)},
+            ),
+        )  # fmt: skip
+        batches, rows = [], 0
+        try:
+            for batch in reader:
+                batches.append(batch)
+                rows += batch.num_rows
+                done = len(batches) * BLOCK if plain else source.position
+                report(f"reading {source.path.name}", min(done, source.size), source.size)
+                if max_rows is not None and rows > max_rows:
+                    raise InputError(
+                        f"{shown(source.path)} has more than {max_rows:,} rows; at most so many are read"
+                    )
+            return pa.Table.from_batches(batches, reader.schema)
+        finally:
+            reader.close()
+            del reader  # with it goes what is lent
+
+
+def _skipped(odd: Odd) -> Callable[[Any], str]:
+    """Return what pyarrow calls with each row of another number of cells: it is counted."""
+
+    def skip(row: Any) -> str:
         text = row.text
         if not text.strip():
             return "skip"
@@ -310,40 +350,12 @@ def _parsed(
             odd.open_quote = odd.open_quote or text.count("\n") > 1
         return "skip"
 
-    names = [str(k) for k in range(len(form.names))]
-    delimiter = UNIT if len(form.delimiter) > 1 else form.delimiter
-    types = {"ids": pa.dictionary(pa.int32(), pa.string()), "numbers": pa.float64(), "text": pa.string()}
-    if source.encoding == "utf-8" and not source.packing and delimiter == form.delimiter:
-        stream: Any = str(source.path)
-    else:
-        blocks = source.blocks()
-        stream = Stream(blocks if delimiter == form.delimiter else _replaced(blocks, form.delimiter))
-    reader = arrow.open_csv(
-        stream,
-        read_options=arrow.ReadOptions(
-            column_names=names, skip_rows=form.skip, block_size=BLOCK, use_threads=True
-        ),
-        parse_options=arrow.ParseOptions(
-            delimiter=delimiter, quote_char='"' if form.quoted else False,
-            newlines_in_values=multiline, invalid_row_handler=unusual,
-        ),
-        convert_options=arrow.ConvertOptions(
-            include_columns=[names[k] for k in used], null_values=[""], strings_can_be_null=False,
-            column_types={names[k]: types[kind] for k, kind in zip(used, kinds, strict=True)},
-        ),
-    )  # fmt: skip
-    batches, rows = [], 0
-    with reader:
-        for batch in reader:
-            batches.append(batch)
-            rows += batch.num_rows
-            done = len(batches) * BLOCK if isinstance(stream, str) else source.position
-            report(f"reading {source.path.name}", min(done, source.size), source.size)
-            if max_rows is not None and rows > max_rows:
-                raise InputError(
-                    f"{shown(source.path)} has more than {max_rows:,} rows; at most so many are read"
-                )
-        return pa.Table.from_batches(batches, reader.schema)
+    return skip
+
+
+def _with_delimiter(source: Source, form: Form, delimiter: str) -> Iterator[bytes]:
+    blocks = source.blocks()
+    return blocks if delimiter == form.delimiter else _replaced(blocks, form.delimiter)
 
 
 def _replaced(blocks: Iterator[bytes], delimiter: str) -> Iterator[bytes]:

@@ -78,7 +78,7 @@ class JsonRows(Rows):
         import pyarrow as pa
         from pyarrow import json as arrow
 
-        from recsys.data.sources import Stream
+        from recsys.data.sources import Lent
 
         if self.array or self.python:
             return None
@@ -96,12 +96,13 @@ class JsonRows(Rows):
                 return None
         schema = pa.schema(list(zip(names, types, strict=True)))
         try:
-            table = arrow.read_json(
-                Stream(self.source.blocks()),
-                parse_options=arrow.ParseOptions(
-                    explicit_schema=schema, unexpected_field_behavior="ignore"
-                ),
-            )
+            with Lent() as lent:
+                table = arrow.read_json(
+                    lent.file(self.source.blocks()),
+                    parse_options=arrow.ParseOptions(
+                        explicit_schema=schema, unexpected_field_behavior="ignore"
+                    ),
+                )
         except pa.ArrowInvalid:
             return None
         return [table.column(name) for name in names]

@@ -8,9 +8,11 @@ import gzip
 import io
 import lzma
 import re
+import threading
+import weakref
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from recsys.utils.files import KINDS, MAX_BYTES, check_file, check_growth, shown
 from recsys.utils.progress import report
 
 BLOCK = 1 << 20  # bytes that are unpacked at once
+MOST_WAIT = 10  # seconds for a thread of pyarrow's to end
 HEAD = 1 << 18  # bytes that the format of a table is decided by
 MAGIC = {
     b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst",
@@ -325,6 +328,52 @@ class Stream(io.RawIOBase):
         found = self.read(len(buffer))
         buffer[: len(found)] = found
         return len(found)
+
+
+class Lent:
+    """What pyarrow's threads call while a table is read, and a wait until they no longer do.
+
+    Such a thread may be in Python when a read has failed and the interpreter shuts down, which aborts
+    the process (apache/arrow#34314). pyarrow has no call that waits for it, but drops its references.
+    """
+
+    def __init__(self) -> None:
+        self._ended = False
+        self._failed: Exception | None = None
+        self._dropped: list[threading.Event] = []
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of which pyarrow has the only reference."""
+        return self._watched(function)
+
+    def file(self, blocks: Iterator[bytes]) -> Any:
+        """Return blocks as a file, which ends where they fail: leaving the block raises their error."""
+        import pyarrow as pa
+
+        # buffered, what is read is copied to memory of pyarrow's: to free Python's takes Python
+        return pa.input_stream(self._watched(Stream(self._guarded(blocks))), buffer_size=BLOCK)
+
+    def _watched(self, thing: Any) -> Any:
+        self._dropped.append(threading.Event())
+        weakref.finalize(thing, self._dropped[-1].set).atexit = False
+        return thing
+
+    def _guarded(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            while not self._ended and (block := next(blocks, None)) is not None:
+                yield block
+        except Exception as error:
+            self._failed = error
+
+    def __enter__(self) -> Lent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended = True
+        for event in self._dropped:
+            event.wait(MOST_WAIT)
+        if self._failed is not None:
+            raise self._failed from None
 
 
 def lines_of(source: Source) -> Iterator[str]:

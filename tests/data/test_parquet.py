@@ -271,7 +271,7 @@ print(code, peak.split()[1], file=sys.stderr)
         *told, last = done.stderr.splitlines()
         status, kilobytes = map(int, last.split())
         print(path.name, path.stat().st_size, status, kilobytes // 1024)
-        assert status in (0, 2) and len(told) <= 1, done.stderr
+        assert done.returncode == 0 and status in (0, 2) and len(told) <= 1, done.stderr
         assert kilobytes < 1_000_000, path.name
 
 
