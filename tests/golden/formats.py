@@ -18,7 +18,7 @@ from tests.links.networks import NETWORKS, layers_of, write_network
 from tests.reference import links as reference
 
 FOLDER = Path(__file__).with_name("formats")
-# One of each kind of file: dense, sparse, counts, parts, features, sequences, factors; the last with a catalogue.
+# One of each kind of file: dense, sparse, counts, parts, sequences, factors, rows of users.
 MODELS = {
     "popularity": ("popularity", {}),
     "ease": ("ease", {"regularization": 10.0, "keep_inverse": True}),
@@ -33,6 +33,12 @@ MODELS = {
     "all-subsets": ("all-subsets", {"factors": 2, "iterations": 2}),
     "random-features": ("random-features", {"n_components": 4}),
     "blend": ("blend", {"models": "ease+popularity"}),
+    "sparse-fm": ("sparse-fm", {"factors": 2, "iterations": 2}),
+    "lmf": ("lmf", {"factors": 3, "iterations": 2}),
+    "graph-filter": ("graph-filter", {"factors": 3}),
+    "cosine": ("cosine", {}),
+    "user-knn": ("user-knn", {"top_k": 5}),
+    "tifu-knn": ("tifu-knn", {"top_k": 5}),
 }
 
 # Link predictors: terms, shared features, columns of ones, sparse objects; networks are written without PyTorch.
