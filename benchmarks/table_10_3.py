@@ -85,7 +85,7 @@ PRINTED = {
     "movielens-1m": (0.875, 0.861, 0.877, 0.874, 0.896, 0.893, 0.895, 0.892, 0.895),
     "movielens": None,
 }
-# Which half is "the first": the thesis does not say. The divisions that its author published in part
+# In which order a half is "the first", the thesis does not say. The divisions that its author published in part
 # (github.com/makgyver/pyros, datasets/) halve Ciao in the order of the file, which is that of the movies,
 # FilmTrust in another, and Jester, where profiles are long, in one fixed order of the jokes that is not
 # known: the file's (by number) is the nearest thing, and `orders` says how much depends on it. On MovieLens

@@ -130,9 +130,11 @@ class DataOptions:
         if test is not None:
             data = data.with_test(test, min_rating=self.min_rating, repeats=repeats)
         if self.items is not None:
-            data = data.with_features(items=read_features(self.items, self.item_id, "item"))
+            like = None if data.columns is None else data.columns.item
+            data = data.with_features(items=read_features(self.items, self.item_id, "item", like))
         if self.users is not None:
-            data = data.with_features(users=read_features(self.users, self.user_id, "user"))
+            like = None if data.columns is None else data.columns.user
+            data = data.with_features(users=read_features(self.users, self.user_id, "user", like))
         if not quiet:
             for note in data.notes:
                 terminal.say(f"note: {data.name}: {note}")

@@ -124,7 +124,12 @@ class Spelling:
 
 
 def no_ids(
-    where: str, what: str, names: Sequence[str], known: Sequence[str], spelling: Spelling
+    where: str,
+    what: str,
+    names: Sequence[str],
+    known: Sequence[str],
+    spelling: Spelling,
+    option: str,
 ) -> InputError:
     """Return the error for a table without a usual column of users or items.
 
@@ -135,6 +140,6 @@ def no_ids(
     near = [name for name in names if name.lower() in lower]
     alike = [name for name in names if name[:1].lower() == what[0]]
     near += [name for name in alike if len(name) <= SHORT or name.lower().endswith("id")]
-    such = f", as in {spelling.of(what, near[0][:40])}" if near else ""
-    option = spelling.of(what).removesuffix("=")
-    return InputError(f"{where}: no {what} column; found: {some(names)}. Name it with {option}{such}")
+    such = f", as in {spelling.of(option, near[0][:40])}" if near else ""
+    written = spelling.of(option).removesuffix("=")
+    return InputError(f"{where}: no {what} column; found: {some(names)}. Name it with {written}{such}")

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.data.cells import coded
 from recsys.data.columns import Columns
+from recsys.data.roles import title_column
 from recsys.data.row_counts import RowCounts
 from recsys.errors import InputError, OutOfRangeError, counted
 
@@ -370,6 +371,8 @@ class Interactions:
                 have = "has" if absent == 1 else "have"
                 of = counted(len(ids), what)
                 notes.append(f"{absent:,} of {of} {have} no row in the {what} table")
+            if what == "item" and (title := title_column(table.columns.tolist())) not in (None, "title"):
+                notes.append(f"{str(title)[:40]} is read as the titles of the items")
             out = (
                 replace(out, user_features=aligned)
                 if what == "user"
@@ -549,9 +552,10 @@ def times_in_test(data: Interactions) -> NDArray[np.float64]:
 
 def titles_of(ids: NDArray[np.object_], features: pd.DataFrame | None) -> NDArray[np.object_]:
     """Return the titles in a table of items, aligned with `ids`; the ids where they have none."""
-    if features is None or "title" not in features:
+    name = None if features is None else title_column(features.columns.tolist())
+    if features is None or name is None:
         return ids
-    titles = features["title"].to_numpy(dtype=object)
+    titles = features[name].to_numpy(dtype=object)
     return np.where(pd.isna(titles) | (titles == ""), ids, titles)
 
 

@@ -304,7 +304,8 @@ def features_of(
     known = ITEM_NAMES if what == "item" else USER_NAMES
     id_col = id_col or usual(table.names, (*((like,) if like else ()), *known, "id"))
     if id_col is None:
-        raise no_ids(str(table.path), what, table.names, known, Spelling(door))
+        option = f"{what}_id" if door == "terminal" else what
+        raise no_ids(str(table.path), what, table.names, known, Spelling(door), option)
     ids = table.ids(id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():

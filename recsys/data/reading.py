@@ -148,6 +148,8 @@ def read(
                 raise InputError(f"{spelling.of(key).rstrip('=')} is for files; a table has its columns")
         rows = FrameRows(name or NAME, table)
         name, kind = name or NAME, kind_of(rows.frame)
+    if weight is None and like is not None and like.weight in rows.names:
+        weight = named["weight"] = like.weight
     roles, looks = _roles(rows, named, like, spelling)
     columns = Columns(
         rows.names[roles.user], rows.names[roles.item],  # type: ignore[index]
@@ -252,7 +254,7 @@ def _roles(
     roles = find_roles(names, looks, chosen, rows.header)
     for role, place, known in (("user", roles.user, USER_NAMES), ("item", roles.item, ITEM_NAMES)):
         if place is None:
-            raise no_ids(rows.name, role, names, known, spelling)
+            raise no_ids(rows.name, role, names, known, spelling, role)
         if names.count(names[place]) > 1:
             raise InputError(
                 f"{rows.name}: {names.count(names[place])} columns are called {names[place]!r}; rename "

@@ -50,6 +50,13 @@ WEIGHT = (
     "weight weights plays playcount playcounts count counts quantity qty amount hours playtime "
     "listens listencount views clicks purchases minutes seconds watchtime anzahl menge cantidad quantite"
 ).split()
+# Titles of items, in a table of items.
+TITLE = (
+    "title titles name itemname itemtitle productname producttitle movietitle moviename booktitle "
+    "songtitle trackname artistname titel bezeichnung artikelname artikelbezeichnung produktname "
+    "produktbezeichnung titre nom nomproduit designation libelle titolo titulo nombre nome "
+    "nombreproducto nomeproduto naam productnaam tytul nazwa nazwaproduktu namn название"
+).split()
 EXACT = {"user": USER, "item": ITEM, "rating": RATING, "time": TIME}
 
 # English, German, French, Italian, Spanish, Portuguese, Dutch, Polish; without accents.
@@ -129,6 +136,19 @@ KNOWN = frozenset(
     "reviewerid product_id customer_id session_id visitorid artistid bookmarkid stockcode customerid "
     "business_id book_id".split()
 )  # names that only a header has: no title, and no word of a title
+
+
+def title_column(names: Sequence[object]) -> object | None:
+    """Return the column of titles in a table of items: "title", or the first that is called alike.
+
+    Examples
+    --------
+    >>> title_column(["Bezeichnung", "Preis"]), title_column(["name", "title"]), title_column(["Preis"])
+    ('Bezeichnung', 'title', None)
+    """
+    if "title" in names:
+        return "title"
+    return next((name for name in names if "".join(words_of(str(name))) in TITLE), None)
 
 
 @dataclass(frozen=True)

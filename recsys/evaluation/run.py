@@ -427,7 +427,7 @@ def _comparisons(results: list[Result], parsed: list[Asked], seed: int) -> list[
             pair = {"metric": name, "first": results[i].model, "second": results[j].model}
             rows.append(pair | {"better": metric.better})
     corrected = holm([comparison.p_value for comparison in found])
+    found = [replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True)]
     return [
-        row | asdict(replace(comparison, p_holm=p)) | {"told_apart": comparison.told_apart}
-        for row, comparison, p in zip(rows, found, corrected, strict=True)
+        row | asdict(one) | {"told_apart": one.told_apart} for row, one in zip(rows, found, strict=True)
     ]

@@ -13,6 +13,8 @@ from recsys.errors import InputError, counted, listing
 from recsys.evaluation.bootstrap import MIDDLE, resamples
 from recsys.utils.features import real_array
 
+LEVEL = 0.05  # of Holm's p-values, below which a difference is clear
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -29,15 +31,16 @@ class Comparison:
     users : int
         Users on whom both have a value.
     p_holm : float
-        The p-value after Holm's correction over all comparisons of a report.
+        The p-value after Holm's correction over all comparisons of a report; of one alone, `p_value`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from recsys.evaluation import compare
-    >>> found = compare(np.array([0.9, 0.8, 0.7, 0.9]), np.array([0.5, 0.6, 0.4, 0.6]))
-    >>> round(found.difference, 2), found.told_apart
-    (0.3, True)
+    >>> first = np.array([0.9, 0.8, 0.7, 0.9, 0.8, 0.7])
+    >>> found = compare(first, first - [0.3, 0.1, 0.2, 0.4, 0.15, 0.25])
+    >>> round(found.difference, 2), round(found.p_value, 2), found.told_apart
+    (0.23, 0.03, True)
     """
 
     difference: float
@@ -49,8 +52,8 @@ class Comparison:
 
     @property
     def told_apart(self) -> bool:
-        """Whether the interval excludes 0: only then may one model be called better."""
-        return self.low > 0.0 or self.high < 0.0
+        """Whether the interval excludes 0 and `p_holm` is below 0.05: only then is one model better."""
+        return (self.low > 0.0 or self.high < 0.0) and self.p_holm < LEVEL
 
 
 def compare(first: NDArray[np.float64], second: NDArray[np.float64], seed: int = 0) -> Comparison | None:
@@ -105,7 +108,7 @@ def compare_all(values: list[NDArray[np.float64]], seed: int = 0) -> list[tuple[
             from scipy import stats  # late: it takes most of a second
 
             p = float(stats.wilcoxon(delta, zero_method="wilcox", method="approx").pvalue)
-        out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, len(delta))))
+        out.append((i, j, Comparison(float(delta.mean()), low[row], high[row], p, len(delta), p)))
     return out
 
 
@@ -151,7 +154,7 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def verdict(c: dict[str, Any]) -> str:
-    """Return a comparison as a sentence: one is better only where the interval excludes 0.
+    """Return a comparison as a sentence: one is better only where they differ clearly.
 
     Parameters
     ----------

@@ -359,6 +359,7 @@ class Bundle:
         # Without scipy's indexing, which takes as long as a recommendation.
         own = slice(matrix.indptr[index], matrix.indptr[index + 1])
         row = row_of(matrix.indices[own], matrix.shape[1])
+        row.data[:] = matrix.data[own]  # weights, for a ranker that takes them
         when = None if self.times is None else self.times.data[own]
         found = Profile(index, row, when=when)
         return found if as_of is None else found.before(self._moment(as_of))

@@ -31,6 +31,7 @@ from recsys.utils.validation import check_integer
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
 SOMEBODY = "somebody"  # a new user, in sentences
 SAID = ("user", "item", "ranker", "min_support")  # by the explanation itself, or never asked for
+CLOSE = 1e-3  # relative difference from the list's score that is not told
 LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
 
@@ -98,11 +99,16 @@ def explained_row(
     if formulas:
         weighted, notes = formulas_of(bundle, userid, row, item, formulas, exclude, times)
     changed: WhatIf | None = None
+    stored = ranker.scores([userid], row, recalculate_user=folds, times=times)[0]
+    if abs(stored[item] - found.score) > CLOSE * max(1.0, abs(found.score)):
+        notes += (
+            f"its score in the list is {stored[item]:.4g}, by what was fitted for the user; the score "
+            "here is by the liked items alone",
+        )
     if changes:
         changed = what_if(
             ranker, userid, row, item, TRIED * changes, recalculate_user=folds, times=times
         )
-        stored = ranker.scores([userid], row, recalculate_user=folds, times=times)[0]
         listed = place_among(stored, open_places(row, (), item), item)
         if listed != changed.place:
             notes += (

@@ -26,7 +26,7 @@ def rows_of(bundle: Bundle, rows: Any) -> Interactions:
     columns = bundle.columns or Columns("", "")
     time = None if bundle.times is None else columns.time
     weight = columns.weight if takes_weights(bundle.ranker) else None
-    return read(rows, weight=weight, like=replace(columns, time=time), keep_zero=True)
+    return read(rows, weight=weight, like=replace(columns, time=time, weight=None), keep_zero=True)
 
 
 def changes_of(bundle: Bundle, data: Interactions) -> Changes:

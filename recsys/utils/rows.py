@@ -10,10 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from recsys.errors import InputError
 from recsys.utils.atomic import replacing
 from recsys.utils.export import csv_text, json_text
 
 Block = Sequence[Sequence[Any]]
+# Of files that programs open by their ending, and would find damaged with CSV in them.
+OTHERS = frozenset(
+    ".xlsx .xls .ods .html .xml .pdf .feather .arrow .npz .npy .pkl .gz .bz2 .xz .zst .zip .db .sqlite "
+    ".recsys".split()
+)
 
 
 def write_rows(
@@ -36,8 +42,12 @@ def write_rows(
     Raises
     ------
     InputError
-        If it cannot be written; an old file is then untouched.
+        If it cannot be written, or its ending is one of `OTHERS`; an old file is then untouched.
     """
+    if path.suffix.lower() in OTHERS:
+        raise InputError(
+            f"{path}: {path.suffix} is not written; the ending must be .csv, .parquet, .json or .jsonl"
+        )
     writer = {".parquet": _parquet, ".json": _json, ".jsonl": _json_lines}.get(path.suffix, _csv)
     with replacing(path) as file:
         writer(file, columns, blocks, raw)

@@ -150,3 +150,33 @@ def test_what_is_compared_without_a_model_has_a_model_of_each_family(recsys, fil
     code, out, err = recsys("evaluate", *files, "--folds", 2, "--json", "-")
     assert code == 0, err
     assert [r["model"] for r in json.loads(out)["results"]] == ["popularity"]
+
+
+def test_the_table_of_items_is_read_by_the_column_of_the_interactions(recsys, tmp_path):
+    (tmp_path / "sales.csv").write_text(
+        "Kunde;Artikel\n" + "".join(f"k{k % 5};a{k % 7}\n" for k in range(35))
+    )
+    (tmp_path / "goods.csv").write_text(
+        "Artikel;Bezeichnung\n" + "".join(f"a{k};Tee {k}\n" for k in range(7))
+    )
+    fit = ("fit", "--interactions", "sales.csv", "--model", "popularity", "--out", "m.recsys")
+    code, _, err = recsys(*fit, "--items", "goods.csv")
+    assert code == 0 and "Bezeichnung is read as the titles of the items" in err
+    (tmp_path / "goods.csv").write_text(
+        "Was;Bezeichnung\n" + "".join(f"a{k};Tee {k}\n" for k in range(7))
+    )
+    code, _, err = recsys(*fit, "--items", "goods.csv")
+    assert code == 2 and "no item column; found: Was, Bezeichnung. Name it with --item-id" in err
+    assert recsys(*fit, "--items", "goods.csv", "--item-id", "Was")[0] == 0
+
+
+@pytest.mark.parametrize("ending", [".xlsx", ".gz", ".XLS"])
+def test_lists_are_not_written_under_the_ending_of_another_format(recsys, tmp_path, ending):
+    (tmp_path / "likes.csv").write_text(
+        "user,item\n" + "".join(f"u{k % 5},i{k % 7}\n" for k in range(30))
+    )
+    data = ("--interactions", "likes.csv", "--model", "popularity", "--out", "m.recsys")
+    assert recsys("fit", *data)[0] == 0
+    code, _, err = recsys("recommend", "--ranker", "m.recsys", "--all", "--out", f"top{ending}")
+    assert code == 2 and "the ending must be .csv, .parquet, .json or .jsonl" in err
+    assert not (tmp_path / f"top{ending}").exists()

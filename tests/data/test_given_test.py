@@ -254,3 +254,21 @@ def test_of_data_with_a_test_half_that_half_is_taken(tmp_path):
         np.testing.assert_array_equal(found.matrix.toarray(), wanted.matrix.toarray())
         np.testing.assert_array_equal(found.held_out, wanted.held_out)
         assert found.held_out.sum() == 2 and not any("test half: test half" in n for n in found.notes)
+
+
+def test_weights_of_the_test_half_are_read_as_those_of_the_interactions(tmp_path):
+    """What is returned, a weight below 0, is nothing to predict."""
+    before = pd.DataFrame({"user": list("aabb"), "item": list("xyxz"), "n": [1, 2, 3, 4]})
+    after = pd.DataFrame({"user": list("aab"), "item": list("zwy"), "n": [2, -1, 5]})
+    after.to_csv(tmp_path / "after.csv", index=False)
+    likes = Interactions.from_frame(before, user="user", item="item", weight="n")
+    for test in (after, tmp_path / "after.csv"):
+        found = likes.with_test(test)
+        tested = {
+            (found.user_ids[u], found.item_ids[i])
+            for u, i, held in zip(found.users, found.items, found.held_out, strict=True)
+            if held
+        }
+        assert tested == {("a", "z"), ("b", "y")}
+        assert not any("may be counts" in note for note in found.notes)
+    assert likes.with_test(after[["user", "item"]]).held_out.sum() == 3

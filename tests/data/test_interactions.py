@@ -235,3 +235,13 @@ def test_a_file_of_items_is_read_by_what_the_interactions_call_them(tmp_path):
     films.write_text("title,item,what\nAlien,1,7\nBrazil,2,9\n")
     data = Interactions.from_frame(likes, user="who", item="what", items=films)
     assert data.titles.tolist() == ["Alien", "Brazil"]
+
+
+@pytest.mark.parametrize("name", ["title", "Bezeichnung", "Artikel-Name", "product_name", "itemTitle"])
+def test_titles_are_found_by_the_name_of_their_column(name):
+    likes = pd.DataFrame({"user": list("ab"), "item": list("xy")})
+    table = pd.DataFrame({"item": list("xy"), "price": [1.0, 2.0], name: ["Tea", "Milk"]})
+    data = Interactions.from_frame(likes, user="user", item="item", items=table)
+    assert data.titles.tolist() == ["Tea", "Milk"]
+    told = f"{name} is read as the titles of the items"
+    assert (told in data.notes) == (name != "title")

@@ -4,7 +4,7 @@ import time
 import numpy as np
 import pytest
 
-from recsys import InputError, make_ranker
+from recsys import InputError, load_dataset, make_ranker
 from recsys.data import split
 from recsys.data.side_information import SideInformation
 from recsys.errors import counted
@@ -109,10 +109,11 @@ def test_holm():
     assert holm([]) == [] and holm([0.9, 0.8]) == [1.0, 1.0]
 
 
-def compared(difference, low, high):
+def compared(difference, low, high, p=0.04):
+    one = Comparison(difference, low, high, p, 400, p)
     return {
         "metric": "auc", "first": "a", "second": "b", "difference": difference, "low": low, "high": high,
-        "p_value": 0.04, "p_holm": 0.04, "users": 400, "told_apart": Comparison(difference, low, high, 0.04, 400).told_apart,
+        "p_value": p, "p_holm": p, "users": 400, "told_apart": one.told_apart,
     }  # fmt: skip
 
 
@@ -147,8 +148,27 @@ def compared(difference, low, high):
         ),
     ],
 )
-def test_one_leads_only_where_the_interval_excludes_zero(difference, low, high, told):
+def test_one_is_better_only_where_the_interval_excludes_zero(difference, low, high, told):
     assert verdict(compared(difference, low, high)).startswith(told)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.11, 1.0])
+def test_one_is_better_only_where_the_test_says_so_after_holms_correction(p):
+    """Readers took a sentence for wrong that called a model better with p = 0.11."""
+    told = verdict(compared(0.02, 0.01, 0.03, p))
+    assert told.startswith("auc: a and b do not differ clearly: a has 0.0200 more over users")
+    assert told.endswith(f"Wilcoxon p = {p:.2g} (Holm, 400 users)")
+
+
+def test_each_comparison_of_a_report_is_told_apart_by_its_interval_and_its_p():
+    data = load_dataset("sample")
+    report = evaluate(
+        data, ["popularity", "ease", "cf-komd:kernel=mc,degree=2"], folds=2
+    )
+    assert {c["told_apart"] for c in report.comparisons} == {True, False}
+    for c in report.comparisons:
+        outside = c["low"] > 0 or c["high"] < 0
+        assert c["told_apart"] == (outside and c["p_holm"] < 0.05)
 
 
 @pytest.mark.parametrize(

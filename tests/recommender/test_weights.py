@@ -1,0 +1,72 @@
+"""Rankers that take weights: an explanation is of the weights that the list is of."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recsys
+from recsys import Interactions, Recommender, list_rankers, make_ranker
+from recsys.cli import call
+from recsys.rankers.catalogue import takes_weights
+from tests.contract.test_rankers import FAST
+
+WEIGHTED = [name for name in list_rankers() if takes_weights(make_ranker(name))]
+STORED = ("als", "lmf", "bpr")  # lists are by what was fitted for the user
+
+
+def purchases():
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(
+        {"who": rng.integers(0, 40, 500), "what": rng.integers(0, 30, 500), "n": rng.integers(1, 9, 500)}
+    )
+    return table.astype({"who": str, "what": str}).drop_duplicates(["who", "what"])
+
+
+@pytest.fixture(scope="module")
+def table():
+    return purchases()
+
+
+def test_some_rankers_take_weights():
+    assert {"als", "cosine", "tfidf", "bm25", "user-knn", "tifu-knn"} <= set(WEIGHTED)
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_the_profile_of_a_user_has_the_weights_of_the_fit(table, name):
+    data = Interactions.from_frame(table, user="who", item="what", weight="n")
+    model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
+    for user in ("3", "17"):
+        row = model.bundle.profile(user).row
+        wanted = dict(table[table.who == user][["what", "n"]].itertuples(index=False))
+        ids = model.item_ids
+        assert {ids[k]: v for k, v in zip(row.indices, row.data, strict=True)} == wanted
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_an_explained_score_is_that_of_the_list(table, name):
+    data = Interactions.from_frame(table, user="who", item="what", weight="n")
+    model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
+    found = model.recommend("3", n=5, why=False)
+    for item, score, place in zip(found["item"], found["score"], found["rank"], strict=True):
+        told = model.explain("3", item, changes=1)
+        if name not in STORED:
+            assert told.score == pytest.approx(score, rel=1e-5)
+            assert told.changes["rank"] == place and not told.notes
+        elif abs(told.score - score) > 2e-3 * max(1, abs(told.score)):
+            assert any(f"its score in the list is {score:.4g}" in note for note in told.notes)
+
+
+def test_the_command_explains_what_it_lists(table, tmp_path, capsys):
+    table.to_csv(tmp_path / "n.csv", index=False)
+    model, out = str(tmp_path / "m.recsys"), str(tmp_path / "e.json")
+    data = ["--interactions", str(tmp_path / "n.csv"), "--weight-col", "n"]
+    assert call(["fit", *data, "--model", "cosine", "--out", model]) == 0
+    best = recsys.load(model).recommend("3", n=1)
+    assert (
+        call(["explain", "--ranker", model, "--user", "3", "--item", best["item"][0], "--json", out])
+        == 0
+    )
+    with open(out, encoding="utf-8") as file:
+        assert json.load(file)["score"] == pytest.approx(best["score"][0], rel=1e-5)
