@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recsys.cli import terminal
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 from recsys.utils.files import read_text
@@ -85,10 +85,36 @@ def ids_or_file(given: str) -> list[str]:
     InputError
         If the file is no text. A name that no file has is an id, which may begin with an @ itself.
     """
-    file = Path(given[1:])
-    if not given.startswith("@") or not file.is_file():
+    if not _names_file(given):
         return ids_of(given)
-    return [line.strip() for line in read_text(file).split("\n") if line.strip()]
+    return [line.strip() for line in read_text(Path(given[1:])).split("\n") if line.strip()]
+
+
+def _names_file(given: str) -> bool:
+    return given.startswith("@") and Path(given[1:]).is_file()
+
+
+def item_ids(bundle: Bundle, option: str, given: str | None) -> list[str] | None:
+    """Return the item ids of `ids_or_file`; those of a file that the model does not have are counted.
+
+    A shop's list of stock has items that nobody bought. An id that is typed must be known.
+
+    Raises
+    ------
+    InputError
+        If the model has no id of a file.
+    """
+    if given is None:
+        return None
+    ids = ids_or_file(given)
+    if not _names_file(given):
+        return ids
+    known = [one for one in ids if one in bundle.item_index]
+    if ids and not known:
+        raise InputError(f"{option} {given}: no id of the {len(ids):,} is an item of the model")
+    if absent := len(ids) - len(known):
+        terminal.say(f"note: {option}: {absent:,} of {counted(len(ids), 'id')} not in the model: left out")
+    return known
 
 
 def pairs_of(option: str, given: list[str] | None, form: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from recsys.cli.options import (
     Workers,
     filters_of,
     ids_of,
-    ids_or_file,
+    item_ids,
     numbers_of,
     profile_of,
     use_threads,
@@ -144,8 +144,6 @@ def recommend(
         )
     if items is not None and filter_items is not None:
         raise InputError("pass --items or --filter-items, not both")
-    only = None if items is None else ids_or_file(items)
-    without = None if filter_items is None else ids_or_file(filter_items)
     filters, pinned = filters_of(filter_by), [] if pin is None else ids_of(pin)
     boosts = numbers_of("--boost", boost, "ID=1.5", float)
     limits = numbers_of("--at-most", at_most, "brand=2", int)
@@ -164,12 +162,12 @@ def recommend(
         _write_parts(
             ranker, out,
             plain_options(
-                check_integer("-n", number, 1), only, without,
+                check_integer("-n", number, 1), None, None,
                 [] if dislike is None else ids_of(dislike), diversity, filters, as_of, text=True,
                 filter_liked=not keep_liked, pinned=pinned, boosts=boosts, at_most=limits,
                 fair=fair,
             ),
-            engine, workers, threads, USERS if block is None else block,
+            items, filter_items, engine, workers, threads, USERS if block is None else block,
         )  # fmt: skip
         return
     if engine != "local" or workers is not None or block is not None:
@@ -183,7 +181,11 @@ def recommend(
     lists = Lists(
         bundle, asked, check_integer("-n", number, 1),
         [] if dislike is None else bundle.items(ids_of(dislike)).tolist(), diversity,
-        left_out(bundle, only, without, filters), not keep_liked,
+        left_out(
+            bundle, item_ids(bundle, "--items", items),
+            item_ids(bundle, "--filter-items", filter_items), filters,
+        ),
+        not keep_liked,
         merchandising(bundle, pinned, boosts, limits, fair),
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
@@ -218,6 +220,8 @@ def _write_parts(
     ranker: Path,
     out: str,
     options: dict[str, Any],
+    items: str | None,
+    filter_items: str | None,
     engine: str,
     workers: int | None,
     threads: int | None,
@@ -227,6 +231,8 @@ def _write_parts(
         use_threads(threads)
         threads = None
     bundle, digest = read_model(ranker)
+    options["items"] = item_ids(bundle, "--items", items)
+    options["exclude"] = item_ids(bundle, "--filter-items", filter_items)
     with terminal.progress(True) as show:
         done = write_everybody(
             out, bundle, options, model=ranker, digest=digest, on=engine, workers=workers,

@@ -15,7 +15,7 @@ from recsys.cli.options import (
     RankerFile,
     Without,
     filters_of,
-    ids_or_file,
+    item_ids,
 )
 from recsys.errors import InputError
 from recsys.rankers import Bundle, load_bundle
@@ -51,8 +51,8 @@ def similar(
         bundle.ranker, index, number, diversity=diversity,
         item_users=bundle.user_items.tocsc() if diversity else None,
         filter_items=left_out(
-            bundle, None if items is None else ids_or_file(items),
-            None if filter_items is None else ids_or_file(filter_items), filters_of(filter_by),
+            bundle, item_ids(bundle, "--items", items),
+            item_ids(bundle, "--filter-items", filter_items), filters_of(filter_by),
         ),
     )  # fmt: skip
     lines = [

@@ -193,6 +193,8 @@ class Report:
                 each = "" if self.grouped or self.folds == 1 else ", counted once a fold,"
                 lines.append(f"{counted(number, 'user')}{each} {what} and {are} left out.")
         lines += self.verdicts()
+        if len(self.results) > 2 and (told := self.decision()):  # of two the verdicts say all
+            lines.append(told)
         if self.folds > 1:
             lines.append("±: standard deviation over folds.")
         compiled = sum(r.compile_seconds for r in self.results)

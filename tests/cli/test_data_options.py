@@ -180,3 +180,24 @@ def test_lists_are_not_written_under_the_ending_of_another_format(recsys, tmp_pa
     code, _, err = recsys("recommend", "--ranker", "m.recsys", "--all", "--out", f"top{ending}")
     assert code == 2 and "the ending must be .csv, .parquet, .json or .jsonl" in err
     assert not (tmp_path / f"top{ending}").exists()
+
+
+def test_a_file_of_items_may_name_items_that_nobody_bought(recsys, tmp_path):
+    (tmp_path / "likes.csv").write_text("user,item\n" + "".join(f"u{k % 5},i{k % 7}\n" for k in range(30)))
+    data = ("--interactions", "likes.csv", "--model", "popularity", "--out", "m.recsys")
+    assert recsys("fit", *data)[0] == 0
+    (tmp_path / "sold-out.txt").write_text("i0\nnever bought\ni1\n")
+    (tmp_path / "others.txt").write_text("x\ny\n")
+    lists = ("recommend", "--ranker", "m.recsys", "--keep-liked", "--all")
+    told = "note: --filter-items: 1 of 3 ids not in the model: left out"
+    for out in ((), ("--out", "top/")):
+        code, text, err = recsys(*lists, *out, "--filter-items", "@sold-out.txt")
+        assert code == 0 and told in err
+        if not out:
+            assert {line.split(",")[2] for line in text.splitlines()[1:]} == {f"i{k}" for k in range(2, 7)}
+    code, text, err = recsys(*lists, "--filter-items", "@others.txt")
+    assert code == 2 and "no id of the 2 is an item of the model" in err
+    code, _, err = recsys(*lists, "--filter-items", "i0,never bought")
+    assert code == 2 and "unknown item id 'never bought'" in err
+    code, _, err = recsys("similar", "--ranker", "m.recsys", "--item", "i2", "--items", "@sold-out.txt")
+    assert code in (0, 2) and "--items: 1 of 3 ids not in the model" in err
