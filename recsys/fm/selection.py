@@ -322,11 +322,14 @@ class _Selecting:
             self._point(path, k, shares, None if many is None else many.frequencies)
             for k in range(len(path.points))
         )
+        notes = problem.notes
+        if len(points) - 1 in best.values():
+            notes += ("the last model of the path is the best: a weaker penalty was not tried",)
         return Selection(
             problem.name, problem.wanted, replace(self.settings, strength=None), course.metric,
             (len(course.fit), len(course.choose), len(course.measure)), sum(path.candidates.values()),
             path.bracket.low, path.bracket.high, points, linear, full, best, tuple(measured), halves,
-            None if many is None else many.sentence, stable, problem.notes,
+            None if many is None else many.sentence, stable, notes,
         )  # fmt: skip
 
     def _held(self) -> tuple[Any, NDArray[np.float64]]:

@@ -62,6 +62,14 @@ def test_the_planted_product_is_selected_and_sure():
     assert any("stable" in one.lower() for one in found.sentences())
 
 
+@pytest.mark.parametrize("strengths", [2, 6, 15])
+def test_a_path_that_ends_at_its_best_point_says_so(strengths):
+    found = select(problem(), SETTINGS, strengths=strengths)
+    told = any("a weaker penalty was not tried" in note for note in found.notes)
+    assert told == (len(found.points) - 1 in found.best.values())
+    assert told or strengths > 2
+
+
 def test_progress_goes_on_to_the_end():
     heard = []
     with listening(lambda step, done, total: heard.append((step, done, total))):
