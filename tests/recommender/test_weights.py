@@ -48,9 +48,9 @@ def test_the_profile_of_a_user_has_the_weights_of_the_fit(table, name):
 def test_an_explained_score_is_that_of_the_list(table, name):
     data = Interactions.from_frame(table, user="who", item="what", weight="n")
     model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
-    found = model.recommend("3", n=5, why=False)
+    found = model.recommend("17", n=5, why=False)
     for item, score, place in zip(found["item"], found["score"], found["rank"], strict=True):
-        told = model.explain("3", item, changes=1)
+        told = model.explain("17", item, changes=1)
         if name not in STORED:
             assert told.score == pytest.approx(score, rel=1e-5)
             assert told.changes["rank"] == place and not told.notes
@@ -63,10 +63,28 @@ def test_the_command_explains_what_it_lists(table, tmp_path, capsys):
     model, out = str(tmp_path / "m.recsys"), str(tmp_path / "e.json")
     data = ["--interactions", str(tmp_path / "n.csv"), "--weight-col", "n"]
     assert call(["fit", *data, "--model", "cosine", "--out", model]) == 0
-    best = recsys.load(model).recommend("3", n=1)
+    best = recsys.load(model).recommend("17", n=1)
     assert (
-        call(["explain", "--ranker", model, "--user", "3", "--item", best["item"][0], "--json", out])
+        call(["explain", "--ranker", model, "--user", "17", "--item", best["item"][0], "--json", out])
         == 0
     )
     with open(out, encoding="utf-8") as file:
         assert json.load(file)["score"] == pytest.approx(best["score"][0], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cosine", "tifu-knn"])
+def test_the_service_lists_and_explains_as_python_does(table, tmp_path, name):
+    testclient = pytest.importorskip("starlette.testclient")
+    from recsys.service import create_app
+
+    data = Interactions.from_frame(table, user="who", item="what", weight="n")
+    model = Recommender(name).fit(data)
+    model.save(tmp_path / "m.recsys")
+    found = model.recommend("17", n=3, why=False)
+    with testclient.TestClient(create_app(tmp_path / "m.recsys")) as client:
+        listed = client.post("/recommend", json={"user": "17", "n": 3}).json()["items"]
+        asked = {"user": "17", "item": found["item"][0]}
+        score = client.post("/explain", json=asked).json()["score"]
+    assert [one["item"] for one in listed] == found["item"].tolist()
+    assert [one["score"] for one in listed] == pytest.approx(found["score"].tolist(), rel=1e-5)
+    assert score == pytest.approx(found["score"][0], rel=1e-5)
