@@ -171,7 +171,8 @@ def _with(profile: Profile, more: list[int]) -> Profile:
     n = profile.row.shape[1]
     order = np.argsort(np.array([*profile.row.indices, *more]), kind="stable")
     items = np.array([*profile.row.indices, *more], dtype=np.int32)[order]
-    row = sp.csr_matrix((np.ones(len(items), dtype=np.float32), items, [0, len(items)]), (1, n))
+    values = np.append(profile.row.data, np.ones(len(more), dtype=np.float32))[order]
+    row = sp.csr_matrix((values, items, [0, len(items)]), (1, n))
     when = profile.when
     if when is not None:
         latest = float(when.max()) if len(when) else 0.0

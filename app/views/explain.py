@@ -29,6 +29,7 @@ from recsys.explain import (
     out_of_list,
     what_if,
 )
+from recsys.explain import counterfactuals
 from recsys.explain import text as wording
 from recsys.rankers import Bundle
 from recsys.recommender import Why
@@ -100,7 +101,7 @@ def explained(
     without = item in row.indices and folds and row.nnz > 1
     if without:
         # What speaks for it besides itself.
-        row = catalogue.profile([int(k) for k in row.indices if k != item]).row
+        row = counterfactuals.without(row, [[item]])
     why = explained_row(
         bundle_of(catalogue, model), user, row, item, fold_in=asked.profile.fold_in or without,
         times=asked.times, exclude=asked.user,

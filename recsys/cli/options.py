@@ -113,7 +113,9 @@ def item_ids(bundle: Bundle, option: str, given: str | None) -> list[str] | None
     if ids and not known:
         raise InputError(f"{option} {given}: no id of the {len(ids):,} is an item of the model")
     if absent := len(ids) - len(known):
-        terminal.say(f"note: {option}: {absent:,} of {counted(len(ids), 'id')} not in the model: left out")
+        terminal.say(
+            f"note: {option}: {absent:,} of {counted(len(ids), 'id')} not in the model: left out"
+        )
     return known
 
 

@@ -172,11 +172,11 @@ def open_places(liked: sp.csr_matrix, leave_out: ArrayLike, item: int) -> np.nda
 
 
 def without(liked: sp.csr_matrix, sets: Sequence[Sequence[int]]) -> sp.csr_matrix:
-    """Return the row once for each set, without its items."""
-    dense = np.repeat(np.asarray(liked.todense()) > 0, len(sets), axis=0)
+    """Return the row once for each set, without its items; the others keep their weights."""
+    dense = np.repeat(np.asarray(liked.todense(), dtype=np.float32), len(sets), axis=0)
     for k, some in enumerate(sets):
-        dense[k, some] = False
-    return sp.csr_matrix(dense.astype(np.float32))
+        dense[k, some] = 0.0
+    return sp.csr_matrix(dense)
 
 
 def repeated(times: Any, n: int) -> Any:

@@ -201,15 +201,18 @@ def into_list(
 
 
 def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:
-    """Return the row once for each set, with its items besides."""
-    own = liked.indices
-    items = [np.sort(np.append(own, some)) for some in sets]
-    size = liked.nnz + len(sets[0])
-    data = np.ones(size * len(sets), dtype=np.float32)
+    """Return the row once for each set, with its items besides, at a weight of 1."""
+    items = np.array([[*liked.indices, *some] for some in sets], dtype=np.int32)
+    values = np.append(liked.data, np.ones(len(sets[0]), dtype=np.float32))
+    order = np.argsort(items, axis=1)
+    size = items.shape[1]
     return sp.csr_matrix(
-        (data, np.concatenate(items), np.arange(0, size * len(sets) + 1, size)),
+        (
+            values[order].ravel(), np.take_along_axis(items, order, axis=1).ravel(),
+            np.arange(0, size * len(sets) + 1, size),
+        ),
         (len(sets), liked.shape[1]),
-    )
+    )  # fmt: skip
 
 
 def _later(times: Any, added: list[int], left: list[int]) -> Any:

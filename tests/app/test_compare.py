@@ -486,12 +486,14 @@ def clicked(at, label):
 def test_a_cancel_is_heard_at_once_and_told(slow):
     at = open_page("compare", evaluate__models=TWO)
     clicked(at, "Run")
-    time.sleep(0.2)
-    at.run()
+    for _ in range(100):
+        at.run()
+        if "popularity, fold 1" in at.get("progress")[0].proto.text:
+            break
+        time.sleep(0.1)
     assert "popularity, fold 1" in at.get("progress")[0].proto.text
-    start = time.monotonic()
     clicked(at, "Cancel")
-    assert "Cancelling…" in at.get("progress")[0].proto.text and time.monotonic() - start < 2
+    assert "Cancelling…" in at.get("progress")[0].proto.text  # while the evaluation still goes on
     slow.set()
     time.sleep(0.2)
     settle(at)

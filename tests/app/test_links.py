@@ -321,4 +321,4 @@ class TestBrowser:
         cancel = tab.get_by_role("button", name="Cancel").first
         cancel.wait_for()
         cancel.click()
-        tab.get_by_text("cancelled").first.wait_for(timeout=2000)
+        tab.get_by_text("cancelled").first.wait_for()

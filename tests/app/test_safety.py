@@ -168,7 +168,7 @@ def test_what_jobs_say_is_told_as_text(monkeypatch):
 
     monkeypatch.setattr(state, "_work_of_a_test", work, raising=False)
     script = "from app import state; state.result(('k',), state._work_of_a_test, {text!r}); state.tray()"
-    at = AppTest.from_string(script.format(text=HOSTILE), default_timeout=20)
+    at = AppTest.from_string(script.format(text=HOSTILE), default_timeout=60)
     here = at.session_state["session"] = Session({}, "one")
     at.run()
     assert len(at.get("progress")) == 1 and not as_markdown(at)

@@ -50,7 +50,7 @@ def waiting(monkeypatch):
 
     def run(*keys):
         here.set("keys", list(keys))
-        at = AppTest.from_string(PAGE, default_timeout=20)
+        at = AppTest.from_string(PAGE, default_timeout=60)
         at.session_state["session"] = here
         at.run()
         assert not at.exception, at.exception
@@ -100,12 +100,12 @@ def test_a_job_of_another_page_is_in_the_tray(waiting):
     run, jobs, gates, here = waiting
     run("fit")
     page = "from app import state; from app.session import session; session().page='there'; state.tray()"
-    at = AppTest.from_string(page, default_timeout=20)
+    at = AppTest.from_string(page, default_timeout=60)
     at.session_state["session"] = here
     at.run()
     assert [c.value for c in at.caption] == ["Running"] and len(at.get("progress")) == 1
     here.page = "here"
-    at = AppTest.from_string(page.replace("there", "here"), default_timeout=20)
+    at = AppTest.from_string(page.replace("there", "here"), default_timeout=60)
     at.session_state["session"] = here
     assert not at.run().caption
 
@@ -113,7 +113,7 @@ def test_a_job_of_another_page_is_in_the_tray(waiting):
 def test_what_waits_before_it_begins_is_cancelled_at_once(waiting):
     run, jobs, gates, here = waiting
     page = "from app import state; state.run(('later',), WORK['other'], 'Later', delay=3600.0)"
-    at = AppTest.from_string(page, default_timeout=20)
+    at = AppTest.from_string(page, default_timeout=60)
     at.session_state["session"] = here
     assert not at.run().exception
     job = jobs.find(("later",))

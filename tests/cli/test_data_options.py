@@ -183,7 +183,9 @@ def test_lists_are_not_written_under_the_ending_of_another_format(recsys, tmp_pa
 
 
 def test_a_file_of_items_may_name_items_that_nobody_bought(recsys, tmp_path):
-    (tmp_path / "likes.csv").write_text("user,item\n" + "".join(f"u{k % 5},i{k % 7}\n" for k in range(30)))
+    (tmp_path / "likes.csv").write_text(
+        "user,item\n" + "".join(f"u{k % 5},i{k % 7}\n" for k in range(30))
+    )
     data = ("--interactions", "likes.csv", "--model", "popularity", "--out", "m.recsys")
     assert recsys("fit", *data)[0] == 0
     (tmp_path / "sold-out.txt").write_text("i0\nnever bought\ni1\n")
@@ -194,7 +196,9 @@ def test_a_file_of_items_may_name_items_that_nobody_bought(recsys, tmp_path):
         code, text, err = recsys(*lists, *out, "--filter-items", "@sold-out.txt")
         assert code == 0 and told in err
         if not out:
-            assert {line.split(",")[2] for line in text.splitlines()[1:]} == {f"i{k}" for k in range(2, 7)}
+            assert {line.split(",")[2] for line in text.splitlines()[1:]} == {
+                f"i{k}" for k in range(2, 7)
+            }
     code, text, err = recsys(*lists, "--filter-items", "@others.txt")
     assert code == 2 and "no id of the 2 is an item of the model" in err
     code, _, err = recsys(*lists, "--filter-items", "i0,never bought")

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import recsys
 from recsys import Interactions, Recommender, list_rankers, make_ranker
 from recsys.cli import call
+from recsys.explain import into_list, what_if
 from recsys.rankers.catalogue import takes_weights
 from tests.contract.test_rankers import FAST
 
@@ -88,3 +90,33 @@ def test_the_service_lists_and_explains_as_python_does(table, tmp_path, name):
     assert [one["item"] for one in listed] == found["item"].tolist()
     assert [one["score"] for one in listed] == pytest.approx(found["score"].tolist(), rel=1e-5)
     assert score == pytest.approx(found["score"][0], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cosine", "user-knn", "tifu-knn"])
+def test_ranks_without_and_with_items_are_of_the_weights(table, name):
+    """By brute force: the row of the fit without one item, or with one more at a weight of 1."""
+    data = Interactions.from_frame(table, user="who", item="what", weight="n")
+    model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
+    ranker, profile = model.ranker, model.bundle.profile("17")
+    item = model.bundle.items([model.recommend("17", n=4)["item"][3]])[0]
+    dense = profile.row.toarray()
+    assert dense.max() > 1
+
+    def rank(row, free):
+        scores = ranker.scores([0], sp.csr_matrix(row), recalculate_user=True)[0]
+        others = np.setdiff1d(np.flatnonzero(free), [item])
+        ahead = (scores[others] > scores[item]) | ((scores[others] == scores[item]) & (others < item))
+        return float(scores[item]), 1 + int(ahead.sum())
+
+    found = what_if(ranker, profile.userid, profile.row, int(item), most=99)
+    for change in found.tried:
+        row = dense.copy()
+        row[0, change.without] = 0
+        wanted, place = rank(row, dense[0] == 0)
+        assert change.score == pytest.approx(wanted, rel=1e-5) and change.rank == place
+    away = np.flatnonzero(dense[0] == 0)
+    steps = into_list(ranker, profile.userid, profile.row, int(item), away, goal=1, most=1)
+    if steps.items:
+        row = dense.copy()
+        row[0, steps.items[0]] = 1
+        assert steps.places[0] == rank(row, row[0] == 0)[1]
