@@ -507,7 +507,10 @@ def test_forged_times_are_refused(tmp_path, planted, kind):
 
 
 def test_a_ranker_without_ids_is_no_bundle(saved):
-    with pytest.raises(ModelFileError, match="without ids: write it with"):
+    named = (
+        r"`recsys fit --out`, or with `recsys\.Recommender\('cf-komd'\)\.fit\(matrix\)\.save\(\.\.\.\)`$"
+    )
+    with pytest.raises(ModelFileError, match="without ids: write it with " + named):
         load_bundle(saved)
 
 

@@ -35,7 +35,7 @@ from recsys.rankers.catalogue_file import packed, plain_columns
 from recsys.rankers.serialization import write_ranker
 from recsys.utils.atomic import check_target
 from recsys.utils.files import shown
-from recsys.utils.memory import free_memory, parse_memory
+from recsys.utils.memory import free_memory, parse_memory, size_text
 from recsys.utils.model_file import Pieces
 from recsys.utils.progress import report
 from recsys.utils.spec import parse_spec
@@ -175,8 +175,8 @@ def fit_partitions(
         )
     if given is not None and given < folder.memory:
         found.notes.append(
-            f"{shown(work)} was divided for {folder.memory / 1e6:,.0f} MB a worker, which stays so: for "
-            f"{given / 1e6:,.0f} MB name another folder"
+            f"{shown(work)} was divided for {size_text(folder.memory)} a worker, which stays so: for "
+            f"{size_text(given)} name another folder"
         )
     return found
 

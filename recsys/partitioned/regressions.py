@@ -18,6 +18,7 @@ from recsys.partitioned.rows import read_catalogue
 from recsys.partitioned.work import Work
 from recsys.rankers.ease import EASE, TOP_K
 from recsys.rankers.sparse_inverse import check_ridge, kept_lengths, regressions
+from recsys.utils.memory import size_text
 from recsys.utils.model_file import Pieces
 
 WEIGHT_BYTES = 40  # that a weight takes while it is put to its row
@@ -60,8 +61,8 @@ def regressed(ranker: EASE, work: Work, engine: Engine, memory: int) -> Counted:
     stage, turned = f"regressions-{name}", f"weights-{name}"
     if BLOCK_BYTES * k * k > memory and not work.done(turned):
         raise InputError(
-            f"ease with top_k={top_k} needs {3 * BLOCK_BYTES * k * k / 1e6:.2g} MB a worker and has "
-            f"{3 * memory / 1e6:.2g} MB: lower top_k, or raise the memory of a worker"
+            f"ease with top_k={top_k} needs {size_text(3 * BLOCK_BYTES * k * k)} a worker and has "
+            f"{size_text(3 * memory)}: lower top_k, or raise the memory of a worker"
         )
     own = np.empty(items)
     own[order] = counted.own()

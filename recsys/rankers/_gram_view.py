@@ -20,6 +20,11 @@ MODEST = 512_000_000  # bytes of an item matrix that are not worth saving where 
 TIMES_DATA = 4  # beyond, a matrix takes at most so many times what the interactions take
 
 
+def worth_dense(items: int, budget: int | None) -> bool:
+    """Return whether weights that are sparse are kept as an array: a small one, within the budget."""
+    return 4 * items * items <= (SMALL if budget is None else min(SMALL, budget))
+
+
 def memory_limit(user_items: sp.csr_matrix, budget: int | None) -> int:
     """Return the bytes an item matrix may take: the budget, or by default a share of free memory."""
     if budget is not None:

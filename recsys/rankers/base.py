@@ -742,7 +742,8 @@ class Ranker:
         self._check_fitted()
         if capability not in self.capabilities:
             can = ", ".join(sorted(self.capabilities)) or "nothing beyond recommend"
-            raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}")
+            other = "; Recommender.explain has other reasons" if capability == "explain" else ""
+            raise CapabilityError(f"{self.name} has no {capability}; it offers: {can}{other}")
 
 
 def _named(hook: Callable[..., Any]) -> frozenset[str]:

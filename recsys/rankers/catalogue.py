@@ -483,8 +483,9 @@ class Bundle:
         """
         if not isinstance(self.ranker, Updatable):
             raise CapabilityError(
-                f"{self.ranker.name} has no exact updates and takes no events: serve a ranker that has, "
-                "or fit it again with `recsys fit --events`"
+                f"{self.ranker.name} has no exact updates and takes no events: serve cf-komd, ecf-omd, "
+                "msdw or ease:keep_inverse=true, or serve it without and fit again with `recsys fit "
+                "--events`"
             )
         self.ranker.check_updates()
 
@@ -780,7 +781,10 @@ def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str |
                 "`recsys recommend --all --work FOLDER --out top/` makes their lists, or fit it with "
                 "--keep-users"
             )
-        raise ModelFileError(f"{path} holds a ranker without ids: write it with `recsys fit --out`")
+        raise ModelFileError(
+            f"{path} holds a ranker without ids: write it with `recsys fit --out`, or with "
+            f"`recsys.Recommender({ranker.name!r}).fit(matrix).save(...)`"
+        )
     users, items = ranker.n_users_, ranker.n_items_
     texts: dict[str, Any] = {
         key: read_texts(path, key, arrays[f"catalogue.{key}"], users if key == "user_ids" else items)

@@ -22,13 +22,13 @@ from recsys.rankers._ease_update import (
     probed,
     residual,
 )
-from recsys.rankers._gram_view import SMALL
+from recsys.rankers._gram_view import worth_dense
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers._updates import Updatable
 from recsys.rankers.base import DENSE_ITEMS, Candidate, expect
 from recsys.rankers.registry import RANKERS
 from recsys.rankers.sparse_inverse import sparse_inverse_weights
-from recsys.utils.memory import free_memory, parse_memory
+from recsys.utils.memory import free_memory, parse_memory, size_text
 from recsys.utils.sparse import row_votes
 from recsys.utils.threads import safe_blas
 from recsys.utils.validation import check_integer, check_real
@@ -163,14 +163,19 @@ class EASE(Updatable, ItemWeights):
         parse_memory(self.memory)
 
     def size_note(self, n_items: int) -> str | None:
-        """Return the sizes of a dense matrix of weights of 500 MB and more."""
-        weights = 4 * n_items * n_items
+        """Return the sizes of a dense matrix of weights, and of a kept inverse, of 500 MB and more."""
+        pairs = n_items * n_items
+        kept = 12 * pairs if self.keep_inverse else 4 * pairs
         budget = parse_memory(self.memory) or free_memory()
-        if weights < NOTED or not self._dense(n_items, budget):
+        if kept < NOTED or not self._dense(n_items, budget):
             return None
+        if self.keep_inverse:
+            what, less = "a weight and an entry of the inverse", "keep_inverse=False keeps a third"
+        else:
+            what, less = "a weight", f"top_k={TOP_K} keeps {TOP_K} an item"
         return (
-            f"a weight for every pair of {n_items:,} items: {weights / 1e9:.1f} GB in the file, "
-            f"{4 * weights / 1e9:.1f} GB of memory during the fit; top_k={TOP_K} keeps {TOP_K} an item"
+            f"{what} for every pair of {n_items:,} items: {size_text(kept)} in the file, "
+            f"{size_text(16 * pairs)} of memory during the fit; {less}"
         )
 
     def _dense(self, items: int, budget: int) -> bool:
@@ -195,7 +200,7 @@ class EASE(Updatable, ItemWeights):
             top_k = min(self.top_k or TOP_K, items)
             ridge = self._ridge(_counts(liked, votes))
             found = sparse_inverse_weights(liked, ridge, top_k, budget, fewer, votes)
-            self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
+            self.weights_ = found.toarray() if worth_dense(items, budget) else found
             return
         if votes is None:
             gram = np.asfortranarray(

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from recsys._jit import in_parts, jit, parallel
 from recsys.kernels import item_gram, make_kernel
 from recsys.kernels.gram.counts import cooccurrence
-from recsys.rankers._gram_view import SMALL
+from recsys.rankers._gram_view import worth_dense
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_memory, parse_memory
@@ -40,7 +40,8 @@ class SLIM(ItemWeights):
         Predict each item from the `top_k` items of the largest cosine only. Memory then grows
         with the pairs of items that share a user, not with the square of the catalogue.
     memory : str or int, optional
-        Budget, as in `cf-komd`.
+        Budget, such as "4GB": of all pairs of items without `top_k`, of those that share a user with it.
+        What does not fit is refused before the fit. What is free where not given.
     recency : float ≥ 0
         Where times are given, an interaction with k newer ones in its profile has the weight (k +
         1)^−recency; with 0 all have the same.
@@ -91,7 +92,10 @@ class SLIM(ItemWeights):
             self._fit_near(liked)
             return
         items = liked.shape[1]
-        check_memory(13 * items * items, f"SLIM on {items:,} items")
+        check_memory(
+            13 * items * items, f"SLIM on {items:,} items", parse_memory(self.memory),
+            "pass top_k=200 or keep fewer items",
+        )  # fmt: skip
         gram = item_gram(liked, make_kernel("linear"), normalize=False)
         out = np.zeros((items, items), dtype=np.float32)
         with parallel() as threads:
@@ -110,7 +114,8 @@ class SLIM(ItemWeights):
 
     def _fit_near(self, liked: sp.csr_matrix) -> None:
         items = liked.shape[1]
-        counts = cooccurrence(liked, budget=parse_memory(self.memory))
+        budget = parse_memory(self.memory)
+        counts = cooccurrence(liked, budget=budget)
         k = min(int(self.top_k or 1), items)
         near = np.full((items, k), -1, dtype=np.int32)
         weights = np.zeros((items, k), dtype=np.float32)
@@ -124,7 +129,7 @@ class SLIM(ItemWeights):
         target = np.repeat(np.arange(items), used.sum(axis=1))
         entries = (weights[used], (near[used], target))
         found = sp.csr_matrix(entries, shape=(items, items), dtype=np.float32)
-        self.weights_ = found.toarray() if 4 * items * items <= SMALL else found
+        self.weights_ = found.toarray() if worth_dense(items, budget) else found
 
 
 def _rounds(items: int) -> int:

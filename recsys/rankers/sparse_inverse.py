@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from recsys._jit import in_parts, jit, parallel
 from recsys.errors import FitError, InputError
 from recsys.kernels.gram.counts import columns, cooccurrence, pair_lengths
+from recsys.utils.memory import size_text
 
 PAIR_BYTES = 8  # of a count and its item
 WEIGHT_BYTES = 8  # of a weight and its item, held twice when columns become rows
@@ -83,8 +84,8 @@ def sparse_inverse_weights(
         top_k = max(1, bisect_right(range(1, top_k + 1), budget, key=need))
     if need(top_k) > budget:
         raise InputError(
-            f"EASE on {items:,} items with top_k={top_k} needs {need(top_k) / 1e9:.1f} GB and has "
-            f"{budget / 1e9:.1f} GB: lower top_k, raise memory or keep fewer items"
+            f"EASE on {items:,} items with top_k={top_k} needs {size_text(need(top_k))} and has "
+            f"{size_text(budget)}: lower top_k, raise memory or keep fewer items"
         )
     popularity = np.diff(columns(liked).indptr)
     each = None if votes is None else np.repeat(votes, np.diff(liked.indptr))

@@ -87,6 +87,8 @@ def create_app(
     ------
     ModelFileError, InputError
         If the file, or the database of events, cannot be read; the folder of item sets cannot be made.
+    CapabilityError
+        With `events`, if the ranker has no exact updates; one in a later file is served without events.
     DatabaseError
         If the database does not answer.
 

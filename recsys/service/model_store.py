@@ -196,7 +196,7 @@ class ModelStore:
         self._seen: FileState | None = loaded.state
         if self.events is not None:
             self.kept = self.events.last()
-        self._take(loaded)
+        self.current = self._with_events(loaded)
         threading.Thread(target=self._watch, daemon=True).start()
         if self.events is not None:
             threading.Thread(target=self._follow, daemon=True).start()
@@ -268,7 +268,7 @@ class ModelStore:
                 self.events.close()
 
     def _take(self, loaded: LoadedModel) -> None:
-        """Serve a file with all events; without them, and say so, where its ranker takes none."""
+        """Serve a newer file with all events; without them, and say so, where its ranker takes none."""
         with self._replacing:
             self._waiting = None
             try:
@@ -280,6 +280,7 @@ class ModelStore:
     def _with_events(self, model: LoadedModel) -> LoadedModel:
         if self.events is None:
             return model
+        model.bundle.check_events()
         position = model.applied
 
         def following(found: Iterator[tuple[int, Event]]) -> Iterator[Event]:

@@ -8,6 +8,7 @@ from typing import Any
 from recsys.errors import InputError
 
 UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+WITHOUT_PAIRS = "use a ranker without it (popularity, als, bpr, lmf) or keep fewer items"
 
 
 def free_memory() -> int:
@@ -26,20 +27,34 @@ def free_memory() -> int:
     return int(free)
 
 
-def check_memory(need: int, what: str) -> None:
-    """Refuse before allocating what does not fit.
+def size_text(size: float) -> str:
+    """Return a number of bytes in the largest unit of which there is one, up to GB.
+
+    Examples
+    --------
+    >>> size_text(36_000_000), size_text(4 * 20_000**2), size_text(999)
+    ('36.0 MB', '1.6 GB', '999 bytes')
+    """
+    for unit in ("GB", "MB", "KB"):
+        if size >= UNITS[unit.lower()]:
+            return f"{size / UNITS[unit.lower()]:.1f} {unit}"
+    return f"{max(size, 0):.0f} bytes"
+
+
+def check_memory(need: int, what: str, budget: int | None = None, remedy: str = WITHOUT_PAIRS) -> None:
+    """Refuse before allocating what does not fit in a budget, or in what is free.
 
     Raises
     ------
     InputError
-        With the bytes needed and the bytes free.
+        With the bytes needed, the budget or the bytes free, and what to do.
     """
-    free = free_memory()
-    if need > free:
-        raise InputError(
-            f"{what} needs {need / 1e9:.1f} GB and {max(free, 0) / 1e9:.1f} GB are free: use a ranker "
-            "without it (popularity, als, bpr, lmf) or keep fewer items"
-        )
+    if budget is None:
+        free = free_memory()
+        if need > free:
+            raise InputError(f"{what} needs {size_text(need)} and {size_text(free)} are free: {remedy}")
+    elif need > budget:
+        raise InputError(f"{what} needs {size_text(need)}, the budget is {size_text(budget)}: {remedy}")
 
 
 def check_fits(entries: float, what: str, remedy: str) -> None:
@@ -52,9 +67,7 @@ def check_fits(entries: float, what: str, remedy: str) -> None:
     """
     need, free = 8.0 * entries, free_memory()
     if need > free:
-        raise InputError(
-            f"{what} need {need / 1e9:.1f} GB and {max(free, 0) / 1e9:.1f} GB are free: {remedy}"
-        )
+        raise InputError(f"{what} need {size_text(need)} and {size_text(free)} are free: {remedy}")
 
 
 def parse_memory(given: Any) -> int | None:

@@ -488,3 +488,17 @@ def test_our_names_are_there():
             )
             found |= len(parts) > 1 and parts[0] in ("Recommender", "recsys")
             assert found, code
+
+
+def test_the_first_lines_say_which_regularization_differs():
+    opening = PAGE.read_text(encoding="utf-8").split("\n\n")[1]
+    theirs = inspect.signature(als.AlternatingLeastSquares).parameters["regularization"].default
+    assert f"`regularization={ALS().regularization}` where implicit has\n`{theirs}`" in opening
+
+
+def test_a_file_of_implicit_is_not_read(tmp_path):
+    model = als.AlternatingLeastSquares(factors=2, iterations=1)
+    model.fit(R, show_progress=False)
+    model.save(tmp_path / "theirs.npz")
+    with pytest.raises(recsys.InputError, match=r"theirs\.npz is not a ranker file"):
+        recsys.load(tmp_path / "theirs.npz")

@@ -75,6 +75,17 @@ def test_every_command_and_option_is_described(tmp_path):
             assert parameter.name == "help" or parameter.opts[-1] in text
 
 
+def test_the_commands_that_take_threads_are_those_of_the_page():
+    text = (ROOT / "docs" / "howto" / "processes-and-threads.md").read_text(encoding="utf-8")
+    named = re.search(r"`--threads` of `recsys (.*?);", text, re.S)[1]
+    taking = {
+        name
+        for name in COMMANDS
+        if any("--threads" in parameter.opts for parameter in command_line.load(name).params)
+    }
+    assert set(re.split(r"`(?:, | and )`|`", named)) - {""} == taking
+
+
 def test_every_route_and_body_is_described(tmp_path):
     service.write(tmp_path / "page.md")
     text = (tmp_path / "page.md").read_text(encoding="utf-8")

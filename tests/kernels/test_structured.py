@@ -9,7 +9,7 @@ from recsys.kernels import list_kernels, make_kernel, spectral_ratio
 from recsys.kernels.gram.counts import cooccurrence, pair_lengths, sparse_counts
 from recsys.kernels.gram.structured import StructuredGram
 from recsys.rankers import _gram_view
-from recsys.utils.memory import parse_memory
+from recsys.utils.memory import check_fits, check_memory, parse_memory, size_text
 
 PARAMS = {
     "cnf": {"d": 2, "c": 2},
@@ -148,8 +148,36 @@ def test_dense_is_chosen_when_it_is_smaller(monkeypatch):
 
 def test_a_budget_that_is_too_small_says_what_would_fit(monkeypatch):
     R = data(1, users=50, items=40)
-    with pytest.raises(InputError, match=r"needs .* GB, the budget is .* pass memory="):
+    told = r"needs \d+\.\d KB, the budget is 1\.0 KB: pass memory=1MB, or keep fewer items"
+    with pytest.raises(InputError, match=told):
         make_ranker("msdw", memory=1000).fit(R)
+    make_ranker("msdw", memory="1MB").fit(R)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"), (-5, "0 bytes"), (999, "999 bytes"), (1000, "1.0 KB"), (999_900, "999.9 KB"),
+        (10**6, "1.0 MB"), (36_000_000, "36.0 MB"), (10**9, "1.0 GB"), (4e14, "400000.0 GB"),
+    ],
+)  # fmt: skip
+def test_sizes_are_written_in_the_unit_that_fits(size, text):
+    assert size_text(size) == text
+    if size >= 1:
+        assert abs(parse_memory(text.removesuffix("bytes")) - size) <= 0.05 * size
+
+
+def test_what_does_not_fit_says_the_budget_or_what_is_free_and_what_to_do(monkeypatch):
+    check_memory(100, "this", 100)
+    with pytest.raises(InputError, match="^this needs 101 bytes, the budget is 100 bytes: use less$"):
+        check_memory(101, "this", 100, "use less")
+    monkeypatch.setattr("recsys.utils.memory.free_memory", lambda: 2000)
+    check_memory(2000, "this")
+    told = r"^this needs 2\.5 KB and 2\.0 KB are free: use a ranker without it \(popularity, als, bpr, lmf\)"
+    with pytest.raises(InputError, match=told):
+        check_memory(2500, "this")
+    with pytest.raises(InputError, match=r"^these need 2\.4 KB and 2\.0 KB are free: less$"):
+        check_fits(300.0, "these", "less")
 
 
 @pytest.mark.slow
@@ -258,7 +286,7 @@ def test_slim_with_all_neighbours_is_slim(monkeypatch):
     np.testing.assert_allclose(near, whole, atol=1e-4)
     few = make_ranker("slim", top_k=3).fit(R).weights_
     assert ((few > 0).sum(axis=0) <= 3).all() and (np.diag(few) == 0).all()
-    monkeypatch.setattr("recsys.rankers.slim.SMALL", 0)
+    monkeypatch.setattr("recsys.rankers._gram_view.SMALL", 0)
     sparse = make_ranker("slim", top_k=3).fit(R)
     assert sp.issparse(sparse.weights_)
     np.testing.assert_allclose(sparse.weights_.toarray(), few)

@@ -45,7 +45,7 @@ def fitted(folder, spec, users, items, memory="1GB", parts=3):
     ],
 )
 def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
-    monkeypatch.setattr(ease, "SMALL", 0)
+    monkeypatch.setattr("recsys.rankers._gram_view.SMALL", 0)
     monkeypatch.setattr("recsys.partitioned.fit._buckets", lambda *_: 4)
     matrix = fitted(tmp_path, spec, *likes(text=text), memory="16KB")
     name, params = parse_spec(spec)
@@ -140,7 +140,7 @@ def test_what_cannot_be_fitted_is_told_in_one_line(tmp_path):
         ("ease:recency=1", "ease with recency is not fitted from partitions"),
         ("ease:keep_inverse=true", "ease with keep_inverse is not"),
         ("ease:memory=1GB", "ease with memory is not"),
-        ("ease:top_k=200", "top_k=104 needs 0.76 MB a worker and has 0.009 MB: lower top_k"),
+        ("ease:top_k=200", "top_k=104 needs 763.8 KB a worker and has 9.0 KB: lower top_k"),
     ):
         with pytest.raises(InputError, match=told) as error:
             fit_partitions(spec, data, memory="9KB", **how)

@@ -199,7 +199,7 @@ def test_a_smaller_memory_on_resume_is_told(tmp_path, data):
     assert fit(tmp_path, data, memory="2MB").notes == []
     assert fit(tmp_path, data, memory="3MB").notes == []
     (note,) = fit(tmp_path, data, memory="1MB").notes
-    assert "was divided for 2 MB a worker" in note
+    assert "was divided for 2.0 MB a worker, which stays so: for 1.0 MB name" in note
 
 
 def test_lists_have_the_columns_of_the_command_line(tmp_path, data):

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from recsys import EASE, InputError, Recommender, load_dataset, make_ranker
 from recsys.rankers import ease
 from recsys.utils import threads
+from recsys.utils.memory import size_text
 
 
 def test_the_whole_inverse_is_kept_of_the_whole_model_only(liked):
@@ -85,10 +86,29 @@ def test_large_weights_are_noted_with_their_sizes(monkeypatch, tmp_path):
     assert EASE(memory="10GB", top_k=200).size_note(17_632) is None
     assert EASE(memory="4GB").size_note(17_632) is None  # a sparse inverse is taken
     assert EASE(memory="10GB").size_note(11_000) is None
+    kept = EASE(memory="10GB", keep_inverse=True).size_note(11_000)
+    assert kept.startswith(
+        "a weight and an entry of the inverse for every pair of 11,000 items: 1.5 GB in the file, 1.9 GB"
+    )
+    assert EASE(memory="10GB", keep_inverse=True).size_note(6_000) is None
     monkeypatch.setattr(ease, "NOTED", 0)
     recommender = Recommender("ease").fit(load_dataset("sample"))
     assert recommender.notes[-1].startswith(
-        "ease: a weight for every pair of 300 items: 0.0 GB in the file"
+        "ease: a weight for every pair of 300 items: 360.0 KB in the file, 1.4 MB of memory"
     )
     recommender.save(tmp_path / "m.recsys")
     assert recommender.ranker.weights_.nbytes <= (tmp_path / "m.recsys").stat().st_size
+
+
+def test_a_kept_inverse_is_counted_in_the_note(monkeypatch, tmp_path):
+    monkeypatch.setattr(ease, "NOTED", 0)
+    for keep_inverse in (False, True):
+        model = Recommender(EASE(keep_inverse=keep_inverse)).fit(load_dataset("sample"))
+        ranker = model.ranker
+        arrays = [ranker.weights_] + ([ranker.inverse_] if keep_inverse else [])
+        kept = sum(array.nbytes for array in arrays)
+        assert f"{size_text(kept)} in the file" in model.notes[-1]
+        model.save(tmp_path / "m.recsys")
+        rest = 8 * ease.PROBES * 300 + 8 * 400 + 20 * ranker.popularity_.size + 50 * 10_746
+        assert kept <= (tmp_path / "m.recsys").stat().st_size <= kept + rest
+        assert ("keep_inverse=False keeps a third" in model.notes[-1]) == keep_inverse

@@ -165,7 +165,7 @@ def test_memory_is_asked_for_before_it_is_taken(monkeypatch):
         "ridge": "slist on 300 items",
         "cosine": r"slist on [\d,]+ pairs of items",
     }.items():
-        with pytest.raises(InputError, match=f"{told}.* needs .* GB and .* GB are free"):
+        with pytest.raises(InputError, match=f"{told}.* needs .* and 1.0 KB are free"):
             SLIST(form=form).fit(R, show_progress=False, times=T)
 
 

@@ -1,6 +1,7 @@
 """Events over HTTP: kept first, applied to a copy, the same after a restart and after a refit."""
 
 import json
+import re
 import threading
 import time
 
@@ -20,7 +21,10 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import Event, fold, with_events
 from recsys.errors import DatabaseError
 from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers._updates import Updatable
+from recsys.rankers.registry import RANKERS
 from recsys.service import create_app
+from recsys.utils.spec import parse_spec
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODELS = {
@@ -206,17 +210,54 @@ def test_a_replaced_file_gets_the_events(tmp_path):
 @pytest.mark.parametrize(
     ("name", "params", "text"),
     [
-        ("popularity", {}, "popularity has no exact updates and takes no events: serve a ranker that has, or fit it"),
+        ("popularity", {}, "popularity has no exact updates and takes no events: serve cf-komd, ecf-omd, msdw or"),
+        ("als", {"factors": 2, "iterations": 1}, "als has no exact updates and takes no events: serve"),
         ("ease", {}, "fit it with keep_inverse=True"),
         ("msdw", {"votes": 1.0}, "msdw with votes or sharpening has no exact updates: fit again"),
     ],
 )  # fmt: skip
 def test_models_without_updates_take_no_events(name, params, text, tmp_path):
-    _, path = written(tmp_path, name, **params)
-    with client_of(path, tmp_path / "e.db") as client:
+    table, path = written(tmp_path, name, **params)
+    with pytest.raises(CapabilityError, match=re.escape(text)) as refused:
+        create_app(path, events=tmp_path / "e.db")
+    assert "\n" not in str(refused.value)
+    good = tmp_path / "good.recsys"
+    fit(table, good, "msdw", {})
+    with client_of(good, tmp_path / "e.db") as client:  # one that replaces another is served
+        path.replace(good)
+        client.app.state.models.check()
+        health = client.get("/health").json()
+        assert (health["model"], health["reloads"]) == (name, 1) and text in health["error"]
         answer = client.post("/events", json={"events": [{"user": "u1", "item": "i1"}]})
         assert answer.status_code == 422 and text in answer.json()["detail"]
         assert client.get("/health").json()["events"] == {"kept": 0, "applied": 0}
+        assert client.post("/recommend", json={"user": "u1"}).status_code == 200
+        fit(table, good, "msdw", {})
+        client.app.state.models.check()
+        assert client.get("/health").json()["error"] is None
+
+
+def test_the_rankers_that_a_refusal_names_are_those_with_updates(tmp_path):
+    _, path = written(tmp_path, "popularity")
+    with pytest.raises(CapabilityError) as refused:
+        load_bundle(path).check_events()
+    named = re.search(r"events: serve (.*), or serve it without", str(refused.value))[1]
+    names = re.split(", | or ", named)
+    assert {name.partition(":")[0] for name in names} == {
+        name for name in RANKERS if issubclass(RANKERS.get(name), Updatable)
+    }
+    R = load_bundle(path).user_items
+    for spec in names:
+        name, params = parse_spec(spec)
+        make_ranker(name, **params).fit(R, show_progress=False).check_updates()
+
+
+def test_recsys_serve_refuses_events_in_one_line(tmp_path, capsys):
+    _, path = written(tmp_path, "popularity")
+    given = ["serve", "--ranker", str(path), "--port", "0", "--events", str(tmp_path / "e.db")]
+    assert cli.call(given) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("recsys: popularity has no exact updates") and told.count("\n") == 1
 
 
 def test_a_service_without_a_database_says_how_to_start_it(path):

@@ -50,6 +50,39 @@ def test_histories_fold_in_and_unknown_ids_are_named(client, data):
     assert empty["fallback"] and len(empty["items"]) == 10
 
 
+UNKNOWN = [
+    ({"history": ["u1", "nope"]}, ["u1", "nope"]), ({"user": 5, "items": ["nope"]}, ["nope"]),
+    ({"user": 5, "filter_items": ["nope"]}, ["nope"]), ({"user": 5, "dislikes": ["nope"]}, ["nope"]),
+    ({"user": 5, "pinned": ["nope"]}, ["nope"]), ({"user": 5, "boosts": {"nope": 2.0}}, ["nope"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "unknown"), UNKNOWN, ids=str)
+def test_unknown_items_are_left_out_and_listed(client, data, body, unknown):
+    body = body | ({"user": str(data.user_ids[5])} if "user" in body else {})
+    answer = client.post("/recommend", json=body)
+    found = answer.json()
+    assert answer.status_code == 200 and found["unknown"] == unknown
+    if "history" in body:
+        popular = client.post("/recommend", json={"history": []}).json()["items"]
+        assert found["fallback"] and found["items"] == popular
+    else:
+        assert not found["fallback"] and len(found["items"]) == (0 if "items" in body else 10)
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("/similar", {"item": "nope"}), ("/explain", {"history": [], "item": "nope"}),
+        ("/rules", {"item": "nope"}), ("/recommend", {"user": "nobody"}),
+        ("/scores", {"user": "nobody", "items": []}), ("/explain", {"user": "nobody", "item": "nope"}),
+    ],
+)  # fmt: skip
+def test_an_unknown_user_or_an_item_that_is_asked_about_is_404(client, route, body):
+    answer = client.post(route, json=body)
+    assert answer.status_code == 404 and answer.json()["detail"].startswith("unknown ")
+
+
 def test_filters(client, data):
     some = [str(i) for i in data.item_ids[:20]]
     only = client.post("/recommend", json={"history": [some[0]], "items": some, "n": 50}).json()

@@ -320,13 +320,12 @@ def sparse_bytes(entries: int, items: int, dtype: type = np.float32) -> int:
 
 def check_budget(need: int, items: int, budget: int | None) -> None:
     """Refuse what exceeds the budget, or what is free."""
+    what = f"the sparse item × item matrix of {items:,} items"
     if budget is None:
-        check_memory(need, f"the sparse item × item matrix of {items:,} items")
-    elif need > budget:
-        raise InputError(
-            f"the sparse item × item matrix of {items:,} items needs {need / 1e9:.2f} GB, the budget is "
-            f"{budget / 1e9:.2f} GB: pass memory={need / 1e9 + 0.01:.2f}GB, or keep fewer items"
-        )
+        check_memory(need, what)
+    else:
+        enough = f"pass memory={-(-need // 10**6)}MB, or keep fewer items"
+        check_memory(need, what, budget, enough)
 
 
 def _csr(data: Any, indices: Any, indptr: Any, m: int) -> sp.csr_matrix:
