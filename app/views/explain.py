@@ -25,11 +25,11 @@ from recsys.explain import (
     Reasons,
     WhatIf,
     blend_parts,
+    counterfactuals,
     into_list,
     out_of_list,
     what_if,
 )
-from recsys.explain import counterfactuals
 from recsys.explain import text as wording
 from recsys.rankers import Bundle
 from recsys.recommender import Why
