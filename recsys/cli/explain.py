@@ -121,7 +121,7 @@ def _print_shares(bundle: Bundle, why: Why, lines: list[tuple[str, str, str]]) -
     found = why.reasons
     if found.unlisted:
         lines.append(("", counted(found.unlisted, "other liked item"), f"{found.others:+.4g}"))
-    base = "what no liked item adds"
+    base = "base value"
     if not lines:
         base = "popularity: nothing is liked" if found.unit == "people" else "no liked item is read"
     constant = found.base if abs(found.base) > ROUNDING * abs(found.score) else 0.0

@@ -97,7 +97,7 @@ def _names_file(given: str) -> bool:
 def item_ids(bundle: Bundle, option: str, given: str | None) -> list[str] | None:
     """Return the item ids of `ids_or_file`; those of a file that the model does not have are counted.
 
-    A shop's list of stock has items that nobody bought. An id that is typed must be known.
+    A list of stock has items without a purchase. An id that is typed must be known.
 
     Raises
     ------

@@ -767,8 +767,8 @@ PROTOCOLS.add(PUBLISHED)(
     Protocol(
         PUBLISHED, "the test half that was published with the data, or given", _published,
         lambda data: 1, default_folds=1, grouped=False, comes_with_data=True,
-        training="Training holds all that the test half does not.",
-        ties="Items of equal time are where the test half has them, which decides for {users}.",
+        training="All interactions outside the test half train.",
+        ties="Where a user has items of the same time in both halves, the test half stays as it is: {users}.",
     )
 )  # fmt: skip
 

@@ -154,7 +154,7 @@ class Why:
             rest = self.reasons.unlisted
             lines += [f"{self.reasons.others:+.4g}  {rest:,} other liked items"] if rest else []
             if abs(self.base) > ROUNDING * abs(self.score):
-                lines.append(f"{self.base:+.4g}  what no liked item adds")
+                lines.append(f"{self.base:+.4g}  base value")
             lines.append(f"{self.score:.4g}  score")
         lines += [f"{value:+.4g}  {name}" for name, value in self.multiplied]
         return "\n".join([*lines, *self.sentences])

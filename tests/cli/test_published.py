@@ -65,7 +65,7 @@ def test_notes_say_what_became_of_the_test_half(recsys, split):
         "test half: 1 item that only it has: ranked, too",
     ):
         assert f"note: train.txt: {note}" in err
-    assert "published, 1 fold" in out and "Training holds all that the test half does not." in out
+    assert "published, 1 fold" in out and "All interactions outside the test half train." in out
 
 
 def test_a_search_knows_the_training_half_alone(recsys, split):

@@ -195,8 +195,8 @@ def test_a_report_says_what_was_ranked_and_what_trained(planted):
         (one,) = split(data, "published")
         text = " ".join(report.conventions)
         assert text.startswith(f"Ranked: all {data.n_items} items less the user's own in training")
-        assert "Training holds all that the test half does not." in report.conventions
-        assert ("Items of equal time are where the test half has them" in text) == future
+        assert "All interactions outside the test half train." in report.conventions
+        assert ("has items of the same time in both halves" in text) == future
         assert "drawn" not in text and report.folds == 1 and not report.grouped
         assert len(Spy.times) and all((times is not None) == future for times in Spy.times)
         for times in Spy.times[-1:] if future else ():
