@@ -768,7 +768,7 @@ PROTOCOLS.add(PUBLISHED)(
         PUBLISHED, "the test half that was published with the data, or given", _published,
         lambda data: 1, default_folds=1, grouped=False, comes_with_data=True,
         training="All interactions outside the test half train.",
-        ties="Where a user has items of the same time in both halves, the test half stays as it is: {users}.",
+        ties="Who has items of the same time in both halves is tested as given: {users}.",
     )
 )  # fmt: skip
 
