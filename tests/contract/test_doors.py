@@ -420,11 +420,17 @@ def test_changes_count_features_of_a_known_user_and_none_of_a_new_one():
     assert moved
     stored = recsys.Recommender("lmf:factors=4,iterations=5").fit(recsys.load_dataset("sample"))
     differ = 0
-    for rank, item in enumerate(stored.recommend("u0001", n=40)["item"], 1):
+    listed = stored.recommend("u0001", n=40)
+    for rank, item, score in zip(listed["rank"], listed["item"], listed["score"], strict=True):
         why = stored.explain("u0001", item, changes=1)
         differ += why.changes["rank"] != rank
-        assert (why.changes["rank"] == rank) == (not why.notes)
-        assert why.notes == () or why.notes[0].startswith(f"the list has it at rank {rank}, ")
+        wanted = []
+        if abs(score - why.score) > 1e-3 * max(1.0, abs(why.score)):
+            wanted.append(f"its score in the list is {score:.4g}, ")
+        if why.changes["rank"] != rank:
+            wanted.append(f"the list has it at rank {rank}, ")
+        assert len(why.notes) == len(wanted)
+        assert all(note.startswith(start) for note, start in zip(why.notes, wanted, strict=True))
     assert differ
     history = ["m4", "m8", "m9", "m11"]
     top = found.recommend_history(history, n=3)["item"]

@@ -34,7 +34,8 @@ EDGES = [
 
 def sparse(name, monkeypatch):
     if name in ("msdw", "slim", "ease"):
-        monkeypatch.setattr(f"recsys.rankers.{name}.SMALL", 0)
+        monkeypatch.setattr("recsys.rankers.msdw.SMALL", 0)
+        monkeypatch.setattr("recsys.rankers._gram_view.SMALL", 0)
 
 
 def ranked(values):
