@@ -99,17 +99,20 @@ def explained_row(
     if formulas:
         weighted, notes = formulas_of(bundle, userid, row, item, formulas, exclude, times)
     changed: WhatIf | None = None
-    stored = ranker.scores([userid], row, recalculate_user=folds, times=times)[0]
-    if abs(stored[item] - found.score) > CLOSE * max(1.0, abs(found.score)):
+    # a row that is folded in is scored by itself; only of a user of the fit something else is kept
+    scored = ranker.scores([userid], row, times=times)[0] if not folds else None
+    if scored is not None and abs(scored[item] - found.score) > CLOSE * max(1.0, abs(found.score)):
         notes += (
-            f"its score in the list is {stored[item]:.4g}, by what was fitted for the user; the score "
+            f"its score in the list is {scored[item]:.4g}, by what was fitted for the user; the score "
             "here is by the liked items alone",
         )
     if changes:
         changed = what_if(
             ranker, userid, row, item, TRIED * changes, recalculate_user=folds, times=times
         )
-        listed = place_among(stored, open_places(row, (), item), item)
+        listed = changed.place
+        if scored is not None:
+            listed = place_among(scored, open_places(row, (), item), item)
         if listed != changed.place:
             notes += (
                 f"the list has it at rank {listed:,}, by what was fitted for the user; the ranks here "
