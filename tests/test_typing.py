@@ -134,6 +134,7 @@ def test_a_script_of_the_usual_calls_is_typed(folder):
     assert strictly(USUAL, folder) == []
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_found(folder):
     wrong = """
 from recsys import make_ranker

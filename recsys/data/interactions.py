@@ -372,7 +372,7 @@ class Interactions:
                 of = counted(len(ids), what)
                 notes.append(f"{absent:,} of {of} {have} no row in the {what} table")
             if what == "item" and (title := title_column(table.columns.tolist())) not in (None, "title"):
-                notes.append(f"{str(title)[:40]} is read as the titles of the items")
+                notes.append(f"{str(title)[:40]} of the item table is read as the titles of the items")
             out = (
                 replace(out, user_features=aligned)
                 if what == "user"

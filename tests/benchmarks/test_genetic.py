@@ -41,6 +41,7 @@ def test_the_genetic_search_finds_small_optima_and_repeats_itself():
     assert hits == 10
 
 
+@pytest.mark.slow
 def test_rows_that_are_equal_are_taken_together():
     X = np.array([[1, 0], [1, 0], [0, 1], [0, 0]])
     found = genetic_search(X, [0.5, -0.2, 0.3, 0.2], max_clauses=2, generations=20)

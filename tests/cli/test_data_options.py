@@ -161,7 +161,7 @@ def test_the_table_of_items_is_read_by_the_column_of_the_interactions(recsys, tm
     )
     fit = ("fit", "--interactions", "sales.csv", "--model", "popularity", "--out", "m.recsys")
     code, _, err = recsys(*fit, "--items", "goods.csv")
-    assert code == 0 and "Bezeichnung is read as the titles of the items" in err
+    assert code == 0 and "Bezeichnung of the item table is read as the titles of the items" in err
     (tmp_path / "goods.csv").write_text(
         "Was;Bezeichnung\n" + "".join(f"a{k};Tee {k}\n" for k in range(7))
     )

@@ -31,7 +31,7 @@ MODELS = (
     "pairnet:iterations=2,factors=2,degree=3", "pair-svm", "blend:models=ease+msdw",
 )  # fmt: skip
 OF_USERS = ("cf-komd", "ecf-omd", "cf-omd")  # scores are sums over sets of users
-PAIRS = 20
+PAIRS, PAGES = 20, 6
 MORE = {"formulas": 3, "changes": 2}
 LISTED = 4
 DATA = drawn()
@@ -108,7 +108,7 @@ def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
     found = recsys.Recommender(spec).fit(DATA)
     rng = np.random.default_rng(6)
     free = np.argwhere(DATA.matrix.toarray() == 0)
-    for user, item in free[rng.choice(len(free), PAIRS, replace=False)].tolist():
+    for user, item in free[rng.choice(len(free), PAGES, replace=False)].tolist():
         who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
         why = found.explain(who, what)
         told, kind = why.as_dict(), why.reasons.kind

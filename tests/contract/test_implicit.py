@@ -57,8 +57,8 @@ def board():
 R = board()
 
 
-# Half a minute of compiling, which another process makes for test_rankers at the same time.
-LONG = ("auto", "all-subsets")
+# Seconds of compiling, which another process makes for test_rankers at the same time.
+LONG = ("auto", "all-subsets", "bilinear", "blend", "cf-gram")
 
 
 @pytest.fixture(

@@ -243,5 +243,5 @@ def test_titles_are_found_by_the_name_of_their_column(name):
     table = pd.DataFrame({"item": list("xy"), "price": [1.0, 2.0], name: ["Tea", "Milk"]})
     data = Interactions.from_frame(likes, user="user", item="item", items=table)
     assert data.titles.tolist() == ["Tea", "Milk"]
-    told = f"{name} is read as the titles of the items"
+    told = f"{name} of the item table is read as the titles of the items"
     assert (told in data.notes) == (name != "title")

@@ -132,6 +132,7 @@ def test_the_short_recursion_is_left_before_it_multiplies_an_error_by_its_limit(
         assert off <= 30 * np.finfo(float).eps * float(held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lower", [None, "inhomogeneous"])
 @pytest.mark.parametrize("degree", [3, 6])
 def test_columns_of_which_some_entries_leave_the_short_recursion_keep_the_predictions(degree, lower):

@@ -25,7 +25,10 @@ def data(seed, users=12, items=9, density=0.25):
     return sp.csr_matrix(R)
 
 
-@pytest.mark.parametrize("name", list_kernels())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(k, marks=pytest.mark.slow if k == "all-subsets" else ()) for k in list_kernels()],
+)
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=12, deadline=None)
 def test_structured_equals_dense_for_every_kernel(name, seed):
@@ -103,6 +106,7 @@ SPECS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", SPECS, ids=str)
 def test_cf_komd_is_the_same_in_either_form(params, always_structured, tmp_path):
     R = data(5, users=60, items=40, density=0.4)

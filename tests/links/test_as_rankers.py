@@ -145,6 +145,7 @@ def network(name, R, layers=1):
     return ranker.set_state(State(arrays, told, []))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pair-dnn", "honfm"])
 def test_a_fitted_network_scores_and_is_kept_without_pytorch(name, monkeypatch, tmp_path):
     without_torch(monkeypatch)

@@ -66,7 +66,8 @@ def values(model, A, B, pairs, y, P, theta):
 
 
 @pytest.mark.parametrize("lower", SHARED)
-@pytest.mark.parametrize("symmetric", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("symmetric", [False, True])
 def test_a_fit_ends_where_no_entry_and_no_theta_lowers_the_objective(lower, symmetric):
     A, _, pairs, y = world(2, one=True, n=30)
     model = machine(

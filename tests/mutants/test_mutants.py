@@ -1,33 +1,20 @@
 """The suite notices each deliberate fault, and passes without it.
 
-`RECSYS_MUTANTS=N` runs N of them, drawn by the sources of the package: a change of the package draws others.
+`RECSYS_MUTANTS=10` runs a tenth of them, drawn at random.
 """
-
-import hashlib
-import os
-import random
 
 import pytest
 
 from tests.mutants.catalogue import MUTANTS
-from tests.mutants.mutant import ROOT, apply, copy_package, run
+from tests.mutants.drawn import drawn
+from tests.mutants.mutant import apply, copy_package, run
 
 PASSED, FAILED = 0, 1  # pytest's exit codes; others mean that nothing was tested
 
 pytestmark = pytest.mark.slow
 
 
-def drawn():
-    """Return the faults of this run."""
-    if not os.environ.get("RECSYS_MUTANTS"):
-        return MUTANTS
-    sources = hashlib.sha256()
-    for path in sorted((ROOT / "recsys").rglob("*.py")):
-        sources.update(path.read_bytes())
-    return random.Random(sources.digest()).sample(MUTANTS, int(os.environ["RECSYS_MUTANTS"]))
-
-
-DRAWN = drawn()
+DRAWN = drawn(MUTANTS)
 
 
 @pytest.fixture(scope="module")

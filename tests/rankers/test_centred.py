@@ -14,6 +14,7 @@ from recsys.kernels.plans import AT_FULL, centre
 from tests.reference import exact
 from tests.strategies import liked_matrices
 
+pytestmark = pytest.mark.slow
 CROWDING = [
     ("md", {"degree": 2}), ("md", {"degree": 20}), ("md", {"degree": 60}), ("md", {"degree": 150}),
     ("d", {"degree": 3}), ("d", {"degree": 40}), ("negation", {}), ("literal", {}), ("c", {"degree": 2}),

@@ -58,6 +58,7 @@ def full(scores, R, popularity, N, skip, mask=None):
     return ids, best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("params", KERNELS, ids=str)
 def test_lists_equal_a_pass_over_the_catalogue(params, sizes):

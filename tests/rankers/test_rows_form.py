@@ -20,6 +20,7 @@ COUNTS = [
     {"kernel": "md", "degree": 2}, {"kernel": "md", "degree": 12}, {"kernel": "negation"},
 ]  # fmt: skip
 LINEAR = [{}, {"q": "mean"}, {"votes": 1.0}]
+pytestmark = pytest.mark.slow
 TOLERANCE = 1e-6  # as `recsys.rankers._row_view` documents: that of the programs
 
 
