@@ -24,6 +24,11 @@ def pytest_configure(config):
         compile_at_once()
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the file that takes longest, beside which another process does the others."""
+    items.sort(key=lambda item: item.path.name != "test_packaging.py")
+
+
 @pytest.fixture(scope="session")
 def data_dir():
     folder = os.environ.get("RECSYS_DATA", "")
