@@ -389,15 +389,32 @@ def compiling() -> Iterator[_Compiling]:
         yield listener
 
 
-_state = {"used": False, "forked": False}
-
-
-def _after_fork() -> None:
-    _state["forked"] = _state["used"]
+# Whose threads have run in this process, and whose were there before a fork, which does not keep them.
+_USED: set[str] = set()
+_LOST: set[str] = set()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=lambda: _LOST.update(_USED))
+
+
+@contextmanager
+def threads_of(runtime: str, threads: int = 0) -> Iterator[None]:
+    """Run code with threads of "numba", or of "OpenMP", which implicit uses; one thread needs none.
+
+    Raises
+    ------
+    InputError
+        In a process forked from one that has run such code: its threads are not there.
+    """
+    if threads != 1 and runtime in _LOST:
+        raise InputError(
+            "this process was forked after recsys had used its threads, which a fork does not keep: "
+            "start processes by 'spawn' or 'forkserver'"
+        )
+    if threads != 1:
+        _USED.add(runtime)
+    yield
 
 
 @contextmanager
@@ -407,17 +424,11 @@ def parallel(threads: int | None = None) -> Iterator[int]:
     Raises
     ------
     InputError
-        In a process forked from one that has run such kernels: their threads are not there.
+        As `threads_of`.
     """
-    if _state["forked"]:  # looked at first: the lock may have been held when the fork happened
-        raise InputError(
-            "this process was forked after recsys had used its threads, which a fork does not keep: "
-            "start processes by 'spawn' or 'forkserver'"
-        )
     numba = _numba()
     limit = numba.config.NUMBA_NUM_THREADS
-    with _PARALLEL_LOCK:
-        _state["used"] = True
+    with threads_of("numba"), _PARALLEL_LOCK:  # the lock may have been held when a fork happened
         before = numba.get_num_threads()
         wanted = before if threads is None else max(1, min(threads, limit))
         numba.set_num_threads(wanted)

@@ -156,9 +156,41 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+# Threads of OpenMP, in implicit; a single one is not started, and nothing is lost.
+FORKED_IMPLICIT = """
+import os, sys, warnings, numpy as np
+warnings.simplefilter("ignore")
+from recsys import InputError, make_ranker
+name, threads = sys.argv[1], int(sys.argv[2])
+X = (np.random.default_rng(0).random((60, 40)) < 0.2) * 1.0
+make_ranker(name, num_threads=threads).fit(X, show_progress=False)
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        make_ranker(name, num_threads=1).fit(X, show_progress=False)
+        code = 2
+        make_ranker(name, num_threads=threads).fit(X, show_progress=False)
+        code = 4 if threads > 1 else 0
+    except InputError as error:
+        code = 0 if "spawn" in str(error) and threads > 1 and code == 2 else 3
+    os._exit(code)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
 @pytest.mark.slow
 def test_a_fork_after_a_fit_is_told_what_to_do():
     done = subprocess.run([sys.executable, "-c", FORKED], timeout=120, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["als", "bpr", "lmf", "cosine", "tfidf", "bm25"])
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_fork_after_a_fit_of_implicit_is_told_what_to_do(name, threads):
+    command = [sys.executable, "-c", FORKED_IMPLICIT, name, threads]
+    done = subprocess.run(command, timeout=120, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
 
 

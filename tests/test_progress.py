@@ -1,12 +1,14 @@
 """Who hears what long work reports."""
 
 import threading
+from contextlib import contextmanager
 
 import pytest
 
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
+from recsys.utils import progress
 from recsys.utils.progress import listening, report, within
 
 
@@ -66,3 +68,54 @@ def test_evaluations_count_a_models_own_steps_as_part_of_it():
     shares = [done for done, _, text in told if "compiling" not in text]
     assert shares == sorted(shares) and shares[-1] == 2 and {total for _, total, _ in told} == {2}
     assert any(0 < share < 1 for share in shares), "iterations are heard"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What a bar shows, in a terminal whose bars begin at once."""
+    shown = []
+
+    @contextmanager
+    def recorded():
+        yield lambda step, done, total: shown.append((step, done / total if total else 0.0))
+
+    monkeypatch.setattr(progress, "_drawn", recorded)
+    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr("recsys.evaluation.run.QUIET", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    return shown
+
+
+@pytest.mark.parametrize("name", ["als", "bpr", "lmf", "fm", "auto"])
+def test_a_fit_draws_a_bar_in_a_terminal(name, liked, drawn, monkeypatch):
+    make_ranker(name).fit(liked, show_progress=False)
+    assert not drawn
+    with listening(lambda *told: None):  # who listens draws what he likes
+        make_ranker(name).fit(liked)
+    assert not drawn
+    make_ranker(name).fit(liked)
+    shares = [share for _, share in drawn]
+    assert shares == sorted(shares) and len(set(shares)) > 1
+    drawn.clear()
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    make_ranker(name).fit(liked)
+    assert not drawn
+
+
+def test_a_bar_begins_when_it_has_been_quiet_for_long_enough(drawn):
+    with progress.bar(True, quiet=1e9) as told:
+        told("a", 0, 1)
+    assert not drawn
+    with progress.bar(True) as told:
+        told("a", 1, 2)
+    assert drawn == [("a", 0.5)]
+
+
+def test_an_evaluation_draws_a_bar_where_it_is_asked_for(drawn):
+    data = load_dataset("sample")
+    asked = {"models": ["popularity", "ease"], "folds": 2, "metrics": "auc"}
+    evaluate(data, **asked)
+    evaluate(data, **asked, progress=False)
+    assert not drawn
+    found = evaluate(data, **asked, progress=True)
+    assert drawn[-1] == ("done", 1.0) and len(found.results) == 2

@@ -17,7 +17,7 @@ from recsys.data import PROTOCOLS, Interactions, read_features
 from recsys.data.reading import read
 from recsys.datasets import load_dataset
 from recsys.errors import InputError
-from recsys.utils.progress import listening
+from recsys.utils.progress import bar, listening
 
 Protocol = Annotated[
     str | None,
@@ -125,7 +125,7 @@ class DataOptions:
         ):  # fmt: skip
             if column is not None and table is None:
                 raise InputError(f"--{option[:-1]}-id names a column of --{option} FILE: give that, too")
-        with terminal.progress(not quiet) as progress, listening(progress):
+        with bar(not quiet) as progress, listening(progress):
             data = self._interactions()
         if test is not None:
             data = data.with_test(test, min_rating=self.min_rating, repeats=repeats)

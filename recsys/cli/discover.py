@@ -16,7 +16,7 @@ from recsys.errors import InputError
 from recsys.explain import Discoveries, discover_rules
 from recsys.rankers import Ranker, load_bundle
 from recsys.rankers.catalogue import texts_of
-from recsys.utils.progress import listening
+from recsys.utils.progress import bar, listening
 from recsys.utils.rows import write_rows
 from recsys.utils.validation import check_integer
 
@@ -71,7 +71,7 @@ def discover(
         raise InputError("--top is for --ranker FILE: leave it out")
     likes, model = (data.load(quiet), None) if ranker is None else _of_file(ranker, data)
     users = None if user is None else likes.lookup("user", likes.user_ids, user)
-    with terminal.progress(not quiet) as progress, listening(progress):
+    with bar(not quiet) as progress, listening(progress):
         found = discover_rules(
             likes, users, most=most_users, ranker=model, top=50 if top is None else top, level=level,
             dependence=dependence, seed=seed,

@@ -21,6 +21,7 @@ from recsys.evaluation import evaluate as run_evaluation
 from recsys.evaluation.groups import check_attribute
 from recsys.rankers import make_ranker
 from recsys.rankers.registry import COMPARED
+from recsys.utils.progress import bar
 from recsys.utils.spec import parse_spec
 
 DEPTH = 100  # items of a list that a run keeps
@@ -93,7 +94,7 @@ def evaluate(
         check_attribute(attribute, found.user_features)
     stopped = None
     try:
-        with terminal.progress(not quiet) as progress:
+        with bar(not quiet) as progress:
             report = run_evaluation(
                 found,
                 models,

@@ -20,7 +20,7 @@ from recsys.explain import text
 from recsys.rankers import Ranker, fit_bundle, load_bundle, make_ranker
 from recsys.rankers.catalogue import fit_notes
 from recsys.utils.atomic import is_stdout
-from recsys.utils.progress import listening
+from recsys.utils.progress import bar, listening
 from recsys.utils.spec import parse_spec
 
 
@@ -121,7 +121,7 @@ def fit(
         for note in fit_notes(ranker, found):
             say(f"note: {note}")
     start = time.perf_counter()
-    with terminal.progress(not quiet) as progress, listening(progress):
+    with bar(not quiet) as progress, listening(progress):
         progress(f"fitting {ranker.name}", 0, None)
         bundle = fit_bundle(ranker, found, show_progress=False)
     bundle.save(out)
@@ -158,7 +158,7 @@ def _fit_partitions(
     from recsys.partitioned import fit_partitions
 
     start = time.perf_counter()
-    with terminal.progress(say is not None) as progress, listening(progress):
+    with bar(say is not None) as progress, listening(progress):
         found = fit_partitions(
             ranker, partitions, out=out, work=work, engine=engine, user=data.user_col,
             item=data.item_col, rating=data.rating_col, time=data.time_col, min_rating=data.min_rating,

@@ -19,6 +19,7 @@ from recsys.fm.problem import Problem, pairs_problem, table_of, table_problem
 from recsys.fm.selection import Selection
 from recsys.fm.study import study
 from recsys.fm.study_settings import MODELS, StudySettings
+from recsys.utils.progress import bar
 from recsys.utils.rows import write_rows
 
 EPOCHS_SHOWN = 10
@@ -144,7 +145,7 @@ def interactions(
     if select:
         _select(problem, settings, (halves, starts), (out, json, picture), quiet)
         return
-    with terminal.progress(not quiet) as progress:
+    with bar(not quiet) as progress:
         found = study(problem, settings, progress)
     if not quiet:
         for note in found.notes:
@@ -164,7 +165,7 @@ def _select(
 ) -> None:  # fmt: skip
     """Follow the path, and print or write what it selects."""
     out, json, picture = files
-    with terminal.progress(not quiet) as progress:
+    with bar(not quiet) as progress:
         found = fm.select(problem, settings, pairs=repeats[0], starts=repeats[1], progress=progress)
     if not quiet:
         for note in found.notes:

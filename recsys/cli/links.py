@@ -15,7 +15,7 @@ from recsys.datasets.graphs import Graph
 from recsys.datasets.linked_tables import graph_of, read_graph
 from recsys.errors import InputError
 from recsys.links import text as wording
-from recsys.utils.progress import listening
+from recsys.utils.progress import bar, listening
 
 COLUMNS = ("model", "auc", "±", "accuracy", "precision", "recall")
 
@@ -94,7 +94,7 @@ def links(
         )  # fmt: skip
     given = given.weighted(weighting)
     index = None if of is None else _index(given, side, of)
-    with terminal.progress(not quiet) as progress, listening(progress):
+    with bar(not quiet) as progress, listening(progress):
         found = models.compare_links(
             given, model or models.usual_link_models(given), cold=cold, test_size=test_size,
             ratio=ratio, seed=seed,

@@ -37,7 +37,7 @@ from recsys.recommender.everybody import Written, plain_options, read_model, wri
 from recsys.recommender.filters import left_out, merchandising
 from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists, too_few
 from recsys.utils.files import is_folder
-from recsys.utils.progress import listening
+from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer
 
 
@@ -132,7 +132,7 @@ def recommend(
         _check_work(out, everyone, [name for name, given in others.items() if given is not None])
         from recsys.partitioned.lists import write_lists as write_partitions
 
-        with terminal.progress(True) as show, listening(show):
+        with bar(True) as show, listening(show):
             done = write_partitions(
                 ranker, work, str(out), number, None, engine, workers, USERS if block is None else block
             )
@@ -233,7 +233,7 @@ def _write_parts(
     bundle, digest = read_model(ranker)
     options["items"] = item_ids(bundle, "--items", items)
     options["exclude"] = item_ids(bundle, "--filter-items", filter_items)
-    with terminal.progress(True) as show:
+    with bar(True) as show:
         done = write_everybody(
             out, bundle, options, model=ranker, digest=digest, on=engine, workers=workers,
             threads=threads, block=block, progress=lambda some, of: show("parts", some, of),

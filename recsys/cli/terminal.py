@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recsys.utils.atomic import replacing
-from recsys.utils.export import json_text
+from recsys.utils.export import json_text, literal
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-def literal(value: object) -> str:
-    """Return text with control characters made visible: titles must not drive a terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
 
 
 def console(stderr: bool = False) -> Console:
@@ -54,33 +48,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 def _numeric(cell: object) -> bool:
     start = str(cell).lstrip("-+−").replace(",", "")[:1]
     return start.isdigit() or str(cell) in ("", "–")
-
-
-@contextmanager
-def progress(show: bool) -> Iterator[Callable[[str, float, int | None], None]]:
-    """Yield progress(text, done, total): a bar with the time left on a terminal, else silence.
-
-    A total of None is not known.
-    """
-    if not (show and sys.stderr.isatty()):
-        yield lambda text, done, total: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    parts = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*parts, console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def update(text: str, done: float, total: int | None) -> None:
-            bar.update(task, description=literal(text), completed=done, total=total)
-
-        yield update
 
 
 def write_text(path: Path, text: str) -> None:

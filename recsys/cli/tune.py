@@ -14,6 +14,7 @@ from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
 from recsys.errors import InputError
 from recsys.tuning import tune as search
+from recsys.utils.progress import bar
 
 
 @takes_data
@@ -47,7 +48,7 @@ def tune(
     if study is not None and "://" not in study and not Path(study).parent.is_dir():
         raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
     given = data.load(quiet, test)
-    with terminal.progress(not quiet) as progress:
+    with bar(not quiet) as progress:
         found = search(
             given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,
             progress=progress, engine=engine, workers=workers, threads=threads, scratch=scratch,

@@ -51,7 +51,7 @@ from recsys.evaluation.units import (
     uses,
 )
 from recsys.utils.attempts import Dropped, attempt, check_some_left
-from recsys.utils.progress import Listener, listening, within
+from recsys.utils.progress import QUIET, Listener, bar, listening, within
 from recsys.utils.validation import check_flag, check_integer
 
 Progress = Listener
@@ -69,7 +69,7 @@ def evaluate(
     seed: int = 0,
     only_folds: int | None = None,
     keep_lists: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     engine: str | Engine = "local",
     workers: int | None = None,
     threads: int | None = None,
@@ -103,8 +103,8 @@ def evaluate(
         Number of folds to measure, from the first on; all by default.
     keep_lists : int ≥ 1, optional
         Length of the lists to keep, for `Report.run`, `Report.qrels` and `Report.write_trec`.
-    progress : callable, optional
-        Called as progress(text, done, total).
+    progress : callable or bool, optional
+        Called as progress(text, done, total). True draws a bar in a terminal or a notebook.
     engine : str or Engine
         Where models are fitted: "local", "local=N" (N processes of this machine), "dask" or "ray", alone
         or with "=ADDRESS" of a running cluster. Metric values are the same as in this process with the
@@ -158,6 +158,10 @@ def evaluate(
     >>> bool((frame["low"] < frame["mean"]).all() and (frame["mean"] < frame["high"]).all())
     True
     """
+    if isinstance(progress, bool):
+        asked = {key: value for key, value in locals().items() if key != "progress"}
+        with bar(progress, QUIET) as drawn:
+            return evaluate(**asked, progress=drawn)
     protocol = protocol_for(protocol, test)
     filter_liked = check_flag("filter_liked", filter_liked)
     data = interactions_of(data)

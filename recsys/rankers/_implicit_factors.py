@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from recsys._jit import threads_of
 from recsys.errors import FitError
 from recsys.rankers._scoring import cosines, inner_products
 from recsys.rankers.base import Ranker, expect
@@ -33,6 +34,7 @@ class ImplicitFactors(Ranker):
     user_factors_: NDArray[np.float32]
     item_factors_: NDArray[np.float32]
     factors: int
+    num_threads: int
 
     def _model(self, **params: Any) -> Any:
         """Return implicit's unfitted model; its parameters have the same names as ours."""
@@ -55,15 +57,14 @@ class ImplicitFactors(Ranker):
             "lower factors",
         )
         diverged = f"{self.name} diverged: raise regularization or lower the learning rate"
-        with threadpool_limits(limits=1, user_api="blas"):
+        with threads_of("OpenMP", self.num_threads), threadpool_limits(limits=1, user_api="blas"):
             model = self._model(**self.get_params())
             from implicit.recommender_base import ModelFitError, RecommenderBase
 
             RecommenderBase.register(Ranker)
             try:
-                model.fit(
-                    self._matrix(liked), show_progress=show_progress, callback=self._told(callback)
-                )
+                told = self._told(callback)  # from which the bar is drawn, as every ranker's
+                model.fit(self._matrix(liked), show_progress=False, callback=told)
             except ModelFitError as error:
                 raise FitError(f"{diverged} ({error})") from None
         self.user_factors_ = np.ascontiguousarray(model.user_factors, dtype=np.float32)

@@ -28,6 +28,7 @@ from recsys.rankers.state import State, state_of, take_over
 from recsys.rankers.state import expect as expect  # which rankers import from here
 from recsys.registry import check_parameters
 from recsys.utils import model_file
+from recsys.utils.progress import bar_of_python
 from recsys.utils.recency import aligned
 from recsys.utils.topn import LOWEST as LOWEST
 from recsys.utils.topn import Candidates, candidates
@@ -238,7 +239,8 @@ class Ranker:
             A value above 0 is liked. CSR is taken as it is, other formats are converted.
             Rows may be empty. Never changed.
         show_progress : bool
-            Show a progress bar where fitting iterates.
+            Show a progress bar in a terminal or a notebook, from the third second on, where fitting
+            has steps.
         callback : callable, optional
             Called as callback(iteration, seconds, loss) where fitting iterates.
         item_features, user_features : (items, …), (users, …) matrix or array, optional
@@ -272,7 +274,8 @@ class Ranker:
             "times": _fitted_times(liked, checked_times(times, liked.shape)),
         }
         vars(self).pop("times_", None)
-        self._fit(liked, show_progress, callback, **{key: side[key] for key in self._fitted_on})
+        with bar_of_python(show_progress):
+            self._fit(liked, show_progress, callback, **{key: side[key] for key in self._fitted_on})
         if side["times"] is not None and self.reads_times():
             self.times_ = side["times"]
         self.n_users_, self.n_items_ = users, items

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys._jit import threads_of
 from recsys.rankers._item_weights import ItemWeights
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_fits
@@ -51,9 +52,10 @@ class ItemNeighbours(ItemWeights):
         )
         weighted = self._weighted(liked.T.tocoo().astype(np.float64)).T.tocsr()
         weighted.eliminate_zeros()
-        found = all_pairs_knn(
-            weighted, nearest, show_progress=show_progress, num_threads=self.num_threads
-        ).tocsr()
+        with threads_of("OpenMP", self.num_threads):
+            found = all_pairs_knn(
+                weighted, nearest, show_progress=show_progress, num_threads=self.num_threads
+            ).tocsr()
         found.eliminate_zeros()  # what fills rows of fewer neighbours
         found.sort_indices()
         self.weights_ = found.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Results as text for other programs: CSV that no spreadsheet runs, JSON without NaN."""
+"""Results as text for other programs: CSV that no spreadsheet runs, JSON without NaN, harmless lines."""
 
 from __future__ import annotations
 
@@ -67,3 +67,8 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def literal(value: object) -> str:
+    """Return text with control characters made visible: titles must not drive a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 
 from recsys._jit import when_compiling
@@ -11,6 +13,7 @@ from recsys._jit import when_compiling
 Listener = Callable[[str, float, int], None]
 
 COMPILING = "compiling once, for some seconds"
+QUIET = 2.0  # seconds before a bar of Python begins
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -80,4 +83,65 @@ def within(step: str, done: float, total: int, part: float = 1.0) -> Iterator[No
 
     outer(step, done, total)
     with listening(inner):
+        yield
+
+
+@contextmanager
+def bar(show: bool, quiet: float = 0.0) -> Iterator[Callable[[str, float, int | None], None]]:
+    """Yield progress(step, done, total): a bar in a terminal or a notebook, with the time left.
+
+    Parameters
+    ----------
+    show : bool
+    quiet : float ≥ 0
+        Seconds before it begins. A total of None is not known.
+    """
+    if not (show and (sys.stderr.isatty() or "ipykernel" in sys.modules)):
+        yield lambda step, done, total: None
+        return
+    begins = time.monotonic() + quiet
+    with ExitStack() as stack:
+        draw: Callable[[str, float, int | None], None] | None = None
+
+        def update(step: str, done: float, total: int | None) -> None:
+            nonlocal draw
+            if draw is None:
+                if time.monotonic() < begins:
+                    return
+                draw = stack.enter_context(_drawn())
+            draw(step, done, total)
+
+        yield update
+
+
+@contextmanager
+def _drawn() -> Iterator[Callable[[str, float, int | None], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from recsys.utils.export import literal
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
+        task = progress.add_task("", total=None)
+
+        def update(step: str, done: float, total: int | None) -> None:
+            progress.update(task, description=literal(step), completed=done, total=total)
+
+        yield update
+
+
+@contextmanager
+def bar_of_python(show: bool) -> Iterator[None]:
+    """Draw what is reported inside as a bar, from the third second on, unless somebody listens."""
+    if not show or _LISTENER.get() is not None:
+        yield
+        return
+    with bar(True, QUIET) as drawn, listening(drawn):
         yield
