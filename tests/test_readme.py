@@ -10,6 +10,7 @@ from docs.generate import readme
 from recsys import list_rankers
 from recsys.data import PROTOCOLS
 from recsys.kernels import list_kernels
+from recsys.rankers.registry import RANKERS
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -51,6 +52,12 @@ def test_every_ranker_kernel_and_protocol_has_its_place():
     rankers, kernels = page("concepts/rankers.md"), page("concepts/boolean-kernels.md")
     assert all(f"`{name}`" in rankers for name in list_rankers())
     assert all(f"`{name}`" in kernels for name in list_kernels())
+    rows = re.findall(r"^\| (`.+?) \|.* \| ([^|]+) \|$", rankers.split("| weights |")[1], re.M)
+    told = {
+        name for names, weights in rows if weights != "–" for name in re.findall(r"`([\w-]+)`", names)
+    }
+    told -= {"bpr", "lmf"}  # in the row of als, which the cell names
+    assert told == {name for name in list_rankers() if getattr(RANKERS.get(name), "weighted", False)}
     # Protocols and metrics are tables made from the registries.
     assert "<!-- table: protocols -->" in page("concepts/protocols.md") and len(list(PROTOCOLS)) > 5
     assert "<!-- table: metrics -->" in page("concepts/metrics.md")

@@ -303,7 +303,7 @@ def look(path: str | Path, shown_rows: int, **form: Any) -> Look:
         ["" if one is None else str(one) for one in rows.sample(k)[:shown_rows]]
         for k in range(len(rows.names))
     ]
-    return Look(rows.names, first, roles, proposals(rows.names, looks, roles, Spelling("page"), False))
+    return Look(rows.names, first, roles, proposals(rows.names, looks, roles, Spelling("page"), None))
 
 
 def _no_header(rows: Rows, spelling: Spelling) -> str:
@@ -415,7 +415,7 @@ def _read(
         ]
         if index:
             notes.append(f"{' and '.join(index)} taken from the index, as by reset_index()")
-    proposed = proposals(rows.names, looks, roles, spelling, weight is not None)
+    proposed = proposals(rows.names, looks, roles, spelling, weight)
     return replace(data, notes=(*notes, *data.notes, *proposed), columns=columns, counts=counts)
 
 

@@ -337,10 +337,15 @@ def words_of(name: str) -> list[str]:
 
 
 def proposals(
-    names: Sequence[str], looks: Sequence[Looks], roles: Roles, spelling: Spelling, weighted: bool
+    names: Sequence[str],
+    looks: Sequence[Looks],
+    roles: Roles,
+    spelling: Spelling,
+    weight: str | None,
 ) -> list[str]:
     """Return sentences that propose a role for columns without a telling name."""
     taken = {roles.user, roles.item, roles.rating, roles.time}
+    taken |= {k for k in range(len(names)) if names[k] == weight}
     free = [k for k in range(len(names)) if k not in taken and looks[k].cells]
     out = []
     for role, place in (("rating", roles.rating), ("time", roles.time)):
@@ -350,7 +355,7 @@ def proposals(
                 told = "is empty" if not looks[k].cells else f"holds {holds}"
                 out.append(f"{names[k][:40]} is called as {role}s are, but {told}: it is not read")
     counts = [k for k in free if "".join(words_of(names[k])) in WEIGHT and looks[k].numbers >= NUMERIC]
-    if counts and not weighted:
+    if counts and weight is None:
         name = names[counts[0]][:40]
         out.append(
             f"{name} may be counts, and is not read: {spelling.of('weight', name)} takes them as such"

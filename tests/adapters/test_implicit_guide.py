@@ -112,7 +112,13 @@ def _():
 
 @row("LogisticMatrixFactorization")
 def _():
-    assert_same_factors(*pair(LMF, lmf.LogisticMatrixFactorization, factors=5, iterations=3))
+    ours, theirs = pair(LMF, lmf.LogisticMatrixFactorization, factors=5, iterations=3)
+    assert_same_factors(ours, theirs)
+    weighted = R.copy()
+    weighted.data *= 1 + np.arange(len(weighted.data)) % 3
+    mine, there = pair(LMF, lmf.LogisticMatrixFactorization, matrix=weighted, factors=5, iterations=3)
+    assert_same_factors(mine, theirs)
+    assert not np.array_equal(there.item_factors, theirs.item_factors)
 
 
 @row("CosineRecommender")

@@ -400,3 +400,13 @@ def test_reading_reports_how_much_of_the_file_is_read(tmp_path, ending, packed):
         read(path)
     assert {(step, total) for step, _, total in heard} == {(f"reading {path.name}", path.stat().st_size)}
     assert heard[-1][1] == path.stat().st_size
+
+
+def test_what_is_read_as_weights_is_not_proposed_as_a_rating():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"u": rng.integers(30, size=300), "i": rng.integers(30, size=300), "n": rng.integers(1, 6, 300)})  # fmt: skip
+    table["u"], table["i"] = "u" + table["u"].astype(str), "i" + table["i"].astype(str)
+    told = "n (1 to 5) may be one, and is not read"
+    assert any(told in note for note in Interactions.from_frame(table, user="u", item="i").notes)
+    found = Interactions.from_frame(table, user="u", item="i", weight="n")
+    assert not any(told in note for note in found.notes)
