@@ -123,6 +123,8 @@ def explained(
             f"In the list it has rank {listed[0] + 1:,}, because what goes with titles you dislike is "
             f"lowered there; all else here is about the score without that."
         )
+    for note in why.notes:
+        st.caption(f"{note[0].upper()}{note[1:]}.")
     bars(catalogue, found)
     moved(catalogue, model, asked, user, row, item, out, after, new)
     if why.rule is not None:

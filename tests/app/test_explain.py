@@ -10,6 +10,7 @@ import scipy.stats
 pytest.importorskip("streamlit")
 from streamlit.testing.v1 import AppTest
 
+import recsys
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.explain import blend_parts, into_list, item_rule, out_of_list, reasons, what_if
@@ -145,6 +146,20 @@ def test_a_machine_shows_its_products():
     assert any("two names joined by ×" in c for c in captions(at))
 
 
+def test_a_score_that_is_not_the_lists_is_told_beside_the_lists():
+    model = recsys.Recommender("lmf").fit(DATA)
+    item = model.recommend("u0003", n=1)["item"][0]
+    (note,) = model.explain("u0003", item).notes
+    assert f"{model.recommend('u0003', n=1)['score'][0]:.4g}" in note
+    at = open_page("explain", model="lmf", user="u0003", item=item)
+    assert f"{note[0].upper()}{note[1:]}." in captions(at)
+    assert not [
+        told
+        for told in captions(open_page("explain", model="ease", user="u0003", item=item))
+        if "in the list is" in told
+    ]
+
+
 def test_popularity_has_a_unit_and_says_that_rules_are_about_the_data():
     at = open_page("explain", model="popularity")
     item = list(DATA.titles).index(heading(at))
@@ -185,8 +200,7 @@ def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(orde
     at = AppTest.from_file(MAIN, default_timeout=60)
     for key, value in {"model": "slist", "user": "u0124", "order": order}.items():
         at.query_params[key] = value
-    settle(at.run())
-    first = cards(at)[2]
+    first = cards(settle(at.run(), rule=True))[2]
     [b for b in at.button if b.label == "Explain"][2].click().run()
     settle(at)
     assert [h.value for h in at.header] == ["Explain"] and heading(at) == first["title"]

@@ -95,7 +95,7 @@ def uploaded():
 def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
     """Its texts and the rows of its charts, for items that are not liked: the others it asks without."""
     from app.charts import explain as charts
-    from tests.app.page_runs import open_page, texts
+    from tests.app.page_runs import captions, open_page, texts
 
     shown = []
 
@@ -113,7 +113,9 @@ def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
         why = found.explain(who, what)
         told, kind = why.as_dict(), why.reasons.kind
         shown.clear()
-        page = texts(open_page("explain", data=uploaded, model=spec, user=who, item=what))
+        at = open_page("explain", data=uploaded, model=spec, user=who, item=what)
+        page = texts(at)
+        assert {f"{note[0].upper()}{note[1:]}." for note in why.notes} <= set(captions(at))
         assert why.sentence in page and (why.rule is None or why.people in page)
         parts = [one["score"] for one in told["items"]]
         drawn_rows = [given[0] for name, given in shown if name == "waterfall"]
