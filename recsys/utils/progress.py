@@ -139,7 +139,7 @@ def _drawn() -> Iterator[Callable[[str, float, int | None], None]]:
 
 @contextmanager
 def bar_of_python(show: bool) -> Iterator[None]:
-    """Draw what is reported inside as a bar, from the third second on, unless somebody listens."""
+    """Draw what is reported inside as a bar, from the third second on, unless a listener is there."""
     if not show or _LISTENER.get() is not None:
         yield
         return
