@@ -1,9 +1,12 @@
+import itertools
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recsys.data.statistics import power_law
+from recsys.data.statistics import power_law, profile
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=3, max_size=60))
@@ -34,3 +37,17 @@ def test_what_remains_at_each_threshold_is_counted_one_by_one():
         rows = [(u, i) for u, i, r in zip(users, items, rating, strict=True) if r >= bound]
         counts = len(rows), len({u for u, _ in rows}), len({i for _, i in rows})
         assert kept == (bound, *counts)
+
+
+@pytest.mark.parametrize("ones", range(1, 6))
+def test_the_density_of_a_kernel_is_the_mean_over_all_matrices(ones):
+    """Of matrices whose entries are 1 independently, with the probability that is this one's density (10.6, 10.7)."""
+    n, m = 3, 2
+    p = ones / (n * m)
+    mean = 0.0
+    for entries in itertools.product((0, 1), repeat=n * m):
+        R = sp.csr_matrix(np.reshape(entries, (n, m)), dtype=np.float32)
+        mean += p ** sum(entries) * (1 - p) ** (n * m - sum(entries)) * profile(R).kernel_density
+    given = np.zeros(n * m, np.float32)
+    given[:ones] = 1
+    assert profile(sp.csr_matrix(given.reshape(n, m))).kernel_estimate == pytest.approx(mean)

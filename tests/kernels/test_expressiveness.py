@@ -41,6 +41,18 @@ def test_spectral_ratio_of_known_matrices():
         spectral_ratio(np.ones((2, 3)))
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12), st.integers(1, 12))
+def test_spectral_ratio_is_at_most_the_root_of_the_rank(seed, n, rank):
+    """And at least 1; both are reached (4.35)."""
+    B = np.random.default_rng(seed).normal(size=(n, rank))
+    ratio = spectral_ratio(B @ B.T)
+    assert 1 - 1e-9 <= ratio <= np.sqrt(min(n, rank)) + 1e-9
+    axes = np.eye(n)[:, : min(n, rank)]
+    assert spectral_ratio(axes @ axes.T) == pytest.approx(np.sqrt(min(n, rank)))
+    assert spectral_ratio(np.outer(B[:, 0], B[:, 0])) == pytest.approx(1)
+
+
 def solve_generic(P, q, groups):
     """The same programs by cvxopt's interior points."""
     from cvxopt import matrix, solvers
