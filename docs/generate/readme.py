@@ -1,4 +1,4 @@
-"""The measured table of the README, from `benchmarks/results/auto.csv`: `python -m docs.generate.readme` writes it."""
+"""The measured table of the README, from `benchmarks/results/libraries.csv`: `python -m docs.generate.readme` writes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "benchmarks" / "results" / "auto.csv"
+RESULTS = ROOT / "benchmarks" / "results" / "libraries.csv"
 MARKED = re.compile(
     r"(<!-- generated: python -m docs\.generate\.readme -->\n).*?(<!-- end -->)", re.DOTALL
 )
@@ -16,37 +16,29 @@ SETTINGS = {
     "bookcrossing/half-profile": "BookCrossing, at random",
     "movielens/half-profile-time": "MovieLens 100K, in time",
 }
-MODELS = {
-    "auto": "`auto`, a blend",
-    "cf-komd:kernel=linear": "`cf-komd`, linear kernel",
-    "msdw": "`msdw`",
-    "ease": "`ease` (EASE)",
-    "slim": "`slim` (SLIM)",
-    "als": "`als` (implicit)",
-    "bpr": "`bpr` (implicit)",
-    "popularity": "popularity",
-}
+COSTS = {"fit seconds": ("fit", "s"), "list ms": ("a list", "ms"), "memory MB": ("memory", "MB")}
 
 
-def rounded(seconds: float) -> str:
-    """Return seconds with about two digits."""
-    if seconds < 0.05:
-        return "< 0.05 s"
-    return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
+def rounded(value: float) -> str:
+    """Return a number with about two digits."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}" if value >= 0.95 else f"{value:.2f}"
 
 
 def table() -> str:
-    """Return one row per model, one column per setting: AUC, nDCG@10 and seconds of a fit."""
+    """Return one row per model: AUC and nDCG@10 in each setting, and what it costs in the first."""
     with open(RESULTS, encoding="utf-8", newline="") as file:
-        found = {(row["setting"], row["peer"]): row for row in csv.DictReader(file)}
-    lines = ["| model | " + " | ".join(SETTINGS.values()) + " |", "|---|" + "---|" * len(SETTINGS)]
-    for model, label in MODELS.items():
-        cells = []
-        for setting in SETTINGS:
-            row = found[setting, model]
-            auc, ndcg, seconds = (float(row[name]) for name in ("auc", "ndcg@10", "fit seconds"))
-            cells.append(f"{auc:.3f} / {ndcg:.3f} / {rounded(seconds)}")
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+        found = {(row["setting"], row["library"], row["model"]): row for row in csv.DictReader(file)}
+    first = next(iter(SETTINGS))
+    heads = ["model", *SETTINGS.values(), *(label for label, _ in COSTS.values())]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for setting, library, model in found:
+        if setting != first:
+            continue
+        label = f"`{model}`" if library == "recsys" else f"{library} `{model}`"
+        scores = [found[other, library, model] for other in SETTINGS]
+        cells = [f"{float(row['auc']):.3f} / {float(row['ndcg@10']):.3f}" for row in scores]
+        costs = [f"{rounded(float(scores[0][key]))} {unit}" for key, (_, unit) in COSTS.items()]
+        lines.append(f"| {label} | " + " | ".join([*cells, *costs]) + " |")
     return "\n".join(lines) + "\n"
 
 
