@@ -13,7 +13,8 @@ before); the median milliseconds of a list of ten new items for one user, by the
 memory that the process has used at most, its imports included. It hands over the scores of all pairs, and AUC and
 nDCG@10 are computed here, for all libraries by the same code.
 
-Surprise predicts ratings: it gets those of the training part where there are any, else ones. Its scores are computed from its
+Two models need a word: LensKit's item kNN is told that the feedback is implicit, and RecTools' wraps implicit's
+`ItemItemRecommender`. Surprise predicts ratings: it gets those of the training part where there are any, else ones. Its scores are computed from its
 factors as its documentation defines them, without clipping to the scale of ratings, which would tie the best.
 """
 

@@ -426,9 +426,9 @@ def parallel(threads: int | None = None) -> Iterator[int]:
     InputError
         As `threads_of`.
     """
-    numba = _numba()
-    limit = numba.config.NUMBA_NUM_THREADS
-    with threads_of("numba"), _PARALLEL_LOCK:  # the lock may have been held when a fork happened
+    with threads_of("numba"), _PARALLEL_LOCK:  # in this order: a fork may have found a lock held
+        numba = _numba()
+        limit = numba.config.NUMBA_NUM_THREADS
         before = numba.get_num_threads()
         wanted = before if threads is None else max(1, min(threads, limit))
         numba.set_num_threads(wanted)

@@ -1,5 +1,8 @@
 """Who hears what long work reports."""
 
+import os
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -119,3 +122,21 @@ def test_an_evaluation_draws_a_bar_where_it_is_asked_for(drawn):
     assert not drawn
     found = evaluate(data, **asked, progress=True)
     assert drawn[-1] == ("done", 1.0) and len(found.results) == 2
+
+
+PRINTS = """
+import recsys
+from recsys.utils import progress
+progress.QUIET = 0.0
+data = recsys.load_dataset("sample")
+recsys.make_ranker("als", iterations=3).fit(data.matrix, callback=lambda k, *more: print("iteration", k))
+"""
+
+
+def test_what_a_callback_prints_goes_where_it_is_sent_while_a_bar_is_in_the_terminal():
+    pty = pytest.importorskip("pty")
+    terminal, its_end = pty.openpty()
+    command = [sys.executable, "-c", PRINTS]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=its_end, text=True)
+    assert done.stdout == "iteration 0\niteration 1\niteration 2\n"
+    assert "left" in os.read(terminal, 100_000).decode()  # the bar

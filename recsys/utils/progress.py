@@ -128,7 +128,10 @@ def _drawn() -> Iterator[Callable[[str, float, int | None], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
+    console = Console(stderr=True, highlight=False)
+    # What a callback prints to a file or a pipe goes there, and not above the bar.
+    above = sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=above) as progress:
         task = progress.add_task("", total=None)
 
         def update(step: str, done: float, total: int | None) -> None:
