@@ -10,7 +10,7 @@ from rich.text import Text
 
 from recsys import doctor as health
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
+from recsys.cli.data_options import DataOptions, Protocol, Test, TestFrom, takes_data
 from recsys.cli.exits import Interrupted
 from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
 from recsys.data import find_protocol
@@ -35,6 +35,7 @@ def evaluate(
     ] = None,
     protocol: Protocol = None,
     test: Test = None,
+    test_from: TestFrom = None,
     folds: Annotated[int | None, typer.Option("--folds")] = None,
     metric: Annotated[
         list[str] | None,
@@ -81,7 +82,7 @@ def evaluate(
     """Compare models under one protocol, with paired tests between them."""
     if engine == "local" and workers is None:
         use_threads(threads)
-    chosen = find_protocol(protocol_for(protocol, test)).name
+    chosen = find_protocol(protocol_for(protocol, test or test_from)).name
     models = []
     for text in _split_commas(model) or COMPARED:  # a misspelt name is told before data is read
         name, params = parse_spec(text)
@@ -89,7 +90,7 @@ def evaluate(
     names = [part for text in metric or () for part in text.split(",")] or ["auc", "ndcg@10", "map@10"]
     if run is not None and run.exists() and not run.is_dir():
         raise InputError(f"--run {run}: this is a file; name a folder")
-    found = data.load(quiet, test, repeats=keep_liked)
+    found = data.load(quiet, test, repeats=keep_liked, test_from=test_from)
     for attribute in by or ():
         check_attribute(attribute, found.user_features)
     stopped = None

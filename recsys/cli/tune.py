@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from recsys.cli import terminal
-from recsys.cli.data_options import DataOptions, Protocol, Test, takes_data
+from recsys.cli.data_options import DataOptions, Protocol, Test, TestFrom, takes_data
 from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
 from recsys.data import find_protocol
 from recsys.data.splits import protocol_for
@@ -25,6 +25,7 @@ def tune(
     metric: Annotated[str, typer.Option("--metric", help="NAME[@k]; + sums several.")] = "ndcg@10",
     protocol: Protocol = None,
     test: Test = None,
+    test_from: TestFrom = None,
     seed: Seed = 0,
     study: Annotated[
         str | None,
@@ -44,10 +45,10 @@ def tune(
     """Search parameters on a validation split that never sees what is tested."""
     if engine == "local" and workers is None:
         use_threads(threads)
-    chosen = find_protocol(protocol_for(protocol, test)).name
+    chosen = find_protocol(protocol_for(protocol, test or test_from)).name
     if study is not None and "://" not in study and not Path(study).parent.is_dir():
         raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
-    given = data.load(quiet, test)
+    given = data.load(quiet, test, test_from=test_from)
     with bar(not quiet) as progress:
         found = search(
             given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,

@@ -200,6 +200,7 @@ class Interactions:
         decimal: str | None = None,
         day_first: bool | None = None,
         name: str | None = None,
+        test_from: Any = None,
     ) -> Interactions:
         """Read a table of rows: who, what, and, where there are, how much and when.
 
@@ -240,6 +241,9 @@ class Interactions:
             Whether 01/02/2020 is the first of February. Refused where nothing tells.
         name : str, optional
             Name in messages and reports.
+        test_from : number, str, date or datetime, optional
+            Rows at or after this time are the test half, of the protocol `published`; the others train.
+            A pair with rows on both sides trains and is tested.
 
         Raises
         ------
@@ -265,6 +269,7 @@ class Interactions:
             table, user=user, item=item, rating=rating, time=time, weight=weight, items=items,
             users=users, min_rating=min_rating, duplicates=duplicates, names=names, header=header,
             delimiter=delimiter, encoding=encoding, decimal=decimal, day_first=day_first, name=name,
+            test_from=test_from,
         )  # fmt: skip
 
     @property

@@ -30,7 +30,7 @@ from recsys.data.roles import EXACT, Looks, Roles, find_roles, looks_of, proposa
 from recsys.data.row_counts import FAULTS, RowCounts
 from recsys.data.rows import Rows
 from recsys.errors import InputError, counted
-from recsys.utils.dates import ACCEPTED, FIRST
+from recsys.utils.dates import ACCEPTED, FIRST, date_text, dated, moment
 from recsys.utils.frames import column, kind_of, pandas_of, wrapped
 from recsys.utils.validation import check_choice, check_real
 
@@ -104,13 +104,14 @@ def read(
     door: str = "python",
     max_rows: int | None = None,
     keep_zero: bool = False,
+    test_from: Any = None,
 ) -> Interactions:
     """Return the interactions in a table or a file: `Interactions.from_frame`, for every door.
 
     Parameters
     ----------
     table, user, item, rating, time, weight, items, users, min_rating, duplicates, names, header,
-    delimiter, encoding, decimal, day_first, name
+    delimiter, encoding, decimal, day_first, name, test_from
         As of `Interactions.from_frame`.
     like : Columns, optional
         Names that are taken where the table has them, before usual ones.
@@ -132,11 +133,14 @@ def read(
         raise InputError(f"name must be text, not {name!r}")
     least = _checked(named, min_rating, duplicates, decimal, weight, spelling)
     form = {"delimiter": delimiter, "names": names, "header": header, "encoding": encoding}
+    start = spelling.of("test_from").rstrip("=")
+    since = None if test_from is None else moment(start, test_from, early=True)
     if isinstance(table, (str, os.PathLike)):
         path = os.fspath(table)
         folder = os.path.isdir(path)
         if names is None and delimiter is None and (folder or is_profiles(path)):
             options = {spelling.of(role).rstrip("="): value for role, value in named.items()}
+            options[start] = test_from
             check_plain(path, **options, **{spelling.of("min_rating").rstrip("="): min_rating})
             data = (read_split if folder else profiles_of)(path, name)
             return _described(data, items, users)
@@ -161,14 +165,24 @@ def read(
             f"{rows.name}: a minimum rating needs a column of ratings; name it with "
             f"{spelling.of('rating').rstrip('=')}"
         )
-    data = _read(
+    if since is not None and columns.time is None:
+        raise InputError(
+            f"{rows.name}: {start} needs a column of times; name it with "
+            f"{spelling.of('time').rstrip('=')}"
+        )
+    data, later = _read(
         rows, columns, roles, looks, weight, name, decimal=decimal, day_first=day_first,
-        duplicates=duplicates, spelling=spelling, max_rows=max_rows,
+        duplicates=duplicates, spelling=spelling, max_rows=max_rows, since=since,
     )  # fmt: skip
-    if least is not None:
-        data = data.rated(least)
-    elif not keep_zero:
-        data = data.positive()
+
+    def positives(found: Interactions) -> Interactions:
+        if least is not None:
+            return found.rated(least)
+        return found if keep_zero else found.positive()
+
+    data = positives(data)
+    if later is not None:
+        data = data.with_test(positives(later), repeats=True)
     return _described(data, items, users)
 
 
@@ -320,8 +334,9 @@ def _no_header(rows: Rows, spelling: Spelling) -> str:
 def _read(
     rows: Rows, columns: Columns, roles: Roles, looks: list[Looks], weight: str | None, name: str, *,
     decimal: str | None, day_first: bool | None, duplicates: str | None, spelling: Spelling,
-    max_rows: int | None,
-) -> Interactions:  # fmt: skip
+    max_rows: int | None, since: float | None,
+) -> tuple[Interactions, Interactions | None]:  # fmt: skip
+    """Return the interactions, and those at or after `since` apart where it is given."""
     assert roles.user is not None and roles.item is not None
     used = [roles.user, roles.item]
     kinds = ["ids", "ids"]
@@ -375,23 +390,44 @@ def _read(
     where = {fault: at.get(row, f"row {row + 1}") for fault, row in firsts.items()}
     if "fields" in left_out:
         where["fields"] = rows.ragged_at().split(":")[0]
-    every = bool(good.all())
-
-    def kept(values: Any) -> Any:
-        return values if values is None or every else values[good]
-
-    data = merged(
-        kept(u.codes), kept(i.codes), u.ids, i.ids, None if grades is None else kept(grades.values),
-        None if times is None else kept(times.values), None if amounts is None else kept(amounts.values),
-        duplicates, name, compact=not every,
-    )  # fmt: skip
-    pairs = len(data.users)
     told = _roles_told(columns, weight, times, grades)
-    counts = RowCounts(size + rows.ragged, left_out, where, int(good.sum()) - pairs, pairs, told)
+
+    def of(chosen: NDArray[np.bool_], **faults: Any) -> Interactions:
+        every = bool(chosen.all())
+
+        def kept(values: Any) -> Any:
+            return values if values is None or every else values[chosen]
+
+        found = merged(
+            kept(u.codes), kept(i.codes), u.ids, i.ids, None if grades is None else kept(grades.values),
+            None if times is None else kept(times.values),
+            None if amounts is None else kept(amounts.values),
+            duplicates, name, compact=not every,
+        )  # fmt: skip
+        pairs, number = len(found.users), int(chosen.sum())
+        bad_rows = sum(faults.get("left_out", {}).values())
+        counts = RowCounts(number + bad_rows, repeated=number - pairs, kept=pairs, roles=told, **faults)
+        return replace(found, columns=columns, counts=counts)
+
+    later, apart = None, []
+    if since is not None and times is not None:
+        late = good & (times.values >= since)
+        number, shown = int(late.sum()), date_text(since) if dated(since) else f"{since:g}"
+        if number in (0, int(good.sum())):
+            side = "at or after" if number == 0 else "before"
+            raise InputError(
+                f"{rows.name}: no row is {side} {shown}; times are from {_when(times, good, np.min)} to "
+                f"{_when(times, good, np.max)}"
+            )
+        later, good = replace(of(late), name=f"{name} from {shown} on"), good & ~late
+        apart = [f"{counted(number, 'row')} from {shown} on {'is' if number == 1 else 'are'} tested"]
+    data = of(good, left_out=left_out, first=where)
+    counts = data.counts
+    assert counts is not None
     notes = [text.removesuffix(".") for text in counts.sentences()]
     if spelling.door == "dataset":  # whose form is known
-        return replace(data, notes=(*notes, *data.notes), columns=columns, counts=counts)
-    notes = [counts.description, *notes, *rows.notes]
+        return replace(data, notes=(*notes, *data.notes)), later
+    notes = [counts.description, *apart, *notes, *rows.notes]
     if not rows.header:
         notes.append(_no_header(rows, spelling))
     if grades is not None and grades.decimal == "," and decimal is None:
@@ -416,7 +452,13 @@ def _read(
         if index:
             notes.append(f"{' and '.join(index)} taken from the index, as by reset_index()")
     proposed = proposals(rows.names, looks, roles, spelling, weight)
-    return replace(data, notes=(*notes, *data.notes, *proposed), columns=columns, counts=counts)
+    return replace(data, notes=(*notes, *data.notes, *proposed)), later
+
+
+def _when(times: Times, good: NDArray[np.bool_], which: Any) -> str:
+    """Return the first or last time of the rows that are used, for a message."""
+    found = float(which(times.values[good]))
+    return date_text(found) if dated(found) else f"{found:g}"
 
 
 def _check_readable(

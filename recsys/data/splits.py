@@ -175,6 +175,9 @@ Divide = Callable[[Interactions, int, np.random.Generator], Iterator[Fold]]
 Order = Callable[[Interactions, np.random.Generator], NDArray[np.float64]]
 Held = Callable[[Interactions, np.random.Generator], NDArray[np.bool_]]
 Cuts = Callable[[NDArray[np.float64], int], NDArray[np.float64]]
+Takes = Callable[[Protocol], bool]
+Changed = Callable[[Protocol, str], Protocol]
+FRACTION = r"fraction=(0?\.0*[1-9][0-9]{0,9})"
 
 
 def find_protocol(name: str) -> Protocol:
@@ -220,7 +223,7 @@ def _with_parameter(protocol: Protocol, text: str) -> Protocol:
         return VARIANTS[name]
     start = f"{protocol.name}:"
     taken = [one.removeprefix(start) for one in VARIANTS if one.startswith(start)]
-    for form, (pattern, takes, make) in PARAMETERS.items():
+    for form, pattern, takes, make in PARAMETERS:
         if takes(protocol):
             if found := re.fullmatch(pattern, text):
                 return replace(make(protocol, found[1]), name=name)
@@ -307,9 +310,10 @@ def split(
         papers on sequences: no model is fitted on the item before each user's last, which is in the
         input when the last one is predicted. train-test-split: each interaction with probability 0.2;
         crossfold-records: all interactions in groups. `items=random` of next-K and leave-one-out holds
-        out random items though there are times, `kept=2` tests only users who keep two items,
-        `fraction=0.3` of holdout and train-test-split holds out that much, and `users=groups` or
-        `users=100` of protocols that test all users tests groups or samples of users. Draws go by the
+        out random items though there are times, `items=last` of holdout the newest ones, `kept=2` tests
+        only users who keep two items, `fraction=0.3` of holdout, train-test-split and temporal holds
+        out that much, `users=groups` or `users=100` of protocols that test all users tests groups or
+        samples of users, and `records=100` of crossfold-records samples of interactions. Draws go by the
         ids as text: the same data with shuffled rows have the same folds. With `:draws=rows` after its
         name a protocol draws in the order in which ids first appear, as all did before 0.2.
     folds : int, optional
@@ -478,26 +482,11 @@ def windows(
     """
 
     def register(cuts: Cuts) -> Cuts:
-        def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
-            time = np.asarray(data.time)
-            in_order = np.sort(time)
-            starts = np.unique(cuts(in_order, folds))
-            # Nothing is before the first time, and nothing can be predicted from nothing.
-            starts = starts[starts > in_order[0]]
-            if len(starts) == 0:
-                raise InputError(
-                    f"protocol {name} finds nothing before the first window of {data.name}: its "
-                    f"{counted(len(time), 'interaction')} are too few or too many are of one time; "
-                    f"use {without_time}"
-                )
-            number = np.searchsorted(starts, time, side="right")  # of windows begun: 0 before the first
-            return (_window(data, number <= w, number == w + 1) for w in range(len(starts)))
-
         PROTOCOLS.add(name)(
             Protocol(
                 name,
                 description,
-                divide,
+                _in_windows(name, cuts, without_time),
                 lambda data: most_folds,
                 default_folds=default_folds,
                 grouped=False,
@@ -510,6 +499,27 @@ def windows(
         return cuts
 
     return register
+
+
+def _in_windows(name: str, cuts: Cuts, without_time: str) -> Divide:
+    """Return the division that predicts windows of time, each from all that was before it."""
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        time = np.asarray(data.time)
+        in_order = np.sort(time)
+        starts = np.unique(cuts(in_order, folds))
+        # Nothing is before the first time, and nothing can be predicted from nothing.
+        starts = starts[starts > in_order[0]]
+        if len(starts) == 0:
+            raise InputError(
+                f"protocol {name} finds nothing before the first window of {data.name}: its "
+                f"{counted(len(time), 'interaction')} are too few or too many are of one time; "
+                f"use {without_time}"
+            )
+        number = np.searchsorted(starts, time, side="right")  # of windows begun: 0 before the first
+        return (_window(data, number <= w, number == w + 1) for w in range(len(starts)))
+
+    return divide
 
 
 @groups_of_users("half-profile", "half of each profile of a group, at random")
@@ -558,8 +568,7 @@ def _validation_kept(data: Interactions, folds: int, rng: np.random.Generator) -
     """Hold out what `leave_one_out` does, and do not fit the item before it, of three or more."""
     everyone = np.ones(data.n_users, dtype=bool)
     for _ in range(folds):
-        draws = _draws(data, rng)
-        place, lengths = _positions(data, draws if data.time is None else data.time, draws)
+        place, lengths = _in_time(data, rng)
         left, length = lengths[data.users] - place, lengths[data.users]  # 1 for the last item
         held, kept = (left == 1) & (length > 1), (left == 2) & (length > 2)
         fold = _fold(data, held, everyone, data.time is not None)
@@ -600,6 +609,24 @@ def holdout(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Hold out a random fifth of each profile."""
     place, lengths = _positions(data, _draws(data, rng))
     return place >= lengths[data.users] - lengths[data.users] // 5
+
+
+def _newest(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Hold out the last fifth of each profile."""
+    place, lengths = _in_time(data, rng)
+    return place >= lengths[data.users] - lengths[data.users] // 5
+
+
+VARIANTS["holdout:items=last"] = _of_every_user(
+    "holdout:items=last",
+    "the last fifth of each user's items",
+    _newest,
+    drawn=lambda data: False,
+    needs_time=True,
+    without_time="holdout",
+    training="Training holds each user's older items, and what other users did later.",
+    ties=DRAWN_TIES,
+)
 
 
 @every_user("train-test-split", "each interaction with probability 0.2")
@@ -689,18 +716,69 @@ def _kept(protocol: Protocol, value: str) -> Protocol:
 def _fraction(protocol: Protocol, value: str) -> Protocol:
     """Hold out another fraction than a fifth: of each profile the nearest integer, half to even."""
     fraction = float(value)
+    newest = protocol.name == "holdout:items=last"
 
     def held(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
-        if protocol.name != "holdout":
-            return _draws(data, rng) >= 1.0 - fraction
-        place, lengths = _positions(data, _draws(data, rng))
+        place, lengths = _in_time(data, rng) if newest else _positions(data, _draws(data, rng))
         return place >= (lengths - np.rint(lengths * fraction))[data.users]
 
-    told = f"{fraction!r} of each user's items, at random"
-    if protocol.name != "holdout":
-        told = f"each interaction with probability {fraction!r}"
-    divide = _held_out(held, protocol.predicts_future)
-    return replace(protocol, description=told, divide=divide, held=held)
+    told = (
+        f"the last {fraction!r} of each user's items"
+        if newest
+        else (f"{fraction!r} of each user's items, at random")
+    )
+    return replace(
+        protocol, description=told, divide=_held_out(held, protocol.predicts_future), held=held
+    )
+
+
+def _probability(protocol: Protocol, value: str) -> Protocol:
+    """Hold out each interaction with another probability than 0.2."""
+
+    def held(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
+        return _draws(data, rng) >= 1.0 - float(value)
+
+    return replace(
+        protocol, description=f"each interaction with probability {float(value)!r}",
+        divide=_held_out(held, protocol.predicts_future), held=held,
+    )  # fmt: skip
+
+
+def _last_fraction(protocol: Protocol, value: str) -> Protocol:
+    """Test another fraction of all interactions than the last fifth, the nearest integer of them."""
+
+    def cuts(times: NDArray[np.float64], folds: int) -> NDArray[np.float64]:
+        return times[len(times) - round(len(times) * float(value)) :][:1]
+
+    return replace(
+        protocol, description=f"the last {float(value)!r} of all interactions",
+        divide=_in_windows(f"{protocol.name}:fraction={value}", cuts, protocol.without_time),
+        training=f"Training holds what was before the last {float(value)!r} of all interactions, and "
+        "nothing later.",
+    )  # fmt: skip
+
+
+def _records(protocol: Protocol, value: str) -> Protocol:
+    """Test samples of so many interactions, of which no two share one."""
+    size = int(value)
+
+    def divide(data: Interactions, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+        sample = np.empty(len(data.users), dtype=np.int64)
+        sample[np.argsort(_draws(data, rng))] = np.arange(len(data.users)) // size
+        for fold in range(folds):
+            yield _fold(data, sample == fold, np.ones(data.n_users, dtype=bool), False)
+
+    def most(data: Interactions) -> int:
+        if size > len(data.users):
+            raise InputError(
+                f"records={size} is more than the {len(data.users)} interactions of {data.name}"
+            )
+        return len(data.users) // size
+
+    return replace(
+        protocol, description=f"{counted(size, 'interaction')} at random", divide=divide,
+        most_folds=most, default_folds=1,
+    )  # fmt: skip
 
 
 def _of(protocol: Protocol) -> Held:
@@ -708,8 +786,8 @@ def _of(protocol: Protocol) -> Held:
     return protocol.held
 
 
-def _takes_fraction(protocol: Protocol) -> bool:
-    return protocol.name in ("holdout", "train-test-split")
+def _called(*names: str) -> Takes:
+    return lambda protocol: protocol.name in names
 
 
 def _tests_everyone(protocol: Protocol) -> bool:
@@ -720,16 +798,17 @@ def _takes_last(protocol: Protocol) -> bool:
     return protocol.held is not None and protocol.uses_time
 
 
-Takes = Callable[[Protocol], bool]
-Changed = Callable[[Protocol, str], Protocol]
-# Parameters by a form for messages: the pattern, which protocols take it, and the protocol with it.
-PARAMETERS: dict[str, tuple[str, Takes, Changed]] = {
-    "items=random": (r"items=(random)", _takes_last, _random_items),
-    "fraction=0.3": (r"fraction=(0?\.0*[1-9][0-9]{0,9})", _takes_fraction, _fraction),
-    "kept=2": (r"kept=([1-9][0-9]{0,8})", _tests_everyone, _kept),
-    "users=groups": (r"users=(groups)", _tests_everyone, _groups),
-    "users=100": (r"users=([1-9][0-9]{0,8})", _tests_everyone, _samples),
-}
+# Parameters with a form for messages: the pattern, which protocols take it, and the protocol with it.
+PARAMETERS: tuple[tuple[str, str, Takes, Changed], ...] = (
+    ("items=random", r"items=(random)", _takes_last, _random_items),
+    ("fraction=0.3", FRACTION, _called("holdout", "holdout:items=last"), _fraction),
+    ("fraction=0.3", FRACTION, _called("train-test-split"), _probability),
+    ("fraction=0.3", FRACTION, _called("temporal"), _last_fraction),
+    ("records=100", r"records=([1-9][0-9]{0,8})", _called("crossfold-records"), _records),
+    ("kept=2", r"kept=([1-9][0-9]{0,8})", _tests_everyone, _kept),
+    ("users=groups", r"users=(groups)", _tests_everyone, _groups),
+    ("users=100", r"users=([1-9][0-9]{0,8})", _tests_everyone, _samples),
+)
 
 
 @windows(
@@ -793,10 +872,15 @@ def _halves(data: Interactions) -> tuple[NDArray[np.bool_], NDArray[np.bool_], N
 
 def _last(data: Interactions, rng: np.random.Generator, k: int) -> NDArray[np.bool_]:
     """Return which pairs are their user's last k, of users with more; in a drawn order without times."""
-    draws = _draws(data, rng)
-    place, lengths = _positions(data, draws if data.time is None else data.time, draws)
+    place, lengths = _in_time(data, rng)
     left = lengths[data.users] - k
     return (place >= left) & (left > 0)
+
+
+def _in_time(data: Interactions, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+    """Return `_positions` in time, equal times in a drawn order; in a drawn order without times."""
+    draws = _draws(data, rng)
+    return _positions(data, draws if data.time is None else data.time, draws)
 
 
 def _positions(

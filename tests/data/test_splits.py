@@ -293,8 +293,9 @@ def _shuffled(data, seed):
 @pytest.mark.parametrize(
     "protocol",
     sorted(set(PROTOCOLS) - {"published", "half-profile-file"})
-    + ["next-2", "next-2:items=random:kept=2", "holdout:fraction=0.5:users=groups", "next-2:users=7"],
-)
+    + ["next-2", "next-2:items=random:kept=2", "holdout:fraction=0.5:users=groups", "next-2:users=7",
+       "holdout:items=last", "holdout:items=last:fraction=0.5", "temporal:fraction=0.4", "crossfold-records:records=3"],
+)  # fmt: skip
 def test_the_same_data_in_another_order_have_the_same_folds(protocol, timed):
     data = _tied_profiles()
     if find_protocol(protocol).needs_time and not timed:
@@ -360,7 +361,8 @@ def test_ties_in_time_are_drawn_and_the_old_order_has_a_name():
     ["half-profile:ties=index", "holdout:", "half-profile-time:ties=random", "holdout:items=random", "next-3:kept=0",
      "next-3:users=0", "next-3:users=groups:kept=2", "next-3:fraction=0.5", "holdout:fraction=1.5", "holdout:fraction=0",
      "holdout:fraction=.0", "published:users=groups", "leave-one-out:validation=kept:users=5", "rolling:users=5",
-     "crossfold-records:users=5", "next-3:users=groups:users=5", "holdout:fraction=0.5:items=random"],
+     "crossfold-records:users=5", "crossfold-records:records=0", "rolling:fraction=0.5", "temporal:fraction=1",
+     "temporal:records=5", "holdout:items=last:items=random", "next-3:users=groups:users=5", "holdout:fraction=0.5:items=random"],
 )  # fmt: skip
 def test_a_parameter_that_a_protocol_does_not_take_is_refused(name):
     with pytest.raises(InputError, match="takes .*draws=rows, not "):
@@ -376,6 +378,8 @@ def test_a_message_names_the_parameters_that_a_protocol_takes():
     )
     with pytest.raises(InputError, match="users=9 is more than the 2 users of"):
         split(make([(0, 0), (1, 1)]), "next-1:users=9")
+    with pytest.raises(InputError, match="records=9 is more than the 2 interactions of"):
+        split(make([(0, 0), (1, 1)]), "crossfold-records:records=9")
     with pytest.raises(InputError, match="folds must be from 1 to 2 for next-1:users=3"):
         split(make([(u, 0) for u in range(7)]), "next-1:users=3", folds=3)
 
@@ -388,6 +392,10 @@ def test_descriptions_say_what_parameters_change():
         ("next-3:users=50", "each user's last 3 items, of 50 users at random"),
         ("holdout:fraction=0.25", "0.25 of each user's items, at random"),
         ("train-test-split:fraction=.1", "each interaction with probability 0.1"),
+        ("holdout:items=last", "the last fifth of each user's items"),
+        ("holdout:items=last:fraction=0.25", "the last 0.25 of each user's items"),
+        ("temporal:fraction=0.1", "the last 0.1 of all interactions"),
+        ("crossfold-records:records=50", "50 interactions at random"),
     ):
         assert (find_protocol(name).name, find_protocol(name).description) == (name, told)
 

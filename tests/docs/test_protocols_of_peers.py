@@ -18,9 +18,16 @@ LENGTHS = np.diff(DATA.matrix.indptr)
 def test_the_table_has_every_pair_of_a_split_and_a_holdout():
     theirs = " ".join(one for one, _ in ROWS)
     for function in ("crossfold_users", "sample_users"):
-        for holdout in ("SampleN", "LastN", "SampleFrac"):
+        for holdout in ("SampleN", "LastN", "SampleFrac", "LastFrac"):
             assert re.search(rf"{function}\(data, \d+, {holdout}\(", theirs)
-    assert all(one in theirs for one in ("train_test_split", "leave_k_out_split", "crossfold_records"))
+    others = (
+        "train_test_split",
+        "leave_k_out_split",
+        "crossfold_records",
+        "sample_records",
+        "split_temporal_fraction",
+    )
+    assert all(one in theirs for one in others)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), ROWS)
@@ -36,9 +43,16 @@ def test_a_name_of_theirs_is_ours_by_definition(theirs, ours):
     elif theirs.startswith("crossfold_records"):
         assert len(folds) == 5 and np.ptp([fold.test.nnz for fold in folds]) <= 1
         assert (sum(fold.test for fold in folds) != DATA.matrix).nnz == 0
+    elif theirs.startswith("sample_records"):
+        assert [fold.test.nnz for fold in folds] == [number]
+    elif theirs.startswith("split_temporal_fraction"):
+        (fold,) = folds
+        first = np.quantile(DATA.time, 1 - number)
+        held = np.asarray(fold.test[DATA.users, DATA.items]).ravel() > 0
+        assert np.array_equal(held, DATA.time >= first)
     else:
         wanted = np.where(LENGTHS > number, number, 0)
-        if "SampleFrac" in theirs:
+        if "Frac(" in theirs:
             wanted = np.array([round(n * number) for n in LENGTHS.tolist()])
         if theirs.startswith("crossfold_users"):
             assert len(folds) == 5 and np.array_equal(np.sum(sizes, axis=0), wanted)
@@ -48,8 +62,8 @@ def test_a_name_of_theirs_is_ours_by_definition(theirs, ours):
             (fold,) = folds
             assert len(fold.users) + fold.train_only == int(re.findall(r"\d+", theirs)[0]) == 100
             assert np.array_equal(sizes[0][fold.users], wanted[fold.users])
-        assert find_protocol(ours).predicts_future(DATA) == ("LastN" in theirs)
-        if "LastN" in theirs:
+        assert find_protocol(ours).predicts_future(DATA) == ("Last" in theirs)
+        if "Last" in theirs:
             when = np.zeros(DATA.matrix.shape)
             when[DATA.users, DATA.items] = DATA.time
             for fold in folds:

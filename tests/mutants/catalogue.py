@@ -216,8 +216,8 @@ MUTANTS = [
     Mutant(
         "of several last items the one that comes last in the file is tested",
         "data/splits.py",
-        "data.time, draws)\n    left = lengths[data.users] - k",
-        "data.time)\n    left = lengths[data.users] - k",
+        "draws if data.time is None else data.time, draws)",
+        "draws if data.time is None else data.time)",
         ("tests/data/test_splits.py", "-k", "as_often_whatever_their_place"),
     ),
     Mutant(

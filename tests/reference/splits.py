@@ -101,6 +101,15 @@ def fraction(rows, rng, share):
     return held
 
 
+def last_fraction(rows, rng, number):
+    """Of each profile the newest items: so many as `number` says for its length."""
+    drawn, held = numbers(rows, rng), set()
+    for user, profile in profiles(rows).items():
+        in_order = [item for _, _, item in sorted((t, drawn[user, i], i) for i, t in profile)]
+        held |= {(user, item) for item in in_order[len(in_order) - number(len(in_order)) :]}
+    return held
+
+
 def with_cold(rows, held, meant):
     """A fold in which users may have everything held out: they are counted, and not tested."""
     train, test, users, train_only, _ = fold(rows, held, meant)
@@ -135,6 +144,24 @@ def crossfold_records(rows, n_users, folds, rng):
     in_order = sorted(drawn, key=drawn.get)
     for number in range(folds):
         yield with_cold(rows, set(in_order[number :: folds if folds > 1 else 5]), range(n_users))
+
+
+@PROTOCOLS.add("crossfold-records:records=3")
+def samples_of_records(rows, n_users, folds, rng):
+    drawn = numbers(rows, rng)
+    in_order = sorted(drawn, key=drawn.get)
+    for number in range(folds):
+        yield with_cold(rows, set(in_order[3 * number : 3 * number + 3]), range(n_users))
+
+
+@PROTOCOLS.add("holdout:items=last")
+def newest_fifth(rows, n_users, folds, rng):
+    yield with_cold(rows, last_fraction(rows, rng, lambda n: n // 5), range(n_users))
+
+
+@PROTOCOLS.add("holdout:items=last:fraction=0.5")
+def newest_half(rows, n_users, folds, rng):
+    yield with_cold(rows, last_fraction(rows, rng, lambda n: round(0.5 * n)), range(n_users))
 
 
 def of_users(groups, held):
@@ -197,6 +224,7 @@ def parts(places):
 
 
 PROTOCOLS.add("temporal")(parts(lambda n, folds: [n - n // 5]))
+PROTOCOLS.add("temporal:fraction=0.4")(parts(lambda n, folds: [n - round(0.4 * n)]))
 PROTOCOLS.add("rolling")(
     parts(lambda n, folds: [n - window * (n // 10) for window in range(1, folds + 1)])
 )
