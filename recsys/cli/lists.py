@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from recsys.cli import terminal
 from recsys.rankers import Bundle
-from recsys.recommender.lists import COLUMNS, Line
+from recsys.recommender.lists import Line
 from recsys.utils.export import csv_text
 from recsys.utils.rows import write_rows
 
 
-def write_lists(path: Path | None, blocks: Iterable[Sequence[Line]], raw: bool) -> None:
+def write_lists(
+    path: Path | None, columns: Mapping[str, type], blocks: Iterable[Sequence[Line]], raw: bool
+) -> None:
     """Write blocks of lines as the path's ending says (.parquet, .json, else CSV), or CSV to stdout.
 
     A file is there whole or not at all.
@@ -25,12 +27,12 @@ def write_lists(path: Path | None, blocks: Iterable[Sequence[Line]], raw: bool) 
         If it cannot be written.
     """
     if path is None:
-        header: Sequence[str] | None = tuple(COLUMNS)
+        header: Sequence[str] | None = tuple(columns)
         for block in blocks:
             sys.stdout.write(csv_text(header, block, raw))
             header = None
         return
-    write_rows(path, COLUMNS, blocks, raw)
+    write_rows(path, columns, blocks, raw)
 
 
 def print_items(bundle: Bundle, lines: list[Any], columns: tuple[str, ...], title: str = "") -> None:

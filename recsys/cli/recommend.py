@@ -35,7 +35,7 @@ from recsys.rankers import load_bundle
 from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists, too_few
+from recsys.recommender.lists import USERS, Asked, Lists, too_few
 from recsys.utils.files import is_folder
 from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer
@@ -190,16 +190,16 @@ def recommend(
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
     if database is not None:
-        columns = {"user": str, "rank": int, "item": str, "title": str, "score": float}
+        columns = {name.removesuffix("_id"): kind for name, kind in lists.columns.items()}
         blocks = (
             ([str(lists.asked.labels[k]) for k, _ in some], lists.lines(some)) for some in lists.blocks()
         )
         write_table(database, table, columns, blocks)
     elif out is not None or everyone:
-        write_lists(None if out is None else Path(out), lines, raw)
+        write_lists(None if out is None else Path(out), lists.columns, lines, raw)
     else:
-        shown = [(*line[:4], f"{line[4]:.4g}") for block in lines for line in block]
-        print_items(bundle, shown, tuple(COLUMNS))
+        shown = [(*line[:4], f"{line[4]:.4g}", *line[5:]) for block in lines for line in block]
+        print_items(bundle, shown, tuple(lists.columns))
     _notes(lists.fallbacks, as_of)
     if note := lists.note():
         terminal.say(f"note: {note}")

@@ -28,7 +28,7 @@ from recsys.errors import InputError
 from recsys.rankers import Bundle, load_bundle
 from recsys.recommender.filters import check_fair, left_out, merchandising
 from recsys.recommender.ids import id_list
-from recsys.recommender.lists import COLUMNS, USERS, Asked, Block, Lists
+from recsys.recommender.lists import USERS, Asked, Block, Lists
 from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.files import shown
 from recsys.utils.model_file import checksum, head_of
@@ -380,7 +380,7 @@ def _table(
     lists: Lists, options: Mapping[str, Any]
 ) -> tuple[Mapping[str, type], Callable[[Block], Sequence[Any]]]:
     if options["text"]:
-        return COLUMNS, lists.lines
+        return lists.columns, lists.lines
     from recsys.recommender.recommender import Recommender  # which imports this module
 
     return Recommender.of(lists.bundle)._written(lists, options["why"])

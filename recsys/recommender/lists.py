@@ -32,7 +32,8 @@ def too_few(lists: int) -> str:
 
 USERS = 4096  # whose lists are held at once
 COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
-Line = tuple[str, int, str, str, float]
+Line = tuple[Any, ...]
+MODEL, POPULAR = "model", "popular"  # where a list comes from
 Block = list[tuple[int, Recommendations]]
 
 
@@ -158,14 +159,22 @@ class Lists:
         """Return a sentence about lists with too few items of the protected group; None without any."""
         return too_few(self.unfair) if self.unfair else None
 
+    @cached_property
+    def columns(self) -> dict[str, type]:
+        """The columns of `lines`: `COLUMNS`, and where a list comes from if one is of popular items."""
+        return COLUMNS | ({"source": str} if self.some_popular else {})
+
     def lines(self, block: Block) -> list[Line]:
-        """Return the rows of a block, of the columns `COLUMNS`; ids are text here."""
+        """Return the rows of a block, of the columns `columns`; ids are text here."""
         bundle, labels = self.bundle, self.asked.labels
         return [
-            (str(labels[k]), place, str(bundle.item_ids[i]), str(bundle.titles[i]), float(score))
+            (
+                str(labels[k]), place, str(bundle.item_ids[i]), str(bundle.titles[i]), float(score),
+                POPULAR if found.fallback else MODEL,
+            )[: len(self.columns)]
             for k, found in block
             for place, (i, score) in enumerate(zip(found.ids, found.scores, strict=True), 1)
-        ]
+        ]  # fmt: skip
 
     def _plain(self, part: slice) -> list[Recommendations]:
         asked = self.asked

@@ -34,7 +34,7 @@ from recsys.recommender.explained import explained, list_rules, word_of
 from recsys.recommender.filters import left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
-from recsys.recommender.lists import USERS, Asked, Block, Lists, most_popular
+from recsys.recommender.lists import MODEL, POPULAR, USERS, Asked, Block, Lists, most_popular
 from recsys.recommender.model_rules import FIRST, ModelRule, model_rule
 from recsys.reranking import Merchandising
 from recsys.reranking import similar as similar_items
@@ -54,7 +54,6 @@ Some = Id | Sequence[Id]
 Method = TypeVar("Method", bound=Callable[..., Any])
 NAMES = ("user", "rank", "item", "title", "score", "source", "why")
 TYPES: dict[str, type] = {"rank": int, "title": str, "score": float, "source": str, "why": str}
-MODEL, POPULAR = "model", "popular"  # what a score comes from
 Row = tuple[Any, int, Any, str, float, str, str]
 
 

@@ -4,11 +4,14 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from recsys import cli, doctor, load_ranker
@@ -415,6 +418,27 @@ def test_csv_cells_that_a_spreadsheet_would_run_get_an_apostrophe(recsys, ranker
     assert code == 0 and out.splitlines()[0] == "user_id,rank,item_id,title,score"
     code, _, _ = recsys("recommend", "--ranker", ranker, "--user", "u1", "--out", tmp_path / "out.json")
     assert code == 0 and json.loads((tmp_path / "out.json").read_text())[0]["rank"] == 1
+
+
+def test_files_and_databases_say_which_lists_are_of_popular_items(recsys, tmp_path):
+    rows = "user_id,item_id,time\na,x,1\na,y,2\nb,x,5\nb,z,6\nc,x,1\n"
+    (tmp_path / "r.csv").write_text(rows)
+    model, url = tmp_path / "m", f"sqlite:///{tmp_path / 'lists.db'}"
+    recsys("fit", "--interactions", tmp_path / "r.csv", "--model", "msdw", "--out", model)
+    asked = ("recommend", "--ranker", model, "--all", "-n", "2", "--as-of", "3")
+    recsys(*asked, "--out", tmp_path / "o.csv")
+    recsys(*asked, "--out", f"{tmp_path}/parts/")
+    recsys(*asked, "--database", url)
+    found = pd.read_csv(tmp_path / "o.csv")
+    assert set(found.user_id[found.source == "popular"]) == {"b"}  # nothing before 3
+    assert set(found.user_id[found.source == "model"]) == {"a", "c"}
+    parts = pq.read_table(tmp_path / "parts").to_pandas()
+    assert parts.source.tolist() == found.source.tolist()
+    with sqlite3.connect(tmp_path / "lists.db") as database:
+        stored = database.execute("select user, rank, source from recommendations").fetchall()
+    assert sorted(stored) == sorted(
+        zip(found.user_id, found["rank"].tolist(), found.source, strict=True)
+    )
 
 
 def read_csv(path):
