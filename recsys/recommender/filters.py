@@ -22,6 +22,22 @@ from recsys.utils.validation import check_integer, check_real
 NOTHING_KNOWN = "filters need something known of the items: give Interactions.from_frame a table items="
 
 
+def candidates(users: list[str | int], items: Any) -> list[tuple[list[str | int], Any]]:
+    """Return users with the only items that they may get: together, or one by one of a mapping.
+
+    Raises
+    ------
+    InputError
+        If a mapping lacks a user.
+    """
+    if not isinstance(items, Mapping):
+        return [(users, items)]
+    named = {str(user): some for user, some in items.items()}
+    if absent := [user for user in users if str(user) not in named]:
+        raise InputError(f"items has no candidates for user {absent[0]!r}")
+    return [([user], named[str(user)]) for user in users]
+
+
 def left_out(
     bundle: Bundle,
     items: Any,

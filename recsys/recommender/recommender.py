@@ -31,7 +31,7 @@ from recsys.recommender.answers import Rules, Why
 from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import plain_options, write_everybody
 from recsys.recommender.explained import explained, list_rules, word_of
-from recsys.recommender.filters import left_out, merchandising
+from recsys.recommender.filters import candidates, left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
 from recsys.recommender.lists import MODEL, POPULAR, USERS, Asked, Block, Lists, most_popular
@@ -212,7 +212,7 @@ class Recommender:
         users: Any,
         n: int = 10,
         *,
-        items: Sequence[Id] | None = None,
+        items: Sequence[Id] | Mapping[Id, Sequence[Id]] | None = None,
         exclude: Sequence[Id] | None = None,
         dislikes: Sequence[Id] = (),
         diversity: float = 0.0,
@@ -233,8 +233,10 @@ class Recommender:
         users : id, or sequence of ids
         n : int ≥ 1
             Largest number of items per user.
-        items, exclude : sequence of ids, optional
-            The only items that may be recommended, and those that may not.
+        items : sequence of ids, or mapping of user to sequence of ids, optional
+            The only items that may be recommended: to all users, or to each one.
+        exclude : sequence of ids, optional
+            Items that may not be recommended.
         dislikes : sequence of ids
             Disliked items: they are left out, and similar items are ranked lower.
         diversity : float in 0…1
@@ -286,24 +288,20 @@ class Recommender:
         why = check_flag("why", why)
         given = id_list("users", users)
         index = self.bundle.user_index
-        known = given if unknown == "error" else [name for name in given if str(name) in index]
-        lists = self._lists(
-            Asked.of_users(self.bundle, known, as_of),
-            n,
-            items,
-            exclude,
-            dislikes,
-            diversity,
-            filters,
-            filter_liked,
-            merchandising(self.bundle, pinned, boosts, at_most, fair),
-        )
-        found = {str(lists.asked.labels[k]): self._rows(lists, k, one, why)
-                 for block in lists.blocks() for k, one in block}  # fmt: skip
-        if unknown == "popular":
-            for name in given:
-                if str(name) not in found:
-                    found[str(name)] = self._popular(name, n, lists, why)
+        wanted = merchandising(self.bundle, pinned, boosts, at_most, fair)
+        found: dict[str, list[Row]] = {}
+        for names, allowed in candidates(given, items):
+            known = names if unknown == "error" else [name for name in names if str(name) in index]
+            lists = self._lists(
+                Asked.of_users(self.bundle, known, as_of), n, allowed, exclude, dislikes, diversity,
+                filters, filter_liked, wanted,
+            )  # fmt: skip
+            for block in lists.blocks():
+                found |= {str(lists.asked.labels[k]): self._rows(lists, k, one, why) for k, one in block}
+            if unknown == "popular":
+                for name in names:
+                    if str(name) not in found:
+                        found[str(name)] = self._popular(name, n, lists, why)
         return self._frame([row for name in given for row in found.get(str(name), [])], why)
 
     @of_one_state
