@@ -43,7 +43,7 @@ test-torch: $(VENV)/installed
 	@if ! $(TORCH_VENV)/bin/python -m pip install --quiet --only-binary :all: '$(TORCH)' >/dev/null 2>&1; then \
 		echo "SKIPPED: $(TORCH) cannot be installed here, so the link predictors on PyTorch are not tested"; exit 0; fi; \
 	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m torch tests/links tests/golden && \
-	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -k "pair-dnn or honfm" \
+	OMP_NUM_THREADS=1 $(TORCH_VENV)/bin/python -m pytest -m "not slow and not torch" -k "pair-dnn or honfm" \
 		tests/contract/test_rankers.py tests/contract/test_references.py tests/contract/test_implicit.py tests/rankers/test_base.py
 
 # Fuzz tests of files, calls, the command line and the service, and their table; MINUTES for all of them.

@@ -29,6 +29,7 @@ def test_not_fitted_is_scikit_learns_and_ours():
         _ = errors.NotFitted
 
 
+@pytest.mark.thorough
 def test_errors_do_not_import_scikit_learn_before_they_need_to():
     code = (
         "import sys; from recsys import errors; assert 'sklearn' not in sys.modules; "

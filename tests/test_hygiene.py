@@ -7,6 +7,8 @@ import pkgutil
 import re
 from pathlib import Path
 
+import pytest
+
 import recsys
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +69,7 @@ def is_private_elsewhere(name, importer):
     return private is not None and importer[:private] != parts[:private]
 
 
+@pytest.mark.thorough
 def test_no_module_imports_a_private_module_of_another_package():
     found = []
     for path in SOURCES:

@@ -335,6 +335,7 @@ print(*sorted(set(heard)), sep="|")
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("person", [True, False])
 def test_a_person_is_told_of_the_first_compilation_once(tmp_path, person):
     program = COMPILES.format(terminal="sys.stderr.isatty = lambda: True" if person else "")

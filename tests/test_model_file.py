@@ -73,6 +73,7 @@ def two_models(folder, liked):
     return models, contents
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.*fork")
 @pytest.mark.parametrize("kills", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_kills_during_a_save_leave_the_old_or_the_new(liked, tmp_path, kills):
@@ -188,6 +189,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", range(len(FAMILIES)))
 def test_no_mutated_file_loads(liked, family, tmp_path):
     name, params = FAMILIES[family]
@@ -535,6 +537,7 @@ def test_concurrent_saves_and_loads_see_whole_models(tmp_path):
         child.stdout.close()
 
 
+@pytest.mark.thorough
 def test_loading_in_a_new_process_gives_the_same_bits(saved, model, liked, tmp_path):
     sp.save_npz(tmp_path / "rows.npz", liked)
     code = (

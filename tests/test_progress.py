@@ -89,6 +89,7 @@ def drawn(monkeypatch):
     return shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["als", "bpr", "lmf", "fm", "auto"])
 def test_a_fit_draws_a_bar_in_a_terminal(name, liked, drawn, monkeypatch):
     make_ranker(name).fit(liked, show_progress=False)
@@ -133,6 +134,7 @@ recsys.make_ranker("als", iterations=3).fit(data.matrix, callback=lambda k, *mor
 """
 
 
+@pytest.mark.thorough
 def test_what_a_callback_prints_goes_where_it_is_sent_while_a_bar_is_in_the_terminal():
     pty = pytest.importorskip("pty")
     terminal, its_end = pty.openpty()

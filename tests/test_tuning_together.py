@@ -54,6 +54,7 @@ def alone(planted):
     return tune(planted, "ease", 8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "url", ["{}/study", pytest.param("sqlite:///{}/study.db", marks=pytest.mark.slow)]
 )
@@ -91,6 +92,7 @@ def test_two_processes_at_once_share_the_trials(alone, tmp_path):
     assert said[0][1] == said[1][1]
 
 
+@pytest.mark.thorough
 def test_what_was_left_running_is_made_again_after_all_were_killed(planted, tmp_path):
     killed = started(0, tmp_path / "study")
     assert killed.stdout.readline() == "stopped\n"
@@ -127,6 +129,7 @@ def test_a_storage_that_is_none_is_told_in_a_line(planted, tmp_path):
         assert "secret" not in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.thorough
 def test_a_worker_refuses_as_this_process_does(planted, tmp_path):
     with pytest.raises(InputError, match="no trial of ease could be evaluated .*: regularization must"):
         tune(planted, "ease:regularization=-1", 2, workers=1)

@@ -417,6 +417,7 @@ def first(cell):
     return re.match(r"`([^`]*)`", cell)[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [first(left) for left, _, _ in ROWS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_row_holds_against_implicit(name):

@@ -218,6 +218,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("told", WRONG)
 def test_what_cannot_be_run_is_told_before_it_is(told):
     at = open_page("compare", **WRONG[told])
@@ -398,6 +399,7 @@ def test_the_files_hold_what_is_needed_to_repeat_a_run(no_runs):
 # ---- kept
 
 
+@pytest.mark.thorough
 def test_a_reload_finds_the_run_its_name_and_what_was_chosen(no_runs):
     at = open_page("compare", evaluate__models=TWO, evaluate__seed=5)
     press(at, "Run")

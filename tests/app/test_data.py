@@ -184,6 +184,7 @@ def test_rows_that_do_not_fit_are_left_out_and_said():
     assert metrics(at)["pairs that are used"] == "2"
 
 
+@pytest.mark.thorough
 def test_an_excel_file_is_read_and_without_the_reader_it_says_how(tmp_path, monkeypatch):
     import sys
 
@@ -267,6 +268,7 @@ MATRIX = st.integers(1, 8).flatmap(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(MATRIX)
 def test_what_cannot_be_done_is_what_cannot_be_done(rows):

@@ -115,6 +115,7 @@ def test_interactions_of_three_are_filtered_by_order():
     assert len(frame) == 20 and all(text.count(" × ") == 2 for text in frame["interaction"])
 
 
+@pytest.mark.thorough
 def test_a_reload_finds_table_settings_and_results():
     table(100).to_csv("things.csv", index=False)
     at = upload(opened(epochs="5", model="fm"), "things.csv", Path("things.csv").read_bytes())
@@ -136,6 +137,7 @@ def test_a_table_is_forgotten_and_one_that_is_gone_is_said_to_be():
     assert [one.value for one in at.warning] == ["The uploaded file is no longer here: upload it again."]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -235,6 +237,7 @@ def test_an_uploaded_dataset_with_features_has_no_command():
     assert any("No two features occur together" in one.value for one in at.info)
 
 
+@pytest.mark.thorough
 def test_codes_are_chosen_and_told_to_the_command(capfd):
     table(200).assign(code=[k % 9 for k in range(200)]).to_csv("things.csv", index=False)
     at = opened(epochs="5", model="fm", strength="0.001", target="sold")
@@ -269,6 +272,7 @@ def test_a_fit_is_cancelled_at_once_and_can_be_begun_again(monkeypatch):
     assert len(press(at, "Fit").metric) == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", MODELS)
 def test_charts_draw_what_was_found(model):
     found = study(table_problem(table(120), "price"), StudySettings(model=model, epochs=5, refits=2))

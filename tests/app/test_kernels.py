@@ -286,6 +286,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("told", WRONG)
 def test_tables_that_give_no_rule_are_refused_in_a_sentence(told):
     from app import state

@@ -26,6 +26,7 @@ def rows(name):
     return [dict(zip(table, cells, strict=True)) for cells in zip(*table.values(), strict=True)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(LAB))
 def test_a_page_begins_with_its_question_and_shows_what_a_result_looks_like(name):
     at = open_page(name)

@@ -36,6 +36,7 @@ def drawn(catalogue, seed=0):
     return view.Drawn(items, np.random.default_rng(seed).normal(size=(len(items), 2)))
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_it_shows(catalogue):
     at = run()
     model = make_ranker("cf-komd", kernel="mc", degree=2).fit(catalogue.matrix, show_progress=False)

@@ -44,6 +44,7 @@ def test_a_file_of_ones_own_is_one_click_away():
     assert [h.value for h in at.header] == ["Data"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", sorted(set(PAGES) - {"links", "interactions", "kernels"}))
 def test_the_name_of_the_dataset_stands_under_every_heading(page):
     from app import state

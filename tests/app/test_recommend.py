@@ -189,6 +189,7 @@ def test_what_a_list_is_like_is_counted(model, moved):
     assert (now == plain) == (not moved) or model == "popularity"
 
 
+@pytest.mark.thorough
 def test_a_list_of_one_item_has_no_diversity():
     years = DATA.item_features["year"].astype(int).to_numpy()
     liked = set(R[0].indices.tolist())
@@ -199,6 +200,7 @@ def test_a_list_of_one_item_has_no_diversity():
     assert told_of(at)[0][0] == "–"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("user", ["u0001", "u0124"])
 def test_the_heading_counts_likes_and_dislikes(user):
     def heading(at):
@@ -356,6 +358,7 @@ def test_a_model_that_is_none_is_refused_in_one_line(given, told):
     assert "?." not in at.error[0].value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["recommend", "explain", "map"])
 @pytest.mark.parametrize("model", ["bpr"])
 def test_models_of_known_people_only_say_so_for_a_built_profile(page, model):

@@ -112,6 +112,7 @@ def test_rules_of_a_models_lists_are_searched_together_with_those_of_likes():
     assert frame["of"].tolist() == [one.found.source.replace("ranker", "ease") for one in ours.shown]
 
 
+@pytest.mark.thorough
 def test_the_download_is_the_table_of_the_command():
     from recsys.utils.export import csv_text
 

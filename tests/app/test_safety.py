@@ -125,6 +125,7 @@ SAID = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", SAID)
 def test_what_an_address_or_a_refused_file_says_is_told_as_text(what, hostile, monkeypatch):
     from app import state

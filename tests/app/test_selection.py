@@ -39,6 +39,7 @@ def followed(**more):
     return press(at, "Follow the path")
 
 
+@pytest.mark.thorough
 def test_the_page_shows_the_librarys_path_and_the_point_that_is_asked_for():
     ours = found()
     at = followed()
@@ -67,6 +68,7 @@ def test_the_page_shows_the_librarys_path_and_the_point_that_is_asked_for():
     assert any("Nothing is selected" in one.value for one in at.info)
 
 
+@pytest.mark.thorough
 def test_a_path_that_is_followed_again_begins_at_its_best_point():
     ours = found()
     at = followed()
@@ -76,6 +78,7 @@ def test_a_path_that_is_followed_again_begins_at_its_best_point():
     assert slider.value == ours.taken != 0
 
 
+@pytest.mark.thorough
 def test_halves_and_starts_are_columns():
     ours = found(pairs=2, starts=2)
     at = followed(halves="2", starts="2")
@@ -85,6 +88,7 @@ def test_halves_and_starts_are_columns():
     assert frame["starts"].tolist() == [one.starts for one in chosen]
 
 
+@pytest.mark.thorough
 def test_the_command_that_is_shown_gives_the_same_path(capfd):
     table(200).to_csv("things.csv", index=False)
     at = followed(**{"halves": "1", "rows.least": "9", "refits": "2"})
@@ -97,6 +101,7 @@ def test_the_command_that_is_shown_gives_the_same_path(capfd):
     assert said["halves"] == ours.halves in [one.value for one in at.text]
 
 
+@pytest.mark.thorough
 def test_penalties_that_select_nothing_have_no_path():
     at = press(opened(model="fm", epochs="5", strength="0.001"), "Fit")
     assert not any(one.label == "Follow the path" for one in at.button)

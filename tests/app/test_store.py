@@ -87,6 +87,7 @@ def test_tokens_follow_from_name_and_content():
     assert state.files().find(one) == (one, "a.csv", b"1")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", ["recommend", "compare", "data"])
 def test_the_token_of_a_file_is_no_dataset(page):
     """It crashed the page: bytes have no ratings."""

@@ -48,6 +48,7 @@ def test_rows_that_are_equal_are_taken_together():
     assert found.exact and found.weight == pytest.approx(0.6)
 
 
+@pytest.mark.thorough
 def test_rules_over_more_features_than_a_word_has_bits():
     X = (np.random.default_rng(0).random((300, 150)) < 0.5).astype(np.uint8)
     y = X[:, 3] & X[:, 149] | X[:, 70] & X[:, 64]

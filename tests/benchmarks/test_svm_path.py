@@ -49,6 +49,7 @@ def test_each_cost_has_scikit_learns_values(seed, labels):
             np.testing.assert_allclose(values, alone, atol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(5))
 def test_each_cost_is_solved(seed):
     """By weak duality nothing is below the dual objective: the primal one is there."""

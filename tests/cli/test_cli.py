@@ -488,6 +488,7 @@ def test_signals_stop_a_fit_and_leave_nothing(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv.gz"]
 
 
+@pytest.mark.thorough
 def test_a_closed_pipe_is_no_error(ranker, tmp_path):
     out = subprocess.run(
         " ".join(
@@ -555,6 +556,7 @@ def test_the_environment_does_not_change_the_figures(ratings, tmp_path):
     assert reports[0] == reports[1] == reports[2]
 
 
+@pytest.mark.thorough
 def test_an_address_limit_gives_the_bytes_needed(tmp_path):
     resource = pytest.importorskip("resource")
     lines = "".join(f"u{k % 50},i{k}\n" for k in range(60_000))

@@ -98,6 +98,7 @@ def test_the_curve_that_is_printed_has_both_ends(recsys):
     assert len(numbers) == 10 and numbers[0] == 1 and numbers[-1] == 23
 
 
+@pytest.mark.thorough
 def test_what_a_path_selects_is_printed_written_and_drawn(recsys):
     arguments = (
         "--table",
@@ -166,6 +167,7 @@ def test_what_a_path_selects_without_halves_goes_to_any_kind_of_file(recsys):
     assert {row["starts"] for row in csv.DictReader(Path("top.csv").read_text().splitlines())} == {""}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--halves", "2"), "are for --select"), (("--select",), "not for fm with l2"),
     (("--select", "--model", "sparse-fm", "--penalty", "omega"), "not for sparse-fm with omega"),

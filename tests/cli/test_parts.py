@@ -76,6 +76,7 @@ def test_another_model_or_other_options_are_refused(recsys, ranker):  # noqa: F8
     assert code == 2 and "model (its sha256) is" in err and err.count("\n") == 1
 
 
+@pytest.mark.thorough
 def test_a_run_that_is_told_to_stop_leaves_whole_parts(recsys, ranker, tmp_path):  # noqa: F811
     (tmp_path / "run.py").write_text(STOPPED)
     done = subprocess.run([sys.executable, "run.py"], capture_output=True, text=True, timeout=120)

@@ -102,6 +102,7 @@ def stopped(tmp_path, step, *arguments):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.thorough
 def test_an_evaluation_that_is_interrupted_keeps_what_is_measured(tmp_path):
     file, folder = tmp_path / "report.json", tmp_path / "run"
     done = stopped(tmp_path, "als, fold 1", "--json", file, "--run", folder)
@@ -119,6 +120,7 @@ def test_an_evaluation_that_is_interrupted_keeps_what_is_measured(tmp_path):
         }
 
 
+@pytest.mark.thorough
 def test_of_a_first_model_that_is_interrupted_whole_folds_are_kept(tmp_path):
     done = stopped(tmp_path, "popularity, fold 2", "--json", "-")
     assert done.returncode == 130
@@ -128,6 +130,7 @@ def test_of_a_first_model_that_is_interrupted_whole_folds_are_kept(tmp_path):
     assert [one["model"] for one in told["results"]] == ["popularity"] and told["folds"] == 1
 
 
+@pytest.mark.thorough
 def test_an_evaluation_that_has_measured_nothing_is_interrupted_like_any_command(tmp_path):
     done = stopped(tmp_path, "popularity, fold 1", "--json", tmp_path / "none.json")
     assert done.returncode == 130 and done.stdout == ""

@@ -147,6 +147,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_time_is_one_line(ranker, recsys, case):  # noqa: F811
     arguments, text = REFUSED[case]

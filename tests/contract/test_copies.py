@@ -141,6 +141,7 @@ def returned(request):
     return value
 
 
+@pytest.mark.thorough
 def test_what_is_returned_can_be_copied_and_sent(returned, tmp_path):
     for way, send in WAYS.items():
         again = send(returned, tmp_path)

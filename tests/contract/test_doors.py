@@ -52,6 +52,7 @@ def command(capfd, *arguments):
     return json.loads(capfd.readouterr().out)
 
 
+@pytest.mark.thorough
 def test_an_explanation_is_the_same_in_four_doors(model, capfd):
     from app.catalogues import catalogue_of
     from app.views.explain import bundle_of
@@ -133,6 +134,7 @@ def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
         assert [[(name, value) for name, _, value in rows[:-1]] for rows in drawn_rows] == wanted
 
 
+@pytest.mark.thorough
 def test_its_numbers_are_those_of_brute_force(model):
     file, found, pairs = model
     ranker, R = found.ranker, DATA.matrix
@@ -276,6 +278,7 @@ def check_changes(ranker, R, user, item, told):
     assert order == sorted(order)
 
 
+@pytest.mark.thorough
 def test_a_rule_of_the_model_is_the_same_in_three_doors_and_its_counts_are_right(model, capfd):
     file, found, pairs = model
     ranker, R = found.ranker, DATA.matrix

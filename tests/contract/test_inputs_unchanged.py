@@ -206,6 +206,7 @@ def _row(X):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list_rankers())
 def test_no_ranker_changes_its_matrix(name, tmp_path):
     for layout in KEY if name != "popularity" else LAYOUTS:
@@ -277,6 +278,7 @@ def test_no_metric_changes_scores_or_matrices(tmp_path):
                 np.testing.assert_array_equal(found, one, err_msg=layout)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_no_search_for_rules_changes_its_table(layout, tmp_path):
     signed = np.where(LABELS == 1, 1.0, -1.0) / 12

@@ -77,6 +77,7 @@ def state(ranker):
     return digest(*(v for k, v in sorted(vars(ranker).items()) if isinstance(v, np.ndarray)))
 
 
+@pytest.mark.thorough
 def test_single_calls_batches_and_permuted_batches_agree_to_the_bit(any_fitted, liked):
     users = np.arange(liked.shape[0])
     ids, scores = any_fitted.recommend(users, liked, N=7)
@@ -216,6 +217,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.thorough
 def test_every_format_gives_the_same_scores(ranker, liked):
     expected = ranker.fit(liked, show_progress=False).scores(3, liked[3])
     for kind, form in FORMATS.items():
@@ -296,6 +298,7 @@ TINY = {
 }
 
 
+@pytest.mark.thorough
 def test_tiny_matrices_fit_with_finite_scores_or_say_why(any_ranker):
     for dense in TINY.values():
         R = sp.csr_matrix(np.array(dense, dtype=np.float32))
@@ -388,6 +391,7 @@ def calls(fitted, liked):
     return out
 
 
+@pytest.mark.thorough
 def test_eight_threads_sharing_one_ranker_get_the_answers_that_one_gets(any_fitted, liked):
     work = calls(any_fitted, liked)
     wanted = [digest(*call()) for call in work]

@@ -20,6 +20,7 @@ from tests.strategies import SMALL_KERNELS, interactions
 assert kernels and metrics and rankers and splits  # they register what they hold
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list_rankers())
 def test_rankers(name, liked):
     R = liked[:, :12]
@@ -48,6 +49,7 @@ def test_kernels(name):
     np.testing.assert_allclose(kernel(X, normalize=True), kernels.normalised(expected), atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", METRICS.names())
 def test_metrics(name):
     rng = np.random.default_rng(1)
@@ -67,6 +69,7 @@ def test_metrics(name):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(interactions(), st.integers(0, 4), st.integers(1, 9))
 @pytest.mark.parametrize("name", sorted({*PROTOCOLS.names(), *registry.PROTOCOLS.names()}))

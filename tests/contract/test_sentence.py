@@ -100,6 +100,7 @@ def test_each_family_has_a_name_and_is_behind_the_one_interface(model, tmp_path)
     assert load_bundle(file).ranker.name == name
 
 
+@pytest.mark.thorough
 def test_top_n_is_the_same_in_every_door(model, uploaded):
     from tests.app.card_texts import titles
     from tests.app.page_runs import open_page
@@ -123,6 +124,7 @@ def test_top_n_is_the_same_in_every_door(model, uploaded):
     assert shown[:N] == [str(DATA.titles[k]) for k in best]
 
 
+@pytest.mark.thorough
 def test_every_door_explains_and_gives_the_rule(model, uploaded, capfd):
     from tests.app.page_runs import open_page, texts
 

@@ -67,6 +67,7 @@ def compare(table):
     np.testing.assert_array_equal(found.X.T, np.array(list(columns.values())).reshape(len(columns), len(table)))  # fmt: skip
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(tables())
 def test_random_tables_give_what_the_plain_encoders_give(table):

@@ -23,6 +23,7 @@ FILES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("max_rows", [None, 10_000])
 @pytest.mark.parametrize("name", FILES)
 def test_what_is_lent_is_released_at_the_end(tmp_path, monkeypatch, name, max_rows):

@@ -256,6 +256,7 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, wi
         assert np.isfinite(data.rating).all() if data.rating is not None else True
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8)), min_size=1))
 @example([("0", "SUM")])  # no row of totals: another row follows

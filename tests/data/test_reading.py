@@ -38,6 +38,7 @@ def accounted(data, rows):
     assert rows == pairs + merged + out
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(ROWS, st.sampled_from(["file", "frame", "page"]), st.sampled_from([None, "last", "count"]))
 def test_every_row_is_kept_merged_or_left_out_for_a_reason(tmp_path_factory, rows, door, duplicates):
@@ -56,6 +57,7 @@ def test_every_row_is_kept_merged_or_left_out_for_a_reason(tmp_path_factory, row
     accounted(data, len(rows))
 
 
+@pytest.mark.thorough
 def test_five_kinds_of_dirt_at_once_and_the_note_alone_tells(tmp_path, capfd):
     rng = np.random.default_rng(0)
     n = 200_000

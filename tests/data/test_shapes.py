@@ -44,12 +44,14 @@ def check(data, row, columns=True):
     assert row["note"] in " | ".join(data.notes)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", EXPECTED)
 def test_python_reads_it(shape):
     row = EXPECTED[shape]
     check(Interactions.from_frame(SHAPES / shape, **options(row)), row)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", EXPECTED)
 def test_the_page_reads_it(shape):
     row = EXPECTED[shape]
@@ -61,6 +63,7 @@ def test_the_page_reads_it(shape):
     check(read(SHAPES / shape, door="page", max_rows=10_000, **chosen, **options(row)), row)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", EXPECTED)
 def test_the_command_line_reads_it(shape, tmp_path, capfd):
     row = EXPECTED[shape]
@@ -90,6 +93,7 @@ FRAMES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", FRAMES)
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_a_frame_is_read_like_its_file(shape, kind):
@@ -114,6 +118,7 @@ def test_a_frame_is_read_like_its_file(shape, kind):
     check(data, row | {"note": "" if row["note"].startswith("read as") else row["note"]})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", EXPECTED)
 def test_the_same_words_overrule(shape):
     row = EXPECTED[shape]

@@ -28,6 +28,7 @@ def test_which_protocols_predict_the_future():
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @settings(max_examples=80, deadline=None)
 @given(interactions(timed=True), st.integers(0, 3))
 @pytest.mark.parametrize("name", [*IN_TIME, "next-1", "next-2:kept=2:users=groups", "next-1:users=1"])
@@ -158,6 +159,7 @@ def test_next_takes_any_whole_number():
         split(make([(0, 0), (0, 1)]), "next-3", folds=2)
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(PAIRS, st.integers(0, 5))
 @pytest.mark.parametrize("order", ["", "-time", "-file"])

@@ -79,6 +79,7 @@ def found(source):
     return {word: count for word, count in counts.items() if count}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FILES)
 def test_a_module_has_no_private_words_but_those_listed(name):
     assert found(FILES[name].read_text(encoding="utf-8")) == EXCEPTIONS.get(name, {})

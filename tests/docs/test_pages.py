@@ -17,6 +17,7 @@ LONG = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "page", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAGES]
 )

@@ -35,6 +35,7 @@ def test_results_come_in_order_and_errors_as_they_are(dask):
         list(dask.map(tasks.late, [3]))
 
 
+@pytest.mark.thorough
 def test_a_worker_that_ended_is_replaced_and_its_unit_done_again(dask, tmp_path):
     assert (
         list(dask.map(tasks.ended_once, [str(tmp_path / "once"), *[str(tmp_path)] * 3])) == ["done"] * 4
@@ -90,6 +91,7 @@ def test_workers_of_other_versions_do_nothing():
     assert run_far(tasks.squared, 2, 1, installed())[0] == 4
 
 
+@pytest.mark.thorough
 def test_a_cluster_that_runs_is_checked_and_goes_on(monkeypatch):
     with engine("dask", workers=1) as first:
         with engine(f"dask={first._cluster.scheduler_address}") as second:
@@ -103,6 +105,7 @@ def test_a_cluster_that_runs_is_checked_and_goes_on(monkeypatch):
         assert list(first.map(tasks.squared, [5])) == [25]  # goes on when the other one is closed
 
 
+@pytest.mark.thorough
 def test_nothing_of_an_engine_is_imported_unasked():
     code = "import recsys, recsys.engines; from recsys import Recommender; Recommender.recommend_all"
     assert not modules_after(code) & {"dask", "distributed", "ray", "fsspec"}
@@ -118,6 +121,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "arguments", [("dask", "1"), ("local=1",), pytest.param(("ray", "1"), marks=pytest.mark.slow)]
 )

@@ -75,6 +75,7 @@ def test_an_engine_that_nobody_closes_ends_with_its_program():
     assert all_end(before)
 
 
+@pytest.mark.thorough
 def test_large_results_and_large_units_pass():
     with engine("local=2") as two:
         found = list(two.map(repeated, [b"x" * 10**6] * 6))
@@ -110,6 +111,7 @@ def test_a_process_that_is_killed_at_any_moment_is_told_of(seed):
     assert not started(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 def test_an_idle_process_that_does_not_answer_ends_with_the_engine():
     """As one that waits for the lock of the queue of tasks, which another one held when it was killed."""

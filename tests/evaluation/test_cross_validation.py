@@ -50,6 +50,7 @@ def test_a_score_is_the_mean_over_users_of_what_is_hidden(planted):
     assert np.isnan(ranking_scorer()(model, sp.csr_matrix(np.eye(3, R.shape[1]))))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list_rankers())
 def test_every_ranker_that_folds_in_can_be_cross_validated(planted, name):
     model = make_ranker(name, **FAST.get(name, {}))

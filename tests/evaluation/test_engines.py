@@ -155,6 +155,7 @@ def test_the_data_are_a_file_that_is_checked_and_removed(planted, workers, tmp_p
         known(Shared(str(tmp_path / "gone"), shared.sha256))
 
 
+@pytest.mark.thorough
 def test_the_command_says_whose_seconds_they_are(capsys, tmp_path):
     asked = ["evaluate", "--model", "popularity", "--metric", "auc", "--folds", "2", "--quiet"]
     assert cli.call([*asked, "--workers", "1", "--threads", "1", "--scratch", str(tmp_path)]) == 0

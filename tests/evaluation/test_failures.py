@@ -44,6 +44,7 @@ def report(*models, **options):
     return evaluate(DATA, dict(models), folds=2, metrics=["auc", "coverage@5"], **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("fold, when", [(0, "fit"), (1, "fit"), (0, "scores")])
 def test_the_rest_of_a_comparison_stands(error, fold, when):

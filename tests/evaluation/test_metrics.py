@@ -45,6 +45,7 @@ def cases(draw):
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(cases())
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -75,6 +76,7 @@ TWO_OF_THREE = (
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(cases())
 @example(TWO_OF_THREE)
@@ -173,6 +175,7 @@ def random_lists(rng, users, items, levels):
     return scores, train, test
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("levels", [5, 10**9])
 def test_equals_scikit_learn(levels):
     scores, train, test = random_lists(np.random.default_rng(0), 300, 60, levels)

@@ -127,6 +127,7 @@ def test_the_closed_forms_are_means_over_all_orders():
                 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(interactions(timed=True))
 @pytest.mark.parametrize(
@@ -173,6 +174,7 @@ def in_time():
             )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("protocol", ["next-3", "temporal"])
 @pytest.mark.parametrize(("name", "params"), list(in_time()))
 def test_figures_do_not_depend_on_when_test_items_happened(name, params, protocol, planted):
@@ -215,6 +217,7 @@ def test_likes_of_one_time_have_no_order(name, params, planted):
     np.testing.assert_allclose(found, scores[:, numbers], rtol=1e-3, atol=1e-4 * np.abs(scores).max())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["ridge", "cosine"])
 def test_lots_between_likes_of_one_time_favour_no_number(form):
     """Of 800 people who like two of six things at once, and something else before, either comes first."""

@@ -231,6 +231,7 @@ def test_equal_models_are_not_told_apart_and_files_say_what_figures_depend_on(pl
     assert rows[0][columns.index("auc ±")] == ""
 
 
+@pytest.mark.thorough
 def test_compiling_is_not_fitting(planted):
     from recsys._jit import compiling, jit
 

@@ -79,6 +79,7 @@ def case(request):
     return found, R, ref.likes(R), pairs, model
 
 
+@pytest.mark.thorough
 def test_what_is_said_of_other_people_is_counted_right(case):
     _, R, sets, pairs, _ = case
     titles = letters(R.shape[1])
@@ -123,6 +124,7 @@ def tastes(case):
     return attributes, out
 
 
+@pytest.mark.thorough
 def test_what_is_said_of_a_taste_is_counted_right(case, tastes):
     _, R, sets, _, model = case
     attributes, found = tastes

@@ -253,6 +253,7 @@ def rejects_no_more_than(p, level, sure=3.3):
     assert share <= level + sure * np.sqrt(level * (1 - level) / len(p)), (share, level)
 
 
+@pytest.mark.thorough
 def test_p_values_of_a_ranker_that_knows_no_attribute_are_no_smaller_than_chance():
     attributes = catalogue(80, 5)
     found = [

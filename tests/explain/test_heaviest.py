@@ -53,6 +53,7 @@ def model(data):
 # ---- the weights
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", RANKERS)
 @given(liked_matrices(min_users=3, max_users=6, max_items=7), st.integers(0, 2**32 - 1))
 @settings(max_examples=15, deadline=None)

@@ -46,6 +46,7 @@ def parts_of(X, weights):
     return cells, sums, len(sums) and (sums > 0).any()
 
 
+@pytest.mark.thorough
 @given(tables(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([0.0, 0.15]), st.data())
 @settings(max_examples=400, deadline=None)
 def test_no_rule_exceeds_the_bound_however_long_it_was_worked_on(table, most, literals, cost, data):

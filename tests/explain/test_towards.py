@@ -43,6 +43,7 @@ def times_for(model, user):
     return {int(k): float(t) for k, t in zip(row.indices, row.data, strict=True)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("user", [3, 57])
 def test_an_item_falls_as_each_profile_without_says(model, user):
     likes = R[user].indices.tolist()
@@ -64,6 +65,7 @@ def test_an_item_falls_as_each_profile_without_says(model, user):
     assert path.reached == (path.places[-1] > 3) and (path.reached or len(path.items) == 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("user", [3, 57])
 def test_an_item_rises_as_each_profile_with_more_says(model, user):
     likes = R[user].indices.tolist()

@@ -204,6 +204,7 @@ def test_a_callback_ends_the_chain():
     assert len(told) == 7 and len(model.draws_) == 1 and told[-1][1] == model.history_[-1]["error"]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # features around 100
 @pytest.mark.parametrize(
     "model", [BayesianFactorizationMachineRegressor(), BayesianFactorizationMachineClassifier()], ids=str

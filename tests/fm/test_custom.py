@@ -41,6 +41,7 @@ def fitted(rows, **params):
     return FactorizationMachineRegressor(**params).fit(*rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("penalty", [MCP(), MCP(0.5, 1.5), ScaledRows(), ScaledRows(2.0)], ids=repr)
 @pytest.mark.parametrize("strength", [0.1, 0.9, 2.0])
 def test_the_operator_is_the_minimum(penalty, strength):
@@ -79,6 +80,7 @@ def slow(solver, *before):
     return pytest.param(*before, solver, marks=[] if solver in ("cd", "fista") else pytest.mark.slow)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("penalty", "solver"),
     [slow(solver, penalty) for penalty, able in ABLE.items() for solver in able],

@@ -494,6 +494,7 @@ def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
     assert np.isfinite(model.fit(X, y).predict(X)).all()
 
 
+@pytest.mark.thorough
 @CUT_SHORT
 @pytest.mark.parametrize("solver", solver_names())
 @pytest.mark.parametrize("degree", [2, 3])

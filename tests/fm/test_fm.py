@@ -36,6 +36,7 @@ ESTIMATORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "model",
     [pytest.param(m, marks=() if m.solver == "cd" else pytest.mark.slow) for m in ESTIMATORS],

@@ -165,6 +165,7 @@ HIGHER = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("solver", "penalty"), HIGHER)
 def test_every_solver_selects_in_order_3(solver, penalty):
     """y is one product of three features: it is found, and most others are left out."""

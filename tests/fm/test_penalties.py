@@ -135,6 +135,7 @@ def test_codes_are_unique_and_one_without_a_branch_is_noticed():
     assert np.isnan(sizes).all()
 
 
+@pytest.mark.thorough
 def test_a_penalty_without_compiled_parts_is_one_class(monkeypatch):
     """Served by the solvers that ask for no more than it has, and refused with their names."""
 

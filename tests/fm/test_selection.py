@@ -18,6 +18,7 @@ def problem(rows=200, target="price"):
     return table_problem(table(rows).drop(columns=other), target)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", ["price", "sold"])
 def test_figures_are_of_the_rows_they_say(target):
     given = problem(target=target)

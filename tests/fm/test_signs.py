@@ -47,6 +47,7 @@ def objective_of(seed, forms, loss, sign):
     return Objective(model, X, y, LOSSES.get(loss), by, True, rng)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("forms", TRIED, ids=lambda forms: f"{forms[0].kind}-{forms[0].order}")
 def test_signs_are_tried_where_they_matter_and_leave_a_model_that_agrees_with_itself(forms, loss):

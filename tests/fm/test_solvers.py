@@ -180,6 +180,7 @@ def of_four(seed=0, n=500):
     return X, rng.normal(size=n) + (X @ rng.normal(size=X.shape[1])) ** 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [paired, of_four])
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("penalty", ["l2", "l1", "ti"])
@@ -259,6 +260,7 @@ def test_small_blocks_are_joined():
     assert [block.rows.shape[0] for block in joined_blocks(X)] == [40, 30, 12]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scale", [0.5, 300.0])  # the second leaves the rows' totals
 @pytest.mark.parametrize("m", [1, 2, 3, 4])
 def test_sums_over_rows_of_blocks_are_those_of_the_definition(m, scale):
@@ -330,6 +332,7 @@ def test_who_serves_what_follows_from_what_solvers_require():
     assert [name for name in solver_names() if SOLVERS.get(name).pairwise] == ["sgd", "adagrad", "psgd"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("solver", "penalty"), SERVED)
 def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     X, y = paired(2)
@@ -345,6 +348,7 @@ def test_every_solver_lowers_every_objective_it_serves(solver, penalty):
     assert history[-1] <= goal + 0.4 * (history[0] - goal), (history[0], history[-1], goal)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("penalty", ["ti", "cs", "l1-power", "l21-power"])
 @pytest.mark.parametrize("make", [FactorizationMachineRegressor, AllSubsetsRegressor])
 def test_subgradients_come_near_the_operators_in_any_order(make, penalty):

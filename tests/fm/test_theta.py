@@ -143,6 +143,7 @@ def test_pairs_of_one_kind_are_scored_alike_however_the_objects_are_given(symmet
         np.testing.assert_array_equal(model.decision_function(A, other, pairs), once)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", ["cd", "fista", "nmapgd", "katyusha", "lbfgs", "subgradient"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_learned_weights_of_the_orders_leave_no_stale_objective(solver, seed):

@@ -27,6 +27,7 @@ ESTIMATORS = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_scikit_learns_checks(name):
     failed = [
@@ -192,6 +193,7 @@ def test_rmkl_trusts_slack_more_the_smaller_c():
     assert values == sorted(values)
 
 
+@pytest.mark.thorough
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_gram_finds_the_least_ratio_and_bounds_it(seed):

@@ -36,6 +36,7 @@ def test_both_forms_hold_the_product(R):
     assert sparse.together.diagonal().sum() == 0 and (sparse.together.data > 0).all()
 
 
+@pytest.mark.thorough
 @SMALL
 @given(liked_matrices(min_users=3), st.integers(0, 2**31), st.integers(0, 3))
 def test_rows_that_come_and_go_leave_the_counts_of_a_refit(R, seed, more):

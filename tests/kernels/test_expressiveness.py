@@ -141,6 +141,7 @@ def test_the_recursions_equal_the_kernels(name, seed, n):
     assert seen == n
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["mc", "md", "c", "d"])
 def test_the_recursions_beyond_float64(name):
     """2,000 columns: infinite where the count is, 0 for a null row, finite again behind the peak."""
@@ -198,6 +199,7 @@ DOT_PRODUCTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, params", DOT_PRODUCTS)
 def test_dot_product_kernels_are_sums_of_conjunctive_ones(name, params):
     """Each value to 1e-12 of itself, against exact or 60-digit arithmetic."""
@@ -216,6 +218,7 @@ def test_rbf_by_default_has_the_gamma_of_the_least_dimension():
     np.testing.assert_array_equal(g, mc_decomposition(make_kernel("rbf", gamma=1 / 44), 22))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name, params", [c for c in DOT_PRODUCTS if c[0] in ("rbf", "tanimoto", "all-subsets", "hp", "md")]
 )

@@ -59,6 +59,7 @@ def overlaps(draw):
     return n, draw(st.one_of(st.integers(least, most), near)), a, b
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(overlaps(), st.integers(20, 300))
 @pytest.mark.parametrize("name", ["md", "d", "mc", "c"])
@@ -66,6 +67,7 @@ def test_one_degree(name, overlap, degree):
     check(name, {"degree": degree}, *overlap)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(overlaps(), st.integers(20, 150), st.integers(1, 3))
 @pytest.mark.parametrize("name", ["mdnf", "dnf", "mcnf", "cnf", "mdnf-sum"])

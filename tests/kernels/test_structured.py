@@ -25,6 +25,7 @@ def data(seed, users=12, items=9, density=0.25):
     return sp.csr_matrix(R)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [pytest.param(k, marks=pytest.mark.slow if k == "all-subsets" else ()) for k in list_kernels()],
@@ -283,6 +284,7 @@ def test_a_long_tailed_matrix_has_what_was_asked_for():
         long_tail(2, 2, 4)
 
 
+@pytest.mark.thorough
 def test_slim_with_all_neighbours_is_slim(monkeypatch):
     R = data(9, users=80, items=30, density=0.5)
     whole = make_ranker("slim", iterations=500, tol=1e-7).fit(R).weights_

@@ -31,6 +31,7 @@ SHALLOW = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("one", [False, True])
 @pytest.mark.parametrize("model", SHALLOW, ids=name_of)
 def test_the_contract(model, one):
@@ -144,6 +145,7 @@ def test_small_tables_wake_no_thread(monkeypatch):
         assert np.isfinite(model.fit(A, B, pairs, y).decision_function(A, B, pairs)).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("one", [False, True])
 def test_the_serial_path_changes_no_bit(one, monkeypatch):
     from recsys.utils import threads

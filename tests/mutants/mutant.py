@@ -68,7 +68,7 @@ def run(tests, folder, compiled):
         "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / ".hypothesis"),
     }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["--hypothesis-profile=first-failure", *tests]
+    command += ["-m", "not slow and not torch", "--hypothesis-profile=first-failure", *tests]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False
     )

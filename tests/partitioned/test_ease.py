@@ -36,6 +36,7 @@ def fitted(folder, spec, users, items, memory="1GB", parts=3):
     return matrix_of(folder / "w")[2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize(
     "spec",
@@ -59,6 +60,7 @@ def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
     assert len(list(folder.glob("*.parquet"))) == -(-matrix.shape[0] // 9)
 
 
+@pytest.mark.thorough
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     liked_matrices(max_users=20, max_items=12), st.integers(1, 14), st.sampled_from(["0", "0.5"]),
@@ -109,6 +111,7 @@ def test_another_ridge_starts_from_the_counts(tmp_path):
     assert set(left) == {"_SUCCESS"}  # what was turned into rows is gone
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stage", ["regressions", "weights"])
 def test_what_was_stopped_goes_on_and_comes_to_the_same(tmp_path, monkeypatch, stage):
     from recsys.partitioned.work import Work

@@ -83,6 +83,7 @@ def same_state(one, other):
         assert np.array_equal(a.arrays[name], b.arrays[name]), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("spec", MODELS)
 def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):

@@ -80,6 +80,7 @@ def test_ids_outside_their_bytes_are_refused(offsets):
         unpacked("ids", arrays)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", ["ease:top_k=5", "slist:form=cosine"])
 def test_a_ranker_of_other_items_is_refused_and_leaves_no_folder(fitted, tmp_path, spec):
     model, work, table = fitted

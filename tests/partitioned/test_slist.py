@@ -37,6 +37,7 @@ def in_memory(spec, users, items, when, work):
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "when",
     ["numbers", "ties", "early", "equal", "unknown", "none"],

@@ -258,6 +258,7 @@ def test_a_circulant_map_has_few_dense_rows_at_once():
     np.testing.assert_allclose(out[:120], whole, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", [RandomKernelMap(degree=3), RandomKernelMap(kernel="all-subsets"), SparseRandomKernelMap(sparsity=0.7), SubsampledRandomKernelMap()], ids=str)  # fmt: skip
 def test_the_number_of_threads_changes_no_bit(model, monkeypatch):
     from recsys.utils import threads

@@ -35,6 +35,7 @@ def test_msdw(alpha, locality, R):
     compare(make_ranker("msdw", alpha=alpha, locality=locality), expected, R, 1e-5)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(liked_matrices())
 @pytest.mark.parametrize("amount, votes", [(1.0, 0.0), (0.6, 0.5)])
@@ -61,6 +62,7 @@ def test_ease(power, dropout, votes, regularization, R):
     compare(ranker, expected, R, 1e-6)
 
 
+@pytest.mark.thorough
 def test_ease_weights_on_movielens_equal_those_of_numpys_inverse(movielens):
     R = movielens.matrix
     weights = make_ranker("ease", regularization=500.0).fit(R).weights_
@@ -145,6 +147,7 @@ def test_cf_omd(negative, R):
     compare(make_ranker("cf-omd", negative_regularization=negative), expected, R, 2e-5)
 
 
+@pytest.mark.thorough
 def test_cf_omd_tends_to_ecf_omd(movielens):
     R = movielens.matrix[:8]  # a second each
     limit = make_ranker("cf-omd", negative_regularization=1e9).fit(movielens.matrix)
@@ -157,6 +160,7 @@ def test_cf_omd_tends_to_ecf_omd(movielens):
     assert np.abs(scores).max() <= 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kernel", [{"kernel": "linear"}, {"kernel": "mc"}, {"kernel": "md", "degree": 5}]
 )
@@ -216,6 +220,7 @@ def with_gram(ranker, gram):
     return ranker
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["cf-komd", "cf-omd"])
 @pytest.mark.parametrize("form", POWER_SERIES)
 def test_without_its_constant_a_dot_product_kernel_has_the_linear_zeros_and_the_same_lists(

@@ -217,6 +217,7 @@ def failing(monkeypatch, spec, error):
         monkeypatch.setattr(module, "fitted", fitted)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(len(tried(SMALL.shape[1], SMALL.nnz))))
 def test_a_candidate_that_raises_changes_nothing_but_the_list_of_the_dropped(
     number, monkeypatch, without
@@ -234,6 +235,7 @@ def test_a_candidate_that_raises_changes_nothing_but_the_list_of_the_dropped(
     np.testing.assert_array_equal(found.scores(users, SMALL), expected.scores(users, SMALL))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [0, 3, -1])
 def test_a_candidate_that_raises_does_not_end_a_race(number, monkeypatch):
     spec = tried(SMALL.shape[1], SMALL.nnz)[number]

@@ -87,6 +87,7 @@ def forgeries(manifest, arrays):
             yield f"parameter {key}: {json.dumps(changed)}", other, arrays
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", [*CASES, *EXTRA], ids=identifier)
 def test_no_forged_state_is_used(case, liked, tmp_path):
     name, params = case

@@ -13,6 +13,7 @@ from recsys.kernels import item_gram, list_kernels, make_kernel
 from tests.strategies import SMALL_KERNELS, liked_matrices
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(liked_matrices(min_users=2, max_users=10))
 @pytest.mark.parametrize("name", list_kernels())

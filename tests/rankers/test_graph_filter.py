@@ -26,6 +26,7 @@ def gap(R, factors, votes, item_power):
     return 1.0 - values[factors] / values[factors - 1]
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(
     liked_matrices(max_users=20, max_items=14), st.integers(1, 8), st.sampled_from([0.0, 1.0, 1.4]),

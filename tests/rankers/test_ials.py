@@ -64,6 +64,7 @@ def test_the_mean_ridge_is_the_parameter():
     assert ridges.mean() == pytest.approx(3.0)
 
 
+@pytest.mark.thorough
 def test_folding_in_gives_what_was_fitted(tmp_path):
     R = some()
     params = {"factors": 4, "iterations": 200, "regularization": 1.0, "alpha": 3.0, "ridge_power": 1.0}

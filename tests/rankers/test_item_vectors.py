@@ -60,6 +60,7 @@ def test_vectors_of_one_number_or_all_alike():
     assert project(np.ones((4, 3))).shares.tolist() == [0, 0]
 
 
+@pytest.mark.thorough
 def test_tsne_keeps_groups_together_tells_how_far_it_is_and_can_be_stopped():
     rng = np.random.default_rng(1)
     groups = np.repeat([0, 1, 2], 20)

@@ -114,6 +114,7 @@ def test_lists_of_sparse_weights_equal_a_pass(name, monkeypatch):
         np.testing.assert_array_equal(found.ids, full(scores, R, ranker.popularity_, 10, True, mask)[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "params",
     [{}, {"kernel": "md", "degree": 2}, {"kernel": "md", "degree": 300, "unrated": "kernel"}],

@@ -78,6 +78,7 @@ def test_lists_are_those_of_implicit(name, seed, top_k, skip):
         assert (ours.scores[int((scores > 0).sum()) :] == 0).all()
 
 
+@pytest.mark.thorough
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 15))
 @pytest.mark.parametrize("name", PAIRS)

@@ -53,6 +53,7 @@ def clock(monkeypatch):
     return clock
 
 
+@pytest.mark.thorough
 def test_with_time_for_all_it_is_the_fit_without_a_budget(likes, clock):
     clock.cost = dict.fromkeys(SPECS, 1e-6)
     free = make_ranker("auto").fit(likes, show_progress=False)
@@ -64,6 +65,7 @@ def test_with_time_for_all_it_is_the_fit_without_a_budget(likes, clock):
     assert fits == len(SPECS) + len(free.parts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("budget", [3.0, 10.0, 30.0, 100.0])
 def test_it_ends_in_time_and_says_what_it_dropped_and_why(likes, clock, budget):
     """Alone all would take 13 × 0.2 times as many seconds as there are thousand likes, over 200."""
@@ -81,6 +83,7 @@ def test_it_ends_in_time_and_says_what_it_dropped_and_why(likes, clock, budget):
     assert shares == sorted(shares) and shares[-1] <= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", [0.1, 2.0])
 def test_a_budget_of_processor_seconds_is_kept_whatever_the_clock_says(likes, clock, share):
     clock.cost = dict.fromkeys(SPECS, 2e-4) | {"popularity": 1e-7}
@@ -106,6 +109,7 @@ def test_cheap_candidates_are_fitted_first_and_kept(likes, clock):
     assert clock.now <= 24
 
 
+@pytest.mark.thorough
 def test_the_best_half_of_a_sample_goes_on(likes, clock):
     clock.cost = dict.fromkeys(SPECS, 4e-5)
     model = make_ranker("auto", budget=30.0).fit(likes, show_progress=False)
@@ -186,6 +190,7 @@ def test_budgets_that_are_none_are_refused(budget, key):
         make_ranker("auto", **{key: budget})
 
 
+@pytest.mark.thorough
 def test_a_budget_is_kept_on_real_data(tmp_path):
     data = load_dataset("sample").matrix
     model = make_ranker("auto", budget=600).fit(data, show_progress=False)
@@ -281,6 +286,7 @@ def test_parts_that_were_not_kept_are_fitted_again_first(likes, clock, monkeypat
     assert len(clock.fits) == len(weights)
 
 
+@pytest.mark.thorough
 def test_a_sample_that_takes_much_of_what_is_left_is_not_taken(likes, clock, monkeypatch):
     def sizes():
         clock.fits.clear()

@@ -92,6 +92,7 @@ def test_without_order_nothing_changes(model, tmp_path):
     np.testing.assert_array_equal(many.scores, blocks.scores)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list_rankers())
 def test_constant_times_are_no_times_for_any_model(name):
     params = {"auto": {"rounds": 2}, "lmf": {"iterations": 2}, "bpr": {"iterations": 2}}.get(name, {})

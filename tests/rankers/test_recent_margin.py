@@ -51,6 +51,7 @@ def check(ranker, expected, R, times):
     np.testing.assert_allclose(found[full], expected[full], atol=3e-5, rtol=1e-5)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(timed(min_users=2))
 @pytest.mark.parametrize("regularization, recency", [(0.05, 1.0), (1.0, 0.5), (1.0, 2.0)])
@@ -94,6 +95,7 @@ def test_cf_gram_learns_on_the_same_programs(liked):
     np.testing.assert_allclose(all_scores(recent, liked)[1:], expected[1:], atol=2e-5)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(timed(min_users=2), st.sampled_from(["linear", "mc", "md"]), st.sampled_from([None, "2-3"]))
 def test_both_forms_of_the_kernel_have_the_same_weights(sample, kernel, windows):
@@ -176,6 +178,7 @@ def test_no_recency_is_too_large(liked):
         assert newest.sum() == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kernel, degree", [("linear", None), ("mc", 2), ("md", 30)])
 @pytest.mark.parametrize("regularization", [0.001, 1.0])
 def test_every_program_on_movielens_is_certified(movielens, kernel, degree, regularization):

@@ -38,6 +38,7 @@ def histories(draw, kinds=(1, 3, 50)):
     return R, T
 
 
+@pytest.mark.thorough
 @SMALL
 @given(histories())
 @pytest.mark.parametrize("params", [*RIDGES, *COSINES])
@@ -53,6 +54,7 @@ def test_equals_every_cut_written_out(params, drawn):
     np.testing.assert_array_equal(again, scores)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(histories())
 @pytest.mark.parametrize("params", [{}, RIDGES[1], COSINES[1]])

@@ -95,6 +95,7 @@ def test_top_k_of_all_items_is_the_dense_inverse():
         sparse.fit(R)  # its blocks are as large
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(liked_matrices(max_users=30, max_items=15), REGULARIZATION, st.integers(1, 20))
 def test_each_item_is_regressed_on_the_items_most_like_it(R, regularization, top_k):
@@ -105,6 +106,7 @@ def test_each_item_is_regressed_on_the_items_most_like_it(R, regularization, top
     assert np.diff(found.tocsc().indptr).max(initial=0) <= top_k and (found.diagonal() == 0).all()
 
 
+@pytest.mark.thorough
 def test_it_is_the_reference_on_a_larger_catalogue():
     R = long_tail(300, 400, 6000, seed=3)
     for top_k in (1, 30, 200):

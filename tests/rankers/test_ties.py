@@ -67,6 +67,7 @@ def test_a_million_ranks_leave_scores_as_they_are():
         assert (found.astype(np.float32) == value).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["sparse", "dense"])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_lists_and_scores_are_in_the_order_of_pairs(name, form, monkeypatch):

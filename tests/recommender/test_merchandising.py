@@ -75,6 +75,7 @@ def test_at_most_so_many_of_a_value(model, data, more):
     assert pinned[0] == pin and most(pinned) <= 2
 
 
+@pytest.mark.thorough
 def test_every_way_to_make_lists_takes_them(model, tmp_path):
     rules = {"pinned": ["m0005"], "boosts": {"m0009": 3.0}, "at_most": {"genres": 1}}
     one = model.recommend(["u0001", "u0002"], 4, filter_liked=False, why=False, **rules)

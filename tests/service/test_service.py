@@ -162,6 +162,7 @@ def test_bad_requests_for_a_rule(client, body, status, text):
     assert answer.status_code == status and text in answer.json()["detail"]
 
 
+@pytest.mark.thorough
 def test_a_rule_is_of_the_profile_that_is_posted(client, data):
     model = client.app.state.models.current.bundle
     liked = [str(data.item_ids[k]) for k in data.matrix[5].indices]
@@ -300,6 +301,7 @@ def test_docs_show_schemas_of_requests_and_answers(client):
     assert client.get("/docs").status_code == 200
 
 
+@pytest.mark.thorough
 def test_answers_are_as_their_schemas_say(client, data):
     from recsys.service import schemas
 

@@ -82,6 +82,7 @@ def test_a_stop_with_an_unfinished_body_is_soon_and_silent(path):
     assert "u0003" not in out
 
 
+@pytest.mark.thorough
 def test_a_stop_right_after_the_start_is_heard(path):
     with Served("--ranker", path, "--port", 0) as served:
         served.wait_for("serving")

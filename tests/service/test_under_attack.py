@@ -107,6 +107,7 @@ def test_no_path_or_query_makes_it_fail(client):
     ask()
 
 
+@pytest.mark.thorough
 def test_fifty_new_files_under_load_fail_no_request(path, data, tmp_path):
     file = tmp_path / "m.recsys"
     shutil.copy(path, file)
