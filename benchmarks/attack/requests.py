@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.attack.common import Result, cases, workspace
 from benchmarks.attack.serving import HOST, WORKERS, Service, get, model_file, post, running
+from recsys.service.schemas import RecommendRequest
 
 BODY = json.dumps({"history": ["i1", "i2"], "n": 5}).encode()
 ANSWERS = 5.0  # seconds in which a complete request is answered
@@ -163,6 +164,34 @@ def mutated(random: Random) -> Made:
     return Made(first + rest % (*lines[2:], len(body)) + body, True)
 
 
+# What fields of `POST /recommend` may hold, and what any field or the body of an item set is given at random.
+SOUND = {
+    "user": "u1", "n": 5, "items": ["i1", "i2", "i3"], "filter_items": ["i4"], "item_set": "stock",
+    "filter_item_set": "stock", "filters": {}, "filter_liked": False, "pinned": ["i2"], "boosts": {"i1": 2.0},
+    "at_most": {}, "dislikes": ["i5"], "diversity": 0.3,
+}  # fmt: skip
+ODD = (
+    None, True, -1, 0, 2, 2.5, 1e308, "", "i1", "\x00", "a/../b", "stock", [], ["i1", "i2", "i1"], ["nothing"], [["i1"]],
+    {}, {"i1": 2.0}, {"i1": -1}, {"brand": 2}, {"brand": "b1"}, {"brand": ["b1", 3]}, {"brand": {"min": 9, "max": 1}},
+    {"protected": {"brand": "b1"}, "p": 0.5}, {"protected": {}, "alpha": 2},
+)  # fmt: skip
+NAMES = ("stock", "0", "a b", "%2e%2e", "%00", "x" * 300)
+
+
+def drawn(random: Random) -> Made:
+    """Return a request for a list with drawn values in drawn fields, or one about a set of items."""
+    if random.random() < 0.7:
+        body = {name: SOUND[name] for name in random.sample(sorted(SOUND), 3)} | {"user": "u1"}
+        for name in random.sample(RecommendRequest.__struct_fields__, random.randrange(3)):
+            body[name] = random.choice(ODD)
+        return Made(post("/recommend", body))
+    name, method = random.choice(NAMES), random.choice(("PUT", "PUT", "GET", "DELETE"))
+    items = SOUND["items"] if random.random() < 0.5 else random.choice(ODD)
+    path = f"/item-sets/{'stock' if random.random() < 0.5 else name}"
+    sent = json.dumps({"items": items}).encode() if method == "PUT" else b""
+    return Made(framed(head(size=len(sent), path=path, method=method), sent))
+
+
 def changed(content: bytearray, random: Random) -> None:
     """Change some bytes in place."""
     for _ in range(random.randint(1, 8)):
@@ -196,7 +225,8 @@ def run(seconds: float, seed: int) -> Result:
             for name, made in MADE.items():
                 send(result, service, f"{told}, {name}", made)
             for number, random in cases(seconds / len(WORKERS) - 2, seed):
-                send(result, service, f"{told}, changed request {number}", mutated(random))
+                made = drawn(random) if random.random() < 0.5 else mutated(random)
+                send(result, service, f"{told}, changed request {number}", made)
                 if number % 200 == 0 and not service.healthy():
                     result.add(told, "dead", "/health does not answer")
             alive = "" if service.healthy() else "/health does not answer"

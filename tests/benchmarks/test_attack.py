@@ -256,6 +256,8 @@ def test_what_is_complete_is_told_by_its_framing():
     for name, made in requests.MADE.items():
         if requests.whole(made.content) and not made.half_close:
             assert made.complete, name
+    for seed in range(50):
+        assert requests.whole(requests.drawn(Random(seed)).content)
     sound = requests.framed(requests.head())
     assert requests.whole(sound) and not requests.whole(sound[:-1])
     made = [requests.mutated(Random(f"0:{k}")) for k in range(300)]
