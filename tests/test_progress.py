@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from recsys import make_ranker
+from recsys import Recommender, make_ranker
 from recsys.datasets import load_dataset
 from recsys.evaluation import evaluate
 from recsys.utils import progress
@@ -123,6 +123,22 @@ def test_an_evaluation_draws_a_bar_where_it_is_asked_for(drawn):
     assert not drawn
     found = evaluate(data, **asked, progress=True)
     assert drawn[-1] == ("done", 1.0) and len(found.results) == 2
+
+
+@pytest.mark.parametrize("target", ["lists.csv", "parts/", None])
+def test_lists_of_all_users_draw_a_bar_where_it_is_asked_for(drawn, monkeypatch, tmp_path, target):
+    monkeypatch.setattr("recsys.recommender.lists.USERS", 100)
+    monkeypatch.setattr("recsys.recommender.recommender.QUIET", 0.0)
+    model = Recommender("popularity").fit(load_dataset("sample"))
+    asked = {"path": None if target is None else f"{tmp_path}/{target}"}
+    asked |= {"block": 100} if target == "parts/" else {}
+    model.recommend_all(**asked)
+    assert not drawn
+    again = {"path": None if target is None else f"{tmp_path}/again-{target}"}
+    model.recommend_all(**asked | again, show_progress=True)
+    shares = [share for _, share in drawn]
+    assert shares == sorted(shares) and {0.0, 0.25, 0.5, 0.75} <= set(shares)
+    assert {step for step, _ in drawn} == {"lists"}
 
 
 PRINTS = """

@@ -194,9 +194,11 @@ def recommend(
         blocks = (
             ([str(lists.asked.labels[k]) for k, _ in some], lists.lines(some)) for some in lists.blocks()
         )
-        write_table(database, table, columns, blocks)
+        with bar(True) as show, listening(show):
+            write_table(database, table, columns, blocks)
     elif out is not None or everyone:
-        write_lists(None if out is None else Path(out), lists.columns, lines, raw)
+        with bar(out is not None) as show, listening(show):
+            write_lists(None if out is None else Path(out), lists.columns, lines, raw)
     else:
         shown = [(*line[:4], f"{line[4]:.4g}", *line[5:]) for block in lines for line in block]
         print_items(bundle, shown, tuple(lists.columns))

@@ -16,6 +16,7 @@ from recsys.errors import counted
 from recsys.rankers import Bundle, Recommendations
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import Merchandising, rerank
+from recsys.utils.progress import report
 from recsys.utils.topn import LOWEST
 
 LOG = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ USERS = 4096  # whose lists are held at once
 COLUMNS: dict[str, type] = {"user_id": str, "rank": int, "item_id": str, "title": str, "score": float}
 Line = tuple[Any, ...]
 MODEL, POPULAR = "model", "popular"  # where a list comes from
+STEP = "lists"  # what a bar says
 Block = list[tuple[int, Recommendations]]
 
 
@@ -136,6 +138,7 @@ class Lists:
         make = self._reranked if reranked else self._plain
         stop = len(self.asked.labels) if stop is None else min(stop, len(self.asked.labels))
         for begin in range(start, max(start + 1, stop), USERS):
+            report(STEP, begin, len(self.asked.labels))
             found = make(slice(begin, min(begin + USERS, stop)))
             self.fallbacks += sum(bool(one.fallback) for one in found)
             self.unfair += sum(not self.is_fair(one) for one in found)

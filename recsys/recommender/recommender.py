@@ -34,13 +34,14 @@ from recsys.recommender.explained import explained, list_rules, word_of
 from recsys.recommender.filters import candidates, left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
-from recsys.recommender.lists import MODEL, POPULAR, USERS, Asked, Block, Lists, most_popular
+from recsys.recommender.lists import MODEL, POPULAR, STEP, USERS, Asked, Block, Lists, most_popular
 from recsys.recommender.model_rules import FIRST, ModelRule, model_rule
 from recsys.reranking import Merchandising
 from recsys.reranking import similar as similar_items
 from recsys.utils import frames
 from recsys.utils.files import is_folder
 from recsys.utils.model_file import Target
+from recsys.utils.progress import QUIET, bar, listening, report
 from recsys.utils.rows import arrow_batch, arrow_schema, write_rows
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, clean_matrix
@@ -385,6 +386,7 @@ class Recommender:
         block: int | None = None,
         table: str | None = None,
         stream: bool = False,
+        show_progress: bool = False,
     ) -> Any:
         """Make the lists of all users, and write them to a file or a folder a block of users at a time.
 
@@ -397,7 +399,7 @@ class Recommender:
             stopped is gone on with by the same call: parts that are there are left as they are. A table
             is returned when not given.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most : optional
-            As in `recommend`.
+            As in `recommend`; `items` are the same for all users.
         fair, as_of, why
             As in `recommend`.
         raw : bool
@@ -418,6 +420,8 @@ class Recommender:
         stream : bool
             Whether to return a pyarrow RecordBatchReader, which makes a block of lists when it is asked
             for the next one.
+        show_progress : bool
+            Whether to draw a bar in a terminal or a notebook, from two seconds on.
 
         Returns
         -------
@@ -432,6 +436,12 @@ class Recommender:
         DatabaseError
             If the database cannot be written.
         """
+        if check_flag("show_progress", show_progress):
+            asked = {
+                name: one for name, one in locals().items() if name not in ("self", "show_progress")
+            }
+            with bar(True, QUIET) as drawn, listening(drawn):
+                return self.recommend_all(**asked)
         if stream and (path is not None or table is not None):
             raise InputError("stream=True returns the lists: leave out path and table")
         if table is None and path is not None and not isinstance(path, (str, os.PathLike)):
@@ -444,6 +454,7 @@ class Recommender:
             return write_everybody(
                 path, self.bundle, options, on=engine, workers=workers, threads=threads,
                 block=USERS if block is None else block,
+                progress=lambda there, total: report(STEP, there, total),
             ).folder  # fmt: skip
         why = check_flag("why", why)
         here = isinstance(engine, str) and engine == "local"
