@@ -365,13 +365,25 @@ class Interactions:
     def with_features(
         self, *, users: pd.DataFrame | None = None, items: pd.DataFrame | None = None
     ) -> Interactions:
-        """Attach tables indexed by id; ids without a row get missing values, and are counted."""
+        """Attach tables indexed by id; ids without a row get missing values, and are counted.
+
+        Raises
+        ------
+        InputError
+            If no id is in the index of a table.
+        """
         out, notes = self, list(self.notes)
         for what, table, ids in (("user", users, self.user_ids), ("item", items, self.item_ids)):
             if table is None:
                 continue
             aligned = table[~table.index.duplicated()].reindex(ids)
             absent = int((~pd.Index(ids).isin(table.index)).sum())
+            if absent == len(ids) and len(table):
+                raise InputError(
+                    f"{what}s: no {what} of {self.name} is in the index of this table, such as "
+                    f"{table.index[0]!r}; its ids are such as {ids[0]!r}. Use set_index, or give the table "
+                    f"to Interactions.from_frame(..., {what}s=)"
+                )
             if absent:
                 have = "has" if absent == 1 else "have"
                 of = counted(len(ids), what)

@@ -245,3 +245,15 @@ def test_titles_are_found_by_the_name_of_their_column(name):
     assert data.titles.tolist() == ["Tea", "Milk"]
     told = f"{name} of the item table is read as the titles of the items"
     assert (told in data.notes) == (name != "title")
+
+
+def test_a_table_of_features_without_the_ids_in_its_index_is_refused():
+    data = Interactions.from_ids(["ada", "bob"], ["tea", "milk"])
+    films = pd.DataFrame({"item": ["tea", "milk"], "year": [1, 2]})
+    with pytest.raises(
+        InputError, match="items: no item of interactions is in the index of this table, such as 0"
+    ):
+        data.with_features(items=films)
+    found = data.with_features(items=films.set_index("item").iloc[:1])
+    assert found.item_features["year"].isna().tolist() == [False, True]
+    assert data.with_features(items=films.iloc[:0].set_index("item")).item_features.isna().all(axis=None)
