@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recsys.rankers.als import ALS
     from recsys.rankers.auto import Auto
     from recsys.rankers.base import Ranker
+    from recsys.rankers.bayesian_fm import BayesianFM
     from recsys.rankers.bilinear import BilinearRanker
     from recsys.rankers.blend import Blend
     from recsys.rankers.bpr import BPR
@@ -84,6 +85,7 @@ _HOMES = {
     "recsys.rankers.als": ("ALS",),
     "recsys.rankers.auto": ("Auto",),
     "recsys.rankers.base": ("Ranker",),
+    "recsys.rankers.bayesian_fm": ("BayesianFM",),
     "recsys.rankers.bilinear": ("BilinearRanker",),
     "recsys.rankers.blend": ("Blend",),
     "recsys.rankers.bpr": ("BPR",),
@@ -120,6 +122,7 @@ __all__ = [
     "Auto",
     "BM25",
     "BPR",
+    "BayesianFM",
     "BilinearRanker",
     "Blend",
     "CFGRAM",

@@ -381,8 +381,8 @@ class Interactions:
             if absent == len(ids) and len(table):
                 raise InputError(
                     f"{what}s: no {what} of {self.name} is in the index of this table, such as "
-                    f"{table.index[0]!r}; its ids are such as {ids[0]!r}. Use set_index, or give the table "
-                    f"to Interactions.from_frame(..., {what}s=)"
+                    f"{table.index[0]!r}; its ids are such as {ids[0]!r}. Use set_index, or give the "
+                    f"table to Interactions.from_frame(..., {what}s=)"
                 )
             if absent:
                 have = "has" if absent == 1 else "have"

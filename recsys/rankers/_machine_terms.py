@@ -89,11 +89,11 @@ class MachineRanker(PairTermRanker):
             warnings.simplefilter("ignore", ConvergenceWarning)  # `iterations` says how long to go on
             model = self._machine().fit(rows, y)
         d = A.shape[1]
-        terms = [_term(model.w_[:, None], d, 1)]
-        return terms + [_term(P[0], d, t) for t, P in enumerate(model.P_, 2)]
+        terms = [term_of(model.w_[:, None], d, 1)]
+        return terms + [term_of(P[0], d, t) for t, P in enumerate(model.P_, 2)]
 
 
-def _term(P: Factors, d: int, degree: int) -> PairTerm:
-    """Return a machine's order over rows of d features and items."""
+def term_of(P: Factors, d: int, degree: int, weight: float = 1.0) -> PairTerm:
+    """Return a machine's order over rows of d features and items, each component of one weight."""
     whole = np.ones(degree + 1)
-    return PairTerm(whole, np.array(P[:d]), np.array(P[d:]), np.ones(P.shape[1]))
+    return PairTerm(whole, np.array(P[:d]), np.array(P[d:]), np.full(P.shape[1], weight))

@@ -463,16 +463,9 @@ class Recommender:
                 "engine, workers, threads and block are for a folder: end the path in a slash"
             )
         lists = self._lists(
-            Asked.of_users(self.bundle, None, as_of),
-            n,
-            items,
-            exclude,
-            dislikes,
-            diversity,
-            filters,
-            filter_liked,
-            merchandising(self.bundle, pinned, boosts, at_most, fair),
-        )
+            Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters,
+            filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
+        )  # fmt: skip
         if stream:
             import pyarrow as pa
 

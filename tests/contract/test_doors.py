@@ -27,7 +27,7 @@ from tests.reference import heaviest as all_formulas
 MODELS = (
     "popularity", "ease", "msdw", "cf-komd:kernel=mc,degree=2", "cf-komd:kernel=md,degree=2", "ecf-omd",
     "cf-omd", "als:factors=4,iterations=3", "fm:iterations=2,factors=3",
-    "hofm:iterations=2,factors=2,degree=3", "sparse-fm:iterations=2,factors=3",
+    "hofm:iterations=2,factors=2,degree=3", "sparse-fm:iterations=2,factors=3", "bayesian-fm:iterations=4,draws=2,factors=3",
     "pairnet:iterations=2,factors=2,degree=3", "pair-svm", "blend:models=ease+msdw",
 )  # fmt: skip
 OF_USERS = ("cf-komd", "ecf-omd", "cf-omd")  # scores are sums over sets of users
@@ -167,7 +167,7 @@ def test_its_numbers_are_those_of_brute_force(model):
             assert set(items) <= sets[user] - {item}
             seen = [rule[name] for name in ("support", "hits", "others", "others_hits")]
             assert seen == list(counts.witnesses(sets, items, item, user))
-    machine = ranker.name in ("fm", "hofm", "sparse-fm", "pairnet", "pair-svm")
+    machine = ranker.name in ("fm", "hofm", "sparse-fm", "bayesian-fm", "pairnet", "pair-svm")
     assert multiplied == (PAIRS if machine else 0)
 
 

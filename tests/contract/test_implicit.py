@@ -42,6 +42,7 @@ SMALL |= {
 SMALL |= {
     name: {"factors": 3, "iterations": 10} for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
 }  # fmt: skip
+SMALL["bayesian-fm"] = {"factors": 3, "iterations": 10, "draws": 4}
 SMALL |= {name: {"factors": 8, "hidden": 16, "iterations": 40} for name in ("pair-dnn", "honfm")}
 # Its fit draws negatives, and folding in has all of them (tests/rankers/test_lmf.py): other scores.
 DRAWN = ("lmf",)
@@ -282,6 +283,7 @@ def test_items_without_users_are_similar_to_nothing():
             "cf-gram",
             "fm",
             "sparse-fm",
+            "bayesian-fm",
             "hofm",
             "bilinear",
             "pairnet",

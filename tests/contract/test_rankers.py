@@ -23,6 +23,7 @@ FAST |= {
     name: {"factors": 3, "iterations": 2}
     for name in ("fm", "sparse-fm", "hofm", "bilinear", "pairnet", "all-subsets")
 }
+FAST["bayesian-fm"] = {"factors": 3, "iterations": 4, "draws": 2}
 FAST |= {name: {"factors": 3, "hidden": 4, "iterations": 2} for name in ("pair-dnn", "honfm")}
 # All neighbours: which of equally near ones are kept depends on how items are numbered.
 FAST |= {name: {"top_k": 100} for name in ("cosine", "tfidf", "bm25", "user-knn")}

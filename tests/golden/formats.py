@@ -34,6 +34,7 @@ MODELS = {
     "random-features": ("random-features", {"n_components": 4}),
     "blend": ("blend", {"models": "ease+popularity"}),
     "sparse-fm": ("sparse-fm", {"factors": 2, "iterations": 2}),
+    "bayesian-fm": ("bayesian-fm", {"factors": 2, "iterations": 3, "draws": 2}),
     "lmf": ("lmf", {"factors": 3, "iterations": 2}),
     "graph-filter": ("graph-filter", {"factors": 3}),
     "cosine": ("cosine", {}),

@@ -741,7 +741,7 @@ MUTANTS = [
     ),
     Mutant(
         "what the test half repeats does not train",
-        "data/splits.py",
+        "data/protocol.py",
         "~held | ~np.isnan(data.repeat_time)",
         "~held",
         ("tests/evaluation/test_ranked.py", "-k", "repeats_train"),

@@ -41,7 +41,7 @@ ABLE = {
     "all-subsets": "cold-items cold-users embeddings fold-in similar-items",
     "random-features": "cold-users embeddings fold-in similar-items",
 } | dict.fromkeys(
-    ("fm", "sparse-fm", "hofm", "bilinear", "pairnet"),
+    ("fm", "sparse-fm", "bayesian-fm", "hofm", "bilinear", "pairnet"),
     "cold-items cold-users embeddings explain fold-in similar-items",
 )
 ABLE["pair-svm"] = "cold-items cold-users explain fold-in similar-items"

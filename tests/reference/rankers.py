@@ -357,7 +357,7 @@ def _cf_gram(ranker, R):
     return cf_komd(K, R, ranker.regularization)
 
 
-@RANKERS.add("fm", "sparse-fm", "hofm", "bilinear", "pairnet")
+@RANKERS.add("fm", "sparse-fm", "bayesian-fm", "hofm", "bilinear", "pairnet")
 def _pair_terms(ranker, R):
     """Sums of products of ANOVA kernels of the history and of the item, one by one."""
     out = []
