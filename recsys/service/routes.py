@@ -170,7 +170,8 @@ async def explain(request: Request) -> Response:
     """Return the explanation of an item's score for a user."""
     asked = await body_of(ExplainRequest, request)
     model = current_model(request)
-    more = (" formulas" if asked.formulas else "") + (" changes" if asked.changes else "")
+    wanted = {"formulas": asked.formulas, "changes": asked.changes, "rule": asked.model_rule}
+    more = "".join(f" {name}" for name, number in wanted.items() if number)
     line: Computing = request.app.state.slow if more else request.app.state.computing
     return answer(await line.one(f"/explain{more}", reasons_of, model, asked))
 
@@ -406,7 +407,10 @@ def reasons_of(model: LoadedModel, asked: ExplainRequest) -> bytes:
     """Return the answer to a request for what a score rests on."""
     profile = profile_of(model, asked)
     item = model.bundle.item_ids[item_of(model, asked.item)]
-    why = explained(model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes)
+    why = explained(
+        model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes,
+        model_rule=asked.model_rule,
+    )  # fmt: skip
     return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
 
 

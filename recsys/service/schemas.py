@@ -218,6 +218,9 @@ class ExplainRequest(ProfileRequest, kw_only=True):
     changes: Annotated[
         Fewer, Meta(description="How many liked items to list without which the item's rank is worst.")
     ] = 0
+    model_rule: Annotated[
+        Few, Meta(description="For which other users the model puts the item among so many first.")
+    ] = 0
 
 
 class RulesRequest(ProfileRequest, kw_only=True):
@@ -537,6 +540,22 @@ class Changes(BaseModel):
     text: list[str] = Field(description="The same in sentences.")
 
 
+class ListRule(BaseModel):
+    """For users with these items the model often puts this one first: counted in its lists."""
+
+    items: list[NamedItem] = Field(description="One or two liked items.")
+    first: int = Field(description="So many of a list count as put first.")
+    users: int = Field(
+        description="How many other users were counted: at most 500, drawn from those without the item."
+    )
+    support: int = Field(description="How many of them like all of these items.")
+    hits: int = Field(description="For how many of these the model puts the item first.")
+    others: int = Field(description="How many users do not like all of these items.")
+    others_hits: int = Field(description="For how many of these the model puts the item first.")
+    low: float = Field(description="Lower end of the exact one-sided 95% interval of hits / support.")
+    text: str = Field(description="The same in words.")
+
+
 class ExplainResponse(BaseModel):
     """The explanation of an item's score for a user, as `recsys explain --json` has it."""
 
@@ -564,6 +583,9 @@ class ExplainResponse(BaseModel):
         description="Null where none were asked for, or the model or the profile has none: see notes."
     )
     changes: Changes | None = Field(description="Null where none were asked for.")
+    model_rule: ListRule | None = Field(
+        description="Null where none was asked for, or none held its test: see notes."
+    )
     notes: list[str] = Field(description="What was asked for and cannot be told, and why.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
