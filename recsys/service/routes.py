@@ -54,6 +54,7 @@ from recsys.service.schemas import (
     valid_time,
 )
 
+MOST_EXPLAINED = 100  # items of a list
 router = APIRouter()
 
 
@@ -255,6 +256,11 @@ async def recommended(asked: RecommendRequest, request: Request) -> Response:
         )  # fmt: skip
         kind = "/recommend known" if asked.history is None else "/recommend history"
         return answer(await computing.together(kind, group, plain_lists_of, (model, sets, asked)))
+    if asked.why:
+        if asked.n > MOST_EXPLAINED:
+            raise InputError(f"why is for at most {MOST_EXPLAINED} items: lower n")
+        slow: Computing = request.app.state.slow
+        return answer(await slow.one("/recommend why", list_of, model, sets, asked))
     kind = "/recommend varied" if asked.diversity or asked.dislikes else "/recommend cut"
     return answer(await computing.one(kind, list_of, model, sets, asked))
 
@@ -362,6 +368,9 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
     )  # fmt: skip
     body = {"items": named(model, *found), "fallback": bool(found.fallback)}
     body |= {"unknown": [*profile.unknown, *strange, *more, *new]}
+    if asked.why:
+        for k, one in zip(found.ids.tolist(), body["items"], strict=True):
+            one["why"] = explained(model.bundle, profile, model.bundle.item_ids[k]).as_dict()
     if fair is not None and not fair.met(found.ids):
         body["note"] = f"the list has {TOO_FEW}"
     return encoded(body)

@@ -173,6 +173,9 @@ class RecommendRequest(ProfileRequest, kw_only=True):
         Ids, Meta(description="Leave these items out, and lower what is like them.")
     ] = []
     diversity: Annotated[Diversity, Meta(description="From 0, best first, to 1, unlike first.")] = 0.0
+    why: Annotated[
+        bool, Meta(description="Explain each item as POST /explain does; with n of at most 100.")
+    ] = False
 
     @property
     def plain(self) -> bool:
@@ -182,7 +185,7 @@ class RecommendRequest(ProfileRequest, kw_only=True):
             and self.as_of is None
             and self.items is None
             and not (self.filter_items or self.dislikes or self.diversity or self.filters)
-            and not (self.pinned or self.boosts or self.at_most or self.fair)
+            and not (self.pinned or self.boosts or self.at_most or self.fair or self.why)
         )
 
 
@@ -383,6 +386,12 @@ class ScoredItem(BaseModel):
     score: float
 
 
+class ListedItem(ScoredItem):
+    """An item of a list."""
+
+    why: Explanation | None = Field(default=None, description="Only where `why` asks for it.")
+
+
 class LikedItem(ScoredItem):
     """A liked item that a score rests on, and how long ago it was liked."""
 
@@ -398,7 +407,7 @@ class LikedItem(ScoredItem):
 class RecommendResponse(BaseModel):
     """The best items."""
 
-    items: list[ScoredItem] = Field(description="Best first.")
+    items: list[ListedItem] = Field(description="Best first.")
     fallback: bool = Field(description="Whether nothing liked was known, so that these are popular.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
     note: str | None = Field(
@@ -556,7 +565,7 @@ class ListRule(BaseModel):
     text: str = Field(description="The same in words.")
 
 
-class ExplainResponse(BaseModel):
+class Explanation(BaseModel):
     """The explanation of an item's score for a user, as `recsys explain --json` has it."""
 
     item: str
@@ -587,6 +596,11 @@ class ExplainResponse(BaseModel):
         description="Null where none was asked for, or none held its test: see notes."
     )
     notes: list[str] = Field(description="What was asked for and cannot be told, and why.")
+
+
+class ExplainResponse(Explanation):
+    """The explanation of an item's score for a user, and what of the request is unknown."""
+
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 

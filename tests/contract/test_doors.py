@@ -20,7 +20,7 @@ from recsys import cli
 from recsys.data.side_information import described
 from recsys.explain import products
 from recsys.service import create_app
-from recsys.service.schemas import ExplainResponse, RulesResponse
+from recsys.service.schemas import ExplainResponse, RecommendResponse, RulesResponse
 from tests.contract.drawn import drawn
 from tests.reference import counts
 from tests.reference import heaviest as all_formulas
@@ -281,6 +281,23 @@ def check_changes(ranker, R, user, item, told):
         )
     order = [(-one["rank"], one["score"]) for one in made["listed"]]
     assert order == sorted(order)
+
+
+def test_a_list_has_the_explanations_of_its_items(model):
+    file, found, pairs = model
+    with TestClient(create_app(file)) as client:
+        for user, _ in pairs[:3]:
+            who = str(DATA.user_ids[user])
+            answer = client.post("/recommend", json={"user": who, "n": 3, "why": True}).json()
+            RecommendResponse.model_validate(answer, strict=True, extra="forbid")
+            plain = client.post("/recommend", json={"user": who, "n": 3}).json()
+            listed = [one["item"] for one in answer["items"]]
+            assert listed == [one["item"] for one in plain["items"]]
+            assert all("why" not in one for one in plain["items"])
+            for one in answer["items"]:
+                assert one["why"] == found.explain(who, one["item"]).as_dict()
+        refused = client.post("/recommend", json={"user": who, "n": 101, "why": True})
+        assert refused.status_code == 422 and "at most 100" in refused.json()["detail"]
 
 
 def test_the_model_s_rule_for_an_item_is_counted_in_its_lists(model):
