@@ -33,10 +33,11 @@ from recsys.explain import (
 from recsys.explain import text as wording
 from recsys.rankers import Bundle
 from recsys.recommender import Why
-from recsys.recommender.explained import explained_row
+from recsys.recommender.explained import explained_row, model_rule_of
 
 FIRST = 10  # the list that a person looks at
 LISTED = 12  # counterfactual rows
+RULE = "For which other people the model recommends it"
 COMPANIONS = 40  # items that are tried as further likes
 RULES = "Rules of all users"  # that were here, and have a page of their own
 
@@ -127,6 +128,10 @@ def explained(
         st.caption(f"{note[0].upper()}{note[1:]}.")
     bars(catalogue, found)
     moved(catalogue, model, asked, user, row, item, out, after, new)
+    if ask(st.toggle, RULE, name="explain.rule", default=False):
+        bundle = bundle_of(catalogue, model)
+        rule, notes = model_rule_of(bundle, row, item, FIRST, asked.user, catalogue.word)
+        st.text(f"{notes[0][0].upper()}{notes[0][1:]}." if rule is None else rule["text"])
     if why.rule is not None:
         st.subheader("What other people like", anchor=False)
         st.text(why.people)

@@ -53,6 +53,14 @@ def explain(
             "--changes", help="How many liked items to list without which the item's rank is worst."
         ),
     ] = 0,
+    model_rule: Annotated[
+        int,
+        typer.Option(
+            "--model-rule",
+            help="For which other users the model puts the item among so many first: a rule over liked "
+            "items, counted in the model's own lists.",
+        ),
+    ] = 0,
     json: Json = None,
 ) -> None:
     """Print what a score comes from: liked items and features; with --people, other users."""
@@ -61,8 +69,11 @@ def explain(
     check_integer("-n", number, 1)
     check_integer("--formulas", formulas, 0)
     check_integer("--changes", changes, 0)
-    if people and (formulas or changes):
-        raise InputError("--formulas and --changes are for an item without --people: leave them out")
+    check_integer("--model-rule", model_rule, 0)
+    if people and (formulas or changes or model_rule):
+        raise InputError(
+            "--formulas, --changes and --model-rule are for an item without --people: leave them out"
+        )
     if not people and min_support is not None:
         raise InputError("--min-support is for --people: leave it out")
     if not people and item is None:
@@ -77,7 +88,10 @@ def explain(
         )  # fmt: skip
         warn_as_of(as_of)
         return
-    why = why_of(bundle, asked, bundle.item_ids[index], number, formulas=formulas, changes=changes)
+    why = why_of(
+        bundle, asked, bundle.item_ids[index], number, formulas=formulas, changes=changes,
+        model_rule=model_rule,
+    )  # fmt: skip
     warn_as_of(as_of)
     if json is not None:
         terminal.write_json(json, why.as_dict())

@@ -154,6 +154,36 @@ def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
     return f"{text} {rule.support} is a small number." if rule.support < FEW else text
 
 
+def listed(
+    titles: ArrayLike, rule: ItemRule, ranker: str, first: int, users: int, *, word: str = "liked"
+) -> str:
+    """Return in a sentence for which users a model puts an item first.
+
+    Parameters
+    ----------
+    titles : (items,) of str
+    rule : ItemRule
+        Of the model's lists: its hits are users in whose list the item is.
+    ranker : str
+        Name of the model.
+    first : int
+        So many items of a list.
+    users : int
+        How many were counted.
+    word : "liked" or "rated"
+    """
+    past, names = _words(word)[0], np.asarray(titles, dtype=object)
+    liked = listing([str(names[k]) for k in rule.items])
+    text = (
+        f"{ranker} puts this among the first {first:,} for {rule.hits:,} of the "
+        f"{counted(rule.support, 'other user')} who {past} {liked}, and for {rule.others_hits:,} of "
+        f"the {counted(rule.others, 'other')} ({one_in(rule.others_hits, rule.others)}). Counted in the "
+        f"model's lists for {counted(users, 'user')} without this item: with 95% confidence it holds "
+        f"for at least {int(100 * rule.low)}% of such users."
+    )
+    return f"{text} {rule.support} is a small number." if rule.support < FEW else text
+
+
 def taste(found: TasteRule, *, word: str = "liked") -> list[str]:
     """Return a user profile rule and its test, in sentences.
 

@@ -52,6 +52,9 @@ class Why:
     changes : dict or None
         Where `explain` was asked for some: the item's rank, and its rank and score without single liked
         items, as `as_dict` has them.
+    model_rule : dict or None
+        Where `explain` was asked for it: the one or two liked items for which the model most often puts
+        the item first, counted in its lists for other users, as `as_dict` has it.
     notes : tuple of str
         What was asked for and cannot be told, and why.
 
@@ -82,6 +85,7 @@ class Why:
     rule_items: tuple[tuple[Any, str], ...] = ()
     formulas: dict[str, Any] | None = None
     changes: dict[str, Any] | None = None
+    model_rule: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -128,7 +132,8 @@ class Why:
                 "hits": rule.hits, "support": rule.support, "others_hits": rule.others_hits,
                 "others": rule.others, "text": self.people,
             },
-            "formulas": self.formulas, "changes": self.changes, "notes": list(self.notes),
+            "formulas": self.formulas, "changes": self.changes, "model_rule": self.model_rule,
+            "notes": list(self.notes),
         }  # fmt: skip
 
     @property
@@ -161,8 +166,8 @@ class Why:
 
     @property
     def sentences(self) -> list[str]:
-        """Formulas, counterfactuals and notes in sentences; empty where none were asked for."""
-        said: list[str] = []
+        """The model's rule, formulas, counterfactuals and notes; empty where none were asked for."""
+        said = [] if self.model_rule is None else [self.model_rule["text"]]
         if self.formulas is not None:
             said += [*self.formulas["text"], *(one["text"] for one in self.formulas["listed"])]
         if self.changes is not None:

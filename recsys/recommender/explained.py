@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recsys.errors import InputError
+from recsys.errors import InputError, counted
 from recsys.explain import (
     WhatIf,
     because,
@@ -26,6 +26,7 @@ from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import one_id
+from recsys.recommender.model_rules import list_rule
 from recsys.utils.validation import check_integer
 
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
@@ -37,20 +38,21 @@ LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
 def explained(
     bundle: Bundle, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas",
-    formulas: int = 0, changes: int = 0,
+    formulas: int = 0, changes: int = 0, model_rule: int = 0,
 ) -> Why:  # fmt: skip
     """Return why an item has its score for a profile, and the rule of other users about it."""
     place = int(bundle.items([one_id("item", item)])[0])
     return explained_row(
         bundle, profile.userid, profile.row, place, n, fold_in=profile.fold_in, times=profile.times,
         as_of=profile.as_of, exclude=profile.user, kind=kind, formulas=formulas, changes=changes,
+        model_rule=model_rule,
     )  # fmt: skip
 
 
 def explained_row(
     bundle: Bundle, userid: int, row: Any, item: int, n: int = 10, *, fold_in: bool = False,
     times: Any = None, as_of: float | None = None, exclude: int | None = None, word: str | None = None,
-    ratings: Any = None, kind: str = "pandas", formulas: int = 0, changes: int = 0,
+    ratings: Any = None, kind: str = "pandas", formulas: int = 0, changes: int = 0, model_rule: int = 0,
 ) -> Why:  # fmt: skip
     """Return `explained` of an item by its number, for a row of liked items as a ranker takes it.
 
@@ -75,6 +77,8 @@ def explained_row(
         So many formulas over users, those with the largest weights; 0 for none.
     changes : int ≥ 0
         So many liked items without which the item's rank is worst; 0 for none.
+    model_rule : int ≥ 0
+        The rule for which other users the model puts the item among so many first; 0 for none.
 
     Raises
     ------
@@ -83,6 +87,7 @@ def explained_row(
     """
     check_integer("formulas", formulas, 0)
     check_integer("changes", changes, 0)
+    check_integer("model_rule", model_rule, 0)
     ranker, ids, titles = bundle.ranker, bundle.item_ids, bundle.titles
     word = word_of(bundle) if word is None else word
     folds = fold_in and "fold-in" in ranker.capabilities
@@ -98,6 +103,10 @@ def explained_row(
     notes: tuple[str, ...] = ()
     if formulas:
         weighted, notes = formulas_of(bundle, userid, row, item, formulas, exclude, times)
+    ruled: dict[str, Any] | None = None
+    if model_rule:
+        ruled, why_none = model_rule_of(bundle, row, item, model_rule, exclude, word)
+        notes += why_none
     changed: WhatIf | None = None
     # a row that is folded in is scored by itself; only of a user of the fit something else is kept
     scored = ranker.scores([userid], row, times=times)[0] if not folds else None
@@ -147,6 +156,7 @@ def explained_row(
         rule_items=tuple((ids[k], str(titles[k])) for k in named),
         formulas=weighted,
         changes=None if changed is None else changes_of(bundle, changed, changes),
+        model_rule=ruled,
         notes=notes,
     )  # fmt: skip
 
@@ -181,6 +191,25 @@ def changes_of(bundle: Bundle, found: WhatIf, most: int) -> dict[str, Any]:
         ],
         "text": wording.changed(bundle.titles, found),
     }  # fmt: skip
+
+
+def model_rule_of(
+    bundle: Bundle, row: Any, item: int, first: int, exclude: int | None, word: str
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the rule for which users the model puts an item first, as JSON takes it, or why none."""
+    rule, users = list_rule(bundle, row, item, first, exclude)
+    if rule is None:
+        return None, (
+            f"no rule of the model: no one or two of the liked items tell in whose first {first:,} "
+            f"{bundle.ranker.name} has it, of {counted(users, 'other user')} without it",
+        )
+    ids, titles = bundle.item_ids, bundle.titles
+    return {
+        "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
+        "first": first, "users": users, "support": rule.support, "hits": rule.hits,
+        "others": rule.others, "others_hits": rule.others_hits, "low": rule.low,
+        "text": wording.listed(titles, rule, bundle.ranker.name, first, users, word=word),
+    }, ()  # fmt: skip
 
 
 def word_of(bundle: Bundle) -> str:

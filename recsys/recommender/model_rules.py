@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from recsys.errors import InputError, counted
-from recsys.explain import Attributes, RuleTest, ranker_rule
+from recsys.explain import Attributes, ItemRule, RuleTest, item_rule, ranker_rule
 from recsys.explain import text as wording
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
@@ -178,12 +179,7 @@ def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
         If `first` is below 1.
     """
     check_integer("n", first, 1)
-    has = np.zeros(len(bundle.user_ids), dtype=bool)
-    column = bundle.item_users
-    has[column.indices[column.indptr[item] : column.indptr[item + 1]]] = True
-    users = np.flatnonzero(~has & (np.diff(bundle.user_items.indptr) > 0))
-    if len(users) > USERS:
-        users = np.sort(np.random.default_rng(0).choice(users, USERS, replace=False))
+    users = without_item(bundle, item)
     ranks = item_ranks(bundle, users, item)
     rows = bundle.user_items[users]
     counts = np.bincount(rows.indices, minlength=rows.shape[1])
@@ -196,6 +192,60 @@ def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
     if top:
         test = ranker_rule(order, Attributes(X, tuple(str(t) for t in bundle.titles[kept])), top)
     return ModelRule("item", str(bundle.titles[item]), bundle.ranker.name, first, len(users), test)
+
+
+def list_rule(
+    bundle: Bundle, row: Any, item: int, first: int = FIRST, exclude: int | None = None
+) -> tuple[ItemRule | None, int]:
+    """Return the conjunction of liked items for which the ranker most often puts an item first.
+
+    It is chosen and tested as `recsys.explain.item_rule` does, but counts in whose list the item is
+    instead of who has it: for each of at most 500 users, drawn from those who do not have it.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    row : (1, items) CSR
+        The liked items, of which the conjunction is made.
+    item : int
+    first : int ≥ 1
+        A list's first so many items are what the model puts first.
+    exclude : int, optional
+        The user who asks, who is not counted.
+
+    Returns
+    -------
+    ItemRule or None
+        `support` counts the users who satisfy it, `hits` those of them in whose list the item is. None
+        where no conjunction held its test.
+    int
+        How many users were counted.
+
+    Raises
+    ------
+    InputError
+        If `first` is below 1.
+    """
+    check_integer("n", first, 1)
+    users = without_item(bundle, item)
+    users = users[users != exclude] if exclude is not None else users
+    if not len(users) or not row.nnz:
+        return None, len(users)
+    listed = np.flatnonzero(item_ranks(bundle, users, item) <= first)
+    column = (np.ones(len(listed), np.float32), (listed, np.full(len(listed), item)))
+    rows = bundle.user_items[users]
+    return item_rule(rows + sp.csr_matrix(column, shape=rows.shape), row.indices, item), len(users)
+
+
+def without_item(bundle: Bundle, item: int) -> Any:
+    """Return at most 500 users with interactions who do not have an item, drawn at random, (users,)."""
+    has = np.zeros(len(bundle.user_ids), dtype=bool)
+    column = bundle.item_users
+    has[column.indices[column.indptr[item] : column.indptr[item + 1]]] = True
+    users = np.flatnonzero(~has & (np.diff(bundle.user_items.indptr) > 0))
+    if len(users) > USERS:
+        users = np.sort(np.random.default_rng(0).choice(users, USERS, replace=False))
+    return users
 
 
 def item_ranks(bundle: Bundle, users: Any, item: int) -> Any:

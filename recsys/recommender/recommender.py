@@ -627,7 +627,7 @@ class Recommender:
     @of_one_state
     def explain(
         self, user: Id, item: Id, n: int = 10, *, as_of: float | str | None = None, formulas: int = 0,
-        changes: int = 0,
+        changes: int = 0, model_rule: int = 0,
     ) -> Why:  # fmt: skip
         """Return why an item would be recommended to a user.
 
@@ -644,6 +644,10 @@ class Recommender:
             `cf-omd`. A note says why another model has none.
         changes : int ≥ 0
             List so many liked items without which the item's rank would be worst.
+        model_rule : int ≥ 0
+            Tell for which other users the model puts the item among so many first: a rule over one or
+            two of the liked items, counted in the model's own lists for at most 500 users drawn from
+            those who do not have the item. A note says so where none held its test.
 
         Raises
         ------
@@ -652,19 +656,22 @@ class Recommender:
         """
         profile = self.bundle.profile(one_id("user", user), as_of=as_of)
         return explained(
-            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes
-        )
+            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
+            model_rule=model_rule,
+        )  # fmt: skip
 
     @of_one_state
     def explain_history(
         self, history: Sequence[Id], item: Id, n: int = 10, *,
         times: Sequence[float | str] | None = None, formulas: int = 0, changes: int = 0,
+        model_rule: int = 0,
     ) -> Why:  # fmt: skip
         """Return why an item would be recommended to a new user with this history."""
         profile = self.bundle.profile(history=id_list("history", history), times=times)
         return explained(
-            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes
-        )
+            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
+            model_rule=model_rule,
+        )  # fmt: skip
 
     @of_one_state
     def rules(self, user: Id, n: int = 10) -> Rules:

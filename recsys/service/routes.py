@@ -54,6 +54,7 @@ from recsys.service.schemas import (
     valid_time,
 )
 
+MOST_EXPLAINED = 100  # items of a list
 router = APIRouter()
 
 
@@ -170,7 +171,8 @@ async def explain(request: Request) -> Response:
     """Return the explanation of an item's score for a user."""
     asked = await body_of(ExplainRequest, request)
     model = current_model(request)
-    more = (" formulas" if asked.formulas else "") + (" changes" if asked.changes else "")
+    wanted = {"formulas": asked.formulas, "changes": asked.changes, "rule": asked.model_rule}
+    more = "".join(f" {name}" for name, number in wanted.items() if number)
     line: Computing = request.app.state.slow if more else request.app.state.computing
     return answer(await line.one(f"/explain{more}", reasons_of, model, asked))
 
@@ -254,6 +256,11 @@ async def recommended(asked: RecommendRequest, request: Request) -> Response:
         )  # fmt: skip
         kind = "/recommend known" if asked.history is None else "/recommend history"
         return answer(await computing.together(kind, group, plain_lists_of, (model, sets, asked)))
+    if asked.why:
+        if asked.n > MOST_EXPLAINED:
+            raise InputError(f"why is for at most {MOST_EXPLAINED} items: lower n")
+        slow: Computing = request.app.state.slow
+        return answer(await slow.one("/recommend why", list_of, model, sets, asked))
     kind = "/recommend varied" if asked.diversity or asked.dislikes else "/recommend cut"
     return answer(await computing.one(kind, list_of, model, sets, asked))
 
@@ -361,6 +368,9 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
     )  # fmt: skip
     body = {"items": named(model, *found), "fallback": bool(found.fallback)}
     body |= {"unknown": [*profile.unknown, *strange, *more, *new]}
+    if asked.why:
+        for k, one in zip(found.ids.tolist(), body["items"], strict=True):
+            one["why"] = explained(model.bundle, profile, model.bundle.item_ids[k]).as_dict()
     if fair is not None and not fair.met(found.ids):
         body["note"] = f"the list has {TOO_FEW}"
     return encoded(body)
@@ -406,7 +416,10 @@ def reasons_of(model: LoadedModel, asked: ExplainRequest) -> bytes:
     """Return the answer to a request for what a score rests on."""
     profile = profile_of(model, asked)
     item = model.bundle.item_ids[item_of(model, asked.item)]
-    why = explained(model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes)
+    why = explained(
+        model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes,
+        model_rule=asked.model_rule,
+    )  # fmt: skip
     return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
 
 

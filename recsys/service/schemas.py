@@ -173,6 +173,9 @@ class RecommendRequest(ProfileRequest, kw_only=True):
         Ids, Meta(description="Leave these items out, and lower what is like them.")
     ] = []
     diversity: Annotated[Diversity, Meta(description="From 0, best first, to 1, unlike first.")] = 0.0
+    why: Annotated[
+        bool, Meta(description="Explain each item as POST /explain does; with n of at most 100.")
+    ] = False
 
     @property
     def plain(self) -> bool:
@@ -182,7 +185,7 @@ class RecommendRequest(ProfileRequest, kw_only=True):
             and self.as_of is None
             and self.items is None
             and not (self.filter_items or self.dislikes or self.diversity or self.filters)
-            and not (self.pinned or self.boosts or self.at_most or self.fair)
+            and not (self.pinned or self.boosts or self.at_most or self.fair or self.why)
         )
 
 
@@ -217,6 +220,9 @@ class ExplainRequest(ProfileRequest, kw_only=True):
     ] = 0
     changes: Annotated[
         Fewer, Meta(description="How many liked items to list without which the item's rank is worst.")
+    ] = 0
+    model_rule: Annotated[
+        Few, Meta(description="For which other users the model puts the item among so many first.")
     ] = 0
 
 
@@ -380,6 +386,12 @@ class ScoredItem(BaseModel):
     score: float
 
 
+class ListedItem(ScoredItem):
+    """An item of a list."""
+
+    why: Explanation | None = Field(default=None, description="Only where `why` asks for it.")
+
+
 class LikedItem(ScoredItem):
     """A liked item that a score rests on, and how long ago it was liked."""
 
@@ -395,7 +407,7 @@ class LikedItem(ScoredItem):
 class RecommendResponse(BaseModel):
     """The best items."""
 
-    items: list[ScoredItem] = Field(description="Best first.")
+    items: list[ListedItem] = Field(description="Best first.")
     fallback: bool = Field(description="Whether nothing liked was known, so that these are popular.")
     unknown: list[str] = Field(description="Ids that the model does not have.")
     note: str | None = Field(
@@ -537,7 +549,23 @@ class Changes(BaseModel):
     text: list[str] = Field(description="The same in sentences.")
 
 
-class ExplainResponse(BaseModel):
+class ListRule(BaseModel):
+    """For users with these items the model often puts this one first: counted in its lists."""
+
+    items: list[NamedItem] = Field(description="One or two liked items.")
+    first: int = Field(description="So many of a list count as put first.")
+    users: int = Field(
+        description="How many other users were counted: at most 500, drawn from those without the item."
+    )
+    support: int = Field(description="How many of them like all of these items.")
+    hits: int = Field(description="For how many of these the model puts the item first.")
+    others: int = Field(description="How many users do not like all of these items.")
+    others_hits: int = Field(description="For how many of these the model puts the item first.")
+    low: float = Field(description="Lower end of the exact one-sided 95% interval of hits / support.")
+    text: str = Field(description="The same in words.")
+
+
+class Explanation(BaseModel):
     """The explanation of an item's score for a user, as `recsys explain --json` has it."""
 
     item: str
@@ -564,7 +592,15 @@ class ExplainResponse(BaseModel):
         description="Null where none were asked for, or the model or the profile has none: see notes."
     )
     changes: Changes | None = Field(description="Null where none were asked for.")
+    model_rule: ListRule | None = Field(
+        description="Null where none was asked for, or none held its test: see notes."
+    )
     notes: list[str] = Field(description="What was asked for and cannot be told, and why.")
+
+
+class ExplainResponse(Explanation):
+    """The explanation of an item's score for a user, and what of the request is unknown."""
+
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.stats import binom
 
 pytest.importorskip("fastapi")
 pytest.importorskip("streamlit")
@@ -19,7 +20,7 @@ from recsys import cli
 from recsys.data.side_information import described
 from recsys.explain import products
 from recsys.service import create_app
-from recsys.service.schemas import ExplainResponse, RulesResponse
+from recsys.service.schemas import ExplainResponse, RecommendResponse, RulesResponse
 from tests.contract.drawn import drawn
 from tests.reference import counts
 from tests.reference import heaviest as all_formulas
@@ -32,7 +33,7 @@ MODELS = (
 )  # fmt: skip
 OF_USERS = ("cf-komd", "ecf-omd", "cf-omd")  # scores are sums over sets of users
 PAIRS, PAGES = 20, 6
-MORE = {"formulas": 3, "changes": 2}
+MORE = {"formulas": 3, "changes": 2, "model_rule": 5}
 LISTED = 4
 DATA = drawn()
 
@@ -72,14 +73,17 @@ def test_an_explanation_is_the_same_in_four_doors(model, capfd):
             ExplainResponse.model_validate(answer, strict=True, extra="forbid")
             assert answer == told | {"unknown": []}
             given = ["--user", who, "--item", what, "-n", LISTED, "--json", "-"]
-            given += [part for name, value in more.items() for part in (f"--{name}", value)]
+            for name, value in more.items():
+                given += [f"--{name.replace('_', '-')}", value]
             assert command(capfd, "explain", "--ranker", file, *given) == told
             row, word = catalogue.user(user).row, catalogue.word
             page = explained_row(shown, user, row, item, LISTED, exclude=user, word=word, **more)
             assert page.as_dict() == told
             assert (told["changes"] is None) == (not more)
             assert (told["formulas"] is None) == (not more or found.ranker.name not in OF_USERS)
-            assert bool(told["notes"]) == (bool(more) and found.ranker.name not in OF_USERS)
+            none = [note.split(":")[0] for note in told["notes"]]
+            assert ("no formulas" in none) == (bool(more) and found.ranker.name not in OF_USERS)
+            assert (told["model_rule"] is None) == (not more or "no rule of the model" in none)
 
 
 @pytest.fixture(scope="module")
@@ -112,10 +116,13 @@ def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
     for user, item in free[rng.choice(len(free), PAGES, replace=False)].tolist():
         who, what = str(DATA.user_ids[user]), str(DATA.item_ids[item])
         why = found.explain(who, what)
+        asked = found.explain(who, what, model_rule=10)
         told, kind = why.as_dict(), why.reasons.kind
         shown.clear()
-        at = open_page("explain", data=uploaded, model=spec, user=who, item=what)
+        at = open_page("explain", data=uploaded, model=spec, user=who, item=what, explain__rule=True)
         page = texts(at)
+        ruled = f"N{asked.notes[-1][1:]}." if asked.model_rule is None else asked.model_rule["text"]
+        assert ruled in page
         assert {f"{note[0].upper()}{note[1:]}." for note in why.notes} <= set(captions(at))
         assert why.sentence in page and (why.rule is None or why.people in page)
         parts = [one["score"] for one in told["items"]]
@@ -276,6 +283,52 @@ def check_changes(ranker, R, user, item, told):
         )
     order = [(-one["rank"], one["score"]) for one in made["listed"]]
     assert order == sorted(order)
+
+
+@pytest.mark.thorough
+def test_a_list_has_the_explanations_of_its_items(model):
+    file, found, pairs = model
+    with TestClient(create_app(file)) as client:
+        for user, _ in pairs[:3]:
+            who = str(DATA.user_ids[user])
+            answer = client.post("/recommend", json={"user": who, "n": 3, "why": True}).json()
+            RecommendResponse.model_validate(answer, strict=True, extra="forbid")
+            plain = client.post("/recommend", json={"user": who, "n": 3}).json()
+            listed = [one["item"] for one in answer["items"]]
+            assert listed == [one["item"] for one in plain["items"]]
+            assert all("why" not in one for one in plain["items"])
+            for one in answer["items"]:
+                assert one["why"] == found.explain(who, one["item"]).as_dict()
+        refused = client.post("/recommend", json={"user": who, "n": 101, "why": True})
+        assert refused.status_code == 422 and "at most 100" in refused.json()["detail"]
+
+
+@pytest.mark.thorough
+def test_the_model_s_rule_for_an_item_is_counted_in_its_lists(model):
+    """For every other user without the item, whether the model's list has it and the antecedent holds."""
+    _, found, pairs = model
+    ranker, R, sets = found.ranker, DATA.matrix, counts.likes(DATA.matrix)
+    held = 0
+    for user, item in pairs:
+        told = found.explain(
+            str(DATA.user_ids[user]), str(DATA.item_ids[item]), model_rule=LISTED
+        ).as_dict()["model_rule"]
+        if told is None:
+            continue
+        held += 1
+        named = {DATA.item_ids.tolist().index(one["item"]) for one in told["items"]}
+        assert named <= sets[user] - {item} and told["first"] == LISTED
+        table = np.zeros((2, 2), dtype=int)
+        for k, mine in enumerate(sets):
+            if mine and item not in mine and k != user:
+                listed = item in ranker.recommend(k, R[k], N=LISTED).ids
+                table[int(named <= mine), int(listed)] += 1
+        assert (told["support"], told["hits"]) == (table[1].sum(), table[1, 1])
+        assert (told["others"], told["others_hits"]) == (table[0].sum(), table[0, 1])
+        assert told["users"] == table.sum() and told["others_hits"] / told["others"] < told["low"]
+        chance = binom.sf(told["hits"] - 1, told["support"], told["low"])  # of so many hits or more
+        assert chance == pytest.approx(0.05)
+    assert held or ranker.name in ("fm", "sparse-fm", "bayesian-fm")
 
 
 @pytest.mark.thorough
@@ -460,7 +513,7 @@ def test_formulas_and_changes_are_text_and_html(tmp_path, capfd):
     assert all(f"<p>{escape(line)}</p>" in why._repr_html_() for line in lines)
     capfd.readouterr()
     asked = ["explain", "--ranker", str(file), "--user", "u3", "--item", "m4"]
-    assert cli.call([*asked, "--formulas", "3", "--changes", "2"]) == 0
+    assert cli.call([*asked, "--formulas", "3", "--changes", "2", "--model-rule", "5"]) == 0
     shown = " ".join(capfd.readouterr().out.split())
     assert all(line in shown for line in lines)
     cold = recsys.load(file).explain_history([], "m4", **MORE)
@@ -469,7 +522,7 @@ def test_formulas_and_changes_are_text_and_html(tmp_path, capfd):
     assert recsys.load(file).explain("u3", "m4").sentences == []
     for wrong in (
         ["--formulas", "-1"], ["--changes", "-1"], ["--people", "--formulas", "1"],
-        ["--people", "--changes", "1"],
+        ["--people", "--changes", "1"], ["--model-rule", "-1"], ["--people", "--model-rule", "1"],
     ):  # fmt: skip
         assert cli.call([*asked, *wrong]) == 2
         assert len(capfd.readouterr().err.splitlines()) == 1

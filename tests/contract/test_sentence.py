@@ -130,19 +130,21 @@ def test_every_door_explains_and_gives_the_rule(model, uploaded, capfd):
 
     spec, file, found = model
     item = found.recommend(USER, n=1)["item"][0]
-    why = found.explain(USER, item)
+    why = found.explain(USER, item, model_rule=10)
     assert why.reasons.kind == "exact" and why.rows
     asked = ("--ranker", file, "--user", USER)
-    assert command(capfd, "explain", *asked, "--item", item, "--json", "-") == why.as_dict()
+    given = ("--item", item, "--model-rule", 10, "--json", "-")
+    assert command(capfd, "explain", *asked, *given) == why.as_dict()
     rule = found.model_rule(user=USER, n=10)
     assert command(capfd, "rules", *asked, "-n", 10, "--json", "-") == rule.as_dict()
     with TestClient(create_app(file)) as client:
-        answer = client.post("/explain", json={"user": USER, "item": item}).json()
+        answer = client.post("/explain", json={"user": USER, "item": item, "model_rule": 10}).json()
         assert answer == why.as_dict() | {"unknown": []}
         told = client.post("/rules", json={"user": USER, "n": 10}).json()
         assert told == rule.as_dict() | {"unknown": []}
-    at = open_page("explain", data=uploaded, model=spec, user=USER, item=item)
+    at = open_page("explain", data=uploaded, model=spec, user=USER, item=item, explain__rule=True)
     shown = texts(at)
+    assert (f"N{why.notes[-1][1:]}." if why.model_rule is None else why.model_rule["text"]) in shown
     assert why.sentence in shown and (not why.people or why.people in shown)
     multiplied = "Which features, and which two together"
     assert (multiplied in [one.label for one in at.expander]) == (why.products is not None)
