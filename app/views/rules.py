@@ -21,7 +21,7 @@ CONTROLS = {
     "any": "however the tests depend on each other",
     "positive": "if tests are independent or help each other: finds more",
 }
-LIKES, LISTS = "what users like", "and what the model puts first"
+LISTS, LIKES = "what the model puts first, and what users like", "what users like"
 WORDED = 5  # rules that are told in words
 TEXT = "Searching rules"
 
@@ -53,7 +53,7 @@ def page() -> None:
         )  # fmt: skip
     with two:
         of = ask(
-            st.selectbox, "Rules of", name="discover.of", default=LIKES, options=(LIKES, LISTS),
+            st.selectbox, "Rules of", name="discover.of", default=LISTS, options=(LISTS, LIKES),
         )  # fmt: skip
         control = ask(
             st.selectbox, "The share holds", name="discover.control", default="any",

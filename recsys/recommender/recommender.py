@@ -348,16 +348,9 @@ class Recommender:
         why = check_flag("why", why)
         profile = self.bundle.profile(history=id_list("history", history), times=times)
         lists = self._lists(
-            Asked.of_profile(user, profile),
-            n,
-            items,
-            exclude,
-            dislikes,
-            diversity,
-            filters,
-            filter_liked,
-            merchandising(self.bundle, pinned, boosts, at_most, fair),
-        )
+            Asked.of_profile(user, profile), n, items, exclude, dislikes, diversity, filters,
+            filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
+        )  # fmt: skip
         [[(k, one)]] = list(lists.blocks())
         return self._frame(self._rows(lists, k, one, why), why)
 
