@@ -41,6 +41,7 @@ def drawn(seed, users=9, items=40, share=0.4):
 hypothesis_settings = settings(max_examples=60, deadline=None)
 
 
+@pytest.mark.thorough
 @given(seed=SEEDS)
 @hypothesis_settings
 def test_scores(seed):

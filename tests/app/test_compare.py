@@ -49,6 +49,7 @@ def only_run(kept):
     return run
 
 
+@pytest.mark.thorough
 def test_it_runs_in_the_background_and_says_what_the_report_says(no_runs):
     at = open_page("compare", evaluate__models=TWO)
     assert at.info and box(at, "Metrics", "multiselect").value == ["auc", "map@10", "ndcg@10"]
@@ -353,6 +354,7 @@ def test_the_command_of_an_upload_prints_the_same_figures(no_runs, tmp_path, mon
     same_figures(run.report, by_command(shlex.split(run.settings.command()), tmp_path))
 
 
+@pytest.mark.thorough
 def test_the_files_hold_what_is_needed_to_repeat_a_run(no_runs):
     from app.parts.runs import csv_of, html_of, json_of
     from recsys.doctor import versions

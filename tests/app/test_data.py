@@ -83,6 +83,7 @@ def test_a_german_table_is_recognised_used_and_leads_on():
     assert shown["liked"] == f"{len(liked)}" and shown["pairs that are used"] == f"{len(pairs)}"
 
 
+@pytest.mark.thorough
 def test_a_reload_finds_the_file_the_columns_and_the_dataset():
     at = uploaded(GERMAN)
     box(at, "Rating column").set_value("none").run()
@@ -156,6 +157,7 @@ UPLOADS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", UPLOADS)
 def test_bad_uploads_are_one_sentence(content):
     if not content:

@@ -194,6 +194,7 @@ def test_a_click_on_explain_is_kept_before_the_list_is_drawn_again(monkeypatch):
     assert DATA.titles[list(DATA.item_ids).index(item)] == title
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["next", "general"])
 def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(order):
     """It was about the first user and the default model, whoever the list was for."""
@@ -212,6 +213,7 @@ def test_explain_is_about_the_user_the_model_and_the_order_that_were_chosen(orde
     assert [h.value for h in at.header] == ["Recommend"] and cards(at)[2] == first
 
 
+@pytest.mark.thorough
 def test_explain_is_about_the_profile_that_was_built():
     at = open_page("explain", model="slist", mode="profile", likes=["m0041", "m0004", "m0078"])
     assert box(at, "Titles you like", "multiselect").value == ["m0041", "m0004", "m0078"]

@@ -78,6 +78,7 @@ def assert_shows(at, found):
         assert f"Note: {note}." in [text.value for text in at.text]
 
 
+@pytest.mark.thorough
 def test_a_table_takes_three_clicks_and_has_the_commands_figures(capfd):
     table(200).to_csv("things.csv", index=False)
     at = upload(opened(epochs="8"), "things.csv", Path("things.csv").read_bytes())
@@ -169,6 +170,7 @@ def test_a_class_is_chosen_of_several():
     assert any("for colour=green" in text.value for text in at.text)
 
 
+@pytest.mark.thorough
 def test_marks_of_missing_numbers_make_no_classes_of_them(capfd):
     frame = table(150)[["colour", "shape", "price"]].astype(str)
     frame.loc[[3, 50], "price"] = "NA"
@@ -217,6 +219,7 @@ def test_penalties_are_those_that_go_with_the_model(monkeypatch):
     assert view.penalties_of("fm", None) == [*view.PENALTY_LABELS, "other"]
 
 
+@pytest.mark.thorough
 def test_a_threshold_is_told_to_its_last_digit():
     rated = BARE.replace('name="![bare](x)")', 'rating=[3 + k / 7 for k in range(60)], name="r.csv")')
     at = opened(rated, epochs="5", model="fm", strength="0.001")

@@ -98,6 +98,7 @@ def test_a_degree_that_is_refused_ends_the_line_and_is_told():
     assert line.startswith(f"md, degree {len(frame)}: ")
 
 
+@pytest.mark.thorough
 def test_the_page_computes_when_asked_and_not_on_the_hidden_part(monkeypatch):
     from app.views import kernels as view
 
@@ -295,6 +296,7 @@ def test_tables_that_give_no_rule_are_refused_in_a_sentence(told):
     assert told in read(at.error[0].value) and at.error[0].value.startswith("t.csv") and not at.exception
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not (FOLDER / "categorical").is_dir(), reason="the real tables are not here")
 def test_the_tables_of_this_machine_are_offered_and_dropped_rows_are_said(monkeypatch):
     monkeypatch.setenv("RECSYS_DATA", str(FOLDER))

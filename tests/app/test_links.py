@@ -178,6 +178,7 @@ def test_errors_name_the_file_as_it_was_uploaded():
         read({f"{name}.csv": b"a,b\n1,2\n" for name in "abcd"})
 
 
+@pytest.mark.thorough
 def test_nothing_of_a_file_is_read_as_markup():
     nasty = b"id,x\n![p](http://127.0.0.1:9/x),0.5\n$y$,0.1\n<b>,0\n"
     files = {"p[1].csv": b"a,b\n$y$,<b>\n[q](r),$y$\n", "n.csv": nasty}

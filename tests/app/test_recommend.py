@@ -97,6 +97,7 @@ def test_chips_are_the_years_and_genres_of_the_items():
         assert card["chips"] and set(card["chips"]) <= set(genres[card["title"]].split("|"))
 
 
+@pytest.mark.thorough
 def test_an_empty_profile_shows_what_many_like_and_a_built_one_reasons():
     at = open_page("recommend", mode="profile")
     assert "profile is empty" in at.info[0].value
@@ -110,6 +111,7 @@ def test_an_empty_profile_shows_what_many_like_and_a_built_one_reasons():
     assert not set(titles(at)) & {str(DATA.titles[k]) for k in best[:6]}
 
 
+@pytest.mark.thorough
 def test_variety_and_novelty_change_the_list_and_say_how():
     first = titles(open_page("recommend", model="ease"))
     counts = dict(zip(DATA.titles, np.asarray(R.sum(axis=0)).ravel(), strict=True))
@@ -314,6 +316,7 @@ def test_the_download_says_whose_list_it_is():
     assert {(r["dataset"], r["user"], r["model"]) for r in rows} == {("sample", "u0124", "ease")}
 
 
+@pytest.mark.thorough
 def test_genres_are_any_or_all_of_those_chosen():
     genres = dict(zip(DATA.titles, DATA.item_features["genres"], strict=True))
     two = ["Comedy", "Drama"]

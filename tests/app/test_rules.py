@@ -104,6 +104,7 @@ def test_the_same_tests_under_another_control_are_those_of_a_new_search(level, d
         found().at(0.1, "none")
 
 
+@pytest.mark.thorough
 def test_rules_of_a_models_lists_are_searched_together_with_those_of_likes():
     model = make_ranker("ease").fit(DATA.matrix, show_progress=False)
     ours = discover_rules(DATA, most=6, ranker=model, top=30)
@@ -124,6 +125,7 @@ def test_the_download_is_the_table_of_the_command():
     assert any(one.label == "Download the rules" for one in searched().get("download_button"))
 
 
+@pytest.mark.thorough
 def test_a_search_that_was_cancelled_begins_again_with_the_button(monkeypatch):
     from app import state
 

@@ -192,6 +192,7 @@ def test_signals_that_end_wrongly_are_faults():
     assert of(143, 2.0, late=True) and of(143, 2.0, err="Traceback (most recent call last):\n X")
 
 
+@pytest.mark.thorough
 def test_wrong_answers_of_calls_are_faults():
     fine = np.array([[1, 2, -1]]), np.array([[0.5, 0.25, -3e38]])
     assert not bad_calls.judged(fine, "lists", 3, 9)

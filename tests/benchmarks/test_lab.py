@@ -92,6 +92,7 @@ def test_all_methods_are_measured_by_one_objective():
         assert sparse_fm_synthetic.common_objective(data, model, 0.1) == pytest.approx(expected)
 
 
+@pytest.mark.thorough
 def test_movielens_has_the_49_and_29_features_of_the_source(data_dir, monkeypatch):
     monkeypatch.setenv("RECSYS_DATA", str(data_dir))
     X, y, fields = sparse_fm_table_3.movielens()

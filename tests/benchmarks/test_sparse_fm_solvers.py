@@ -14,6 +14,7 @@ def results(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_a_course_is_timed_without_what_is_measured_and_ends_in_time():
     data = planted_interactions(60, 1, 4, 2, seed=0)
     plain = sparse_fm_solvers.course(data.X, data.y, 1e9, penalty="ti", gamma=0.01)

@@ -66,6 +66,7 @@ def test_each_cost_is_solved(seed):
             assert dual <= primal + 1e-9 and primal - dual < 1e-6 * max(1.0, primal)
 
 
+@pytest.mark.thorough
 def test_aucs_are_those_of_the_values_ties_too():
     _, y, (_, K) = rows(1)
     train, test = np.arange(30), np.arange(10, 60)  # rows that are equal have equal values

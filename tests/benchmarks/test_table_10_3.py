@@ -50,6 +50,7 @@ def validated(data, protocol, folder, monkeypatch):
     return {fold: found["a:b=1"]["auc"] for fold, found in cell["validated"].items()}
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(PROFILES, st.sampled_from(["half-profile", "half-profile-time", "half-profile-file"]))
 def test_settings_are_chosen_on_the_training_data_of_their_fold_and_on_all_of_it(profiles, protocol):
@@ -237,6 +238,7 @@ def test_wrmf_has_the_confidence_that_the_thesis_writes(planted):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_uniform_bpr_takes_the_steps_of_its_slow_twin(planted):
     R = sp.csr_matrix(planted.matrix)
     fast = UniformBPR(passes=2, factors=3, learning_rate=0.05, regularization=0.02, seed=4).fit(R)

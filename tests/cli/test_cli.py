@@ -303,6 +303,7 @@ PEOPLE = re.compile(
 )
 
 
+@pytest.mark.thorough
 def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
     code, _, err = recsys(
         "fit", "--interactions", ratings, "--model", "cf-komd:kernel=mc,degree=2", "--out", "pairs",

@@ -153,6 +153,7 @@ def test_what_a_path_selects_is_printed_written_and_drawn(recsys):
     assert Path("path.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 def test_what_a_path_selects_without_halves_goes_to_any_kind_of_file(recsys):
     """Shares that were not asked for are missing numbers, not texts."""
     arguments = ("--table", "things.csv", "--target", "price", "--model", "sparse-fm", "--epochs", 8)

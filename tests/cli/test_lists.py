@@ -107,6 +107,7 @@ def test_scores_and_similar_users(model, path, capfd):
     assert all(user in said for user in model.similar_users("u0001", 3)["user"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command",
     [

@@ -12,6 +12,7 @@ def run_with(redirection, *arguments):
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("arguments", [["--version"], ["datasets"]])
 def test_a_full_stdout_is_one_line(arguments):
@@ -35,6 +36,7 @@ def test_a_closed_stdout_is_one_line(arguments):
     assert run_with("<&-", *arguments).returncode == 0
 
 
+@pytest.mark.thorough
 def test_what_needs_no_stdout_works_without_one(tmp_path):
     (tmp_path / "r.csv").write_text(
         "user_id,item_id\n" + "".join(f"u{k % 5},i{k % 7}\n" for k in range(30))

@@ -83,6 +83,7 @@ def test_ids_may_hold_an_at_sign(recsys, lists, tmp_path):  # noqa: F811
     assert lists("--history", "i1@home@1,i4@2024-01-01")[0] == plain
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("day", ["2024-05-01", "2024-01-20"])
 def test_as_of_ranks_by_what_was_liked_before(ranker, lists, day):
     bundle = load_bundle(ranker)

@@ -25,6 +25,8 @@ from tests.contract.drawn import drawn
 from tests.reference import counts
 from tests.reference import heaviest as all_formulas
 
+pytestmark = pytest.mark.thorough
+
 MODELS = (
     "popularity", "ease", "msdw", "cf-komd:kernel=mc,degree=2", "cf-komd:kernel=md,degree=2", "ecf-omd",
     "cf-omd", "als:factors=4,iterations=3", "fm:iterations=2,factors=3",
@@ -53,7 +55,6 @@ def command(capfd, *arguments):
     return json.loads(capfd.readouterr().out)
 
 
-@pytest.mark.thorough
 def test_an_explanation_is_the_same_in_four_doors(model, capfd):
     from app.catalogues import catalogue_of
     from app.views.explain import bundle_of
@@ -141,7 +142,6 @@ def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
         assert [[(name, value) for name, _, value in rows[:-1]] for rows in drawn_rows] == wanted
 
 
-@pytest.mark.thorough
 def test_its_numbers_are_those_of_brute_force(model):
     file, found, pairs = model
     ranker, R = found.ranker, DATA.matrix
@@ -285,7 +285,6 @@ def check_changes(ranker, R, user, item, told):
     assert order == sorted(order)
 
 
-@pytest.mark.thorough
 def test_a_list_has_the_explanations_of_its_items(model):
     file, found, pairs = model
     with TestClient(create_app(file)) as client:
@@ -303,7 +302,6 @@ def test_a_list_has_the_explanations_of_its_items(model):
         assert refused.status_code == 422 and "at most 100" in refused.json()["detail"]
 
 
-@pytest.mark.thorough
 def test_the_model_s_rule_for_an_item_is_counted_in_its_lists(model):
     """For every other user without the item, whether the model's list has it and the antecedent holds."""
     _, found, pairs = model
@@ -331,7 +329,6 @@ def test_the_model_s_rule_for_an_item_is_counted_in_its_lists(model):
     assert held or ranker.name in ("fm", "sparse-fm", "bayesian-fm")
 
 
-@pytest.mark.thorough
 def test_a_rule_of_the_model_is_the_same_in_three_doors_and_its_counts_are_right(model, capfd):
     file, found, pairs = model
     ranker, R = found.ranker, DATA.matrix

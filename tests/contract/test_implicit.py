@@ -30,6 +30,8 @@ from recsys.rankers.base import LOWEST
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
 
+pytestmark = pytest.mark.thorough
+
 SIZE = 50
 USERS = np.arange(SIZE)
 SMALL = {"auto": {"users": 12, "rounds": 1}, "cf-gram": {"users": 10, "iterations": 2}}
@@ -72,7 +74,6 @@ def fitted(request):
     return make_ranker(request.param, **SMALL.get(request.param, {})).fit(R, show_progress=False)
 
 
-@pytest.mark.thorough
 def test_the_item_withheld_is_the_first(fitted):
     if fitted.name in ("popularity", "content"):
         pytest.skip("knows nothing of the user, or of items without features")
@@ -214,7 +215,6 @@ def test_implicits_own_metrics_take_every_ranker(fitted):
     assert precision_at_k(fitted, R, sp.csr_matrix(np.eye(SIZE)), K=1, show_progress=False) == 1
 
 
-@pytest.mark.thorough
 def test_all_of_implicits_metrics_at_once(fitted):
     """Lists that are recomputed here: hits, and the discounts that implicit's source has."""
     from implicit.evaluation import leave_k_out_split, ranking_metrics_at_k
@@ -239,7 +239,6 @@ def test_it_can_be_sent_elsewhere(fitted):
     np.testing.assert_array_equal(again.scores(USERS, R), fitted.scores(USERS, R))
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, bool])
 def test_it_can_be_fitted_on_any_dtype(fitted, dtype):
     again = make_ranker(fitted.name, **SMALL.get(fitted.name, {})).fit(

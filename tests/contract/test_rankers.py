@@ -28,12 +28,21 @@ FAST |= {name: {"factors": 3, "hidden": 4, "iterations": 2} for name in ("pair-d
 # All neighbours: which of equally near ones are kept depends on how items are numbered.
 FAST |= {name: {"top_k": 100} for name in ("cosine", "tfidf", "bm25", "user-knn")}
 FAST |= {"auto": {"users": 12, "rounds": 2}, "cf-gram": {"users": 10, "iterations": 2}}
-CASES = [(name, FAST.get(name, {})) for name in list_rankers()]
+# What is quick to compile is in `make test`; `make test-all` has all rankers and kernels.
+QUICK = (
+    "popularity", "ease", "msdw", "slim", "slist", "cosine", "bm25", "user-knn", "tifu-knn", "content",
+    "als", "bpr", "cf-komd", "ecf-omd", "fm",
+)  # fmt: skip
+CASES = [
+    pytest.param((name, FAST.get(name, {})), marks=() if name in QUICK else pytest.mark.thorough)
+    for name in list_rankers()
+]
 # Other kernels are another way of the same ranker: for them bits, files, explanations and threads are
 # looked at, not once more what the base class checks.
 NAMES = {kernels.get(name): name for name in list_kernels()}  # of two names of one kernel, one
 KERNELS = [("cf-komd", {"kernel": name}) for kind, name in NAMES.items() if kind is not LinearKernel]
 KERNELS.append(("cf-komd", {"kernel": "md", "degree": 3, "unrated": "mean", "q": "mean"}))
+KERNELS = [pytest.param(case, marks=pytest.mark.thorough) for case in KERNELS]
 
 
 def identifier(case):

@@ -179,6 +179,7 @@ def report():
     return evaluate(DATA, list(FAMILIES.values()), metrics=METRICS, folds=2)
 
 
+@pytest.mark.thorough
 def test_auc_and_map_at_k_are_measured_for_every_family_at_once(report, files, capfd):
     assert [one.model for one in report.results] == list(FAMILIES.values()) and not report.failed
     likes, items = files

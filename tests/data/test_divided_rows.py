@@ -21,6 +21,7 @@ def table(rows):
     return pd.DataFrame(rows, columns=["user", "item", "time", "n"]).astype({"user": str, "item": str})
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(ROWS, st.integers(1, 9))
 def test_rows_from_a_time_on_are_tested_and_the_others_train(rows, start):
@@ -57,6 +58,7 @@ def test_rows_from_a_time_on_are_tested_and_the_others_train(rows, start):
     )
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(ROWS, st.integers(1, 9))
 def test_repeats_are_ranked_where_liked_items_are(rows, start):

@@ -74,6 +74,7 @@ def test_random_tables_give_what_the_plain_encoders_give(table):
     compare(table)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["sample", "movielens", pytest.param("movielens-1m", marks=pytest.mark.slow)]
 )

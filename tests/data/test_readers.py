@@ -238,6 +238,7 @@ def test_features(file):
         read_features(file("item_id,title\na,x\n", "t.csv"), "key", "item")
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory, content, with_header):

@@ -128,6 +128,7 @@ def test_a_header_is_told_from_cells(tmp_path, case):
     assert forced.counts.rows == named.counts.rows - 1
 
 
+@pytest.mark.thorough
 def test_each_word_overrules_in_python_and_in_the_terminal(tmp_path, capfd):
     path = tmp_path / "t.txt"
     path.write_bytes("käse|1,5|01/02/2020|u1|3\nmilch|2,5|03/02/2020|u2|4\n".encode("cp1250"))

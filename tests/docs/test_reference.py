@@ -102,6 +102,7 @@ def test_metrics_and_protocols_are_all_in_their_tables():
     assert all(f"`{name}`" in tables.protocols() for name in PROTOCOLS)
 
 
+@pytest.mark.thorough
 def test_every_module_is_in_the_architecture():
     table = tables.modules()
     for path in (ROOT / "recsys").rglob("*.py"):

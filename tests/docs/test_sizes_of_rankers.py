@@ -71,6 +71,7 @@ def value(formula, likes):
     return eval(text, {"__builtins__": {}}, known | {"pairs": pairs, "interactions": likes.nnz})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("spec", "formula"), list(rows()))
 def test_a_fitted_ranker_keeps_what_the_table_says(spec, formula, likes, monkeypatch):
     name, params = parse_spec(spec)

@@ -84,6 +84,7 @@ def test_an_address_where_nothing_answers_is_refused(monkeypatch, module, name):
         engine(name, workers=2)
 
 
+@pytest.mark.thorough
 def test_workers_of_other_versions_do_nothing():
     versions = installed() | {"scipy": "0.1"}
     with pytest.raises(InputError, match=r"has scipy \d.*, who gives the work scipy 0\.1: install"):

@@ -178,6 +178,7 @@ def test_a_worker_that_holds_more_memory_is_not_replaced():
         assert len(set(one.map(grown, [0, 400_000_000, 0, 0]))) == 1
 
 
+@pytest.mark.thorough
 def test_workers_of_other_versions_are_refused():
     check_same({"a": installed()})
     with pytest.raises(InputError, match=r"worker b has numpy 1\.0, who gives the work numpy"):

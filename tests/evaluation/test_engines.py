@@ -139,6 +139,7 @@ def test_workers_draw_the_folds_of_ids_in_any_order(tmp_path, protocol):
         assert one.users.tolist() == other.users.tolist()
 
 
+@pytest.mark.thorough
 def test_the_data_are_a_file_that_is_checked_and_removed(planted, workers, tmp_path):
     evaluate(
         planted, make_ranker("popularity"), metrics="auc", folds=2, engine=workers, scratch=tmp_path

@@ -48,6 +48,7 @@ def several(name, data):
     return 2 if find_protocol(name).grouped else None
 
 
+@pytest.mark.thorough
 @settings(max_examples=20, deadline=None)
 @given(interactions(timed=True), st.integers(0, 3))
 @pytest.mark.parametrize("name", IN_TIME)
@@ -244,6 +245,7 @@ def told(report):
     return " ".join(report.conventions)
 
 
+@pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(interactions(timed=True), st.integers(0, 3))
 @pytest.mark.parametrize("name", IN_TIME)

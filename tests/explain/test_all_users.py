@@ -56,6 +56,7 @@ def same(one, other):
     return repr(one) == repr(other)  # where nothing is covered a precision is NaN
 
 
+@pytest.mark.thorough
 def test_the_tests_are_those_of_each_user(data, ease):
     found = discover_rules(data, SOME, ranker=ease, top=40, seed=2, level=0.2)
     expected = by_hand(data, SOME, ease, 40, 2)
@@ -73,6 +74,7 @@ def test_the_tests_are_those_of_each_user(data, ease):
     assert (found.searched, found.users, found.drawn, found.items) == (4, 400, False, 300)
 
 
+@pytest.mark.thorough
 def test_users_are_drawn_by_the_seed_and_named_by_their_ids(data):
     one, two = (discover_rules(data, most=3, seed=seed) for seed in (0, 1))
     assert one.drawn and one.searched == two.searched == 3

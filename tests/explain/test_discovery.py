@@ -183,6 +183,7 @@ def test_what_cannot_be_tested_is_none():
 # ---- the odds of people without a taste
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 10_000))
 @settings(max_examples=40, deadline=None)
 def test_with_these_odds_everybody_and_every_item_has_as_many_likes_as_there_are(seed):

@@ -94,6 +94,7 @@ def test_weight_times_feature_over_all_formulas_is_the_rankers_score(name, likes
             assert found.base + listed + rest == pytest.approx(told, abs=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["cf-komd mc", "cf-komd mc-sum", "cf-komd linear", "cf-komd md", "cf-omd"]
 )
@@ -146,6 +147,7 @@ def test_signed_weights_of_any_kernel_give_scores_back_but_for_one_number_a_row(
 # ---- the search
 
 
+@pytest.mark.thorough
 @given(
     st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(0, 2), st.integers(1, 7), st.integers(1, 2)
 )
@@ -173,6 +175,7 @@ def test_the_search_finds_the_first_of_all_sets_and_ties_in_their_order(
         assert part.sets == found.sets
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 7), st.integers(1, 2))
 @settings(max_examples=400, deadline=None)
 def test_the_search_finds_the_first_of_all_unions(seed, size, number, support):
@@ -194,6 +197,7 @@ def test_the_search_finds_the_first_of_all_unions(seed, size, number, support):
         assert part.sets == found.sets
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [
@@ -360,6 +364,7 @@ def test_what_is_given_is_checked(model, data, liked):
         heaviest_formulas(make_ranker("cf-komd"), likes, 0, row)
 
 
+@pytest.mark.thorough
 def test_weights_beyond_float64_are_refused():
     likes = sp.csr_matrix(np.triu(np.ones((4000, 2), np.float32)) + 1.0)
     model = make_ranker("cf-komd", kernel="md", degree=2000).fit(likes, show_progress=False)

@@ -135,6 +135,7 @@ def test_a_planted_taste_is_found_and_measured():
     assert again == found
 
 
+@pytest.mark.thorough
 def test_no_taste_is_shown_for_a_profile_drawn_at_random():
     rng = np.random.default_rng(5)
     X = (rng.random((300, 12)) < 0.3).astype(np.uint8)
@@ -203,6 +204,7 @@ def test_a_profile_of_the_data_counts_and_fits():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["ease", "cf-komd", "blend", "slist", "als", "popularity", "fm"])
 def test_reasons_of_a_list_are_those_of_each_item(name):
     data = load_dataset("sample")

@@ -73,6 +73,7 @@ def test_one_clause_is_the_best_of_all(seed, most):
         assert found.rule.clauses == ()
 
 
+@pytest.mark.thorough
 @given(st.integers(0, 10_000), st.integers(1, 3), st.sampled_from([0.0, 0.3]))
 @settings(max_examples=80, deadline=None)
 def test_several_clauses_are_the_best_of_all_or_within_their_bound(seed, clauses, cost):
@@ -106,6 +107,7 @@ def test_rows_that_are_equal_are_taken_together():
     assert found.exact and found.bound == pytest.approx(0.6) and found.rule.clauses == ((0,), (1,))
 
 
+@pytest.mark.thorough
 def test_a_search_that_cannot_end_says_so_and_how_far_it_may_be_off():
     rng = np.random.default_rng(0)
     X, weights = (rng.random((200, 80)) < 0.5).astype(np.uint8), rng.normal(size=200)
@@ -210,6 +212,7 @@ def test_rules_are_exact_on_held_out_rows(name):
     assert agreement(learned.rule, held, truth == 1) == 1.0
 
 
+@pytest.mark.thorough
 def test_noise_is_not_learned_by_heart():
     rng = np.random.default_rng(0)
     table, rule = artificial_dnf(2, 2, rows=600, features=20, seed=5)

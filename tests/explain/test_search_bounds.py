@@ -69,6 +69,7 @@ def test_no_rule_exceeds_the_bound_however_long_it_was_worked_on(table, most, li
     assert before <= max(np.maximum(sums, 0).sum(), 0) + 1e-9
 
 
+@pytest.mark.thorough
 @given(tables(), st.integers(1, 3), st.sampled_from([0.0, 0.15]), st.integers(0, 2**32 - 1))
 @settings(max_examples=300, deadline=None)
 def test_the_bound_of_a_part_is_that_of_its_formula_and_above_its_rules(table, most, cost, seed):
@@ -156,6 +157,7 @@ def test_two_clauses_that_pay_for_one_row_are_found():
     assert search.worth == 1.0 and sorted(search.rule) == [(0,), (1,)]
 
 
+@pytest.mark.thorough
 @given(tables(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([0.0, 0.15]))
 @settings(max_examples=200, deadline=None)
 def test_a_search_is_bounded_from_above_by_its_bound_and_from_below_by_its_rule(

@@ -58,6 +58,7 @@ def test_a_draw_is_that_of_dense_rows(seed, sizes, orders, threads):
         np.testing.assert_allclose(sampler.error, y - sampler.predictions(), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_draws_are_the_same_by_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("recsys.utils.threads.WORTH", 0)
     X, _ = joined(np.random.default_rng(0), 300, [20, 15])
@@ -78,6 +79,7 @@ def planted(rows, classes=False, seed=0):
     return X, score + rng.standard_normal(rows) * (1.0 if classes else 0.5), widths
 
 
+@pytest.mark.thorough
 def test_intervals_hold_what_they_say():
     X, y, _ = planted(3000)
     model = BayesianFactorizationMachineRegressor(n_components=3, n_draws=120, burn_in=30).fit(

@@ -125,6 +125,7 @@ def test_components_that_are_one_another_share_what_there_is():
     assert np.isfinite(weights).all() and weights[0] == pytest.approx(weights[1])
 
 
+@pytest.mark.thorough
 @CUT_SHORT
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("lower", ["inhomogeneous", "simplex", "all-subsets"])

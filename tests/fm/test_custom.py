@@ -100,6 +100,7 @@ def test_the_objective_falls_by_every_solver(rows, penalty, solver):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "solver", [slow(name) for name in ("cd", "block", "relational", "psgd", "fista")]
 )

@@ -147,6 +147,7 @@ def many_pairs(seed=0, n=3000):
     return sp.csr_matrix(np.hstack([A[u], B[v]])), y
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("penalty", ["l2", "ti"])
 def test_relational_steps_are_those_of_coordinate_descent_with_rare_columns(degree, penalty):

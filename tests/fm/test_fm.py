@@ -24,7 +24,10 @@ from recsys.multilinear.losses import LOSSES, loss_slope, loss_value
 from tests.reference import fm as reference
 
 # Most fits here are cut short on purpose.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 ESTIMATORS = [
     FactorizationMachineRegressor(n_components=3, max_iter=200), FactorizationMachineRegressor(degree=3, solver="block", n_components=2),

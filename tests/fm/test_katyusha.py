@@ -41,6 +41,7 @@ def fit_of(penalty, form, intercept=True, linear=True):
     return Objective(model, sp.csr_matrix(X), y, LOSSES.get("squared"), by, intercept, np.random.RandomState(4))  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1, 5, 23])
 @pytest.mark.parametrize("penalty", ["l2", "l1", "ti", "l21", "cs", "l1-power", "l21-power"])
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ VALUES = st.one_of(st.floats(-5, 5), st.sampled_from([0.0, 1.0, -1.0, 2.0]))
 STRENGTHS = st.one_of(st.floats(1e-3, 5), st.sampled_from([1e-300, 1e-12, 1e9, 1e300]))
 
 
+@pytest.mark.thorough
 @given(st.lists(VALUES, min_size=1, max_size=12), STRENGTHS, st.integers(1, 6))
 @settings(max_examples=150, deadline=None)
 @example([3.0], 1e300, 6)
@@ -111,6 +112,7 @@ def test_the_operators_refuse_what_they_cannot_take():
     ).shape == (0, 2)
 
 
+@pytest.mark.thorough
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=6), st.floats(1e-4, 0.1), st.integers(3, 4))
 @settings(max_examples=40, deadline=None)
 def test_the_operator_of_ti_above_order_2_is_the_minimum_where_there_is_one(values, strength, order):

@@ -46,6 +46,7 @@ def test_figures_are_of_the_rows_they_say(target):
     assert again == found
 
 
+@pytest.mark.thorough
 def test_the_planted_product_is_selected_and_sure():
     found = select(problem(400), StudySettings(model="sparse-fm", epochs=30), pairs=3, starts=3)
     ebic = found.points[found.best["ebic"]]

@@ -68,6 +68,7 @@ def test_signs_are_tried_where_they_matter_and_leave_a_model_that_agrees_with_it
         assert model.weights[0, 0] == -1.0  # the first component has most to explain
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_the_sign_that_was_planted_is_found(seed, sign):

@@ -26,7 +26,10 @@ from tests.fm.test_fm import task
 from tests.reference import fm as reference
 
 # Most fits here are cut short on purpose.
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 SHAPES = [
     [Form(ANOVA, 2, 1)], [Form(ANOVA, 2, 1), Form(ANOVA, 3, 1)], [Form(ANOVA, 5, 1)], [Form(MIXED, 3, 1)],

@@ -103,6 +103,7 @@ def test_theta_is_a_parameter_like_others_and_is_checked():
             FactorizationMachineRegressor(degree=3, fit_lower=lower, theta=theta).fit(X, y)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [2, 3])
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_pairs_of_one_kind_have_the_columns_of_ones_of_the_source(degree, symmetric):

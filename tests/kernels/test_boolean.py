@@ -217,6 +217,7 @@ def test_raw_counts_below_2_to_the_53_are_exact(name, seed, n, d, c):
     check_counts(name, n, [*rows, rows[0] | rows[2]], d, c)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name, n, sizes, d, c",
     [

@@ -27,6 +27,7 @@ def vectors(seed, n, rows):
     return X
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 9), rows=st.integers(1, 6))
 @pytest.mark.parametrize("name", FORMULAS)

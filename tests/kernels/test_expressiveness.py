@@ -257,6 +257,7 @@ def test_a_kernel_that_is_no_dot_product_is_refused(m):
     assert mc_decomposition(lambda X, Z: 1e-300 * (X @ Z.T), m)[1] == pytest.approx(m * 1e-300)
 
 
+@pytest.mark.thorough
 def test_decompositions_at_the_boundary():
     assert (mc_decomposition(lambda X, Z: 0.0 * (X @ Z.T), 3) == 0).all()
     assert (mc_decomposition(make_kernel("mc", degree=5), 3) == 0).all()

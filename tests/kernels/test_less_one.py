@@ -104,6 +104,7 @@ def test_rbf_is_an_expm1(gamma, overlap):
     assert exact.gap(found, right) <= 1e-15 * abs(float(right))
 
 
+@pytest.mark.thorough
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 @pytest.mark.parametrize("name", list_kernels())

@@ -11,6 +11,8 @@ from recsys.kernels.gram.structured import StructuredGram
 from recsys.rankers import _gram_view
 from recsys.utils.memory import check_fits, check_memory, parse_memory, size_text
 
+pytestmark = pytest.mark.thorough
+
 PARAMS = {
     "cnf": {"d": 2, "c": 2},
     "dnf": {"d": 2, "c": 2},
@@ -25,7 +27,6 @@ def data(seed, users=12, items=9, density=0.25):
     return sp.csr_matrix(R)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [pytest.param(k, marks=pytest.mark.slow if k == "all-subsets" else ()) for k in list_kernels()],
@@ -284,7 +285,6 @@ def test_a_long_tailed_matrix_has_what_was_asked_for():
         long_tail(2, 2, 4)
 
 
-@pytest.mark.thorough
 def test_slim_with_all_neighbours_is_slim(monkeypatch):
     R = data(9, users=80, items=30, density=0.5)
     whole = make_ranker("slim", iterations=500, tol=1e-7).fit(R).weights_

@@ -47,6 +47,7 @@ def with_users():
     return data.with_features(users=pd.DataFrame({"country": countries}, index=data.user_ids))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", CASES)
 def test_scores_and_lists_are_those_of_the_predictor(spec, tmp_path):
     data, predictor = with_users(), (PREDICTORS | NETWORKS)[spec]

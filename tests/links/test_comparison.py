@@ -80,6 +80,7 @@ def test_auc_covariance_needs_two_of_each():
         auc_covariance([1, 0, 0], [[1.0, 2.0, 3.0]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("one", [True, False])
 @pytest.mark.parametrize("model", [*SUMS, PairNet(similarity=True, n_components=2, max_iter=4)], ids=lambda m: repr(m)[:50])  # fmt: skip
 def test_reasons_sum_to_the_score(model, one):
@@ -472,6 +473,7 @@ def test_users_and_items_are_a_graph():
     assert wide.right.features[-1] == f"item={data.item_ids[-1]}"
 
 
+@pytest.mark.thorough
 def test_real_graphs_have_names(data_dir):
     for name, noun in (("nips", "author"), ("cora", "paper"), ("movielens", "user")):
         graph = load_graph(name, data_dir)

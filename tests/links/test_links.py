@@ -65,6 +65,7 @@ def test_before_fit_and_other_features():
         model.predict(A[:, :3], B, pairs)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("one", [False, True])
 def test_predictions_are_those_of_the_definition(degree, one):

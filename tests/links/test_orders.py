@@ -127,6 +127,7 @@ def test_epochs_are_those_of_coordinate_descent_on_the_rows():
     np.testing.assert_allclose(rows.P_[0][0], ours.terms_[0].left, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_threads_do_not_change_a_bit(monkeypatch):
     from recsys.utils import threads
 

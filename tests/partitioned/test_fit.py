@@ -137,6 +137,7 @@ def test_any_shape_of_the_data(tmp_path, monkeypatch, case):
             assert (np.diff(edges) == 1).all()
 
 
+@pytest.mark.thorough
 def test_the_latest_rating_of_a_pair_decides(tmp_path):
     rng = np.random.default_rng(3)
     users, items, rows = rng.integers(0, 8, 400), rng.integers(0, 9, 400), np.arange(400)

@@ -22,6 +22,8 @@ from recsys.partitioned.work import MANIFEST, Work, held
 from recsys.rankers import load_bundle
 from tests.partitioned.test_fit import likes, matrix_of, write
 
+pytestmark = pytest.mark.thorough
+
 COLUMNS = {"user": "who", "item": "what"}
 
 
@@ -130,7 +132,6 @@ def test_a_file_that_changes_during_the_work_is_refused(tmp_path, data):
         numbers(pa.array(["b"], pa.large_string()), pa.array(["a"], pa.large_string()))
 
 
-@pytest.mark.thorough
 def test_parts_of_other_rows_are_another_job(tmp_path, data):
     fit(tmp_path, data)
     users, items = likes()

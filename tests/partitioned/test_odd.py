@@ -19,6 +19,8 @@ from recsys.partitioned.ids import unpacked
 from recsys.partitioned.ordered import stage_name
 from recsys.rankers import Bundle, fit_bundle, load_bundle, load_ranker, make_ranker
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def fitted(tmp_path):
@@ -80,7 +82,6 @@ def test_ids_outside_their_bytes_are_refused(offsets):
         unpacked("ids", arrays)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("spec", ["ease:top_k=5", "slist:form=cosine"])
 def test_a_ranker_of_other_items_is_refused_and_leaves_no_folder(fitted, tmp_path, spec):
     model, work, table = fitted

@@ -47,6 +47,7 @@ def test_times_of_any_kind(tmp_path, monkeypatch, spec, when):
     check(tmp_path, monkeypatch, spec, when)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("spec", SPECS[1:])
 def test_any_law(tmp_path, monkeypatch, spec):
     check(tmp_path, monkeypatch, spec, "ties")

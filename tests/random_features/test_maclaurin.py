@@ -36,6 +36,7 @@ def agrees(model, goal, scale, X=X):
     assert 4 * error < 0.2 * scale and abs(np.mean(values) - goal) < 4 * error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(
     "make", [SparseRandomMaclaurin(sparsity=0.4), SubsampledRandomMaclaurin(subset=2)]
@@ -64,6 +65,7 @@ def test_maps_of_a_dot_product_kernel_are_unbiased(coefficients, kernel):
     agrees(DotProductMap(coefficients), goal, max(abs(goal), 0.2), rows)
 
 
+@pytest.mark.thorough
 def test_the_map_of_countably_many_multisets_is_unbiased():
     def family(n):  # Σₙ (x₀y₀x₁y₁)ⁿ/n!, and the powers of x₂
         return ([(0, 1) * n, (2,) * (n + 1)], [1 / factorial(n), 1.0])

@@ -111,6 +111,7 @@ def test_polynomial_maps_are_unbiased(model):
     assert 4 * error < 0.05 * goal and abs(np.mean(values) - goal) < 4 * error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_features_are_the_kernel_with_the_bases(degree):
     rng = np.random.default_rng(1)

@@ -146,6 +146,7 @@ def test_batches_change_nothing_beyond_rounding(degree, distribution, monkeypatc
         np.testing.assert_allclose(kernel_map(X, bases, degree, 0.5), whole, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.thorough
 def test_dense_rows_are_held_a_few_at_a_time():
     import tracemalloc
 

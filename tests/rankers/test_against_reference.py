@@ -139,6 +139,7 @@ def test_ecf_omd(regularization, R):
     compare(make_ranker("ecf-omd", regularization=regularization), expected, R, 1e-5)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(liked_matrices())
 @pytest.mark.parametrize("negative", [0.5, 1000.0])

@@ -53,6 +53,7 @@ IN_TIME = (
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list_rankers())
 def test_clones_have_the_parameters_and_nothing_learned(name, liked):
     made = make_ranker(name)

@@ -130,6 +130,7 @@ def test_texts_reach_content_and_auto_and_no_other_ranker():
     assert (with_texts != known.of(make_ranker("auto"))["item_features"]).nnz == 0
 
 
+@pytest.mark.thorough
 def test_auto_tries_content_where_items_have_features_and_gives_cold_items():
     rng = np.random.default_rng(0)
     kind = np.repeat(np.arange(8), 10)

@@ -131,6 +131,7 @@ def test_after_a_thousand_batches_it_is_the_refit(case):
     assert world.when.shape == (30, 15)
 
 
+@pytest.mark.thorough
 def test_without_times_too(case):
     name, params = case
     world = World(np.random.default_rng(1), 10, 8, timed=False)
@@ -140,6 +141,7 @@ def test_without_times_too(case):
     check(ranker, world.refit(name, params), world)
 
 
+@pytest.mark.thorough
 def test_a_copy_made_before_goes_on_as_it_was(case, tmp_path):
     name, params = case
     world = World(np.random.default_rng(2), 20, 10, timed=True)

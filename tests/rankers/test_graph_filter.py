@@ -48,6 +48,7 @@ def test_each_filter(filter, R, factors, votes, item_power, locality, steps, sol
     np.testing.assert_allclose(found[full], expected[full], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("filter", FILTERS)
 @pytest.mark.parametrize("locality", [1.0, 0.8])
 def test_shares_sum_to_the_score_also_where_times_weigh_likes(filter, locality, liked):

@@ -25,6 +25,7 @@ def start(ranker, items):
     return rng.normal(0.0, 0.1 / np.sqrt(ranker.factors), (items, ranker.factors)).astype(np.float32)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(liked_matrices(min_users=2, min_items=2), st.sampled_from([0.3, 1.0, 2.0]))
 def test_factors_are_those_of_dense_solutions(R, power):

@@ -21,6 +21,7 @@ def test_own_vectors_are_the_models(R):
     assert found[1:] == (True, 0, 0.0)
 
 
+@pytest.mark.thorough
 def test_others_are_the_main_directions_of_the_scores(R):
     model = make_ranker("ease").fit(R, show_progress=False)
     scores = model.scores(np.arange(R.shape[0]), R).astype(np.float64)

@@ -134,6 +134,7 @@ def test_a_long_tail_has_the_lists_of_a_pass_though_few_items_are_scored(params)
         np.testing.assert_array_equal(found.scores, best)
 
 
+@pytest.mark.thorough
 def test_one_file_serves_every_kernel_and_degree(tmp_path):
     R = data(2)
     users = np.arange(60)

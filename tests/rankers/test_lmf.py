@@ -36,6 +36,7 @@ def test_the_most_likely_factors_are_found(R, ridge, drawn):
     np.testing.assert_allclose(found, expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0])
 def test_long_factors_do_not_make_it_diverge(likes, ridge):
     model = fitted(likes, regularization=ridge)

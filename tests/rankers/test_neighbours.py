@@ -161,6 +161,7 @@ def test_a_table_of_neighbours_that_does_not_fit_is_refused(monkeypatch):
         make_ranker("cosine").fit(weighted(1), show_progress=False)
 
 
+@pytest.mark.thorough
 def test_looking_one_up_imports_its_module_alone():
     code = (
         "import sys; from recsys import make_ranker; make_ranker('bm25');"

@@ -121,6 +121,7 @@ def test_the_best_half_of_a_sample_goes_on(likes, clock):
     assert "popularity" not in model.part_names_  # which knows no taste
 
 
+@pytest.mark.thorough
 def test_a_fit_that_does_not_grow_with_the_likes_is_found_out(likes, clock):
     """Nine of three seconds on whatever sample: by the first sample each would take two minutes."""
     clock.fixed = {spec: 3.0 for spec in SPECS if spec.startswith("ease")}
@@ -238,6 +239,7 @@ def test_what_cannot_be_fitted_leaves_something(likes, clock, monkeypatch):
     assert model.part_names_ == ["popularity"]
 
 
+@pytest.mark.thorough
 def test_the_blend_has_figures_of_its_own(likes, clock):
     model = make_ranker("auto", rounds=1).fit(likes, show_progress=False)
     figures = model.validation_
@@ -245,6 +247,7 @@ def test_the_blend_has_figures_of_its_own(likes, clock):
     assert figures[auto.BLEND] == figures[model.part_names_[0]]
 
 
+@pytest.mark.thorough
 def test_those_left_behind_come_where_time_is_left(likes, clock):
     """One slow fit makes the race halve; without it there is time for nearly all."""
     clock.cost = dict.fromkeys(SPECS, 1e-6) | {"cf-komd": 1e-3}

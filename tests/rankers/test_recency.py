@@ -47,6 +47,7 @@ def test_times_are_found_by_item(drawn):
             at += 1
 
 
+@pytest.mark.thorough
 @SMALL
 @given(histories())
 @pytest.mark.parametrize("model", MODELS[:3], ids=lambda m: m.name)

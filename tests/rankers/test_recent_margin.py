@@ -72,6 +72,7 @@ def test_ecf_omd(sample):
     check(make_ranker("ecf-omd", regularization=0.5, recency=1), expected, R, times)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(timed())
 @pytest.mark.parametrize("negative", [0.5, 1000.0])

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 from recsys.rankers._scoring import weighted_rows
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scores_are_the_weighted_sums_alone_in_few_and_in_many(dtype):
     rng = np.random.default_rng(0)

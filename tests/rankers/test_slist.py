@@ -69,6 +69,7 @@ def test_shares_sum_to_the_score(params, drawn):
             assert shares == pytest.approx(ranker.scores(int(user), R[[user]])[0, item], abs=1e-5)
 
 
+@pytest.mark.thorough
 @SMALL
 @given(liked_matrices(), st.integers(1, 9))
 @pytest.mark.parametrize("params", [{}, {"form": "cosine"}])

@@ -18,6 +18,7 @@ REGULARIZATION = st.sampled_from([0.5, 20.0, 500.0])
 PLENTY = 10**9
 
 
+@pytest.mark.thorough
 @settings(max_examples=80, deadline=None)
 @given(liked_matrices(max_users=30, max_items=20), REGULARIZATION, st.integers(0, 3))
 def test_it_is_ease_where_all_items_are_kept(R, regularization, more):
@@ -58,6 +59,7 @@ def test_votes_weigh_users_in_either_form(top_k):
         np.testing.assert_array_equal(ranker.weights_, found)
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(
     liked_matrices(max_users=30, max_items=15), REGULARIZATION, st.integers(1, 20),
@@ -150,6 +152,7 @@ def test_more_items_are_closer_to_ease():
     assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 1e-6
 
 
+@pytest.mark.thorough
 def test_results_do_not_depend_on_threads():
     R = long_tail(400, 600, 20_000, seed=1)
     found = [sparse_inverse_weights(R, 50.0, 300, PLENTY)]

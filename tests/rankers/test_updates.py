@@ -141,6 +141,7 @@ def test_tuning_never_reads_the_test_half(planted):
     assert len(inner.users) == fold.train.nnz
 
 
+@pytest.mark.thorough
 def test_tuning_goes_on_and_repeats_itself(planted, tmp_path):
     first = tune(planted, "ease", 3, storage=tmp_path / "study", seed=1)
     more = tune(planted, "ease", 4, storage=tmp_path / "study", seed=1)

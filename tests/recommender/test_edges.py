@@ -99,6 +99,7 @@ def test_an_empty_answer_has_columns_of_the_right_types(kind):
     assert len(model.recommend([3, "abc"], unknown="popular")) == 20
 
 
+@pytest.mark.thorough
 def test_times_that_are_not_above_0():
     rows = pd.DataFrame({"user": list("aaaabb"), "item": list("wxyzwx"), "time": [0, 1, 2, 3, 1, 5]})
     for shift in (0.0, -10.0):
@@ -213,6 +214,7 @@ WANTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_features_of_many_types_are_read_alike_before_and_after_a_file(kind, tmp_path):
     data = Interactions.from_frame(ROWS, time="ts", items=KINDS[kind](FEATURES))
@@ -277,6 +279,7 @@ def test_a_forgotten_user_is_described_no_more(tmp_path):
     assert pd.isna(again.loc[999]) and again.notna().sum() == 40
 
 
+@pytest.mark.thorough
 def test_lists_stay_whole_while_another_thread_updates():
     model = Recommender("msdw").fit(data_of())
     wrong, stop = [], threading.Event()

@@ -29,6 +29,7 @@ def printing(source):
     ]
 
 
+@pytest.mark.thorough
 def test_nothing_is_printed_outside_of_programs():
     assert printing("x = 1\nprint(x)") == [2]
     names = {path.relative_to(SOURCES).as_posix(): path for path in SOURCES.rglob("*.py")}

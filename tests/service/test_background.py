@@ -64,6 +64,7 @@ def test_connections_without_a_descriptor_are_one_line_a_minute_and_counted(caps
     assert loop.told == others and not capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_requests_are_counted_when_no_file_can_be_opened(tmp_path):
     code = """
 import os, resource

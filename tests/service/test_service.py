@@ -26,6 +26,7 @@ def client(path):
         yield client
 
 
+@pytest.mark.thorough
 def test_known_users_get_what_the_ranker_recommends(client, data):
     ranker = make_ranker("cf-komd").fit(data.matrix, show_progress=False)
     ids, scores = ranker.recommend(5, data.matrix[5], N=7)

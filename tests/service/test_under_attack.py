@@ -96,6 +96,7 @@ def test_no_body_makes_it_fail(client, route):
     ask()
 
 
+@pytest.mark.thorough
 def test_no_path_or_query_makes_it_fail(client):
     @settings(MANY, max_examples=200)
     @given(st.text(max_size=30), st.text(max_size=10), st.sampled_from(["users/{}/recommendations", "items/{}/similar"]))  # fmt: skip
