@@ -160,6 +160,25 @@ def test_the_powers_bound_what_they_stand_for():
     assert gap == pytest.approx(0.5 * (P * P).sum())
 
 
+@pytest.mark.parametrize("bound", ["ti", "cs", "l1-power", "l21-power"])
+def test_squares_of_norms_bound_the_weights_of_interactions_and_norms_do_not(bound):
+    """Theorems 1 and 2 of Atarashi et al. 2021; Ω* by its definition, over all pairs."""
+    form = Form(ANOVA, 2, 1)
+    for seed in range(20):
+        P = np.random.default_rng(seed).normal(size=(6, 3))
+        omega = sum(abs(P[i] @ P[j]) for i in range(6) for j in range(i))
+        assert as_penalty(bound).value(form, P) >= omega
+        for name in ("l1", "l21"):
+            norm = as_penalty(name).value(form, P)
+            for factor in (1e-3, 1.0, 1e3):  # whatever a norm is multiplied by, it is above and below
+                for scale, above in (
+                    (0.5 * factor * norm / omega, True),
+                    (2.0 * factor * norm / omega, False),
+                ):
+                    scaled = factor * as_penalty(name).value(form, scale * P)
+                    assert (scaled > as_penalty("omega").value(form, scale * P)) == above
+
+
 HIGHER = [
     (solver, penalty)
     for solver in ("fista", "nmapgd", "katyusha", "sgd", "adagrad")
