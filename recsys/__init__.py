@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from recsys.rankers.ease import EASE
     from recsys.rankers.ecf_omd import ECFOMD
     from recsys.rankers.fm import FM
+    from recsys.rankers.fuzzy_komd import FuzzyKOMD
     from recsys.rankers.graph_filter import GraphFilter
     from recsys.rankers.hofm import HOFM
     from recsys.rankers.honfm import HONFMRanker
@@ -96,6 +97,7 @@ _HOMES = {
     "recsys.rankers.content": ("Content",),
     "recsys.rankers.ecf_omd": ("ECFOMD",),
     "recsys.rankers.fm": ("FM",),
+    "recsys.rankers.fuzzy_komd": ("FuzzyKOMD",),
     "recsys.rankers.graph_filter": ("GraphFilter",),
     "recsys.rankers.hofm": ("HOFM",),
     "recsys.rankers.honfm": ("HONFMRanker",),
@@ -136,6 +138,7 @@ __all__ = [
     "ECFOMD",
     "FM",
     "FitError",
+    "FuzzyKOMD",
     "GraphFilter",
     "HOFM",
     "HONFMRanker",

@@ -28,6 +28,7 @@ MODELS = {
     "cf-komd": ("cf-komd", {"kernel": "mc", "degree": 2}),
     "ecf-omd": ("ecf-omd", {}),
     "cf-gram": ("cf-gram", {}),
+    "fuzzy-komd": ("fuzzy-komd", {}),
     "als": ("als", {"factors": 3, "iterations": 2}),
     "fm": ("fm", {"factors": 2, "iterations": 2}),
     "all-subsets": ("all-subsets", {"factors": 2, "iterations": 2}),
