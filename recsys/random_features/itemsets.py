@@ -34,7 +34,8 @@ class ItemsetMap(_Map):
         w_V; 1 when not given.
     groups : (itemsets,) int, optional
         Subsampling: each component draws one group and sees its itemsets only, so that sparse rows
-        give sparse features.
+        give sparse features. Of families that overlap, list an itemset once in each, with its weight
+        divided by the number of families that have it.
     n_components : int ≥ 1
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"

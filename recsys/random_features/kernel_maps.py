@@ -118,7 +118,8 @@ class RandomKernelMap(_Map):
           would be less accurate: where a few entries outweigh the rest, and for all subsets where the
           bases are no signs or the entries are large.
         - "sparse" (not for all subsets): an entry is 0 with probability `sparsity`, else ±1/√(1 − p).
-          Sparse rows give sparse features.
+          Sparse rows give sparse features. A feature of all subsets has the empty set and is never 0, so
+          that sparse vectors would save nothing.
         - "subsampled" (not for all subsets): a vector has `subset` features of its own, drawn at random.
           Sparse rows give sparse features, which are divided by the root of the probability that a set
           of m features lies in the subset, C(d−m, k−m)/C(d, k); of the polynomial, which draws `degree`

@@ -52,6 +52,26 @@ def test_multisets_give_the_polynomial_kernel():
     assert float(Z[0] @ Z[1]) == pytest.approx((X[0] @ X[1]) ** 2, rel=0.02)
 
 
+def test_families_that_overlap_share_the_weight_of_an_itemset():
+    families = [[(0,), (0, 1)], [(0, 1), (1, 2)], [(0, 1), (2,)]]
+    listed = [(V, g) for g, family in enumerate(families) for V in family]
+    often = {V: sum(V == other for other, _ in listed) for V, _ in listed}
+    X = np.random.default_rng(5).uniform(0.5, 1.2, (2, 3))
+    wanted = kernel(X[0], X[1], list(often), [1.0] * len(often))  # each itemset once
+    found = [
+        float(Z[0] @ Z[1])
+        for seed in range(40)
+        for Z in [
+            ItemsetMap(
+                [V for V, _ in listed], [1.0 / often[V] for V, _ in listed], [g for _, g in listed],
+                4000, random_state=seed,
+            ).fit_transform(X).toarray()
+        ]
+    ]  # fmt: skip
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert error < 0.02 * wanted and abs(np.mean(found) - wanted) < 3.5 * error
+
+
 def test_sparse_rows_give_sparse_features_with_groups():
     X = sp.random(50, 30, 0.05, random_state=0, format="csr")
     pairs = list(itertools.combinations(range(30), 2))
