@@ -35,7 +35,7 @@ from recsys.rankers import load_bundle
 from recsys.recommender.databases import write_table
 from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import USERS, Asked, Lists, too_few
+from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists, too_few
 from recsys.utils.files import is_folder
 from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer
@@ -190,9 +190,10 @@ def recommend(
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
     if database is not None:
-        columns = {name.removesuffix("_id"): kind for name, kind in lists.columns.items()}
+        columns = {name.removesuffix("_id"): kind for name, kind in COLUMNS.items()} | {"source": str}
         blocks = (
-            ([str(lists.asked.labels[k]) for k, _ in some], lists.lines(some)) for some in lists.blocks()
+            ([str(lists.asked.labels[k]) for k, _ in some], lists.lines(some, True))
+            for some in lists.blocks()
         )
         with bar(True) as show, listening(show):
             write_table(database, table, columns, blocks)

@@ -167,14 +167,15 @@ class Lists:
         """The columns of `lines`: `COLUMNS`, and where a list comes from if one is of popular items."""
         return COLUMNS | ({"source": str} if self.some_popular else {})
 
-    def lines(self, block: Block) -> list[Line]:
-        """Return the rows of a block, of the columns `columns`; ids are text here."""
+    def lines(self, block: Block, source: bool = False) -> list[Line]:
+        """Return the rows of a block, of the columns `columns`, or with `source`; ids are text here."""
+        cells = len(COLUMNS) + 1 if source else len(self.columns)
         bundle, labels = self.bundle, self.asked.labels
         return [
             (
                 str(labels[k]), place, str(bundle.item_ids[i]), str(bundle.titles[i]), float(score),
                 POPULAR if found.fallback else MODEL,
-            )[: len(self.columns)]
+            )[:cells]
             for k, found in block
             for place, (i, score) in enumerate(zip(found.ids, found.scores, strict=True), 1)
         ]  # fmt: skip

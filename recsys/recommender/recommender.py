@@ -467,7 +467,7 @@ class Recommender:
             batches = (arrow_batch(schema, made(some)) for some in lists.blocks())
             return pa.RecordBatchReader.from_batches(schema, batches)
         if table is not None:
-            columns, made = self._written(lists, why)
+            columns, made = self._written(lists, why, source=True)
             labels = lists.asked.labels
             write_table(
                 path, table, columns,
@@ -837,10 +837,10 @@ class Recommender:
         return self._listed(asked.labels[k], items, found.scores.tolist(), source, told)
 
     def _written(
-        self, lists: Lists, why: bool
+        self, lists: Lists, why: bool, source: bool = False
     ) -> tuple[dict[str, type], Callable[[Block], list[list[Any]]]]:
         """Return the columns of a file of lists, and what makes its rows of a block of users."""
-        types, kept = self._types(), self._columns(why, lists.some_popular)
+        types, kept = self._types(), self._columns(why, source or lists.some_popular)
         places = [place for place, name in enumerate(NAMES) if name in kept]
 
         def made(block: Block) -> list[list[Any]]:

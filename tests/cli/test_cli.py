@@ -440,6 +440,13 @@ def test_files_and_databases_say_which_lists_are_of_popular_items(recsys, tmp_pa
     assert sorted(stored) == sorted(
         zip(found.user_id, found["rank"].tolist(), found.source, strict=True)
     )
+    with sqlite3.connect(tmp_path / "lists.db") as database:  # a table of an earlier version goes on
+        database.execute("alter table recommendations drop column source")
+    assert recsys(*asked, "--database", url)[0] == 0
+    with sqlite3.connect(tmp_path / "lists.db") as database:
+        names = [one[1] for one in database.execute("pragma table_info(recommendations)")]
+        (count,) = database.execute("select count(*) from recommendations").fetchone()
+    assert "source" not in names and count == len(found)
 
 
 def read_csv(path):

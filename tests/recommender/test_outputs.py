@@ -52,10 +52,11 @@ def test_a_table_is_made_and_users_are_replaced(model, tmp_path, small_blocks):
     assert model.recommend_all(url, 4, table="top") == url
     every = model.recommend_all(n=4).sort_values(["user", "rank"], ignore_index=True)
     found = rows_of(url)
+    assert (found.pop("source") == "model").all()
     assert found.astype(every.dtypes).equals(every)
     engine = sa.create_engine(url)
     with engine.begin() as connection:
-        connection.execute(sa.text("INSERT INTO top VALUES ('other', 1, 'x', 'X', 0.5)"))
+        connection.execute(sa.text("INSERT INTO top VALUES ('other', 1, 'x', 'X', 0.5, 'model')"))
     model.recommend_all(engine, 2, table="top")
     found = rows_of(url)
     assert (found["user"] == "other").sum() == 1 and len(found) == 801
