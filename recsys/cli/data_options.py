@@ -24,7 +24,7 @@ Protocol = Annotated[
     typer.Option(
         "--protocol",
         help=f"How the data are divided: {', '.join(PROTOCOLS)}; next-K for any K. half-profile when "
-        "not given, published with --test.",
+        "not given, published where there is a test half.",
         autocompletion=lambda: list(PROTOCOLS),
     ),
 ]

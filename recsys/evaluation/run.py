@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from recsys.data import Fold, Interactions, find_protocol
 from recsys.data.candidates import candidate_sets
 from recsys.data.side_information import SideInformation
-from recsys.data.splits import protocol_for
+from recsys.data.splits import PUBLISHED, protocol_for
 from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
@@ -94,7 +94,7 @@ def evaluate(
     protocol : str, optional
         As in `recsys.data.split`: "half-profile", "half-profile-time", "leave-one-out", "next-5",
         "holdout", "temporal", "rolling", "published". When not given, "half-profile", or "published"
-        with a `test`.
+        with a `test` or with data that have a test half.
     folds, seed
         As in `recsys.data.split`.
     metrics : str or sequence of str
@@ -162,9 +162,10 @@ def evaluate(
         asked = {key: value for key, value in locals().items() if key != "progress"}
         with bar(progress, QUIET) as drawn:
             return evaluate(**asked, progress=drawn)
-    protocol = protocol_for(protocol, test)
+    known = protocol_for(protocol, test)
     filter_liked = check_flag("filter_liked", filter_liked)
     data = interactions_of(data)
+    protocol = PUBLISHED if protocol is None and data.held_out is not None else known
     if test is not None:
         data = data.with_test(test, repeats=not filter_liked)
     parsed = parsed_metrics(metrics, data)

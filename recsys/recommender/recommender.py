@@ -293,10 +293,15 @@ class Recommender:
         found: dict[str, list[Row]] = {}
         for names, allowed in candidates(given, items):
             known = names if unknown == "error" else [name for name in names if str(name) in index]
-            lists = self._lists(
-                Asked.of_users(self.bundle, known, as_of), n, allowed, exclude, dislikes, diversity,
-                filters, filter_liked, wanted,
-            )  # fmt: skip
+            try:
+                lists = self._lists(
+                    Asked.of_users(self.bundle, known, as_of), n, allowed, exclude, dislikes, diversity,
+                    filters, filter_liked, wanted,
+                )  # fmt: skip
+            except InputError as error:
+                if allowed is items:
+                    raise
+                raise InputError(f"user {names[0]!r}: {error}") from None
             for block in lists.blocks():
                 found |= {str(lists.asked.labels[k]): self._rows(lists, k, one, why) for k, one in block}
             if unknown == "popular":

@@ -33,6 +33,13 @@ def test_users_who_are_not_known_get_popular_items_among_theirs(model):
     assert set(skipped["user"]) == {known}
 
 
+def test_an_error_names_the_user(model):
+    one, other = model.user_ids[:2].tolist()
+    for wrong, told in ((["nothing"], "unknown item id 'nothing'"), ([], "no item passes items")):
+        with pytest.raises(InputError, match=f"user {other!r}: {told}"):
+            model.recommend([one, other], items={one: model.item_ids[:5].tolist(), other: wrong})
+
+
 def test_a_user_without_candidates_is_refused(model):
     one, other = model.user_ids[:2].tolist()
     with pytest.raises(InputError, match=f"items has no candidates for user {other!r}"):
