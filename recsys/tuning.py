@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recsys.data import Interactions, find_protocol, split
+from recsys.data.splits import protocol_for
 from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.errors import FitError, InputError
@@ -45,7 +46,7 @@ def tunable() -> tuple[str, ...]:
 
 def tune(
     data: Interactions, model: str, trials: int = 20, *, metric: str = "ndcg@10",
-    protocol: str = "half-profile", seed: int = 0, storage: str | Path | None = None,
+    protocol: str | None = None, seed: int = 0, storage: str | Path | None = None,
     progress: Callable[[str, int, int], Any] | None = None, engine: str | Engine = "local",
     workers: int | None = None, threads: int | None = None, scratch: str | Path | None = None,
 ) -> Tuned:  # fmt: skip
@@ -69,7 +70,8 @@ def tune(
         name one `storage` share them, and may make one more each.
     metric : str
         Several joined by + are summed.
-    protocol : str
+    protocol : str, optional
+        As of `recsys.evaluate`.
     seed : int ≥ 0
     storage : path or str, optional
         A file that keeps the study, or the URL of a data base that Optuna takes (sqlite:///study.db), to
@@ -104,6 +106,7 @@ def tune(
                 f"metric {text!r}: more of it is not better, and a search maximises; name "
                 "another, such as ndcg@10"
             )
+    protocol = protocol_for(protocol, None, data)
     inner = training_part(data, protocol, seed)
     named = find_protocol(find_protocol(protocol).validation(data))
     search = _Search(

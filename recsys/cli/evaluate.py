@@ -14,7 +14,7 @@ from recsys.cli.data_options import DataOptions, Protocol, Test, TestFrom, takes
 from recsys.cli.exits import Interrupted
 from recsys.cli.options import EngineName, Json, Quiet, Scratch, Seed, Threads, Workers, use_threads
 from recsys.data import find_protocol
-from recsys.data.splits import PUBLISHED, protocol_for
+from recsys.data.splits import protocol_for
 from recsys.errors import InputError, counted
 from recsys.evaluation import EvaluationInterrupted, Groups, Report
 from recsys.evaluation import evaluate as run_evaluation
@@ -82,7 +82,7 @@ def evaluate(
     """Compare models under one protocol, with paired tests between them."""
     if engine == "local" and workers is None:
         use_threads(threads)
-    chosen = find_protocol(protocol_for(protocol, test or test_from)).name
+    find_protocol(protocol_for(protocol, test or test_from))  # an unknown one is told early
     models = []
     for text in _split_commas(model) or COMPARED:  # a misspelt name is told before data is read
         name, params = parse_spec(text)
@@ -91,8 +91,7 @@ def evaluate(
     if run is not None and run.exists() and not run.is_dir():
         raise InputError(f"--run {run}: this is a file; name a folder")
     found = data.load(quiet, test, repeats=keep_liked, test_from=test_from)
-    if protocol is None and found.held_out is not None:
-        chosen = PUBLISHED
+    chosen = find_protocol(protocol_for(protocol, test or test_from, found)).name
     for attribute in by or ():
         check_attribute(attribute, found.user_features)
     stopped = None

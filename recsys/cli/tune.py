@@ -45,10 +45,11 @@ def tune(
     """Search parameters on a validation split that never sees what is tested."""
     if engine == "local" and workers is None:
         use_threads(threads)
-    chosen = find_protocol(protocol_for(protocol, test or test_from)).name
+    find_protocol(protocol_for(protocol, test or test_from))  # an unknown one is told early
     if study is not None and "://" not in study and not Path(study).parent.is_dir():
         raise InputError(f"--study {study}: the folder {Path(study).parent} does not exist")
     given = data.load(quiet, test, test_from=test_from)
+    chosen = find_protocol(protocol_for(protocol, test or test_from, given)).name
     with bar(not quiet) as progress:
         found = search(
             given, model, trials, metric=metric, protocol=chosen, seed=seed, storage=study,

@@ -128,7 +128,7 @@ def ranks_of(ids: NDArray[np.object_]) -> NDArray[np.int64]:
     return rank
 
 
-def protocol_for(protocol: str | None, test: Any) -> str:
+def protocol_for(protocol: str | None, test: Any, data: Interactions | None = None) -> str:
     """Return the protocol that is meant: a test half that is given is what is tested.
 
     Parameters
@@ -136,6 +136,8 @@ def protocol_for(protocol: str | None, test: Any) -> str:
     protocol : str, optional
     test : object, optional
         The test half; None without one.
+    data : Interactions, optional
+        Which may have one of their own: that is tested where no protocol is named.
 
     Raises
     ------
@@ -148,7 +150,8 @@ def protocol_for(protocol: str | None, test: Any) -> str:
     ('half-profile', 'published')
     """
     if test is None:
-        return DEFAULT if protocol is None else protocol
+        own = data is not None and data.held_out is not None
+        return protocol if protocol is not None else PUBLISHED if own else DEFAULT
     if protocol is not None and not (isinstance(protocol, str) and protocol == PUBLISHED):
         raise InputError(
             f"protocol {protocol!r} divides the data, and a test half says what is tested: leave one of "

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from recsys.data import Fold, Interactions, find_protocol
 from recsys.data.candidates import candidate_sets
 from recsys.data.side_information import SideInformation
-from recsys.data.splits import PUBLISHED, protocol_for
+from recsys.data.splits import protocol_for
 from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
@@ -162,10 +162,10 @@ def evaluate(
         asked = {key: value for key, value in locals().items() if key != "progress"}
         with bar(progress, QUIET) as drawn:
             return evaluate(**asked, progress=drawn)
-    known = protocol_for(protocol, test)
+    protocol_for(protocol, test)  # before data are read
     filter_liked = check_flag("filter_liked", filter_liked)
     data = interactions_of(data)
-    protocol = PUBLISHED if protocol is None and data.held_out is not None else known
+    protocol = protocol_for(protocol, test, data)
     if test is not None:
         data = data.with_test(test, repeats=not filter_liked)
     parsed = parsed_metrics(metrics, data)

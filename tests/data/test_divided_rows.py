@@ -80,6 +80,18 @@ def test_repeats_are_ranked_where_liked_items_are(rows, start):
         assert one.frame()["mean"].tolist() == two.frame()["mean"].tolist()
 
 
+def test_a_test_half_is_what_is_tested_unless_a_protocol_is_named():
+    frame = table([(u, i, (u + i) % 6, 1) for u in range(5) for i in range(6)])
+    data = Interactions.from_frame(frame, test_from=4)
+    reports = [
+        evaluate(data, "popularity", metrics="ndcg@3", protocol=one)
+        for one in (None, "published", "holdout")
+    ]
+    assert [one.protocol for one in reports] == ["published", "published", "holdout"]
+    means = [one.frame()["mean"].item() for one in reports]
+    assert means[0] == means[1]
+
+
 def test_dates_and_ratings(tmp_path):
     frame = pd.DataFrame(
         {
