@@ -304,10 +304,9 @@ class Recommender:
                 raise InputError(f"user {names[0]!r}: {error}") from None
             for block in lists.blocks():
                 found |= {str(lists.asked.labels[k]): self._rows(lists, k, one, why) for k, one in block}
-            if unknown == "popular":
-                for name in names:
-                    if str(name) not in found:
-                        found[str(name)] = self._popular(name, n, lists, why)
+            for name in names if unknown == "popular" else ():
+                if str(name) not in found:
+                    found[str(name)] = self._popular(name, n, lists, why)
         return self._frame([row for name in given for row in found.get(str(name), [])], why)
 
     @of_one_state
