@@ -49,7 +49,7 @@ class BayesianFM(PairTermRanker):
     >>> from recsys.datasets import planted_catalogue
     >>> likes = planted_catalogue(40, 30, seed=1).interactions.matrix
     >>> model = BayesianFM(iterations=4, draws=2).fit(likes, show_progress=False)
-    >>> ids, scores, _ = model.recommend(0, likes[0], N=3)
+    >>> ids, scores = model.recommend(0, likes[0], N=3)
     >>> low, high = model.score_interval(0, likes[0], ids).T
     >>> bool((low <= scores).all() and (scores <= high).all())
     True
