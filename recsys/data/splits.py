@@ -589,20 +589,16 @@ def _kept(protocol: Protocol, value: str) -> Protocol:
 def _fraction(protocol: Protocol, value: str) -> Protocol:
     """Hold out another fraction than a fifth: of each profile the nearest integer, half to even."""
     fraction = float(value)
-    newest = protocol.name == "holdout:items=last"
+    newest = protocol.needs_time
 
     def held(data: Interactions, rng: np.random.Generator) -> NDArray[np.bool_]:
         place, lengths = _in_time(data, rng) if newest else _positions(data, _draws(data, rng))
         return place >= (lengths - np.rint(lengths * fraction))[data.users]
 
-    told = (
-        f"the last {fraction!r} of each user's items"
-        if newest
-        else (f"{fraction!r} of each user's items, at random")
-    )
-    return replace(
-        protocol, description=told, divide=_held_out(held, protocol.predicts_future), held=held
-    )
+    told = f"{fraction!r} of each user's items"
+    told = f"the last {told}" if newest else f"{told}, at random"
+    divide = _held_out(held, protocol.predicts_future)
+    return replace(protocol, description=told, divide=divide, held=held)
 
 
 def _probability(protocol: Protocol, value: str) -> Protocol:

@@ -101,9 +101,8 @@ class FuzzyKOMD(MarginRanker):
     def _fit(self, liked: sp.csr_matrix, show_progress: bool, callback: Any) -> None:
         items = liked.shape[1]
         check_memory(12 * items * items, f"the kernel of {items:,} items")
-        most = np.maximum.reduceat(np.append(liked.data, 1.0), liked.indptr[:-1])
         degrees = sp.csr_matrix(liked, dtype=np.float64, copy=True)
-        degrees.data /= np.repeat(most.astype(np.float64), np.diff(liked.indptr))
+        degrees.data /= np.repeat(degrees.max(axis=1).toarray().ravel(), np.diff(liked.indptr))
         self.degrees_: sp.csr_matrix = degrees
         self._keep(dense_counts(liked))
         self.prepare()

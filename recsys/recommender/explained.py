@@ -200,8 +200,9 @@ def model_rule_of(
     rule, users = list_rule(bundle, row, item, first, exclude)
     if rule is None:
         return None, (
-            f"no rule of the model: no one or two of the liked items tell in whose first {first:,} "
-            f"{bundle.ranker.name} has it, of {counted(users, 'other user')} without it",
+            f"no rule of the model: no liked item, and no two of them, tell for which of "
+            f"{counted(users, 'other user')} without it {bundle.ranker.name} has it among the first "
+            f"{first:,}",
         )
     ids, titles = bundle.item_ids, bundle.titles
     return {

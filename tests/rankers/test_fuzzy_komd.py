@@ -62,6 +62,16 @@ def test_equal_weights_are_the_boolean_kernel(connective, kernel):
     assert np.allclose(ours, theirs, atol=1e-4)
 
 
+def test_the_unit_of_the_weights_does_not_matter():
+    R = drawn(2).astype(np.float64)
+    R[-1, 0] = 3  # the last row has interactions
+    plain, small, large = (
+        make_ranker("fuzzy-komd").fit(sp.csr_matrix(unit * R), show_progress=False).gram_
+        for unit in (1.0, 1 / 64, 64.0)
+    )
+    assert (small == plain).all() and (large == plain).all()
+
+
 def test_weights_count_and_a_file_keeps_them(tmp_path):
     R = drawn(1)
     model = make_ranker("fuzzy-komd").fit(sp.csr_matrix(R), show_progress=False)
