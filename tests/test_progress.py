@@ -86,6 +86,7 @@ def drawn(monkeypatch):
     monkeypatch.setattr(progress, "QUIET", 0.0)
     monkeypatch.setattr("recsys.evaluation.run.QUIET", 0.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have read it
     return shown
 
 

@@ -137,9 +137,8 @@ class Protocol:
         if self.grouped and not 2 <= folds <= most:
             raise InputError(f"folds must be from 2 to the number of users, {most}; not {folds}")
         if not self.grouped and folds > most:
-            raise InputError(
-                f"folds must be from 1 to {most} for {self.name} on {data.name}; not {folds}"
-            )
+            allowed = "1" if most == 1 else f"from 1 to {most}"
+            raise InputError(f"folds must be {allowed} for {self.name} on {data.name}; not {folds}")
 
 
 def tested_later(data: Interactions) -> bool:

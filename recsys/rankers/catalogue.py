@@ -41,6 +41,7 @@ from recsys.utils import model_file
 from recsys.utils.dates import FIRST, LAST, date_text, dated, moment, number_of
 from recsys.utils.recency import aligned
 from recsys.utils.sparse import entries_of, row_of, with_rows
+from recsys.utils.validation import check_real
 
 TEXTS = ("user_ids", "item_ids", "titles")
 FEATURES = ("item_features", "user_features")
@@ -86,9 +87,10 @@ class Profile:
 
     @classmethod
     def at_times(
-        cls, items: Sequence[int], times: ArrayLike, n_items: int, unknown: tuple[str, ...] = ()
-    ) -> Self:
-        """Return the profile of a new user who liked these items at these times.
+        cls, items: Sequence[int], times: ArrayLike, n_items: int, unknown: tuple[str, ...] = (),
+        weights: ArrayLike | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the profile of a new user who liked these items at these times, so much of each.
 
         Raises
         ------
@@ -98,8 +100,10 @@ class Profile:
         row = row_of(items, n_items)
         if row.nnz < len(items):
             raise InputError("an item is in the history twice: name each item once")
-        when = np.asarray(times, dtype=np.float64)[np.argsort(np.asarray(items, dtype=np.int64))]
-        return cls(None, row, unknown, when)
+        ascending = np.argsort(np.asarray(items, dtype=np.int64))
+        if weights is not None:
+            row.data[:] = np.asarray(weights)[ascending]
+        return cls(None, row, unknown, np.asarray(times, dtype=np.float64)[ascending])
 
     @property
     def userid(self) -> int:
@@ -316,6 +320,7 @@ class Bundle:
         history: Sequence[str | int] | None = None,
         *,
         times: Sequence[float | str] | None = None,
+        weights: Sequence[float] | None = None,
         as_of: float | str | None = None,
         skip_unknown: bool = False,
     ) -> Profile:
@@ -329,6 +334,8 @@ class Bundle:
         times : sequence of number or str, optional
             When each interaction of the history happened, instead of its order: numbers in the data's
             unit, or ISO dates.
+        weights : sequence of number above 0, optional
+            How much of each item of the history, for a ranker that takes weights; else 1 of each.
         as_of : number or str, optional
             Leave out what was liked then or later: a number in the data's unit or an ISO date. Of a
             user, or of a history with times.
@@ -339,17 +346,18 @@ class Bundle:
         ------
         InputError
             If not exactly one is given; an id is unknown, which is named, or in the history twice; a
-            time is none; there are no times to look `as_of` up in, or it is not in their unit.
+            time is none; there are no times to look `as_of` up in, or it is not in their unit; a weight
+            is not a number above 0, or the ranker takes none.
         CapabilityError
             If the ranker cannot fold in: neither a history, nor what a user had liked `as_of` a time.
         """
         if (user is None) == (history is None):
             raise InputError("name whom by exactly one of user and history")
         if user is not None:
-            if times is not None:
-                raise InputError("times are given with a history; those of a user are known")
+            if times is not None or weights is not None:
+                raise InputError("times and weights are given with a history; those of a user are known")
             return self._known(user, as_of)
-        return self._new([str(name) for name in history or ()], times, as_of, skip_unknown)
+        return self._new([str(name) for name in history or ()], times, weights, as_of, skip_unknown)
 
     def _known(self, user: str | int, as_of: float | str | None) -> Profile:
         index = self.user_index.get(str(user), -1)
@@ -368,6 +376,7 @@ class Bundle:
         self,
         history: Sequence[str],
         times: Sequence[float | str] | None,
+        weights: Sequence[float] | None,
         as_of: float | str | None,
         skip_unknown: bool,
     ) -> Profile:
@@ -391,13 +400,28 @@ class Bundle:
                 raise InputError(f"{len(times)} times are given for a history of {len(history)} items")
             pairs = zip(history, times, strict=True)
             when = np.array([moment(f"time of item {name[:60]!r},", given) for name, given in pairs])
+        much = None if weights is None else self._weights(history, weights)
         known = np.array([name in self.item_index for name in history], dtype=bool)
         unknown = tuple(name for name in history if name not in self.item_index)
         if unknown and not skip_unknown:
             self.items(unknown)  # refuses them by name
         items = [self.item_index[name] for name in history if name in self.item_index]
-        found = Profile.at_times(items, when[known], self.user_items.shape[1], unknown)
+        found = Profile.at_times(
+            items, when[known], self.user_items.shape[1], unknown, None if much is None else much[known]
+        )
         return found if as_of is None else found.before(moment("as of", as_of))
+
+    def _weights(self, history: Sequence[str], weights: Sequence[float]) -> NDArray[np.float64]:
+        if not takes_weights(self.ranker):
+            raise InputError(
+                f"{self.ranker.name} takes no weights: leave them out, or fit a ranker that learns from "
+                "them, such as als"
+            )
+        if len(weights) != len(history):
+            raise InputError(f"{len(weights)} weights are given for a history of {len(history)} items")
+        for name, weight in zip(history, weights, strict=True):
+            check_real(f"weight of item {name[:60]!r}", weight, 0, open_low=True)
+        return np.asarray(weights, dtype=np.float64)
 
     def _moment(self, given: float | str) -> float:
         """Return a point in time in the unit of the times, where it can be one."""

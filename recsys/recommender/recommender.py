@@ -263,9 +263,8 @@ class Recommender:
             share `p` at significance `alpha` asks for (FA*IR). p and alpha may be left out. All other
             ranks are by score. A list with too few left is reported by `logging`. Not with `diversity`.
         as_of : number or str, optional
-            Rank by these users' interactions before this time: a number in the data's unit, a date or a
-            datetime. The model itself was fitted on later interactions, too, and counts of users include
-            them.
+            Rank by these users' interactions before this time: a number in the data's unit, or a date.
+            The model itself was fitted on later interactions, too, and counts of users include them.
         unknown : "error", "skip" or "popular"
             The result for an unknown user: an error, no rows, or the most popular items.
         why : bool
@@ -316,6 +315,7 @@ class Recommender:
         n: int = 10,
         *,
         times: Sequence[float | str] | None = None,
+        weights: Sequence[float] | None = None,
         items: Sequence[Id] | None = None,
         exclude: Sequence[Id] | None = None,
         dislikes: Sequence[Id] = (),
@@ -335,8 +335,8 @@ class Recommender:
         ----------
         history : sequence of ids
             In order, the oldest interaction first; it may be empty.
-        times : sequence of number or str, optional
-            When each was liked, instead of the order.
+        times, weights : sequences, optional
+            When each was liked, instead of the order; how much, above 0, for a model that takes weights.
         n, items, exclude, dislikes, diversity, filters, filter_liked, pinned, boosts, at_most, fair, why
             As in `recommend`.
         user : str or int
@@ -350,7 +350,7 @@ class Recommender:
             If the model ranks the users of its fit only.
         """
         why = check_flag("why", why)
-        profile = self.bundle.profile(history=id_list("history", history), times=times)
+        profile = self.bundle.profile(history=id_list("history", history), times=times, weights=weights)
         lists = self._lists(
             Asked.of_profile(user, profile), n, items, exclude, dislikes, diversity, filters,
             filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
@@ -660,11 +660,11 @@ class Recommender:
     @of_one_state
     def explain_history(
         self, history: Sequence[Id], item: Id, n: int = 10, *,
-        times: Sequence[float | str] | None = None, formulas: int = 0, changes: int = 0,
-        model_rule: int = 0,
+        times: Sequence[float | str] | None = None, weights: Sequence[float] | None = None,
+        formulas: int = 0, changes: int = 0, model_rule: int = 0,
     ) -> Why:  # fmt: skip
         """Return why an item would be recommended to a new user with this history."""
-        profile = self.bundle.profile(history=id_list("history", history), times=times)
+        profile = self.bundle.profile(history=id_list("history", history), times=times, weights=weights)
         return explained(
             self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
             model_rule=model_rule,

@@ -454,8 +454,9 @@ def profile_of(model: LoadedModel, asked: ProfileRequest) -> Profile:
     if asked.as_of is not None:
         valid_time("as_of", asked.as_of)
     return model.bundle.profile(
-        user, asked.items_liked, times=asked.times_liked, as_of=asked.as_of, skip_unknown=True
-    )
+        user, asked.items_liked, times=asked.times_liked, weights=asked.weights_liked, as_of=asked.as_of,
+        skip_unknown=True,
+    )  # fmt: skip
 
 
 def item_of(model: LoadedModel, item: str) -> int:

@@ -52,11 +52,15 @@ def valid_time(where: str, given: float | str) -> float | str:
     return given
 
 
-class TimedItem(Struct, forbid_unknown_fields=True, gc=False):
-    """A liked item, and when it was liked."""
+class HistoryItem(Struct, forbid_unknown_fields=True, gc=False):
+    """A liked item, when it was liked, and how much."""
 
     item: Annotated[Id, Meta(description="Id of the item.")]
-    time: Time
+    time: Time | None = None
+    weight: Annotated[
+        Annotated[float, Meta(gt=0, le=1e9)] | None,
+        Meta(description="How much, for a model that learns from weights: number of plays, quantity."),
+    ] = None
 
 
 class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -64,10 +68,10 @@ class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
 
     user: Annotated[Id | None, Meta(description="Id of a known user; or else post a history.")] = None
     history: Annotated[
-        Annotated[list[Id | TimedItem], Meta(max_length=1000)] | None,
+        Annotated[list[Id | HistoryItem], Meta(max_length=1000)] | None,
         Meta(
-            description="A new user's items: ids in order, the oldest first, or objects of item "
-            "and time; no item twice."
+            description="A new user's items: ids in order, the oldest first, or objects of item, "
+            "time and weight; no item twice."
         ),
     ] = None
     as_of: Annotated[
@@ -98,13 +102,21 @@ class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
         times = [
             valid_time(f"history.{k}.time", one.time)
             for k, one in enumerate(history)
-            if not isinstance(one, str)
+            if not isinstance(one, str) and one.time is not None
         ]
         if times and len(times) < len(history):
             raise InputError(
                 f"history has times for {len(times)} of {len(history)} items: give all or none"
             )
         return times or None
+
+    @property
+    def weights_liked(self) -> list[float] | None:
+        """How much of each item, 1 where it is not said; None where it is said of none."""
+        given = [None if isinstance(one, str) else one.weight for one in self.history or ()]
+        if all(weight is None for weight in given):
+            return None
+        return [1.0 if weight is None else weight for weight in given]
 
 
 class Range(Struct, forbid_unknown_fields=True, gc=False):

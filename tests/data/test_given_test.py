@@ -142,7 +142,7 @@ def test_published_needs_a_test_half_and_draws_nothing():
     with pytest.raises(InputError, match="published needs a test half .* has none: give it with --test"):
         split(data, "published")
     found = data.with_test(named([(0, 1)]))
-    with pytest.raises(InputError, match="folds must be from 1 to 1 for published"):
+    with pytest.raises(InputError, match="folds must be 1 for published"):
         split(found, "published", folds=2)
     assert find_protocol("published").description in {PROTOCOLS.get(n).description for n in PROTOCOLS}
     first, second = (next(split(found, "published", seed=seed)) for seed in (0, 1))

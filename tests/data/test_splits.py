@@ -155,7 +155,7 @@ def test_next_takes_any_whole_number():
         (fold,) = split(data, f"next-{k}")
         assert np.diff(fold.test.indptr).tolist() == [k if 2 + u > k else 0 for u in range(6)]
     assert len(list(split(data, "next-3", folds=4))) == 4  # without times they are drawn
-    with pytest.raises(InputError, match="folds must be from 1 to 1 for next-3"):
+    with pytest.raises(InputError, match="folds must be 1 for next-3"):
         split(make([(0, 0), (0, 1)]), "next-3", folds=2)
 
 
@@ -263,7 +263,7 @@ def test_a_new_protocol_is_one_decorated_function(monkeypatch):
     assert set(fold.test.indices) == {0} and len(fold.users) == 4
     with pytest.raises(InputError, match="by-item needs times .* or use holdout"):
         split(make(pairs, times=False), "by-item", folds=2)
-    with pytest.raises(InputError, match="folds must be from 1 to 1 for first-item"):
+    with pytest.raises(InputError, match="folds must be 1 for first-item"):
         split(make(pairs), "first-item", folds=2)
 
 

@@ -170,12 +170,15 @@ def test_the_command_says_whose_seconds_they_are(capsys, tmp_path):
 def test_on_clusters_everything_is_as_here(described, name):
     pytest.importorskip({"dask": "distributed"}.get(name, name))
     pytest.importorskip("optuna")
-    asked = {"metrics": ["auc", "calibration:year@5"], "folds": 2, "keep_lists": 3, "threads": 1}
+    asked = {
+        "metrics": ["auc", "calibration:year@5"], "protocol": "half-profile", "folds": 2,
+        "keep_lists": 3, "threads": 1,
+    }  # fmt: skip
     models = ["ease", {"counts": Counts()}, "fm:iterations=1"]
     with engine(name, 2) as cluster:
         there = recsys.evaluate(described, models, engine=cluster, **asked)
         with pytest.raises(InputError, match="are fewer than 1000000"):
-            evaluate(described, Counts(10**6), folds=2, metrics="auc", engine=cluster)
+            evaluate(described, Counts(10**6), **asked, engine=cluster)
         searched = tune(described, "ease", 6, engine=cluster, threads=1)
     assert_same(recsys.evaluate(described, models, **asked), there)
     assert (there.engine, there.workers) == (name, 2)

@@ -94,6 +94,24 @@ def test_a_history_is_in_order_or_has_times():
     assert bundle_of(None).profile(history=["a"]).times.data.tolist() == [1.0], "its order is known"
 
 
+def test_a_history_has_weights_for_a_ranker_that_takes_them():
+    bundle = bundle_of(ranker="cosine")
+    found = bundle.profile(history=["d", "nope", "a"], weights=[4, 9, 0.5], skip_unknown=True)
+    much = {str(bundle.item_ids[k]): w for k, w in zip(found.row.indices, found.row.data, strict=True)}
+    assert much == {"d": 4.0, "a": 0.5} and liked(bundle, found) == {"d": 1.0, "a": 3.0}
+    assert bundle.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
+    for weights, text in (
+        ([1], "1 weights are given for a history of 2 items"),
+        ([1, 0], "weight of item 'd' must be a finite number above 0, not 0"),
+        ([np.nan, 1], "weight of item 'a' must be a finite number above 0, not nan"),
+        (["1", 1], "weight of item 'a' must be a finite number above 0, not '1'"),
+    ):
+        with pytest.raises(InputError, match=f"^{text}$"):
+            bundle.profile(history=["a", "d"], weights=weights)
+    with pytest.raises(InputError, match="^ease takes no weights: leave them out, or fit a ranker"):
+        bundle_of().profile(history=["a"], weights=[2])
+
+
 REFUSED = {
     "twice": ({"history": ["a", "b", "a"]}, "item 'a' is in the history twice: name each item once"),
     "unknown twice": ({"history": ["x", "x"]}, "item 'x' is in the history twice"),
@@ -101,7 +119,7 @@ REFUSED = {
     "no time": ({"history": ["a"], "times": ["x"]}, "time of item 'a', 'x': no time; a number or an ISO date"),
     "NaN": ({"history": ["a"], "times": [np.nan]}, "time of item 'a', nan: no time"),
     "negative": ({"history": ["a"], "times": [-1.0]}, "time of item 'a', -1.0: before 1970"),
-    "times of a user": ({"user": "ada", "times": [1]}, "times are given with a history"),
+    "times of a user": ({"user": "ada", "times": [1]}, "times and weights are given with a history"),
     "cut an order": ({"history": ["a"], "as_of": 5}, "as of '5': a history without times cannot be cut"),
     "as of nothing": ({"user": "ada", "as_of": "soon"}, "as of 'soon': no time"),
     "as of NaN": ({"user": "ada", "as_of": float("nan")}, "as of nan: no time"),

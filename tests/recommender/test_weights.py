@@ -60,6 +60,27 @@ def test_an_explained_score_is_that_of_the_list(table, name):
             assert any(f"its score in the list is {score:.4g}" in note for note in told.notes)
 
 
+@pytest.mark.parametrize("name", ["als", "cosine", "tifu-knn"])
+def test_a_history_with_weights_is_ranked_and_explained_by_them(table, name):
+    data = Interactions.from_frame(table, user="who", item="what", weight="n")
+    model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
+    mine = table[table.who == "17"]
+    history, weights = mine.what.tolist(), mine.n.tolist()
+    row, order = np.zeros((2, 1, data.n_items))
+    items = [data.item_ids.tolist().index(one) for one in history]
+    row[0, items], order[0, items] = weights, np.arange(1, len(items) + 1)
+    ids, scores = model.ranker.recommend(
+        0, sp.csr_matrix(row, dtype=np.float32), N=5, recalculate_user=True, times=sp.csr_matrix(order)
+    )
+    found = model.recommend_history(history, n=5, weights=weights)
+    assert found["item"].tolist() == data.item_ids[ids].tolist()
+    assert found["score"].tolist() == pytest.approx(scores.tolist(), rel=1e-5)
+    told = model.explain_history(history, found["item"][0], weights=weights)
+    assert told.score == pytest.approx(found["score"][0], rel=1e-5)
+    plain = model.recommend_history(history, n=5)
+    assert plain["score"].tolist() != pytest.approx(found["score"].tolist(), rel=1e-3)
+
+
 def test_the_command_explains_what_it_lists(table, tmp_path, capsys):
     table.to_csv(tmp_path / "n.csv", index=False)
     model, out = str(tmp_path / "m.recsys"), str(tmp_path / "e.json")
@@ -87,6 +108,14 @@ def test_the_service_lists_and_explains_as_python_does(table, tmp_path, name):
         listed = client.post("/recommend", json={"user": "17", "n": 3}).json()["items"]
         asked = {"user": "17", "item": found["item"][0]}
         score = client.post("/explain", json=asked).json()["score"]
+        mine = table[table.who == "17"]
+        history = [{"item": i, "weight": int(w)} for i, w in zip(mine.what, mine.n, strict=True)]
+        posted = client.post("/recommend", json={"history": history, "n": 3}).json()["items"]
+        if name == "cosine":  # to tifu-knn the order of a history is its time
+            assert posted == [{**one, "score": pytest.approx(one["score"], rel=1e-5)} for one in listed]
+        for wrong in (0, -1, 1e10, "2"):
+            body = {"history": [{"item": "3", "weight": wrong}]}
+            assert client.post("/recommend", json=body).status_code == 422
     assert [one["item"] for one in listed] == found["item"].tolist()
     assert [one["score"] for one in listed] == pytest.approx(found["score"].tolist(), rel=1e-5)
     assert score == pytest.approx(found["score"][0], rel=1e-5)

@@ -472,7 +472,7 @@ def test_the_schema_shows_both_forms_of_a_history(timed):
     for name in ("RecommendRequest", "ExplainRequest"):
         one = schemas[name]["properties"]["history"]["anyOf"][0]["items"]
         forms = [form.get("type", form.get("$ref", "").split("/")[-1]) for form in one["anyOf"]]
-        assert forms == ["string", "TimedItem"]
+        assert forms == ["string", "HistoryItem"]
         given, nothing = schemas[name]["properties"]["as_of"]["anyOf"]
         assert {form["type"] for form in given["anyOf"]} == {"integer", "number", "string"}
         assert nothing == {"type": "null"} and "2024-01-31" in given["examples"]
