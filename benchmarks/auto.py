@@ -9,8 +9,8 @@ Goes on where it was stopped: a tuned row is kept while the peer's search space 
 per user lie in the user's cache while the parameters are the same (of `auto`: while the sources are). `--again PEER`
 forgets both. A trial's seconds are the processor's, so that what runs beside it takes none.
 
-`--neighbours` measures instead what `user-knn` and `tifu-knn` would be worth as candidates, on validation only: inside the
-training part of the first fold, `auto` is fitted with them and without.
+`--neighbours` measures instead what `user-knn`, `tifu-knn`, `cosine`, `tfidf` and `bm25` would be worth as candidates, on
+validation only: inside the training part of the first fold, `auto` is fitted with them and without.
 
 python -m benchmarks.auto --neighbours [dataset/protocol …]
 python -m benchmarks.auto [--seconds 120] [--memory 12] [--again PEER] [--summary] [dataset/protocol …]
@@ -342,12 +342,18 @@ def _row(setting: str, peer: str, found: Outcome, auto: Outcome) -> dict[str, An
 
 # ---- neighbours as candidates
 
-NEIGHBOURS = {"sample/half-profile": 5, "movielens/half-profile": 1}  # folds inside the training part
+NEIGHBOURS = {  # folds inside the training part
+    "sample/half-profile": 5, "movielens/half-profile": 1, "filmtrust/half-profile": 1,
+    "bookcrossing/half-profile": 1,
+}  # fmt: skip
 TRIED = {
     "user-knn": {"user-knn": (Candidate("top_k=50"), Candidate("top_k=200"))},
     "user-knn, tifu-knn": {
         "user-knn": (Candidate("top_k=50"), Candidate("top_k=200")),
         "tifu-knn": (Candidate("top_k=300"),),
+    },
+    "cosine, tfidf, bm25": {
+        name: (Candidate("top_k=20"), Candidate("top_k=200")) for name in ("cosine", "tfidf", "bm25")
     },
 }
 
@@ -455,7 +461,7 @@ def main() -> None:
     parser.add_argument("--memory", type=float, default=Limits.memory / 1e9, help="of a peer, GB")
     parser.add_argument("--again", action="append", default=[], metavar="PEER")
     parser.add_argument("--summary", action="store_true", help="measure nothing")
-    parser.add_argument("--neighbours", action="store_true", help="user-knn and tifu-knn as candidates")
+    parser.add_argument("--neighbours", action="store_true", help="neighbours as candidates")
     asked = parser.parse_args()
     if asked.neighbours:
         chosen = asked.settings or list(NEIGHBOURS)

@@ -1,9 +1,9 @@
 """The next item at the protocol of papers on sequences: the item before the last is not fitted, and is in the input.
 
-All items outside a user's history are ranked. `auto` chooses on items that it hides from what it fits;
-nothing is chosen on a tested one. Toys, Sports and LastFM are the files of the S3-Rec repository
-(RUCAIBox/CIKM2020-S3Rec) in $RECSYS_DATA/next-item. Goes on where it was stopped: delete the CSV to start
-again.
+All items outside a user's history are ranked. `auto` chooses on items that it hides from what it fits; the single
+models have the parameters that are written here. Nothing is chosen on a tested item. Toys, Sports and LastFM are the
+files of the S3-Rec repository (RUCAIBox/CIKM2020-S3Rec) in $RECSYS_DATA/next-item. Goes on where it was stopped: delete
+the CSV to start again.
 
 python -m benchmarks.next_item [set …]
 """
@@ -28,7 +28,10 @@ from recsys.datasets import load_dataset
 
 PROTOCOL = "leave-one-out:validation=kept"
 METRICS = tuple(f"{name}@{k}" for name, k in product(("hit", "ndcg"), (5, 10, 20)))
-MODELS = ("auto:hide=last",)
+MODELS = (
+    "auto:hide=last", "popularity", "slist", "content", "ease", "msdw:recency=1", "cf-komd:recency=1",
+    "cf-komd:kernel=hp,regularization=0.3,recency=1",
+)  # fmt: skip
 SETS = ("lastfm", "toys", "sports", "movielens-1m")
 COLUMNS = ("set", "model", *METRICS, "seconds", "processor seconds", "GB")
 

@@ -22,8 +22,11 @@ ignore_missing_imports = true
 
 USUAL = """
 from pathlib import Path
+from typing import assert_type
 
 import numpy as np
+import pandas as pd
+import polars as pl
 from numpy.typing import NDArray
 
 from recsys import CapabilityError, load_ranker, make_ranker
@@ -76,6 +79,15 @@ def at_the_front_door(path: Path) -> Recommender:
     model: Recommender = Recommender(ALS(factors=8)).fit(load_dataset("sample").matrix)
     print(model.recommend([1, 2], n=5, filter_liked=False)["item"])
     return model
+
+
+def in_the_kind_of_table_that_was_given(table: pl.DataFrame, other: pd.DataFrame, path: Path) -> None:
+    model = Recommender("ease").fit(table, user="who", item="what")
+    assert_type(model.recommend("a", n=3), pl.DataFrame)
+    assert_type(model.recommend_history(["b"]).height, int)
+    assert_type(model.predict("a", "b"), pl.DataFrame)
+    assert_type(Recommender().fit(other).similar("b"), pd.DataFrame)
+    assert_type(Recommender().fit(path).similar_users("a"), pd.DataFrame)
 
 
 def measured(path: Path) -> list[str]:

@@ -63,7 +63,7 @@ class BayesianFM(PairTermRanker):
 
     name: ClassVar[str] = "bayesian-fm"
     search_space: ClassVar[dict[str, Any]] = {"factors": (4, 8, 16), "neg_prop": (1, 3, 5)}
-    regularization: ClassVar[float] = 0.0  # the priors'
+    regularization: ClassVar[float] = 0.0  # type: ignore[misc]  # the priors have it
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

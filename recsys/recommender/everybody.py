@@ -27,7 +27,9 @@ from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
 from recsys.rankers import Bundle, load_bundle
 from recsys.recommender.filters import check_fair, left_out, merchandising
+from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import id_list
+from recsys.recommender.list_rows import ListRows
 from recsys.recommender.lists import USERS, Asked, Block, Lists
 from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.files import shown
@@ -381,6 +383,4 @@ def _table(
 ) -> tuple[Mapping[str, type], Callable[[Block], Sequence[Any]]]:
     if options["text"]:
         return lists.columns, lists.lines
-    from recsys.recommender.recommender import Recommender  # which imports this module
-
-    return Recommender.of(lists.bundle)._written(lists, options["why"])
+    return ListRows(Fitted(lists.bundle)).written(lists, options["why"])

@@ -7,11 +7,11 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,8 +23,7 @@ from recsys.data.columns import Columns
 from recsys.data.events import Changes
 from recsys.engines import Engine
 from recsys.errors import InputError, counted
-from recsys.explain import Reasons, because, reasons_for_items
-from recsys.rankers import Bundle, Ranker, Recommendations, fit_bundle, make_ranker
+from recsys.rankers import Bundle, Ranker, fit_bundle, make_ranker
 from recsys.rankers.catalogue import fit_notes
 from recsys.recommender import updates
 from recsys.recommender.answers import Rules, Why
@@ -34,7 +33,8 @@ from recsys.recommender.explained import explained, list_rules, word_of
 from recsys.recommender.filters import candidates, left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
-from recsys.recommender.lists import MODEL, POPULAR, STEP, USERS, Asked, Block, Lists, most_popular
+from recsys.recommender.list_rows import ListRows, Row
+from recsys.recommender.lists import MODEL, POPULAR, STEP, USERS, Asked, Lists
 from recsys.recommender.model_rules import FIRST, ModelRule, model_rule
 from recsys.reranking import Merchandising
 from recsys.reranking import similar as similar_items
@@ -46,19 +46,23 @@ from recsys.utils.rows import arrow_batch, arrow_schema, write_rows
 from recsys.utils.spec import parse_spec
 from recsys.utils.validation import check_choice, check_flag, check_integer, check_real, clean_matrix
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from typing_extensions import TypeVar as WithDefault
+
+    Table = WithDefault("Table", default=Any)  # the kind of the tables that were given, and come back
+else:
+    Table = TypeVar("Table")
+
 LOG = logging.getLogger(__name__)
 UNKNOWN = ("error", "skip", "popular")
-NAMED = 3  # liked items in a sentence
 SCORE_BLOCK = 16_000_000  # scores that are held at once
 Id = str | int
 Some = Id | Sequence[Id]
-Method = TypeVar("Method", bound=Callable[..., Any])
-NAMES = ("user", "rank", "item", "title", "score", "source", "why")
-TYPES: dict[str, type] = {"rank": int, "title": str, "score": float, "source": str, "why": str}
-Row = tuple[Any, int, Any, str, float, str, str]
 
 
-class Recommender:
+class Recommender(Generic[Table]):
     """Lists with explanations for users, similar items, and rules, all in your ids.
 
     Parameters
@@ -79,7 +83,8 @@ class Recommender:
     Notes
     -----
     Ids are returned as they were passed, as text or integers, also after saving and loading. Requests
-    match ids by their text. Tables are returned in the kind that was passed: pandas, polars or pyarrow.
+    match ids by their text. Tables are returned in the kind that was passed: pandas, polars or pyarrow;
+    type checkers know which after `fit` of a path or a table of pandas or polars.
 
     Examples
     --------
@@ -132,6 +137,23 @@ class Recommender:
         made._fitted, made._kind = Fitted(bundle), kind
         return made
 
+    @overload
+    def fit(
+        self,
+        data: pd.DataFrame | str | os.PathLike[str],
+        *,
+        show_progress: bool = False,
+        **columns: Any,
+    ) -> Recommender[pd.DataFrame]: ...
+
+    @overload
+    def fit(
+        self, data: pl.DataFrame, *, show_progress: bool = False, **columns: Any
+    ) -> Recommender[pl.DataFrame]: ...
+
+    @overload
+    def fit(self, data: Any, *, show_progress: bool = False, **columns: Any) -> Recommender[Any]: ...
+
     @one_at_a_time
     def fit(
         self,
@@ -139,7 +161,7 @@ class Recommender:
         *,
         show_progress: bool = False,
         **columns: Any,
-    ) -> Self:
+    ) -> Recommender[Any]:
         """Fit on who liked what.
 
         Parameters
@@ -226,7 +248,7 @@ class Recommender:
         as_of: float | str | None = None,
         unknown: str = "error",
         why: bool = True,
-    ) -> Any:
+    ) -> Table:
         """Return the best items for users.
 
         Parameters
@@ -289,7 +311,7 @@ class Recommender:
         given = id_list("users", users)
         index = self.bundle.user_index
         wanted = merchandising(self.bundle, pinned, boosts, at_most, fair)
-        found: dict[str, list[Row]] = {}
+        made, found = self._made, dict[str, list[Row]]()
         for names, allowed in candidates(given, items):
             known = names if unknown == "error" else [name for name in names if str(name) in index]
             try:
@@ -302,11 +324,11 @@ class Recommender:
                     raise
                 raise InputError(f"user {names[0]!r}: {error}") from None
             for block in lists.blocks():
-                found |= {str(lists.asked.labels[k]): self._rows(lists, k, one, why) for k, one in block}
+                found |= {str(lists.asked.labels[k]): made.of(lists, k, one, why) for k, one in block}
             for name in names if unknown == "popular" else ():
                 if str(name) not in found:
-                    found[str(name)] = self._popular(name, n, lists, why)
-        return self._frame([row for name in given for row in found.get(str(name), [])], why)
+                    found[str(name)] = made.popular(name, n, lists, why)
+        return made.table([row for name in given for row in found.get(str(name), [])], why)
 
     @of_one_state
     def recommend_history(
@@ -328,7 +350,7 @@ class Recommender:
         fair: Mapping[str, Any] | None = None,
         why: bool = True,
         user: Id = "new",
-    ) -> Any:
+    ) -> Table:
         """Return the best items for a new user with this history.
 
         Parameters
@@ -356,7 +378,7 @@ class Recommender:
             filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
         )  # fmt: skip
         [[(k, one)]] = list(lists.blocks())
-        return self._frame(self._rows(lists, k, one, why), why)
+        return self._made.table(self._made.of(lists, k, one, why), why)
 
     @of_one_state
     def recommend_all(
@@ -463,29 +485,30 @@ class Recommender:
             Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters,
             filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
         )  # fmt: skip
+        made = self._made
         if stream:
             import pyarrow as pa
 
-            columns, made = self._written(lists, why)
+            columns, rows_of = made.written(lists, why)
             schema = arrow_schema(columns)
-            batches = (arrow_batch(schema, made(some)) for some in lists.blocks())
+            batches = (arrow_batch(schema, rows_of(some)) for some in lists.blocks())
             return pa.RecordBatchReader.from_batches(schema, batches)
         if table is not None:
-            columns, made = self._written(lists, why, source=True)
+            columns, rows_of = made.written(lists, why, source=True)
             labels = lists.asked.labels
             write_table(
                 path, table, columns,
-                (([labels[k] for k, _ in some], made(some)) for some in lists.blocks()),
+                (([labels[k] for k, _ in some], rows_of(some)) for some in lists.blocks()),
             )  # fmt: skip
             return path
         if path is None:
-            rows = (self._rows(lists, k, one, why) for block in lists.blocks() for k, one in block)
-            return self._frame([row for some in rows for row in some], why)
+            rows = (made.of(lists, k, one, why) for block in lists.blocks() for k, one in block)
+            return made.table([row for some in rows for row in some], why)
         target = Path(path)
         if target.suffix not in (".parquet", ".json", ".jsonl", ".csv"):
             raise InputError(f"{target}: the ending must be .parquet, .json, .jsonl or .csv")
-        columns, made = self._written(lists, why)
-        write_rows(target, columns, (made(some) for some in lists.blocks()), raw)
+        columns, rows_of = made.written(lists, why)
+        write_rows(target, columns, (rows_of(some) for some in lists.blocks()), raw)
         return target
 
     @of_one_state
@@ -498,7 +521,7 @@ class Recommender:
         exclude: Sequence[Id] | None = None,
         diversity: float = 0.0,
         filters: Mapping[str, Any] | None = None,
-    ) -> Any:
+    ) -> Table:
         """Return the items most similar to one or several.
 
         Parameters
@@ -539,10 +562,10 @@ class Recommender:
         columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
         if not self._now.titled:
             del columns["title"]
-        return frames.make(columns, self.kind, self._types())
+        return frames.make(columns, self.kind, self._made.types)
 
     @of_one_state
-    def similar_users(self, users: Some, n: int = 10) -> Any:
+    def similar_users(self, users: Some, n: int = 10) -> Table:
         """Return the users most similar to one or several, themselves left out.
 
         Parameters
@@ -573,10 +596,10 @@ class Recommender:
             ]
         names = ("to", "rank", "user", "score")
         columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-        return frames.make(columns, self.kind, self._types() | {"to": type(self.user_ids[0])})
+        return frames.make(columns, self.kind, self._made.types | {"to": type(self.user_ids[0])})
 
     @of_one_state
-    def predict(self, users: Some, items: Some) -> Any:
+    def predict(self, users: Some, items: Some) -> Table:
         """Return the model's scores of pairs of a user and an item, liked ones among them.
 
         Parameters
@@ -617,7 +640,7 @@ class Recommender:
         }  # fmt: skip
         if popular.any():
             columns["source"] = [POPULAR if one else MODEL for one in popular[at]]
-        return frames.make(columns, self.kind, self._types())
+        return frames.make(columns, self.kind, self._made.types)
 
     # Reasons
 
@@ -826,75 +849,6 @@ class Recommender:
             check_flag("filter_liked", filter_liked), wanted,
         )  # fmt: skip
 
-    def _rows(self, lists: Lists, k: int, found: Recommendations, why: bool) -> list[Row]:
-        """Return the rows of one user's list, with a cell for each of `NAMES`."""
-        bundle, asked = self.bundle, lists.asked
-        items = found.ids.tolist()
-        told = [""] * len(items)
-        if why:
-            user, row, times = asked.one(k)
-            known = reasons_for_items(
-                bundle.ranker, user, row, items, NAMED, recalculate_user=asked.fold_in, times=times
-            )
-            told = [self._sentence(one) for one in known]
-        source = POPULAR if found.fallback else MODEL
-        return self._listed(asked.labels[k], items, found.scores.tolist(), source, told)
-
-    def _written(
-        self, lists: Lists, why: bool, source: bool = False
-    ) -> tuple[dict[str, type], Callable[[Block], list[list[Any]]]]:
-        """Return the columns of a file of lists, and what makes its rows of a block of users."""
-        types, kept = self._types(), self._columns(why, source or lists.some_popular)
-        places = [place for place, name in enumerate(NAMES) if name in kept]
-
-        def made(block: Block) -> list[list[Any]]:
-            return [
-                [row[place] for place in places]
-                for k, one in block
-                for row in self._rows(lists, k, one, why)
-            ]
-
-        return {name: types[name] for name in NAMES if name in kept}, made
-
-    def _popular(self, label: Any, n: int, lists: Lists, why: bool) -> list[Row]:
-        """Return the rows of a list of the most popular items, for a user without interactions."""
-        found = most_popular(self.ranker.popularity_, lists, n)
-        items, scores = found.ids[:n].tolist(), found.scores[:n].tolist()
-        told = [
-            self._sentence(Reasons("popularity", number, number, [], unit="people")) if why else ""
-            for number in scores
-        ]
-        return self._listed(label, items, scores, POPULAR, told)
-
-    def _listed(
-        self, label: Any, items: list[int], scores: list[float], source: str, told: list[str]
-    ) -> list[Row]:
-        ids, titles = self.bundle.item_ids, self.bundle.titles
-        return [
-            (label, rank, ids[item], str(titles[item]), score, source, text)
-            for rank, (item, score, text) in enumerate(zip(items, scores, told, strict=True), 1)
-        ]
-
-    def _sentence(self, found: Reasons) -> str:
-        return because(self.bundle.titles, found, word=word_of(self.bundle))
-
-    def _columns(self, why: bool, source: bool) -> list[str]:
-        shown = {"title": self._now.titled, "source": source, "why": why and self._says_why}
-        return [name for name in NAMES if shown.get(name, True)]
-
     @property
-    def _says_why(self) -> bool:
-        has = self.ranker.capabilities
-        return "explain" in has or "similar-items" in has or self.ranker.name == "popularity"
-
-    def _frame(self, rows: list[tuple[Any, ...]], why: bool) -> Any:
-        columns = {name: [row[k] for row in rows] for k, name in enumerate(NAMES)}
-        if len({type(name) for name in columns["user"]}) > 1:  # an unknown user of another kind
-            columns["user"] = [str(name) for name in columns["user"]]
-        kept = {name: columns[name] for name in self._columns(why, POPULAR in columns["source"])}
-        return frames.make(kept, self.kind, self._types())
-
-    def _types(self) -> dict[str, type]:
-        """Return the kinds of the cells of each column."""
-        user, item = type(self.user_ids[0]), type(self.item_ids[0])
-        return TYPES | {"user": user, "item": item, "to": item}
+    def _made(self) -> ListRows:
+        return ListRows(self._now, self.kind)

@@ -366,10 +366,11 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
         filter_already_liked_items=asked.filter_liked, recalculate_user=profile.fold_in,
         times=profile.new_times, filter_items=left_out, merchandising=rules,
     )  # fmt: skip
-    body = {"items": named(model, *found), "fallback": bool(found.fallback)}
+    items = named(model, *found)
+    body: dict[str, Any] = {"items": items, "fallback": bool(found.fallback)}
     body |= {"unknown": [*profile.unknown, *strange, *more, *new]}
     if asked.why:
-        for k, one in zip(found.ids.tolist(), body["items"], strict=True):
+        for k, one in zip(found.ids.tolist(), items, strict=True):
             one["why"] = explained(model.bundle, profile, model.bundle.item_ids[k]).as_dict()
     if fair is not None and not fair.met(found.ids):
         body["note"] = f"the list has {TOO_FEW}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from pydantic import BaseModel, Field
 
 from recsys.errors import InputError
@@ -56,11 +56,17 @@ class HistoryItem(Struct, forbid_unknown_fields=True, gc=False):
     """A liked item, when it was liked, and how much."""
 
     item: Annotated[Id, Meta(description="Id of the item.")]
-    time: Time | None = None
-    weight: Annotated[
-        Annotated[float, Meta(gt=0, le=1e9)] | None,
-        Meta(description="How much, for a model that learns from weights: number of plays, quantity."),
-    ] = None
+    time: Time | UnsetType = UNSET
+    weight: (
+        Annotated[
+            float,
+            Meta(
+                gt=0, le=1e9,
+                description="How much, for a model that learns from weights: number of plays, quantity.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET  # fmt: skip
 
 
 class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -102,7 +108,7 @@ class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
         times = [
             valid_time(f"history.{k}.time", one.time)
             for k, one in enumerate(history)
-            if not isinstance(one, str) and one.time is not None
+            if not isinstance(one, str) and one.time is not UNSET
         ]
         if times and len(times) < len(history):
             raise InputError(
@@ -113,10 +119,10 @@ class ProfileRequest(Struct, forbid_unknown_fields=True, kw_only=True):
     @property
     def weights_liked(self) -> list[float] | None:
         """How much of each item, 1 where it is not said; None where it is said of none."""
-        given = [None if isinstance(one, str) else one.weight for one in self.history or ()]
-        if all(weight is None for weight in given):
+        given = [UNSET if isinstance(one, str) else one.weight for one in self.history or ()]
+        if all(weight is UNSET for weight in given):
             return None
-        return [1.0 if weight is None else weight for weight in given]
+        return [1.0 if weight is UNSET else weight for weight in given]
 
 
 class Range(Struct, forbid_unknown_fields=True, gc=False):
