@@ -30,7 +30,7 @@ from recsys.fm.stopping import StoppingRule
 from recsys.multilinear.arrays import column_counts
 from recsys.multilinear.forms import MIXED, Form
 from recsys.multilinear.losses import Loss, loss_names
-from recsys.utils.features import checked_rows
+from recsys.utils.features import check_sample_weight, checked_rows, relative_weights
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -128,8 +128,11 @@ class FactorMachine(BaseEstimator):
     Notes
     -----
     Columns that no row of the fit has get zeros, by any solver. The descents visit rare columns first.
-    There are no weights of rows: each pass sums over objects or rows what a weight would have to be
-    carried through; rows given twice weigh twice.
+    With `sample_weight` in `fit` the mean of the loss is a weighted one: a row of weight 2 counts as one
+    given twice, one of weight 0 is left out, and weights that are all alike change nothing. Solvers that
+    draw nothing take the steps that they take on repeated rows, but for rounding. "sgd", "adagrad",
+    "psgd" and "katyusha" draw rows evenly and multiply a row's gradient by its weight. Losses over pairs
+    draw both rows by their weights. Rows that `validation_fraction` holds out are drawn evenly, too.
     """
 
     n_components: int = 8
@@ -264,8 +267,9 @@ class FactorMachine(BaseEstimator):
     # ---- fitting
 
     def _objective(
-        self, model: Model, X: sp.csr_matrix, y: NDArray[np.float64], rng: np.random.RandomState
-    ) -> Objective:
+        self, model: Model, X: sp.csr_matrix, y: NDArray[np.float64], rng: np.random.RandomState,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Objective:  # fmt: skip
         loss = self._loss()
         by = Regularization(
             as_penalty(self.penalty), float(self.alpha), float(self.beta), float(self.gamma)
@@ -273,6 +277,7 @@ class FactorMachine(BaseEstimator):
         return Objective(
             model, X, y, loss, by, self.fit_intercept and not loss.pairwise, rng,
             self.num_threads or None, self._learns_theta(), bool(self.fit_component_weights),
+            relative_weights(weights),
         )  # fmt: skip
 
     def _solver(self, objective: Objective) -> Solver:
@@ -281,7 +286,9 @@ class FactorMachine(BaseEstimator):
         )
         return SOLVERS.get(self.solver)(objective, options)
 
-    def _fit(self, X: sp.csr_matrix, y: NDArray[np.float64]) -> None:
+    def _fit(
+        self, X: sp.csr_matrix, y: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> None:
         rng = check_random_state(self.random_state)
         again = self._goes_on(X.shape[1])
         model = self._fitted(X.shape[1]) if again else self._start(X.shape[1], rng)
@@ -289,10 +296,11 @@ class FactorMachine(BaseEstimator):
         self._check_pairs(y)
         if self.validation_fraction > 0.0:
             out, rest = self._kept_out(y, rng)
-            held_out = self._objective(model, X[out], y[out], rng)
-            X, y = X[rest], y[rest]
+            some = None if weights is None else weights[out]
+            held_out = self._objective(model, X[out], y[out], rng, some)
+            X, y, weights = X[rest], y[rest], None if weights is None else weights[rest]
         self._wake(model, X, rng, again)
-        objective = self._objective(model, X, y, rng)
+        objective = self._objective(model, X, y, rng, weights)
         if self.fit_signs and not again:
             choose_signs(objective)
         solver = self._solver(objective)
@@ -470,37 +478,44 @@ class Regressor(RegressorMixin, FactorMachine):
     def _losses(self) -> tuple[str, ...]:
         return loss_names(numbers=True)
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Fit.
 
         Parameters
         ----------
         X : (rows, features) array or sparse matrix
         y : (rows,) float
+        sample_weight : (rows,) float, optional
+            Of the rows in the mean loss, of at least 0 and not all 0: 2 is as the row twice, 0 leaves it
+            out. Only their ratios matter.
 
         Raises
         ------
         InputError, FitError
-            For parameters out of range or a solver that cannot serve the rest; if it diverges.
+            For parameters out of range, a solver that cannot serve the rest, or weights that are no
+            such; if it diverges.
         """
-        self._fit(*self._rows(X, y, True))
+        self._fit(*self._rows(X, y, True, sample_weight))
         return self
 
     @available_if(lambda self: self._steps())
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Any:
         """Make one stochastic pass over these rows, from where the last call ended.
 
-        Parameters and errors are those of `fit`.
+        Parameters and errors are those of `fit`, without weights.
         """
-        self._partial_fit(*self._rows(X, y, not hasattr(self, "P_")))
+        self._partial_fit(*self._rows(X, y, not hasattr(self, "P_"))[:2])
         return self
 
-    def _rows(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[sp.csr_matrix, Any]:
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, reset: bool, sample_weight: ArrayLike | None = None
+    ) -> tuple[sp.csr_matrix, Any, NDArray[np.float64] | None]:
         self._check_parameters()
         X, y = checked_rows(
             self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, reset=reset
         )
-        return self._augmented(clean_rows(X)), np.asarray(y, dtype=np.float64)
+        X, y, weights = weighed_rows(X, y, sample_weight)
+        return self._augmented(clean_rows(X)), np.asarray(y, dtype=np.float64), weights
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return predictions, (rows,)."""
@@ -519,7 +534,7 @@ class Classifier(ClassifierMixin, FactorMachine):
     def _losses(self) -> tuple[str, ...]:
         return loss_names(classes=True)
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Fit.
 
         Parameters
@@ -527,32 +542,37 @@ class Classifier(ClassifierMixin, FactorMachine):
         X : (rows, features) array or sparse matrix
         y : (rows,)
             Two classes.
+        sample_weight : (rows,) float, optional
+            As for regression.
 
         Raises
         ------
         InputError, FitError
-            As for regression, and if there are not two classes.
+            As for regression, and if the rows of a weight above 0 are not of two classes.
         """
-        self._fit(*self._rows(X, y, None, True))
+        self._fit(*self._rows(X, y, None, True, sample_weight))
         return self
 
     @available_if(lambda self: self._steps())
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Any:
         """Make one stochastic pass over these rows, from where the last call ended.
 
-        Parameters and errors are those of `fit`; `classes`, (2,), may be given at the first call.
+        Parameters and errors are those of `fit`, without weights; `classes`, (2,), may be given at the
+        first call.
         """
         first = not hasattr(self, "P_")
-        self._partial_fit(*self._rows(X, y, classes if first else self.classes_, first))
+        self._partial_fit(*self._rows(X, y, classes if first else self.classes_, first)[:2])
         return self
 
     def _rows(
-        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, reset: bool
-    ) -> tuple[sp.csr_matrix, Any]:
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, reset: bool,
+        sample_weight: ArrayLike | None = None,
+    ) -> tuple[sp.csr_matrix, Any, NDArray[np.float64] | None]:  # fmt: skip
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        X, y, weights = weighed_rows(X, y, sample_weight)
         self.classes_ = known = two_classes(y, classes)
-        return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0
+        return self._augmented(clean_rows(X)), 2.0 * (np.asarray(y) == known[1]) - 1.0, weights
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return scores, (rows,): above 0 for the second class."""
@@ -601,6 +621,23 @@ def two_classes(y: ArrayLike, classes: ArrayLike | None = None) -> NDArray[Any]:
     if not np.isin(y, known).all():
         raise InputError(f"y holds classes other than {known.tolist()}")
     return known
+
+
+def weighed_rows(
+    X: Any, y: Any, sample_weight: ArrayLike | None
+) -> tuple[Any, Any, NDArray[np.float64] | None]:
+    """Return the rows of a weight above 0, their targets and their weights; all of them without weights.
+
+    Raises
+    ------
+    InputError
+        As `recsys.utils.features.check_sample_weight`.
+    """
+    if sample_weight is None:
+        return X, y, None
+    weights = check_sample_weight(sample_weight, X.shape[0])
+    kept = weights > 0.0
+    return (X, y, weights) if kept.all() else (X[kept], np.asarray(y)[kept], weights[kept])
 
 
 def clean_rows(X: Any) -> sp.csr_matrix:

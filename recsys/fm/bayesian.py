@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from recsys.errors import InputError
-from recsys.fm._estimator import clean_rows, two_classes
+from recsys.fm._estimator import clean_rows, two_classes, weighed_rows
 from recsys.fm.blocks import Block, find_blocks, given_blocks
 from recsys.fm.gibbs import Sampler
 from recsys.fm.objective import Model
@@ -81,7 +81,8 @@ class BayesianFactorizationMachine(BaseEstimator):
     Scaling Factorization Machines to Relational Data (2013). Priors are libFM's, by block and
     of a y that is standardised: normal with a mean and a precision for each block and component, these
     from N(0, 1/λ) and Γ(½, ½), the noise from Γ(½, ½). Features should vary by about 1, as those of one
-    of several do: scale others.
+    of several do: scale others. The regressor's `sample_weight` multiplies the precision of a row's
+    noise. The classifier takes none: it draws one latent number for each row, which no weight repeats.
     """
 
     degree: int = 2
@@ -120,8 +121,9 @@ class BayesianFactorizationMachine(BaseEstimator):
         return found if few else given_blocks(X, [X.shape[1]])
 
     def _sample(
-        self, X: sp.csr_matrix, y: NDArray[np.float64], classes: bool, scale: float = 1.0
-    ) -> None:
+        self, X: sp.csr_matrix, y: NDArray[np.float64], classes: bool, scale: float = 1.0,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
         orders = range(2, self.degree + 1)
         size = 1 + X.shape[1] * (1 + len(orders) * self.n_components)
         kept = self.n_draws - self.burn_in
@@ -133,11 +135,12 @@ class BayesianFactorizationMachine(BaseEstimator):
         # Rows in the order of the first block's objects are walked fastest.
         blocks = self._blocks_of(X)
         order = np.argsort(blocks[0].of, kind="stable")
+        sorted_weights = None if weights is None else weights[order]
         seed = check_random_state(self.random_state).randint(2**31, size=4)
         sampler = Sampler(
             [block.reordered(order) for block in blocks], y[order], orders, self.n_components,
             X.shape[1], classes, self.fit_linear, self.fit_intercept, float(self.init_scale),
-            np.random.default_rng(seed), self.num_threads or None,
+            np.random.default_rng(seed), self.num_threads or None, sorted_weights,
         )  # fmt: skip
         draws, precisions, done = np.empty((kept, size)), np.empty(kept), 0
         total = np.zeros(len(y))
@@ -154,7 +157,8 @@ class BayesianFactorizationMachine(BaseEstimator):
             if self.callback is not None and self.callback(k + 1, error) and done:
                 break
         self.draws_, self.precisions_ = draws[:done], precisions[:done]
-        if not classes and np.mean((y[order] - total / done) ** 2) > WORSE * np.mean(y**2) > 0.0:
+        left = (y[order] - total / done) ** 2
+        if not classes and _mean(left, sorted_weights) > WORSE * _mean(y**2, weights) > 0.0:
             warnings.warn(
                 "the mean of the draws fits the training rows worse than no model: scale the features, "
                 "or raise n_draws and burn_in", ConvergenceWarning, stacklevel=3,
@@ -203,31 +207,36 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
     True
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """Draw from the posterior.
 
         Parameters
         ----------
         X : (rows, features) array or sparse matrix
         y : (rows,) float
+        sample_weight : (rows,) float, optional
+            By which the precision of a row's noise is multiplied, of at least 0 and not all 0: 2 is as
+            the row twice, 0 leaves it out.
 
         Raises
         ------
         InputError
-            For parameters out of range, draws that do not fit the memory, or a y whose squares overflow.
+            For parameters out of range, weights that are no such, draws that do not fit the memory, or a
+            y whose squares overflow.
         """
         self._check_parameters()
         X, y = checked_rows(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        X, y, weights = weighed_rows(X, y, sample_weight)
         rows, y = clean_rows(X), np.asarray(y, dtype=np.float64)
         # The priors are for numbers around 0 that vary by about 1.
         with np.errstate(over="ignore"):
-            centre = float(y.mean()) if self.fit_intercept else 0.0
-            scale = float(np.sqrt(np.mean((y - centre) ** 2)))
+            centre = _mean(y, weights) if self.fit_intercept else 0.0
+            scale = float(np.sqrt(_mean((y - centre) ** 2, weights)))
         if not np.isfinite(scale):
             raise InputError("y is too large for its squares to be numbers: divide it")
         if scale <= ROUNDING * abs(centre):  # one number in all rows, but for rounding
             scale, y = abs(centre) or 1.0, np.full(len(y), centre)
-        self._sample(rows, (y - centre) / scale, False, scale)
+        self._sample(rows, (y - centre) / scale, False, scale, weights)
         self._rescale(rows.shape[1], centre, scale)
         return self
 
@@ -277,6 +286,10 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         found, spread = self._of_draws(X), 1.0 / np.sqrt(self.precisions_)[:, None]
         tail = 0.5 * (1.0 - level)
         return np.column_stack([_quantile(found, spread, share) for share in (tail, 1.0 - tail)])
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    return float(values.mean() if weights is None else np.average(values, weights=weights))
 
 
 def _quantile(

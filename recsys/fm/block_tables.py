@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.fm.blocks import Block
+from recsys.multilinear.arrays import ALIKE, weight_mask
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.pairs import fill_table
 
@@ -138,12 +139,12 @@ class BlockTables:
 
     def gather(
         self, b: int, component: Component, pending: Change, sign: float, state: Vector, loss: Any,
-        threads: int | None, compiled: Callable[[Any], Any] = _same,
+        threads: int | None, compiled: Callable[[Any], Any] = _same, row_weights: Vector = ALIKE,
     ) -> Vector:  # fmt: skip
         """Return Σ r·C and Σ C·Cᵀ over each object's rows, of block b, (objects, m + m·m).
 
         r is the derivative of the loss after the pending change, which is added to the predictions,
-        times `sign`, on the way.
+        times `sign`, on the way. Both sums are over the rows times their weights.
         """
         m, other = component.table.shape[1] - 1, pending.component
         if other is not None and other is not component and other.by_totals != component.by_totals:
@@ -152,7 +153,7 @@ class BlockTables:
         sums = np.empty((self.chunks, self.blocks[b].rows.shape[0], m + m * m))
         shared = (
             self._own[pending.block], pending.block, pending.tables, sign, self._ptr[b],
-            self._entries[b], state, loss, sums,
+            self._entries[b], state, row_weights, loss, sums,
         )  # fmt: skip
         if component.by_totals:
             kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
@@ -205,35 +206,39 @@ def _beside(b, of, lower, i, c):
 
 @jit
 def _gather_one(
-    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, row_weights,
+    loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, of order 1."""
-    objects = sums.shape[1]
+    objects, mask = sums.shape[1], np.uint64(weight_mask(row_weights))
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
             first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
-            g = 0.0
+            g = count = 0.0
             for k in range(first, end):
                 i = entries[k]
                 p = state[i, 0]
                 if last >= 0:
                     p += sign * change[lasts[i], 0]
                     state[i, 0] = p
-                g += loss_slope(loss, p, state[i, 1])
-            sums[chunk, u, 0], sums[chunk, u, 1] = g, end - first
+                weight = row_weights[i & mask]
+                g += weight * loss_slope(loss, p, state[i, 1])
+                count += weight
+            sums[chunk, u, 0], sums[chunk, u, 1] = g, count
 
 
 @jit
 def _gather_two(
-    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, row_weights,
+    loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, of order 2, with the rows' A^1 in the third column of the state."""
-    objects = sums.shape[1]
+    objects, mask = sums.shape[1], np.uint64(weight_mask(row_weights))
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
             first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
             mine = own[u, 0]
-            g0 = g1 = h1 = h2 = 0.0
+            g0 = g1 = h1 = h2 = count = 0.0
             for k in range(first, end):
                 i = entries[k]
                 p, t = state[i, 0], state[i, 2]
@@ -247,27 +252,30 @@ def _gather_two(
                     for a in range(of.shape[1]):
                         t += lower[of[i, a], 0]
                     state[i, 2] = t
-                e, x = loss_slope(loss, p, state[i, 1]), t - mine
+                weight, x = row_weights[i & mask], t - mine
+                e = weight * loss_slope(loss, p, state[i, 1])
                 g0 += e * x
                 g1 += e
-                h1 += x
-                h2 += x * x
+                h1 += weight * x
+                h2 += weight * x * x
+                count += weight
             sums[chunk, u, 0], sums[chunk, u, 1] = g0, g1
             sums[chunk, u, 2], sums[chunk, u, 3] = h2, h1
-            sums[chunk, u, 4], sums[chunk, u, 5] = h1, end - first
+            sums[chunk, u, 4], sums[chunk, u, 5] = h1, count
 
 
 @jit
 def _gather_three(
-    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, row_weights,
+    loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, of order 3, with the rows' A^1 and A^2 in the last columns of the state."""
-    objects = sums.shape[1]
+    objects, mask = sums.shape[1], np.uint64(weight_mask(row_weights))
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
             first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
             mine, more = own[u, 0], own[u, 1]
-            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = 0.0
+            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = count = 0.0
             for k in range(first, end):
                 i = entries[k]
                 p, t, r = state[i, 0], state[i, 2], state[i, 3]
@@ -286,29 +294,32 @@ def _gather_three(
                         r += lower[v, 1] + t * lower[v, 0]
                         t += lower[v, 0]
                     state[i, 2], state[i, 3] = t, r
-                e, x = loss_slope(loss, p, state[i, 1]), t - mine
+                weight, x = row_weights[i & mask], t - mine
+                e = weight * loss_slope(loss, p, state[i, 1])
                 z = r - more - mine * x
                 g0 += e * z
                 g1 += e * x
                 g2 += e
-                h00 += z * z
-                h01 += z * x
-                h11 += x * x
-                h0 += z
-                h1 += x
+                h00 += weight * z * z
+                h01 += weight * z * x
+                h11 += weight * x * x
+                h0 += weight * z
+                h1 += weight * x
+                count += weight
             sums[chunk, u, 0], sums[chunk, u, 1], sums[chunk, u, 2] = g0, g1, g2
             sums[chunk, u, 3], sums[chunk, u, 4], sums[chunk, u, 5] = h00, h01, h0
             sums[chunk, u, 6], sums[chunk, u, 7], sums[chunk, u, 8] = h01, h11, h1
-            sums[chunk, u, 9], sums[chunk, u, 10], sums[chunk, u, 11] = h0, h1, end - first
+            sums[chunk, u, 9], sums[chunk, u, 10], sums[chunk, u, 11] = h0, h1, count
 
 
 @jit
 def _gather_many(
-    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+    part, stride, fresh, own, of, lower, lasts, last, change, sign, ptr, entries, state, row_weights,
+    loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, with the rows' A^1…A^(m−1) in the last columns of the state."""
     objects, m = sums.shape[1], lower.shape[1] + 1
-    c = np.empty(m)
+    c, mask = np.empty(m), np.uint64(weight_mask(row_weights))
     for chunk in range(part, sums.shape[0], stride):
         sums[chunk] = 0.0
         for u in range(objects):
@@ -343,11 +354,12 @@ def _gather_many(
                     for q in range(1, t + 1):
                         total -= own[u, q - 1] * c[t - q]
                     c[t] = total
-                e = loss_slope(loss, p, state[i, 1])
+                weight = row_weights[i & mask]
+                e = weight * loss_slope(loss, p, state[i, 1])
                 for t in range(m):
                     sums[chunk, u, t] += e * c[m - 1 - t]
                     for q in range(t + 1):
-                        sums[chunk, u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
+                        sums[chunk, u, m + t * m + q] += weight * c[m - 1 - t] * c[m - 1 - q]
             for t in range(m):
                 for q in range(t):
                     sums[chunk, u, m + q * m + t] = sums[chunk, u, m + t * m + q]
@@ -355,14 +367,15 @@ def _gather_many(
 
 @jit
 def _gather(
-    part, stride, b, held, of, lower, lasts, last, change, sign, ptr, entries, state, loss, sums
+    part, stride, b, held, of, lower, lasts, last, change, sign, ptr, entries, state, row_weights, loss,
+    sums,
 ):  # fmt: skip
     """Bring the last change into the rows, and sum r·C and C·Cᵀ over each object's.
 
     C_t is A^(m−1−t) of the other blocks.
     """
     objects, m = sums.shape[1], lower.shape[1] + 1
-    c = np.empty(m)
+    c, mask = np.empty(m), np.uint64(weight_mask(row_weights))
     for chunk in range(part, sums.shape[0], stride):
         sums[chunk] = 0.0
         for u in range(objects):
@@ -375,12 +388,13 @@ def _gather(
                     for t in range(m):
                         total += change[v, t] * c[m - 1 - t]
                     state[i, 0] += sign * total
-                e = loss_slope(loss, state[i, 0], state[i, 1])
+                weight = row_weights[i & mask]
+                e = weight * loss_slope(loss, state[i, 0], state[i, 1])
                 _beside(b, of, lower, i, c)
                 for t in range(m):
                     sums[chunk, u, t] += e * c[m - 1 - t]
                     for q in range(t + 1):
-                        sums[chunk, u, m + t * m + q] += c[m - 1 - t] * c[m - 1 - q]
+                        sums[chunk, u, m + t * m + q] += weight * c[m - 1 - t] * c[m - 1 - q]
             for t in range(m):
                 for q in range(t):
                     sums[chunk, u, m + q * m + t] = sums[chunk, u, m + t * m + q]

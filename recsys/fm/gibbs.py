@@ -21,7 +21,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from recsys._jit import jit
 from recsys.fm.block_tables import NOTHING, BlockTables
 from recsys.fm.blocks import Block
-from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.arrays import ALIKE, Compressed
 from recsys.multilinear.forms import guard_of
 from recsys.multilinear.losses import LOSSES
 from recsys.multilinear.pairs import careful_slopes
@@ -70,6 +70,8 @@ class Sampler:
         Standard deviation of the first P.
     rng : Generator
     threads : int, optional
+    row_weights : (rows,) float64, optional
+        Of numbers: the noise of a row has the precision times its weight, and a row counts as so many.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class Sampler:
     init_scale: float
     rng: np.random.Generator
     threads: int | None = None
+    row_weights: NDArray[np.float64] | None = None
     bias: float = field(init=False, default=0.0)
     precision: float = field(init=False, default=1.0)
 
@@ -122,12 +125,11 @@ class Sampler:
         if self.classes:
             self._draw_latent()
         else:
-            n, squares = len(self.y), float(self.error @ self.error)
+            n, squares = self._rows, self._sum_of(self.error, self.error)
             self.precision = self._gamma(0.5 * (SHAPE + n), 0.5 * (RATE + squares))
         if self.intercept:
-            n = len(self.y)
-            spread = 1.0 / np.sqrt(self.precision * n)
-            new = self.bias + float(self.error.mean()) + spread * self.rng.standard_normal()
+            spread = 1.0 / np.sqrt(self.precision * self._rows)
+            new = self.bias + self._mean_of(self.error) + spread * self.rng.standard_normal()
             self.error -= new - self.bias
             self.bias = new
         for m, P in self.terms():
@@ -141,7 +143,22 @@ class Sampler:
         """Return the error on the rows: root mean squared; of classes the mean −log-likelihood."""
         if self.classes:
             return -float(log_ndtr(self.y * self.fitted).mean())
-        return float(np.sqrt(np.mean(self.error**2)))
+        return float(np.sqrt(self._mean_of(self.error**2)))
+
+    @property
+    def _rows(self) -> float:
+        """How many rows there are, by their weights."""
+        return float(len(self.y) if self.row_weights is None else self.row_weights.sum())
+
+    def _sum_of(self, one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+        """Return the inner product of numbers of each row."""
+        return float(one @ (other if self.row_weights is None else self.row_weights * other))
+
+    def _mean_of(self, values: NDArray[np.float64]) -> float:
+        """Return the mean of a number of each row."""
+        return float(
+            np.mean(values) if self.row_weights is None else self.row_weights @ values / self._rows
+        )
 
     def vector(self) -> NDArray[np.float64]:
         """Return all parameters, as `recsys.fm.objective.Model` has them."""
@@ -171,12 +188,15 @@ class Sampler:
         # the derivative of the squared loss of an error against 0 is the error
         loss = LOSSES.get("squared").code
         state, pending = objects.state(m, np.zeros(rows), self.error), NOTHING
+        weights = ALIKE if self.row_weights is None else self.row_weights
         for s in range(P.shape[1]):
             component = objects.component(m, P[:, s])
             for b, block in enumerate(self.blocks):
                 p = P[block.features, s]
                 mine = component.table[objects.slices[b]]
-                sums = objects.gather(b, component, pending, -1.0, state, loss, threads)
+                sums = objects.gather(
+                    b, component, pending, -1.0, state, loss, threads, row_weights=weights
+                )
                 before = mine.copy()
                 # From w = 0 the precision would follow w, and w it, over dozens of draws.
                 settled = m > 1 or self._draws > 0

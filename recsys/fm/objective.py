@@ -14,9 +14,9 @@ from recsys._jit import parallel
 from recsys._specialised import specialised
 from recsys.fm.custom import CustomLoss, loss_argument, penalty_argument, replacements
 from recsys.fm.penalties import Penalty
-from recsys.multilinear.arrays import Compressed, Layout, Target
+from recsys.multilinear.arrays import ALIKE, Compressed, Layout, Target, column_counts
 from recsys.multilinear.forms import ALL_SUBSETS, Form
-from recsys.multilinear.losses import Loss, mean_loss
+from recsys.multilinear.losses import Loss, mean_loss, weighted_loss
 from recsys.multilinear.rows import (
     ROW_CHUNKS,
     full_gradient,
@@ -30,6 +30,7 @@ __all__ = ["Model", "Objective", "Regularization"]
 
 Vector = NDArray[np.float64]
 MANY_ROWS = 1024  # from which a gradient is summed in several parts
+ROUNDING = 1e-9  # of sums of weights, by which they may be below those of rows given several times
 
 
 @dataclass
@@ -126,6 +127,8 @@ class Objective:
         Whether the weights of the orders are learned, on the simplex.
     learns_weights : bool
         Whether the weights λ of the components are learned; they are then under ½β‖λ‖².
+    row_weights : (rows,) float64, optional
+        Those of the mean loss, above 0 and of mean 1. Pairs of rows are drawn by them.
 
     Attributes
     ----------
@@ -143,6 +146,7 @@ class Objective:
     threads: int | None = None
     learns_theta: bool = False
     learns_weights: bool = False
+    row_weights: Vector | None = None
     _pred: Vector | None = field(init=False, default=None, repr=False)
     pairs: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
 
@@ -171,9 +175,12 @@ class Objective:
         """The targets of compiled passes, with the predictions, which they change in place."""
         return self.target_of(self.y, self.pred)
 
-    def target_of(self, y: Vector, pred: Vector) -> Target:
-        """Return these targets and predictions under this objective's loss."""
-        return Target(y, pred, loss_argument(self.loss), self.loss.curvature)
+    def target_of(self, y: Vector, pred: Vector, order: NDArray[np.int64] | None = None) -> Target:
+        """Return targets and predictions of the rows in an order, under this objective's loss."""
+        weights = ALIKE
+        if self.row_weights is not None:
+            weights = self.row_weights if order is None else self.row_weights[order]
+        return Target(y, pred, loss_argument(self.loss), self.loss.curvature, weights)
 
     @property
     def penalty_argument(self) -> Any:
@@ -188,7 +195,29 @@ class Objective:
     def draw(self, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows of the positive class and rows of the negative one, drawn with replacement."""
         up, down = np.flatnonzero(self.y > 0), np.flatnonzero(self.y <= 0)
-        return up[self.rng.randint(len(up), size=count)], down[self.rng.randint(len(down), size=count)]
+        if self.row_weights is None:
+            first, second = (self.rng.randint(len(some), size=count) for some in (up, down))
+            return up[first], down[second]
+        shares = [self.row_weights[some] / self.row_weights[some].sum() for some in (up, down)]
+        return (
+            self.rng.choice(up, size=count, p=shares[0]), self.rng.choice(down, size=count, p=shares[1])
+        )  # fmt: skip
+
+    def counts(self) -> NDArray[Any]:
+        """Return how many rows have each column, (features,); of rows with weights their sum."""
+        X = self.X
+        if self.row_weights is None:
+            return np.asarray(column_counts(X.indices, X.shape[1]))
+        weights = np.repeat(self.row_weights, np.diff(X.indptr))
+        return (1.0 + ROUNDING) * np.bincount(X.indices, weights, minlength=X.shape[1])
+
+    def shares_of(self, members: NDArray[np.bool_]) -> Vector:
+        """Return the share of these rows that has each column, (features,), by their weights."""
+        some = self.X[members] != 0
+        if self.row_weights is None:
+            return np.asarray(some.mean(axis=0)).ravel()
+        weights = self.row_weights[members]
+        return np.asarray(some.T @ weights).ravel() / weights.sum()
 
     def refresh(self) -> None:
         """Compute the predictions afresh: rounding does not pile up."""
@@ -207,6 +236,10 @@ class Objective:
 
     def data_loss(self, pred: Vector) -> float:
         """Return the mean loss."""
+        if self.pairs is None and self.row_weights is not None:
+            return float(
+                self.compiled(weighted_loss)(loss_argument(self.loss), pred, self.y, self.row_weights)
+            )
         if self.pairs is None:
             return float(self.compiled(mean_loss)(loss_argument(self.loss), pred, self.y))
         with np.errstate(invalid="ignore"):  # of what has diverged
@@ -247,7 +280,8 @@ class Objective:
         # as many parts as the rows are worth, whatever the number of threads: the same bits on any
         parts = np.zeros((ROW_CHUNKS if self.X.shape[0] >= MANY_ROWS else 1, len(z)))
         arguments = (
-            z, model.layout, Compressed.of(self.X), self.y, loss_argument(self.loss), self.pred, parts,
+            z, model.layout, Compressed.of(self.X), self.y, self.target.row_weights,
+            loss_argument(self.loss), self.pred, parts,
         )  # fmt: skip
         threads = threads_for(3.0 * model.work(self.X), self.threads)
         if threads == 1:
@@ -305,4 +339,6 @@ class Objective:
         """Return the objective of some of the rows only, over the same model."""
         part = copy(self)
         part.X, part.y, part.pred = self.X[rows], self.y[rows], np.empty(len(rows))
+        if self.row_weights is not None:
+            part.row_weights = self.row_weights[rows]
         return part

@@ -55,7 +55,7 @@ def choose_signs(objective: Objective) -> None:
         one.theta[:] = model.theta[n, : one.theta.shape[1]]
         part = Objective(
             one, objective.X, objective.y, objective.loss, shrinkage, False, objective.rng,
-            objective.threads,
+            objective.threads, row_weights=objective.row_weights,
         )  # fmt: skip
         part.pred = objective.pred
         solver = CoordinateDescent(part, Options(1.0, 1, objective.threads))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from recsys.links import _files
 from recsys.links._files import Learned
 from recsys.registry import Registry
 from recsys.utils import model_file
-from recsys.utils.features import as_array, as_labels, native
+from recsys.utils.features import as_array, as_labels, check_sample_weight, native
 
 __all__ = [
     "LINKS", "Learned", "LinkPredictor", "Parts", "Task", "check_symmetric", "check_task",
@@ -27,13 +27,17 @@ Array = NDArray[np.float64]
 
 
 class Task(NamedTuple):
-    """Checked input: features of both sides, pairs as two index vectors, labels of −1 and 1."""
+    """Checked input: features of both sides, pairs as two index vectors, labels of −1 and 1.
+
+    `weights` are those of the pairs, above 0; None where none were given.
+    """
 
     A: sp.csr_matrix
     B: sp.csr_matrix
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     y: Array
+    weights: Array | None = None
 
 
 class Parts(NamedTuple):
@@ -71,6 +75,8 @@ class LinkPredictor(BaseEstimator):
         The second is the link.
     n_features_ : (int, int)
         Features of A and of B.
+    takes_weights : bool
+        Of the class: whether `fit` heeds `Task.weights`. `sample_weight` is refused where it does not.
 
     Examples
     --------
@@ -82,11 +88,15 @@ class LinkPredictor(BaseEstimator):
     (6,)
     """
 
+    takes_weights: ClassVar[bool] = False
+
     def __sklearn_is_fitted__(self) -> bool:
         """Tell scikit-learn whether there was a fit."""
         return hasattr(self, "n_features_")
 
-    def fit(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> Any:
+    def fit(
+        self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Any:
         """Fit.
 
         Parameters
@@ -96,24 +106,41 @@ class LinkPredictor(BaseEstimator):
         pairs : (pairs, 2) int
         y : (pairs,)
             Two classes; the second one in order is the link.
+        sample_weight : (pairs,) float, optional
+            Of the pairs in the loss, of at least 0 and not all 0: 2 is as the pair twice, 0 leaves it
+            out. Where the loss is a mean only their ratios matter; `PairSVM` multiplies C by them.
 
         Raises
         ------
         InputError
-            For parameters out of range, pairs that point nowhere, values that are not finite, or one
-            class only.
+            For parameters out of range, pairs that point nowhere, values that are not finite, weights
+            that are no such, or pairs of one class only.
         """
         self.check_parameters()
         A, B, left, right = check_task(A, B, pairs)
         labels = as_labels("y", y)
         if labels.shape != left.shape:
             raise InputError(f"y has shape {labels.shape} for {len(left)} pairs")
+        weights = self._checked_weights(sample_weight, len(left))
+        if weights is not None:
+            kept = weights > 0.0
+            left, right, labels, weights = left[kept], right[kept], labels[kept], weights[kept]
         self.classes_ = np.unique(labels)
         if len(self.classes_) != 2:
             raise InputError(f"y must hold two classes, and has {len(self.classes_)}")
         self.n_features_ = (A.shape[1], B.shape[1])
-        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0))
+        self._fit(Task(A, B, left, right, 2.0 * (labels == self.classes_[1]) - 1.0, weights))
         return self
+
+    def _checked_weights(self, given: ArrayLike | None, pairs: int) -> Array | None:
+        if given is None:
+            return None
+        if not self.takes_weights:
+            able = ", ".join(repr(name) for name in LINKS.names() if LINKS.get(name).takes_weights)
+            raise InputError(
+                f"{type(self).__name__} takes no sample_weight: leave it out, or use one of {able}"
+            )
+        return check_sample_weight(given, pairs, "pairs")
 
     def decision_function(self, A: Any, B: Any, pairs: ArrayLike) -> Array:
         """Return scores, (pairs,): above 0 for a link. Objects may be others than those of fit.
@@ -175,9 +202,14 @@ class LinkPredictor(BaseEstimator):
         A, B = self._checked(A, B, [[left, right]])[:2]
         return self._parts(A[[left]], B[[right]])
 
-    def score(self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike) -> float:
-        """Return the accuracy."""
-        return float(np.mean(self.predict(A, B, pairs) == np.asarray(y)))
+    def score(
+        self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the accuracy, of pairs with weights the weighted one."""
+        right = self.predict(A, B, pairs) == np.asarray(y)
+        if sample_weight is None:
+            return float(np.mean(right))
+        return float(np.average(right, weights=check_sample_weight(sample_weight, len(right), "pairs")))
 
     def save(self, path: model_file.Target) -> None:
         """Write the fitted predictor to exactly `path`, atomically: all of it but `history_`.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,7 @@ from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Task
 from recsys.multilinear import newton_identities
 from recsys.utils.docstrings import documented
 from recsys.utils.extras import install_hint
+from recsys.utils.features import relative_weights
 from recsys.utils.memory import check_fits
 from recsys.utils.progress import report
 from recsys.utils.validation import check_integer, check_real
@@ -59,6 +60,8 @@ def _usable(torch: Any, device: str | None) -> str:
 class _Network(LinkPredictor):
     """A network on top of an interaction layer, trained by Adam on the logistic loss.
 
+    With `sample_weight` each pair's loss is times its weight over their mean.
+
     Parameters
     ----------
     n_components : int ≥ 1
@@ -92,6 +95,8 @@ class _Network(LinkPredictor):
     batch_size: int = 128
     device: str | None = None
     random_state: int = 0
+
+    takes_weights: ClassVar[bool] = True
 
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
@@ -198,6 +203,10 @@ class _Network(LinkPredictor):
             ]
         )
         goal = torch.as_tensor((task.y > 0).astype(np.float32), device=self._place)
+        relative = relative_weights(task.weights)
+        weights = None
+        if relative is not None:
+            weights = torch.as_tensor(relative.astype(np.float32), device=self._place)
         rng = np.random.default_rng(self.random_state)
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
@@ -209,8 +218,9 @@ class _Network(LinkPredictor):
                 rows = order[start : start + self.batch_size]
                 logits = self._network(self._inputs(task.A, task.B, task.left[rows], task.right[rows]))
                 logits = logits.squeeze(1)
+                picked = torch.as_tensor(rows, device=self._place)
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(
-                    logits, goal[torch.as_tensor(rows, device=self._place)]
+                    logits, goal[picked], None if weights is None else weights[picked]
                 )
                 optimizer.zero_grad()
                 loss.backward()

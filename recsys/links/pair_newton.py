@@ -76,11 +76,13 @@ class PairKernel:
         return self.matrix is not None
 
     def solve(
-        self, index: Index, ridge: float, y: Array, start: Array, tol: float, heard: Callable[[], None]
+        self, index: Index, ridge: float | Array, y: Array, start: Array, tol: float,
+        heard: Callable[[], None],
     ) -> Array:  # fmt: skip
         """Return about (K + 1 + ridge·I)⁻¹y of the indexed pairs; `heard` is called at each product.
 
-        Conjugate gradients from `start`; where they take longer than a factor would, that.
+        The ridge may be one number for each of them. Conjugate gradients from `start`; where they take
+        longer than a factor would, that.
         """
         n = len(index)
         if n == 0:
@@ -129,9 +131,9 @@ class Solution(NamedTuple):
 
 
 def minimize_squared_hinge(
-    kernel: PairKernel, y: Array, C: float, max_iter: int, tol: float
+    kernel: PairKernel, y: Array, C: float, max_iter: int, tol: float, weights: float | Array = 1.0
 ) -> Solution:
-    """Minimise ½αᵀKα + C Σ max(0, 1 − yᵢ(Kα)ᵢ)² over α.
+    """Minimise ½αᵀKα + C Σ vᵢ max(0, 1 − yᵢ(Kα)ᵢ)² over α, v the pairs' weights.
 
     Parameters
     ----------
@@ -144,6 +146,7 @@ def minimize_squared_hinge(
     tol : float
         Of the objective, how far above the dual one it may end, relatively; and where the residual of
         the linear systems begins, which is lowered as far as that needs.
+    weights : (pairs,) float64 above 0, or 1.0 for all
 
     Raises
     ------
@@ -151,8 +154,9 @@ def minimize_squared_hinge(
         If the kernel overflows.
     """
     n, ridge = len(y), 0.5 / C
+    ridges = ridge / weights
     alpha, scores = np.zeros(n), np.zeros(n)
-    value = float(n)  # of the objective over C
+    value = _objective(ridge, alpha, scores, y, weights)  # over C
     if not (np.isfinite(kernel.GA).all() and np.isfinite(kernel.GB).all()):
         raise FitError(
             "inner products of the objects' features are too large for a float: scale the features"
@@ -169,52 +173,60 @@ def minimize_squared_hinge(
             index = np.flatnonzero(active)
             target = np.zeros(n)
             with np.errstate(over="ignore", invalid="ignore"):
-                target[index] = kernel.solve(index, ridge, y[index], alpha[index], residual, heard)
+                own = ridges if isinstance(ridges, float) else ridges[index]
+                target[index] = kernel.solve(index, own, y[index], alpha[index], residual, heard)
                 reached = kernel.product(index, target[index])
             if not np.isfinite(reached).all():
                 raise FitError("the kernel of the pairs is too large for a float: scale the features")
             ended = bool(((y * reached < 1.0) == active).all())
-            if ended and _gap(kernel, ridge, target, reached, y) <= tol:
+            if ended and _gap(kernel, ridge, target, reached, y, weights) <= tol:
                 return Solution(target, "optimum")
             way, ahead = target - alpha, reached - scores
-            t = _lowest(ridge, alpha, way, scores, ahead, y)
-            now = _objective(ridge, alpha + t * way, scores + t * ahead, y)
+            t = _lowest(ridge, alpha, way, scores, ahead, y, weights)
+            now = _objective(ridge, alpha + t * way, scores + t * ahead, y, weights)
             lower = now < value
             if lower:
                 alpha, scores, value = alpha + t * way, scores + t * ahead, now
             if ended or not lower:  # all that this residual gives
-                if _gap(kernel, ridge, alpha, scores, y) <= tol:
+                if _gap(kernel, ridge, alpha, scores, y, weights) <= tol:
                     return Solution(alpha, "optimum")
                 if residual <= CLOSEST or kernel.matrix is not None:
                     return Solution(alpha, "unsolved")
                 residual = max(CLOSER * residual, CLOSEST)
-        close = _gap(kernel, ridge, alpha, scores, y) <= tol
+        close = _gap(kernel, ridge, alpha, scores, y, weights) <= tol
     return Solution(alpha, "optimum" if close else "max_iter")
 
 
-def _objective(ridge: float, alpha: Array, scores: Array, y: Array) -> float:
-    return ridge * float(alpha @ scores) + float((np.maximum(0.0, 1.0 - y * scores) ** 2).sum())
+def _objective(ridge: float, alpha: Array, scores: Array, y: Array, weights: float | Array) -> float:
+    losses = weights * np.maximum(0.0, 1.0 - y * scores) ** 2
+    return ridge * float(alpha @ scores) + float(losses.sum())
 
 
-def _gap(kernel: PairKernel, ridge: float, alpha: Array, scores: Array, y: Array) -> float:
+def _gap(
+    kernel: PairKernel, ridge: float, alpha: Array, scores: Array, y: Array, weights: float | Array
+) -> float:
     """Return how far the objective is above that of the dual, as a share of it."""
-    primal = _objective(ridge, alpha, scores, y)
+    primal = _objective(ridge, alpha, scores, y, weights)
     feasible = np.where(y * alpha > 0.0, alpha, 0.0)
     if not np.array_equal(feasible, alpha):
         index = np.flatnonzero(feasible)
         scores = kernel.product(index, feasible[index])
+    weighed = feasible if isinstance(weights, float) else feasible / weights
     dual = ridge * (
-        2.0 * float(y @ feasible) - float(feasible @ scores) - ridge * float(feasible @ feasible)
+        2.0 * float(y @ feasible) - float(feasible @ scores) - ridge * float(feasible @ weighed)
     )
     return (primal - dual) / primal if primal > 0.0 else 0.0
 
 
-def _lowest(ridge: float, alpha: Array, way: Array, scores: Array, ahead: Array, y: Array) -> float:
+def _lowest(
+    ridge: float, alpha: Array, way: Array, scores: Array, ahead: Array, y: Array,
+    weights: float | Array,
+) -> float:  # fmt: skip
     """Return how far along the way the objective, a convex one, is least."""
 
     def slope(t: float) -> float:
         missing = np.maximum(0.0, 1.0 - y * (scores + t * ahead))
-        return ridge * float((alpha + t * way) @ ahead) - float((y * ahead) @ missing)
+        return ridge * float((alpha + t * way) @ ahead) - float((weights * y * ahead) @ missing)
 
     low, high = 0.0, 1.0
     while slope(high) < 0.0 and high < 2.0**10:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,12 +20,13 @@ from recsys.fm.solvers.relational import pair_epoch
 from recsys.fm.solvers.theta import descend_on_simplex
 from recsys.links._files import taken, taken_flag, taken_number
 from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task, check_symmetric
-from recsys.multilinear.arrays import Compressed, Target
+from recsys.multilinear.arrays import ALIKE, Compressed, Target
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
-from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
+from recsys.multilinear.losses import LOSSES, loss_names, mean_loss, weighted_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
 from recsys.utils.docstrings import documented
+from recsys.utils.features import relative_weights
 from recsys.utils.progress import report
 from recsys.utils.validation import check_choice, check_integer, check_real
 
@@ -40,6 +41,8 @@ REFRESH = 10  # epochs after which predictions are computed afresh
 @dataclass(eq=False, repr=False)
 class _Factorized(LinkPredictor):
     """Multi-linear terms over pairs.
+
+    The objective has the mean of the loss over pairs, with `sample_weight` the weighted mean.
 
     Parameters
     ----------
@@ -78,6 +81,8 @@ class _Factorized(LinkPredictor):
     num_threads: int = 0
     random_state: Any = 0
 
+    takes_weights: ClassVar[bool] = True
+
     def _coefficients(self) -> list[list[float]]:
         """Return, for each term, the weight of A^t(a)·A^(m−t)(b), t = 0…m."""
         raise NotImplementedError
@@ -107,6 +112,8 @@ class _Factorized(LinkPredictor):
         self.symmetric_ = self._symmetric(task.A is task.B)
         order = np.argsort(task.left, kind="stable")
         left, right, y = task.left[order], task.right[order], task.y[order]
+        relative = relative_weights(task.weights)
+        row_weights = ALIKE if relative is None else relative[order]
         pairs = make_pairs(task.A, task.B, left, right, self.symmetric_)
         shared = self._shared(task._replace(left=left, right=right))
         self.shared_ = np.zeros(0 if shared is None else shared.shape[1])
@@ -124,10 +131,10 @@ class _Factorized(LinkPredictor):
         self.history_: list[dict[str, float]] = []
         started = time.perf_counter()
         pred = self._forward(pairs, task, shared)
-        last = self._objective(loss.code, pred, y)
+        last = self._objective(Target(y, pred, loss.code, loss.curvature, row_weights))
         self.history_.append({"objective": last, "seconds": 0.0})
         for step in range(1, self.max_iter + 1):
-            target = Target(y, pred, loss.code, loss.curvature)
+            target = Target(y, pred, loss.code, loss.curvature, row_weights)
             if self.fit_intercept:
                 self.intercept_ = float(bias_step(target, self.intercept_))
             if columns is not None:
@@ -147,7 +154,7 @@ class _Factorized(LinkPredictor):
                 descend_on_simplex(orders, last_term.theta, target)
             if step % REFRESH == 0:
                 pred = self._forward(pairs, task, shared)
-            objective = self._objective(loss.code, pred, y)
+            objective = self._objective(target._replace(pred=pred))
             if not np.isfinite(objective):
                 given = ", lower theta" if self._theta() is not None and not self._learns_theta() else ""
                 raise FitError(
@@ -181,8 +188,12 @@ class _Factorized(LinkPredictor):
         )  # fmt: skip
         return out if shared is None else out + shared @ self.shared_
 
-    def _objective(self, loss: int, pred: Array, y: Array) -> float:
-        value = float(mean_loss(loss, pred, y)) + self._penalty()
+    def _objective(self, target: Target) -> float:
+        if target.weighted:
+            value = float(weighted_loss(target.loss, target.pred, target.y, target.row_weights))
+        else:
+            value = float(mean_loss(target.loss, target.pred, target.y))
+        value += self._penalty()
         value += 0.5 * self.beta * float(self.shared_ @ self.shared_)
         for term in self.terms_:
             sizes = (term.left**2).sum(axis=0) + (term.right**2).sum(axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,7 +35,7 @@ class PairSVM(LinkPredictor):
     Parameters
     ----------
     C : float > 0
-        Weight of the loss against ½‖w‖².
+        Weight of the loss, a sum over pairs, against ½‖w‖²; times a pair's `sample_weight`.
     symmetric : bool, optional
         By default where both ends are of one kind.
     max_iter : int ≥ 1
@@ -70,6 +70,8 @@ class PairSVM(LinkPredictor):
     max_iter: int = 50
     tol: float = 1e-4
 
+    takes_weights: ClassVar[bool] = True
+
     def check_parameters(self) -> None:
         """Refuse parameters that are out of range."""
         check_real("C", self.C, 0.0, open_low=True)
@@ -88,7 +90,8 @@ class PairSVM(LinkPredictor):
         GA = np.asarray((self.A_ @ self.A_.T).todense())
         GB = GA if self.symmetric_ else np.asarray((self.B_ @ self.B_.T).todense())
         kernel = PairKernel(GA, GB, left, right, self.symmetric_)
-        found = minimize_squared_hinge(kernel, task.y, self.C, self.max_iter, self.tol)
+        weights = 1.0 if task.weights is None else task.weights
+        found = minimize_squared_hinge(kernel, task.y, self.C, self.max_iter, self.tol, weights)
         self.dual_coef_, self.intercept_ = found.alpha, float(found.alpha.sum())
         if found.ended != "optimum":
             message = {

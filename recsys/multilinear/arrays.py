@@ -9,9 +9,12 @@ from numpy.typing import NDArray
 
 from recsys._jit import jit
 
-__all__ = ["Compressed", "Layout", "Target", "column_counts"]
+__all__ = ["ALIKE", "Compressed", "Layout", "Target", "column_counts", "weight_mask"]
 
 Vector = NDArray[np.float64]
+
+ALIKE: Vector = np.ones(1)  # the weights of rows that all have the same one
+MOST_ROWS = 2**31 - 1
 
 
 class Compressed(NamedTuple):
@@ -28,12 +31,22 @@ class Compressed(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Targets, the current predictions (changed in place), the loss, and the bound of its curvature."""
+    """Targets, the current predictions (changed in place), the loss, and the bound of its curvature.
+
+    `row_weights` are those of the rows in the mean loss, of mean 1, or `ALIKE`. Compiled passes read the
+    one of row i at `i & weight_mask(row_weights)`.
+    """
 
     y: Vector
     pred: Vector
     loss: Any  # a code, or the parameters of a custom loss
     curvature: float
+    row_weights: Vector = ALIKE
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights of their own."""
+        return len(self.row_weights) > 1
 
 
 class Layout(NamedTuple):
@@ -53,6 +66,12 @@ class Layout(NamedTuple):
 
 
 # ---- kernels
+
+
+@jit
+def weight_mask(row_weights):
+    """Return what `&` makes of a row's index that of its weight: the same, or 0 where there is one."""
+    return MOST_ROWS if len(row_weights) > 1 else 0
 
 
 @jit

@@ -25,6 +25,7 @@ __all__ = [
     "loss_value",
     "mean_loss",
     "slopes_of",
+    "weighted_loss",
 ]
 
 SQUARED, LOGISTIC, SQUARED_HINGE, HUBER = range(4)
@@ -147,6 +148,15 @@ def mean_loss(loss, pred, y):
     total = 0.0
     for i in range(len(y)):
         total += loss_value(loss, pred[i], y[i])
+    return total / len(y)
+
+
+@jit
+def weighted_loss(loss, pred, y, row_weights):
+    """Return the mean of the loss times the rows' weights, which are of mean 1."""
+    total = 0.0
+    for i in range(len(y)):
+        total += row_weights[i] * loss_value(loss, pred[i], y[i])
     return total / len(y)
 
 

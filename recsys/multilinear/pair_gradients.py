@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys._jit import jit, parallel
-from recsys.multilinear.arrays import Target
+from recsys.multilinear.arrays import Target, weight_mask
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.pairs import PAIR_CHUNKS, Side
 
@@ -51,8 +51,8 @@ def gather(
     threads : int, optional
     """
     arguments = (
-        side.ptr, side.entries, side.partners, target.y, target.pred, target.loss, stale, packed, held,
-        old, c, sums,
+        side.ptr, side.entries, side.partners, target.y, target.pred, target.row_weights, target.loss,
+        stale, packed, held, old, c, sums,
     )  # fmt: skip
     if threads == 1:
         _gather_alone(*arguments)
@@ -65,13 +65,15 @@ def gather(
 
 
 @jit
-def _gather_chunk(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
-    m = len(c) - 1
+def _gather_chunk(
+    ptr, entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c, sums
+):  # fmt: skip
+    m, mask = len(c) - 1, weight_mask(row_weights)
     total, b = np.empty(m + m * m), np.empty(m)
     for u in range(len(ptr) - 1):
         first, last = ptr[u], ptr[u + 1]
         if m == 2:
-            g0 = g1 = h0 = h1 = 0.0
+            g0 = g1 = h0 = h1 = count = 0.0
             a, e1 = old[1] * held[u, 1], old[2] * held[u, 0]
             for e in range(first, last):
                 i, v = entries[e], partners[e]
@@ -79,18 +81,20 @@ def _gather_chunk(ptr, entries, partners, y, pred, loss, stale, packed, held, ol
                 if stale:
                     p += a * packed[v, 0] + e1 * packed[v, 1]
                     pred[i] = p
-                r = loss_slope(loss, p, y[i])
+                weight = row_weights[i & mask]
+                r = weight * loss_slope(loss, p, y[i])
                 x = packed[v, 3]
                 g0 += r * x
                 g1 += r
-                h0 += x * x
-                h1 += x
+                h0 += weight * x * x
+                h1 += weight * x
+                count += weight
             sums[u, 0], sums[u, 1] = c[1] * g0, c[2] * g1
             sums[u, 2], sums[u, 4] = c[1] * c[1] * h0, c[1] * c[2] * h1
-            sums[u, 3], sums[u, 5] = c[1] * c[2] * h1, c[2] * c[2] * (last - first)
+            sums[u, 3], sums[u, 5] = c[1] * c[2] * h1, c[2] * c[2] * count
             continue
         if m == 3:
-            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = 0.0
+            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = count = 0.0
             a, e1, e2 = old[1] * held[u, 2], old[2] * held[u, 1], old[3] * held[u, 0]
             for e in range(first, last):
                 i, v = entries[e], partners[e]
@@ -98,22 +102,24 @@ def _gather_chunk(ptr, entries, partners, y, pred, loss, stale, packed, held, ol
                 if stale:
                     p += a * packed[v, 0] + e1 * packed[v, 1] + e2 * packed[v, 2]
                     pred[i] = p
-                r = loss_slope(loss, p, y[i])
+                weight = row_weights[i & mask]
+                r = weight * loss_slope(loss, p, y[i])
                 x, z = packed[v, 5], packed[v, 4]
                 g0 += r * x
                 g1 += r * z
                 g2 += r
-                h00 += x * x
-                h01 += x * z
-                h11 += z * z
-                h0 += x
-                h1 += z
+                h00 += weight * x * x
+                h01 += weight * x * z
+                h11 += weight * z * z
+                h0 += weight * x
+                h1 += weight * z
+                count += weight
             c1, c2, c3 = c[1], c[2], c[3]
             sums[u, 0], sums[u, 1], sums[u, 2] = c1 * g0, c2 * g1, c3 * g2
             sums[u, 3] = c1 * c1 * h00
             sums[u, 6], sums[u, 7] = c2 * c1 * h01, c2 * c2 * h11
             sums[u, 9], sums[u, 10] = c3 * c1 * h0, c3 * c2 * h1
-            sums[u, 11] = c3 * c3 * (last - first)
+            sums[u, 11] = c3 * c3 * count
             continue
         total[:] = 0.0
         for e in range(first, last):
@@ -123,11 +129,13 @@ def _gather_chunk(ptr, entries, partners, y, pred, loss, stale, packed, held, ol
                 for t in range(m):
                     p += old[t + 1] * packed[v, t] * held[u, m - 1 - t]
                 pred[i] = p
-            r = loss_slope(loss, p, y[i])
+            weight = row_weights[i & mask]
+            r = weight * loss_slope(loss, p, y[i])
             for t in range(m):
                 x = packed[v, 2 * m - 1 - t]
                 b[t] = x
                 total[t] += r * x
+                x *= weight
                 for w in range(t + 1):
                     total[m + t * m + w] += x * b[w]
         for t in range(m):
@@ -137,16 +145,22 @@ def _gather_chunk(ptr, entries, partners, y, pred, loss, stale, packed, held, ol
 
 
 @jit(parallel=True)
-def _gather_in_parts(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
+def _gather_in_parts(
+    ptr, entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c, sums
+):  # fmt: skip
     for chunk in numba.prange(PAIR_CHUNKS):
         _gather_chunk(
-            ptr[chunk], entries, partners, y, pred, loss, stale, packed, held, old, c, sums[chunk]
-        )
+            ptr[chunk], entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c,
+            sums[chunk],
+        )  # fmt: skip
 
 
 @jit
-def _gather_alone(ptr, entries, partners, y, pred, loss, stale, packed, held, old, c, sums):
+def _gather_alone(
+    ptr, entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c, sums
+):  # fmt: skip
     for chunk in range(PAIR_CHUNKS):
         _gather_chunk(
-            ptr[chunk], entries, partners, y, pred, loss, stale, packed, held, old, c, sums[chunk]
-        )
+            ptr[chunk], entries, partners, y, pred, row_weights, loss, stale, packed, held, old, c,
+            sums[chunk],
+        )  # fmt: skip

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from recsys._jit import jit
+from recsys.multilinear.arrays import weight_mask
 from recsys.multilinear.forms import ALL_SUBSETS, ANOVA, MIXED, NEAR_ZERO, POWER, guard_of
 from recsys.multilinear.losses import loss_slope
 
@@ -165,30 +166,33 @@ def _mend(z, layout, rows, i, q, s, n, table, r, out):
 
 
 @jit
-def _gradient_of(z, layout, rows, y, loss, pred, first, last, out):
+def _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, out):
     """Fill pred of the rows first…last − 1, and add their share of the mean loss' gradient to out."""
     k = layout.components
     tables, slopes = np.empty((len(layout.spec), layout.width, k)), np.empty(k)
+    mask = weight_mask(row_weights)
     for i in range(first, last):
         pred[i] = row_forward(z, layout, rows, i, tables)
-        r = loss_slope(loss, pred[i], y[i]) / len(y)
+        r = row_weights[i & mask] * loss_slope(loss, pred[i], y[i]) / len(y)
         row_backward(z, layout, rows, i, tables, r, slopes, out)
 
 
 @jit(parallel=True)
-def full_gradient(z, layout, rows, y, loss, pred, parts):
+def full_gradient(z, layout, rows, y, row_weights, loss, pred, parts):
     """Fill pred, and each of parts, (chunks, parameters), with a chunk's share of the gradient."""
     n, chunks = len(y), len(parts)
     for c in numba.prange(chunks):
-        _gradient_of(z, layout, rows, y, loss, pred, c * n // chunks, (c + 1) * n // chunks, parts[c])
+        first, last = c * n // chunks, (c + 1) * n // chunks
+        _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, parts[c])
 
 
 @jit
-def full_gradient_alone(z, layout, rows, y, loss, pred, parts):
+def full_gradient_alone(z, layout, rows, y, row_weights, loss, pred, parts):
     """Do the same on this thread, without waking another."""
     n, chunks = len(y), len(parts)
     for c in range(chunks):
-        _gradient_of(z, layout, rows, y, loss, pred, c * n // chunks, (c + 1) * n // chunks, parts[c])
+        first, last = c * n // chunks, (c + 1) * n // chunks
+        _gradient_of(z, layout, rows, y, row_weights, loss, pred, first, last, parts[c])
 
 
 @jit

@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from recsys.errors import InputError
 
-__all__ = ["as_array", "as_labels", "checked_rows", "native", "real_array"]
+__all__ = [
+    "as_array", "as_labels", "check_sample_weight", "checked_rows", "native", "real_array",
+    "relative_weights",
+]  # fmt: skip
 
 INDEX_ARRAYS = ("indptr", "indices", "row", "col", "offsets")
 
@@ -160,3 +163,60 @@ def real_array(name: str, given: Any, ndim: int | None = None, *, finite: bool =
     if finite and not np.isfinite(out).all():
         raise InputError(f"{name} holds NaN or infinity; finite numbers are needed")
     return out
+
+
+def check_sample_weight(given: Any, rows: int, what: str = "rows") -> NDArray[np.float64]:
+    """Return the weights of rows as float64, (rows,).
+
+    Parameters
+    ----------
+    given : array-like
+    rows : int
+    what : str
+        What messages call the rows.
+
+    Raises
+    ------
+    InputError
+        If they are not one number for each row, finite and of at least 0, all are 0, or their sum
+        overflows.
+
+    Examples
+    --------
+    >>> check_sample_weight([1, 0, 2], 3)
+    array([1., 0., 2.])
+    """
+    found = real_array("sample_weight", given, finite=True)
+    if found.shape != (rows,):
+        raise InputError(
+            f"sample_weight has shape {found.shape} for {rows} {what}; give one number each"
+        )
+    if (found < 0.0).any():
+        raise InputError(
+            f"sample_weight holds {found.min():g}; weights are of at least 0, and 0 leaves one out"
+        )
+    if not found.any():
+        raise InputError(f"sample_weight is zero for all {rows} {what}; give some a weight above 0")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(found.sum()):
+            raise InputError("sample_weight has a sum too large for a float; divide the weights")
+    return found
+
+
+def relative_weights(weights: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Return weights above 0 scaled to a mean of 1; None where all are alike, as without weights.
+
+    Parameters
+    ----------
+    weights : (rows,) float64, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> relative_weights(np.array([1.0, 3.0])), relative_weights(np.array([2.0, 2.0]))
+    (array([0.5, 1.5]), None)
+    """
+    if weights is None or weights.min() == weights.max():
+        return None
+    scaled = weights / weights.max()  # whose sum does not overflow
+    return np.asarray(scaled / scaled.mean())

@@ -39,6 +39,12 @@ ESTIMATORS = [
 ]  # fmt: skip
 
 
+BY_CHANCE = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "the solver draws rows, and draws other ones where a row is given twice",
+)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "model",
@@ -46,9 +52,10 @@ ESTIMATORS = [
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'degree', '')}-{m.solver}-{m.penalty}",
 )
 def test_scikit_learns_checks(model):
+    known = BY_CHANCE if model.solver == "adagrad" else None
     failed = [
         f"{row['check_name']}: {row['exception']!r}"
-        for row in check_estimator(model, on_fail=None, on_skip=None)
+        for row in check_estimator(model, expected_failed_checks=known, on_fail=None, on_skip=None)
         # linear models of scikit-learn have another method of that name; ours exists under sparse penalties
         if row["status"] == "failed" and row["check_name"] != "check_sparsify_coefficients"
     ]

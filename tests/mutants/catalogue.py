@@ -656,6 +656,20 @@ MUTANTS = [
         ("tests/links/test_comparison.py", "-k", "reasons_are_those_of_enumeration"),
     ),
     Mutant(
+        "weights of pairs in another order than the pairs",
+        "links/pairwise.py",
+        "relative[order]",
+        "relative",
+        ("tests/links/test_sample_weight.py", "-k", "objective_is_that_of_the_definition"),
+    ),
+    Mutant(
+        "weights of rows that are of a sum of 1 and not of a mean of 1",
+        "utils/features.py",
+        "scaled / scaled.mean()",
+        "scaled / scaled.sum()",
+        ("tests/fm/test_sample_weight.py", "-k", "objective_is_that_of_the_definition"),
+    ),
+    Mutant(
         "an object predicted to be linked to what it is linked to",
         "links/comparison.py",
         "free[known] = False",

@@ -71,3 +71,18 @@ def interaction_slopes(X, slopes, order, curvature):
         if np.any(product != 0):
             found[some] = (float(np.mean(slopes * product)), curvature * float(np.mean(product**2)))
     return found
+
+
+LOSSES = {
+    "squared": lambda p, y: 0.5 * (p - y) ** 2,
+    "huber": lambda p, y: np.where(abs(p - y) <= 1, 0.5 * (p - y) ** 2, abs(p - y) - 0.5),
+    "logistic": lambda p, y: np.log(1.0 + np.exp(-y * p)),
+    "squared_hinge": lambda p, y: np.maximum(0.0, 1.0 - y * p) ** 2,
+}
+
+
+def weighted_objective(X, y, weights, b, w, matrices, orders, loss, alpha, beta):
+    """The weighted mean of the loss, and half the squares of w and of each P."""
+    pred = predict_fm(X, b, w, matrices, orders)
+    mean = sum(v * LOSSES[loss](p, t) for v, p, t in zip(weights, pred, y, strict=True)) / sum(weights)
+    return mean + 0.5 * alpha * w @ w + 0.5 * beta * sum((P**2).sum() for P in matrices)

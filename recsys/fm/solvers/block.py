@@ -29,6 +29,7 @@ from recsys.fm.penalties.chain import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
+from recsys.multilinear.arrays import weight_mask
 from recsys.multilinear.forms import (
     ALL_SUBSETS,
     ANOVA,
@@ -127,7 +128,7 @@ def _row_step(penalty, row, slopes, step, weight, change):
 
 
 @jit
-def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, loss):
+def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, row_weights, loss):
     """Return whether a change of a row lowers the objective by enough of what its derivative promises.
 
     The objective is that part of it which the row moves: the loss of the column's rows, whose
@@ -141,13 +142,14 @@ def _lowers(row, change, slopes, beta, weight, own, ids, y, pred, loss):
         promised += slopes[s] * change[s]
     squares = 0.5 * beta * (after - before)
     length = weight * (np.sqrt(after) - np.sqrt(before))
-    total = 0.0
+    total, mask = 0.0, weight_mask(row_weights)
     for p in range(len(ids)):
         moved = 0.0
         for s in range(len(row)):
             moved += own[p, s] * change[s]
         i = ids[p]
-        total += loss_value(loss, pred[i] + moved, y[i]) - loss_value(loss, pred[i], y[i])
+        more = loss_value(loss, pred[i] + moved, y[i]) - loss_value(loss, pred[i], y[i])
+        total += row_weights[i & mask] * more
     return total / len(y) + squares + length <= SHARE * (promised + length)
 
 
@@ -161,10 +163,11 @@ def block_epoch(
     it is the proximal step of the bound's largest curvature. `stretches` has for each feature the last
     searched step over the bound's, or nothing where none is searched for.
     """
-    y, pred, loss, curvature = target
+    y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, k, width = len(y), P.shape[1], table.shape[2]
+    n, k, width, mask = len(y), P.shape[1], table.shape[2], weight_mask(row_weights)
+    roots = np.sqrt(row_weights)
     H, g, slopes = np.empty((k, k)), np.empty(k), np.empty(k)
     held = np.empty((4, k))
     norms = np.empty(P.shape[0])
@@ -189,7 +192,8 @@ def block_epoch(
         largest, count = 0.0, 0
         for p in range(col_ptr[j], col_ptr[j + 1]):
             i, x = ids[p], data[p]
-            r = loss_slope(loss, pred[i], y[i])
+            row_weight = row_weights[i & mask]
+            r = row_weight * loss_slope(loss, pred[i], y[i])
             if kind == ANOVA and width == 1:
                 for s in range(k):
                     slopes[s] = weights[s] * x * (table[i, s, 0] - row[s] * x)
@@ -212,9 +216,11 @@ def block_epoch(
             for s in range(k):
                 g[s] += r * slopes[s]
                 square += slopes[s] * slopes[s]
-            largest += square
+            largest += row_weight * square
             if not rowwise:
-                held[count] = slopes
+                root = roots[i & mask]
+                for s in range(k):
+                    held[count, s] = root * slopes[s]
                 count += 1
                 if count == 4:  # four rows at once: a quarter of the passes over H
                     _gather_squares(held, H)
@@ -240,8 +246,9 @@ def block_epoch(
                 if length <= 1.0:
                     break
                 if _lowers(
-                    row, g, slopes, beta, weight, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred, loss
-                ):
+                    row, g, slopes, beta, weight, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred,
+                    row_weights, loss,
+                ):  # fmt: skip
                     break
                 length = max(length / STRETCH, 1.0)
             if searched:
@@ -271,8 +278,9 @@ def block_epoch(
                     if length <= 1.0:
                         break
                     if _lowers(
-                        row, g, slopes, beta, 0.0, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred, loss
-                    ):
+                        row, g, slopes, beta, 0.0, own, ids[col_ptr[j] : col_ptr[j + 1]], y, pred,
+                        row_weights, loss,
+                    ):  # fmt: skip
                         break
                     length = max(length / STRETCH, 1.0)
                 stretches[j] = length

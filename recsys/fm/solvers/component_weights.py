@@ -55,9 +55,11 @@ def weights_step(objective: Objective) -> float:
         values, weights = component_values(objective, n), model.weights[n]
         pairs = objective.pairs
         compared = values if pairs is None else values[pairs[0]] - values[pairs[1]]
-        rows = len(compared)
+        rows, weighted = len(compared), compared
+        if pairs is None and objective.row_weights is not None:
+            weighted = compared * objective.row_weights[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            bound = objective.loss.curvature / rows * (compared.T @ compared)
+            bound = objective.loss.curvature / rows * (weighted.T @ compared)
         if not np.isfinite(bound).all():  # a fit that runs away: its objective tells
             return moved
         sizes, along = symmetric_eigen(bound + beta * np.eye(len(bound)))
@@ -67,7 +69,7 @@ def weights_step(objective: Objective) -> float:
             if pairs is not None:
                 pred, y = pred[pairs[0]] - pred[pairs[1]], np.ones(rows)
             slope = (
-                compared.T @ objective.compiled(slopes_of)(loss_argument(objective.loss), pred, y) / rows
+                weighted.T @ objective.compiled(slopes_of)(loss_argument(objective.loss), pred, y) / rows
                 + beta * weights
             )
             change = -along @ (inverse * (along.T @ slope))

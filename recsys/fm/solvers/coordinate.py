@@ -21,6 +21,7 @@ from recsys.fm.penalties.chain import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent
+from recsys.multilinear.arrays import weight_mask
 from recsys.multilinear.forms import (
     ALL_SUBSETS,
     ANOVA,
@@ -82,10 +83,10 @@ def coordinate_epoch(
 
     The table is of one component at a time, so that it stays in the cache.
     """
-    y, pred, loss, curvature = target
+    y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, moved, width = len(y), 0.0, table.shape[1]
+    n, moved, width, mask = len(y), 0.0, table.shape[1], weight_mask(row_weights)
     longest = 1
     largest = np.zeros(len(col_ptr) - 1)
     for j in range(len(col_ptr) - 1):
@@ -115,8 +116,9 @@ def coordinate_epoch(
                         i, x = ids[p], data[p]
                         d = weight * x * (table[i, 0] - old * x)
                         kept[p - begin] = d
-                        g += loss_slope(loss, pred[i], y[i]) * d
-                        h += d * d
+                        e = row_weights[i & mask] * d
+                        g += loss_slope(loss, pred[i], y[i]) * e
+                        h += e * d
                 elif careful:
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
@@ -127,8 +129,9 @@ def coordinate_epoch(
                         else:
                             d = weight * slope(kind, table, i, x, old, part, theta)
                         kept[p - begin] = d
-                        g += loss_slope(loss, pred[i], y[i]) * d
-                        h += d * d
+                        e = row_weights[i & mask] * d
+                        g += loss_slope(loss, pred[i], y[i]) * e
+                        h += e * d
                 elif kind == ANOVA:
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
@@ -137,8 +140,9 @@ def coordinate_epoch(
                             b = table[i, t] - old * x * b
                         d = weight * x * b
                         kept[p - begin] = d
-                        g += loss_slope(loss, pred[i], y[i]) * d
-                        h += d * d
+                        e = row_weights[i & mask] * d
+                        g += loss_slope(loss, pred[i], y[i]) * e
+                        h += e * d
                 else:
                     for p in range(begin, end):
                         i, x = ids[p], data[p]
@@ -148,8 +152,9 @@ def coordinate_epoch(
                             d = slope(kind, table, i, x, old, part, theta)
                         d *= weight
                         kept[p - begin] = d
-                        g += loss_slope(loss, pred[i], y[i]) * d
-                        h += d * d
+                        e = row_weights[i & mask] * d
+                        g += loss_slope(loss, pred[i], y[i]) * e
+                        h += e * d
                 bound = curvature * h / n + beta
                 if bound <= 1e-300:
                     continue
@@ -200,10 +205,10 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
     shorter, halved until the polynomial is below the parabola that the step minimises: so the objective
     never rises, by any loss and any penalty of single entries.
     """
-    y, pred, loss, curvature = target
+    y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, moved = len(y), 0.0
+    n, moved, mask = len(y), 0.0, weight_mask(row_weights)
     longest = 1
     for j in range(len(col_ptr) - 1):
         longest = max(longest, col_ptr[j + 1] - col_ptr[j])
@@ -233,10 +238,11 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
                 lower = weight * m * x
                 for _ in range(m - 2):
                     lower *= forms[i]
-                d, r = lower * forms[i], loss_slope(loss, pred[i], y[i])
+                d, row_weight = lower * forms[i], row_weights[i & mask]
+                r = row_weight * loss_slope(loss, pred[i], y[i])
                 slopes[p - begin], tangents[p - begin] = r, d
                 g += r * d
-                h += d * d
+                h += row_weight * d * d
                 bend += r * lower * x
             g = g / n + beta * old
             h *= curvature / n
@@ -262,7 +268,8 @@ def power_epoch(m, rows, order, columns, target, P, weights, shrinkage, degree):
                     rest *= weight * step * step
                     rests[p - begin] = rest
                     whole = change * tangents[p - begin] + rest
-                    above += slopes[p - begin] * rest + 0.5 * curvature * whole * whole
+                    bound_of = 0.5 * row_weights[ids[p] & mask] * curvature
+                    above += slopes[p - begin] * rest + bound_of * whole * whole
                 if above / n <= 0.5 * (bound - beta) * (1.0 + 1e-12) * change * change:
                     break
                 bound *= 2.0

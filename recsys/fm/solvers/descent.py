@@ -26,7 +26,7 @@ class Shrinkage(NamedTuple):
     gamma: float
 
 
-def visiting_order(counts: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+def visiting_order(counts: NDArray[Any], rows: int) -> NDArray[np.int64]:
     """Return the columns as the descents visit them, given how many rows each is in.
 
     Rare ones first, for what frequent columns explain first leaves nothing for the many rare ones, and
@@ -54,7 +54,7 @@ class Descent(Solver):
         columns = X.tocsc()
         columns.sort_indices()
         self.rows, self.columns = Compressed.of(X), Compressed.of(columns)
-        self.order = visiting_order(np.diff(columns.indptr), X.shape[0])
+        self.order = visiting_order(self.objective.counts(), X.shape[0])
 
     def epoch(self) -> float:
         """Visit the bias, the linear weights and every term once."""

@@ -32,7 +32,7 @@ from recsys.fm.penalties.chain import (
 )
 from recsys.fm.solvers.base import SOLVERS
 from recsys.fm.solvers.descent import Descent, Shrinkage, visiting_order
-from recsys.multilinear.arrays import Compressed, Target, column_counts
+from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, guard_of
 from recsys.multilinear.losses import slopes_of
 from recsys.multilinear.pair_gradients import gather
@@ -70,7 +70,7 @@ class RelationalDescent(Descent):
                 "no columns part these rows so; use solver='cd'"
             )
         self.order = np.argsort(blocks[0].of, kind="stable")
-        counts = column_counts(X.indices, X.shape[1])
+        counts = objective.counts()
         visited = visiting_order(counts, X.shape[0])
         # Those that no row has go first, together: each change of block is a pass over all rows.
         used = counts[visited] > 0
@@ -81,8 +81,9 @@ class RelationalDescent(Descent):
             objective.compiled,
         )
         self.target = objective.target_of(
-            objective.y[self.order], objective.model.z[0] + self.passes.predict(self._terms())
-        )
+            objective.y[self.order], objective.model.z[0] + self.passes.predict(self._terms()),
+            self.order,
+        )  # fmt: skip
         self._tell()
 
     def epoch(self) -> float:
@@ -163,8 +164,9 @@ class BlockPasses:
             for b, features in self.runs:
                 block = objects.blocks[b]
                 sums = objects.gather(
-                    b, component, pending, of_pending, state, target.loss, threads, self.compiled
-                )
+                    b, component, pending, of_pending, state, target.loss, threads, self.compiled,
+                    target.row_weights,
+                )  # fmt: skip
                 if weight != 1.0:
                     sums[:, :m] *= weight
                     sums[:, m:] *= weight * weight
@@ -281,11 +283,12 @@ def _fit_weight(
     facing = term.facing(tables[RIGHT])
     add_products(pairs.left, pairs.right, tables[LEFT], facing, c, pairs.symmetric, products, threads)
     slopes = slopes_of(target.loss, target.pred, target.y)
-    bound = target.curvature * float(products @ products) / len(target.y)
+    weighted = products * target.row_weights if target.weighted else products
+    bound = target.curvature * float(weighted @ products) / len(target.y)
     if bound <= 1e-300:
         return 0.0
     size = float(term.left[:, s] @ term.left[:, s] + term.right[:, s] @ term.right[:, s])
-    value = term.weights[s] - float(slopes @ products) / len(target.y) / bound
+    value = term.weights[s] - float(slopes @ weighted) / len(target.y) / bound
     new = float(np.sign(value) * max(abs(value) - 0.5 * beta * size / bound, 0.0))
     change = new - term.weights[s]
     np.add(target.pred, change * products, out=target.pred)

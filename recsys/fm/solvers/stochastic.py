@@ -24,7 +24,7 @@ from recsys.fm.objective import Objective
 from recsys.fm.penalties.chain import acts_on_rows, prox_sizes, vanishes
 from recsys.fm.solvers.base import SOLVERS, Options, Solver
 from recsys.fm.stopping import FAR
-from recsys.multilinear.arrays import Compressed
+from recsys.multilinear.arrays import Compressed, weight_mask
 from recsys.multilinear.forms import ANOVA, MIXED
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.rows import row_backward, row_forward
@@ -77,8 +77,7 @@ class Stochastic(Solver):
         self.rate = options.learning_rate
         X, y = objective.X, objective.y
         if objective.loss.pairwise:
-            up = np.asarray((X[y > 0] != 0).mean(axis=0)).ravel()
-            touches = up + np.asarray((X[y <= 0] != 0).mean(axis=0)).ravel()
+            touches = objective.shares_of(y > 0) + objective.shares_of(y <= 0)
         else:
             touches = np.bincount(X.indices, minlength=X.shape[1]) / max(X.shape[0], 1)
         self.share = np.divide(1.0, touches, out=np.zeros_like(touches), where=touches > 0)
@@ -253,15 +252,16 @@ def stochastic_epoch(z, state, clock, layout, rows, target, first, second, steps
 def batch_gradient(z, layout, rows, target, first, second, tables, slopes, gradient):
     """Add the gradient of a batch's mean loss; returns the sum of the loss' squared derivatives.
 
-    `tables` and `slopes` are room, (terms, width, components) and (components,).
+    A row's derivative is times its weight; of pairs the rows were drawn by theirs. `tables` and `slopes`
+    are room, (terms, width, components) and (components,).
     """
-    y, loss, size = target.y, target.loss, len(first)
-    squares = 0.0
+    y, loss, size, row_weights = target.y, target.loss, len(first), target.row_weights
+    squares, mask = 0.0, weight_mask(row_weights)
     for b in range(size):
         i, other = first[b], second[b]
         if other == ALONE:
             pred = row_forward(z, layout, rows, i, tables)
-            r = loss_slope(loss, pred, y[i])
+            r = row_weights[i & mask] * loss_slope(loss, pred, y[i])
             squares += r * r
             r /= size
             row_backward(z, layout, rows, i, tables, r, slopes, gradient)

@@ -39,7 +39,8 @@ def descend_on_simplex(
     """
     n = len(target.y)
     with np.errstate(over="ignore", invalid="ignore"):
-        products = parts.T @ parts
+        weighted = parts * target.row_weights[:, None] if target.weighted else parts
+        products = weighted.T @ parts
     if not np.isfinite(products).all():  # a fit that runs away: its objective tells
         return 0.0
     bound = target.curvature * spectral_norm(products) / n
@@ -48,7 +49,7 @@ def descend_on_simplex(
     before = theta.copy()
     for _ in range(STEPS):
         slopes = slopes_of(target.loss, target.pred, target.y)
-        step = parts.T @ slopes / n / bound
+        step = weighted.T @ slopes / n / bound
         if not np.isfinite(step).all():
             break
         new = project_simplex(theta - step)
