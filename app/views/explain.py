@@ -33,11 +33,12 @@ from recsys.explain import (
 from recsys.explain import text as wording
 from recsys.rankers import Bundle
 from recsys.recommender import Why
+from recsys.recommender.answers import rule_sentences
 from recsys.recommender.explained import explained_row, model_rule_of
 
 FIRST = 10  # the list that a person looks at
 LISTED = 12  # counterfactual rows
-RULE = "For which other people the model recommends it"
+RULE = "The model's rules for it, over what other people like and over its attributes"
 COMPANIONS = 40  # items that are tried as further likes
 RULES = "Rules of all users"  # that were here, and have a page of their own
 
@@ -130,8 +131,12 @@ def explained(
     moved(catalogue, model, asked, user, row, item, out, after, new)
     if ask(st.toggle, RULE, name="explain.rule", default=False):
         bundle = bundle_of(catalogue, model)
-        rule, notes = model_rule_of(bundle, row, item, FIRST, asked.user, catalogue.word)
-        st.text(f"{notes[0][0].upper()}{notes[0][1:]}." if rule is None else rule["text"])
+        rule, notes = model_rule_of(
+            bundle, user, row, item, FIRST, fold_in=asked.profile.fold_in or without, times=asked.times,
+            exclude=asked.user, word=catalogue.word, leave_out=np.setdiff1d(out, [item]),
+        )  # fmt: skip
+        for line in [*rule_sentences(rule), *(f"{note[0].upper()}{note[1:]}." for note in notes)]:
+            st.text(line)
     if why.rule is not None:
         st.subheader("What other people like", anchor=False)
         st.text(why.people)

@@ -57,8 +57,9 @@ def explain(
         int,
         typer.Option(
             "--model-rule",
-            help="For which other users the model puts the item among so many first: a rule over liked "
-            "items, counted in the model's own lists.",
+            help="For which other users the model puts the item among so many first, a rule over liked "
+            "items; and which items it puts there for this user, a rule over attributes of this one. "
+            "Both are counted in the model's own lists.",
         ),
     ] = 0,
     json: Json = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -180,6 +180,42 @@ def listed(
         f"the {counted(rule.others, 'other')} ({one_in(rule.others_hits, rule.others)}). Counted in the "
         f"model's lists for {counted(users, 'user')} without this item: with 95% confidence it holds "
         f"for at least {int(100 * rule.low)}% of such users."
+    )
+    return f"{text} {rule.support} is a small number." if rule.support < FEW else text
+
+
+def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself: bool) -> str:
+    """Return in a sentence how many items with some attributes a model puts first in a list.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The attributes, one or two.
+    rule : ItemRule
+        Of all items that could be recommended: its hits are those among the first of the list.
+    ranker : str
+        Name of the model.
+    first : int
+        So many items of the list.
+    itself : bool
+        Whether the explained item is among them.
+
+    Examples
+    --------
+    >>> rule = ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18)
+    >>> print(owned(["War"], rule, "ease", 20, True))
+    ease puts 12 of the 40 items with War among the first 20 of this list, this one too, and 20 of \
+all 200 (about 1 in 10). All items that could be recommended are counted, so these shares are exact; \
+taken as a sample of such items, with 95% confidence it holds for at least 18%.
+    """
+    items, listed = rule.support + rule.others, rule.hits + rule.others_hits
+    text = (
+        f"{ranker} puts {rule.hits:,} of the {counted(rule.support, 'item')} with "
+        f"{listing(list(names))} among the first {first:,} of this list, "
+        f"{'this one too' if itself else 'not this one'}, and {listed:,} of all {items:,} "
+        f"({one_in(listed, items)}). All items that could be recommended are counted, so these shares "
+        f"are exact; taken as a sample of such items, with 95% confidence it holds for at least "
+        f"{int(100 * rule.low)}%."
     )
     return f"{text} {rule.support} is a small number." if rule.support < FEW else text
 

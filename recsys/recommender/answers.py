@@ -54,7 +54,9 @@ class Why:
         items, as `as_dict` has them.
     model_rule : dict or None
         Where `explain` was asked for it: the one or two liked items for which the model most often puts
-        the item first, counted in its lists for other users, as `as_dict` has it.
+        the item first, counted in its lists for other users, and the one or two attributes of the item
+        with which items most often come first in the user's list, as `as_dict` has them. None where
+        neither held its test.
     notes : tuple of str
         What was asked for and cannot be told, and why.
 
@@ -167,7 +169,7 @@ class Why:
     @property
     def sentences(self) -> list[str]:
         """The model's rule, formulas, counterfactuals and notes; empty where none were asked for."""
-        said = [] if self.model_rule is None else [self.model_rule["text"]]
+        said = rule_sentences(self.model_rule)
         if self.formulas is not None:
             said += [*self.formulas["text"], *(one["text"] for one in self.formulas["listed"])]
         if self.changes is not None:
@@ -209,6 +211,14 @@ class Why:
         if products:
             table += f"<table><tr><th>features</th><th>adds</th></tr>{products}</table>"
         return head + table + "".join(f"<p>{escape(line)}</p>" for line in self.sentences)
+
+
+def rule_sentences(rule: dict[str, Any] | None) -> list[str]:
+    """Return the sentences of `Why.model_rule`: over liked items, and over attributes."""
+    if rule is None:
+        return []
+    owned = rule["attributes"]
+    return [text for text in (rule["text"], "" if owned is None else owned["text"]) if text]
 
 
 def _aged(found: Reasons, item: int) -> dict[str, Any]:

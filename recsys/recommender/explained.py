@@ -26,7 +26,7 @@ from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import one_id
-from recsys.recommender.model_rules import list_rule
+from recsys.recommender.model_rules import attributes_rule, list_rule
 from recsys.utils.validation import check_integer
 
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
@@ -78,7 +78,8 @@ def explained_row(
     changes : int ≥ 0
         So many liked items without which the item's rank is worst; 0 for none.
     model_rule : int ≥ 0
-        The rule for which other users the model puts the item among so many first; 0 for none.
+        The rule for which other users the model puts the item among so many first, and which items
+        with attributes of this one it puts there for this user; 0 for none.
 
     Raises
     ------
@@ -105,7 +106,10 @@ def explained_row(
         weighted, notes = formulas_of(bundle, userid, row, item, formulas, exclude, times)
     ruled: dict[str, Any] | None = None
     if model_rule:
-        ruled, why_none = model_rule_of(bundle, row, item, model_rule, exclude, word)
+        ruled, why_none = model_rule_of(
+            bundle, userid, row, item, model_rule, fold_in=fold_in, times=times, exclude=exclude,
+            word=word,
+        )  # fmt: skip
         notes += why_none
     changed: WhatIf | None = None
     # a row that is folded in is scored by itself; only of a user of the fit something else is kept
@@ -194,23 +198,43 @@ def changes_of(bundle: Bundle, found: WhatIf, most: int) -> dict[str, Any]:
 
 
 def model_rule_of(
-    bundle: Bundle, row: Any, item: int, first: int, exclude: int | None, word: str
-) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """Return the rule for which users the model puts an item first, as JSON takes it, or why none."""
+    bundle: Bundle, userid: int, row: Any, item: int, first: int, *, fold_in: bool, times: Any,
+    exclude: int | None, word: str, leave_out: Any = (),
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:  # fmt: skip
+    """Return for which users, and which items, the model's rule puts an item first, as JSON takes it.
+
+    The first part is over liked items, the second over the item's own attributes; the notes say why a
+    part is missing. None where both are.
+    """
     rule, users = list_rule(bundle, row, item, first, exclude)
+    owned, why_none = attributes_rule(
+        bundle, userid, row, item, first, fold_in=fold_in, times=times, leave_out=leave_out
+    )
+    notes: tuple[str, ...] = ()
     if rule is None:
-        return None, (
+        notes += (
             f"no rule of the model: no liked item, and no two of them, tell for which of "
             f"{counted(users, 'other user')} without it {bundle.ranker.name} has it among the first "
             f"{first:,}",
         )
+    if owned is None:
+        notes += (f"no rule over attributes: {why_none}",)
+    if rule is None and owned is None:
+        return None, notes
     ids, titles = bundle.item_ids, bundle.titles
-    return {
-        "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
-        "first": first, "users": users, "support": rule.support, "hits": rule.hits,
-        "others": rule.others, "others_hits": rule.others_hits, "low": rule.low,
-        "text": wording.listed(titles, rule, bundle.ranker.name, first, users, word=word),
-    }, ()  # fmt: skip
+    told: dict[str, Any] = {
+        "items": [], "first": first, "users": users, "support": None, "hits": None, "others": None,
+        "others_hits": None, "low": None, "text": "",
+        "attributes": None if owned is None else owned.as_dict(bundle.ranker.name, first),
+    }  # fmt: skip
+    if rule is not None:
+        told |= {
+            "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
+            "support": rule.support, "hits": rule.hits, "others": rule.others,
+            "others_hits": rule.others_hits, "low": rule.low,
+            "text": wording.listed(titles, rule, bundle.ranker.name, first, users, word=word),
+        }  # fmt: skip
+    return told, notes
 
 
 def word_of(bundle: Bundle) -> str:

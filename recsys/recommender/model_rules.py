@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError, counted
 from recsys.explain import Attributes, ItemRule, RuleTest, item_rule, ranker_rule
 from recsys.explain import text as wording
+from recsys.explain.rules.item_attributes import table_attributes
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.fitted import Fitted
@@ -21,6 +22,7 @@ from recsys.utils.validation import check_integer
 
 FIRST = 50  # of a list: what counts as put first
 USERS = 500  # drawn at random, for a rule of an item
+ITEMS = 5  # with the attributes of a rule, at least
 LIKED = 100  # most liked items of these users, of which such a rule is made
 CHANCE = 0.05  # p-value from which a sentence says so
 BLOCK = 4_000_000  # scores that are held at once
@@ -113,6 +115,53 @@ class ModelRule:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+@dataclass(frozen=True)
+class AttributesRule:
+    """A conjunction of an item's own attributes, and how often a model puts such items first for a user.
+
+    Attributes
+    ----------
+    names : tuple of str
+        One or two attributes of the item.
+    counts : ItemRule
+        Counts over all items that could be recommended: `support` have the attributes, and `hits` of
+        them are among the first of the list.
+    itself : bool
+        Whether the item is among these.
+
+    Examples
+    --------
+    >>> from recsys.explain import ItemRule
+    >>> found = AttributesRule(("War",), ItemRule((0,), 40, 12, 0.3, 160, 8, 0.05, 0.18), True)
+    >>> found.items, found.listed, found.as_dict("ease", 20)["base"]
+    (200, 20, 0.1)
+    """
+
+    names: tuple[str, ...]
+    counts: ItemRule
+    itself: bool
+
+    @property
+    def items(self) -> int:
+        """How many items could be recommended."""
+        return self.counts.support + self.counts.others
+
+    @property
+    def listed(self) -> int:
+        """How many of them are among the first of the list."""
+        return self.counts.hits + self.counts.others_hits
+
+    def as_dict(self, ranker: str, first: int) -> dict[str, Any]:
+        """Return it as JSON takes it, as a part of an explanation."""
+        found = self.counts
+        return {
+            "names": list(self.names), "items": self.items, "listed": self.listed,
+            "support": found.support, "hits": found.hits, "share": found.precision,
+            "base": self.listed / self.items, "low": found.low, "itself": self.itself,
+            "text": wording.owned(self.names, found, ranker, first, self.itself),
+        }  # fmt: skip
 
 
 def model_rule(fitted: Fitted, user: str | int | None, item: str | int | None, first: int) -> ModelRule:
@@ -235,6 +284,75 @@ def list_rule(
     column = (np.ones(len(listed), np.float32), (listed, np.full(len(listed), item)))
     rows = bundle.user_items[users]
     return item_rule(rows + sp.csr_matrix(column, shape=rows.shape), row.indices, item), len(users)
+
+
+def attributes_rule(
+    bundle: Bundle, userid: int, row: Any, item: int, first: int = FIRST, *, fold_in: bool = False,
+    times: Any = None, leave_out: Any = (),
+) -> tuple[AttributesRule | None, str]:  # fmt: skip
+    """Return the conjunction of an item's own attributes that best tells what the ranker puts first.
+
+    It is chosen and tested as `recsys.explain.item_rule` does, but among the attributes of the item
+    instead of liked items, and counts which items are in the user's list instead of who has one. All
+    items that could be recommended are counted.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    userid : int
+    row : (1, items) CSR
+        The liked items, which are not counted.
+    item : int
+    first : int ≥ 1
+        The list's first so many items are what the model puts first.
+    fold_in : bool
+        Whether the row is not that of the user's fit, where the ranker folds rows in.
+    times : (1, items) sparse matrix, optional
+        Times of the liked items.
+    leave_out : (n,) int
+        Further items that could not be recommended.
+
+    Returns
+    -------
+    AttributesRule or None
+        None where there is no list, no attribute, or no conjunction that held its test.
+    str
+        Why there is none.
+
+    Raises
+    ------
+    InputError
+        If `first` is below 1.
+    """
+    check_integer("n", first, 1)
+    ranker = bundle.ranker
+    attributes = table_attributes(bundle.item_features, len(bundle.item_ids))
+    if not len(attributes):
+        return None, "the items have none"
+    own = np.flatnonzero(attributes.X[item])
+    if not len(own):
+        return None, "this item has none"
+    ranked = ranker.recommend(
+        userid, row, N=len(bundle.item_ids), times=times,
+        recalculate_user=fold_in and "fold-in" in ranker.capabilities,
+        filter_items=np.asarray(leave_out, dtype=np.int64),
+    )  # fmt: skip
+    if ranked.fallback:
+        return None, "the list is of popular items"
+    listed, free = ranked.ids[:first], np.sort(ranked.ids)
+    # One row for each item that could be recommended: its attributes, and whether it is put first.
+    table = np.column_stack([attributes.X[np.ix_(free, own)], np.isin(free, listed)])
+    rule = item_rule(
+        sp.csr_matrix(table, dtype=np.float32), np.arange(len(own)), len(own), min_support=ITEMS
+    )
+    if rule is None or rule.low <= len(listed) / len(free):
+        return None, (
+            f"no attribute of this item, and no two of them, tell which of "
+            f"{counted(len(free), 'item')} that could be recommended {ranker.name} has among the first "
+            f"{first:,}"
+        )
+    names = tuple(attributes.names[own[k]] for k in rule.items)
+    return AttributesRule(names, rule, bool(np.isin(item, listed))), ""
 
 
 def without_item(bundle: Bundle, item: int) -> Any:

@@ -665,9 +665,9 @@ class Recommender(Generic[Table]):
         changes : int ≥ 0
             List so many liked items without which the item's rank would be worst.
         model_rule : int ≥ 0
-            Tell for which other users the model puts the item among so many first: a rule over one or
-            two of the liked items, counted in the model's own lists for at most 500 users drawn from
-            those who do not have the item. A note says so where none held its test.
+            Tell for which other users, at most 500 drawn from those without the item, the model puts it
+            among so many first, by one or two liked items; and which items it puts there for this user,
+            by one or two attributes of the item. A note says so where a rule did not hold its test.
 
         Raises
         ------

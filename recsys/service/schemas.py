@@ -240,7 +240,11 @@ class ExplainRequest(ProfileRequest, kw_only=True):
         Fewer, Meta(description="How many liked items to list without which the item's rank is worst.")
     ] = 0
     model_rule: Annotated[
-        Few, Meta(description="For which other users the model puts the item among so many first.")
+        Few,
+        Meta(
+            description="For which other users the model puts the item among so many first, and which "
+            "items with attributes of this one it puts there for this user."
+        ),
     ] = 0
 
 
@@ -567,20 +571,47 @@ class Changes(BaseModel):
     text: list[str] = Field(description="The same in sentences.")
 
 
+class AttributesRule(BaseModel):
+    """Of items with these attributes the model puts many first: counted in the list of the user."""
+
+    names: list[str] = Field(description="One or two attributes of the item.")
+    items: int = Field(description="How many items could be recommended to the user: all are counted.")
+    listed: int = Field(description="How many of them the model puts first.")
+    support: int = Field(description="How many of them have all of these attributes.")
+    hits: int = Field(description="How many of these the model puts first.")
+    share: float = Field(description="hits / support.")
+    base: float = Field(description="listed / items.")
+    low: float = Field(
+        description="Lower end of the exact one-sided 95% interval of the share, if the items with the "
+        "attributes are taken as a sample; the share itself is exact."
+    )
+    itself: bool = Field(description="Whether the model puts the explained item first.")
+    text: str = Field(description="The same in words.")
+
+
 class ListRule(BaseModel):
     """For users with these items the model often puts this one first: counted in its lists."""
 
-    items: list[NamedItem] = Field(description="One or two liked items.")
+    items: list[NamedItem] = Field(
+        description="One or two liked items; none where no rule over them held its test, and then the "
+        "counts are null."
+    )
     first: int = Field(description="So many of a list count as put first.")
     users: int = Field(
         description="How many other users were counted: at most 500, drawn from those without the item."
     )
-    support: int = Field(description="How many of them like all of these items.")
-    hits: int = Field(description="For how many of these the model puts the item first.")
-    others: int = Field(description="How many users do not like all of these items.")
-    others_hits: int = Field(description="For how many of these the model puts the item first.")
-    low: float = Field(description="Lower end of the exact one-sided 95% interval of hits / support.")
-    text: str = Field(description="The same in words.")
+    support: int | None = Field(description="How many of them like all of these items.")
+    hits: int | None = Field(description="For how many of these the model puts the item first.")
+    others: int | None = Field(description="How many users do not like all of these items.")
+    others_hits: int | None = Field(description="For how many of these the model puts the item first.")
+    low: float | None = Field(
+        description="Lower end of the exact one-sided 95% interval of hits / support."
+    )
+    text: str = Field(description="The same in words; empty without such items.")
+    attributes: AttributesRule | None = Field(
+        description="Which items the model puts first for this user, by attributes of this one; null "
+        "where it has none, or none held its test: see notes."
+    )
 
 
 class Explanation(BaseModel):

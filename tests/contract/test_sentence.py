@@ -21,6 +21,7 @@ from recsys import cli
 from recsys.evaluation import evaluate
 from recsys.evaluation.metrics import parse_metric, ranking_values
 from recsys.rankers import Ranker, list_rankers, load_bundle, make_ranker
+from recsys.recommender.answers import rule_sentences
 from recsys.service import create_app
 from recsys.utils.spec import parse_spec
 from tests.contract.drawn import drawn
@@ -144,7 +145,9 @@ def test_every_door_explains_and_gives_the_rule(model, uploaded, capfd):
         assert told == rule.as_dict() | {"unknown": []}
     at = open_page("explain", data=uploaded, model=spec, user=USER, item=item, explain__rule=True)
     shown = texts(at)
-    assert (f"N{why.notes[-1][1:]}." if why.model_rule is None else why.model_rule["text"]) in shown
+    ruled = rule_sentences(why.model_rule)
+    ruled += [f"N{note[1:]}." for note in why.notes if note.startswith("no rule ")]
+    assert len(ruled) == 2 and set(ruled) <= set(shown)
     assert why.sentence in shown and (not why.people or why.people in shown)
     multiplied = "Which features, and which two together"
     assert (multiplied in [one.label for one in at.expander]) == (why.products is not None)

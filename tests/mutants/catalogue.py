@@ -481,6 +481,13 @@ MUTANTS = [
         ("tests/explain/test_counts.py::test_the_lower_bound_is_the_exact_one",),
     ),
     Mutant(
+        "one item more than asked for counts as put first, in the rule over an item's attributes",
+        "recommender/model_rules.py",
+        "ranked.ids[:first], np.sort(ranked.ids)",
+        "ranked.ids[: first + 1], np.sort(ranked.ids)",
+        ("tests/recommender/test_attributes_rule.py", "-k", "loop and ease"),
+    ),
+    Mutant(
         "the overlap of two items is not divided by their sizes",
         "reranking/diversity.py",
         "out = shared / np.outer(size, size)",
