@@ -345,6 +345,7 @@ def test_explain_by_people_counts_what_it_says(recsys, ratings, tmp_path):
         assert code == 2 and out == "" and text in err and err.count("\n") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("item", [None, "i7"])
 def test_explain_by_people_as_json_is_what_counting_gives(recsys, ratings, tmp_path, item):
     code, _, err = recsys(

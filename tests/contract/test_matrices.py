@@ -323,9 +323,13 @@ SMALL |= {
         "fm", "sparse-fm", "hofm", "bilinear", "pairnet", "pair-dnn", "honfm", "all-subsets",
     )
 }  # fmt: skip
+QUICK = ("popularity", "ease", "cf-komd", "msdw", "slist", "slim", "fm", "als", "cosine", "content")
 
 
-@pytest.mark.parametrize("name", list_rankers())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.thorough) for one in list_rankers()],
+)
 def test_every_call_of_every_ranker_refuses_them(name, liked):
     ranker = make_ranker(name, **SMALL.get(name, {})).fit(liked, show_progress=False)
     for breaker in BREAKERS.values():

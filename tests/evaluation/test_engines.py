@@ -127,8 +127,10 @@ def test_a_model_that_cannot_be_sent_is_refused_in_a_line(planted, workers):
 
 
 @pytest.mark.parametrize(
-    "protocol", ["half-profile", "half-profile:draws=rows", "holdout", "leave-one-out"]
-)
+    "protocol",
+    ["half-profile", "holdout", pytest.param("half-profile:draws=rows", marks=pytest.mark.thorough),
+     pytest.param("leave-one-out", marks=pytest.mark.thorough)],
+)  # fmt: skip
 def test_workers_draw_the_folds_of_ids_in_any_order(tmp_path, protocol):
     rng = np.random.default_rng(5)
     users, items = rng.integers(0, 120, 900), rng.integers(0, 110, 900)

@@ -112,6 +112,7 @@ def test_the_bound_of_a_part_is_that_of_its_formula_and_above_its_rules(table, m
         assert bound(rounds) >= top - 1e-9
 
 
+@pytest.mark.thorough
 @given(tables(), st.integers(1, 3), st.integers(1, 3), st.sampled_from([0.0, 0.15]))
 @settings(max_examples=150, deadline=None)
 def test_other_rules_are_worth_what_is_said(table, most, literals, cost):
@@ -182,6 +183,7 @@ def noisy(seed=0, rows=200, n=14):
     return X, np.where(y == 1, 1 / (y == 1).sum(), -1 / (y == 0).sum())
 
 
+@pytest.mark.thorough
 def test_with_noise_the_bound_falls_with_the_budget_below_the_trivial_one():
     X, weights = noisy()
     budgets = (0, 10_000_000, 100_000_000)

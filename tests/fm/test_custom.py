@@ -112,6 +112,7 @@ def test_it_is_the_built_in_one_where_they_are_equal(rows, solver):
     np.testing.assert_allclose(ours.P_[0], theirs.P_[0], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_parameter_changes_the_fit_and_compiles_nothing(rows):
     one, other = fitted(rows, penalty=MCP(gamma=1.5)), fitted(rows, penalty=MCP(gamma=30.0))
     assert np.abs(one.P_[0] - other.P_[0]).max() > 1e-6

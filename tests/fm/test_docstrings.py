@@ -70,6 +70,7 @@ def test_estimators_can_be_cloned(cls):
     assert repr(twin) == f"{cls.__name__}({name}=3)"
 
 
+@pytest.mark.thorough
 def test_a_clone_of_what_was_fitted_is_not_fitted():
     X = np.random.default_rng(0).normal(size=(30, 3))
     model = recsys.fm.FactorizationMachineRegressor(max_iter=1, tol=0.0).fit(X, X[:, 0])

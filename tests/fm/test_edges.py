@@ -483,7 +483,10 @@ def test_weights_of_the_orders_of_a_shared_table(lower, fit_linear):
 
 
 @CUT_SHORT
-@pytest.mark.parametrize("solver", solver_names())
+@pytest.mark.parametrize(
+    "solver",
+    [pytest.param(one, marks=() if one == "cd" else pytest.mark.thorough) for one in solver_names()],
+)
 def test_passes_of_little_work_wake_no_thread(solver, monkeypatch):
     def refuse(*_):
         raise AssertionError("a tiny table on several threads")

@@ -211,6 +211,7 @@ def test_every_solver_selects_in_order_3(solver, penalty):
     assert used[:3].all() and not used.all(), model.P_[0][0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("penalty", ["ti", "cs"])
 def test_all_subsets_are_served_by_whole_vectors_too(penalty):
     X, y = task(9, n=120)

@@ -87,6 +87,7 @@ def test_one_component_is_enough_for_the_negative_of_an_even_order():
     assert model.score(X, y) > 0.999 and model.component_weights_.tolist() == [[-1.0]]
 
 
+@pytest.mark.thorough
 @CUT_SHORT
 def test_the_even_power_of_a_network_has_a_sign_too():
     X, _ = negative_pairs()

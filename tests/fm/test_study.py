@@ -173,6 +173,7 @@ def test_weights_rows_and_counts_are_those_of_brute_force(model, target):
     assert last.objective == pytest.approx(fitted.history_[-1]["objective"])
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_grids_hold_the_weights_of_pairs():
     problem = planted()
@@ -342,7 +343,13 @@ def test_settings_that_contradict_each_other(wrong, message):
         StudySettings(**wrong).resolved()
 
 
-@pytest.mark.parametrize("penalty", ["l2", "l1", "ti", "l21", "cs", "omega"])
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        "l2",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("l1", "ti", "l21", "cs", "omega")),
+    ],
+)
 def test_every_penalty_has_a_solver_that_serves_it(penalty):
     found = study(planted(), StudySettings(penalty=penalty, path=False, epochs=3))
     assert found.settings.penalty == penalty and len(found.curve) <= 3

@@ -80,6 +80,7 @@ def test_predictions_are_those_of_the_definition(degree, one):
     np.testing.assert_allclose(machine.decision_function(A, B, pairs), expected, atol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
 @pytest.mark.parametrize("degree", [2, 3, 4])
 @pytest.mark.parametrize("one", [False, True])

@@ -80,6 +80,7 @@ def test_any_table(tmp_path_factory, R, top_k, votes, memory):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "case",
     [

@@ -148,6 +148,7 @@ def test_the_error_falls_with_the_root_of_the_features():
     assert -0.6 < slope < -0.4
 
 
+@pytest.mark.thorough
 def test_sparse_maps_keep_sparse_rows_sparse():
     X = sp.random(200, 2000, 0.005, format="csr", random_state=0)
     for model in (

@@ -116,6 +116,7 @@ def given_params(name, **more):
     return LEARNED.get(name, {}) | more
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FAMILY)
 def test_likes_of_one_age_give_the_thesis_program_to_the_bit(name, liked):
     liked = liked[:, :20]

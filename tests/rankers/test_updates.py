@@ -164,6 +164,7 @@ def test_every_declared_space_makes_rankers(name):
         make_ranker(name, **_suggested(study.ask(), name, {}))
 
 
+@pytest.mark.thorough
 def test_given_parameters_are_held_fixed_and_metrics_summed(planted):
     found = tune(planted, "cf-komd:kernel=md,q=mean", 3, metric="auc+ndcg@10")
     assert all(p["kernel"] == "md" and p["q"] == "mean" and "degree" in p for p, _ in found.trials)
