@@ -15,7 +15,7 @@ from recsys.errors import InputError
 from recsys.random_features._bases import DISTRIBUTIONS, draw
 from recsys.random_features.kernel_maps import _Map
 from recsys.utils.memory import check_fits
-from recsys.utils.validation import check_choice, check_integer
+from recsys.utils.validation import check_choice, check_integer, check_real
 
 Family = Callable[[int], tuple[Sequence[Sequence[int]], ArrayLike | None]]
 
@@ -35,21 +35,26 @@ class ItemsetMap(_Map):
     groups : (itemsets,) int, optional
         Subsampling: each component draws one group and sees its itemsets only, so that sparse rows
         give sparse features. Of families that overlap, list an itemset once in each, with its weight
-        divided by the number of families that have it.
+        divided by the number of families that have it, or in any shares that sum to it (the thesis' α).
     n_components : int ≥ 1
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
+    probabilities : (groups,) float > 0, optional
+        Of drawing each group, of the groups in ascending order; equal ones when not given.
+    sparsity : float in 0…1, below 1
+        Probability p of a random entry to be 0; the others are divided by √(1 − p). A component sees the
+        itemsets without such an entry, so that sparse rows give sparse features.
 
     Attributes
     ----------
-    bases_ : (itemsets, n_components) float64, CSR with `groups`
+    bases_ : (itemsets, n_components) float64, CSR with `groups` or `sparsity`
         √w_V Π ω over the itemset.
 
     Notes
     -----
-    Source: Atarashi's thesis, Algorithms 7, 8, 10 and 11, (4.19), (4.31); groups are a partition, drawn
-    alike.
+    Source: Atarashi's thesis, Algorithms 7, 8, 10 and 11, (4.19), (4.31), with the probabilities p and
+    the shares α of families of one's own; Algorithm 9 and (4.26) for sparse entries.
 
     Examples
     --------
@@ -65,13 +70,15 @@ class ItemsetMap(_Map):
     def __init__(
         self, itemsets: Sequence[Sequence[int]] = ((0,),), weights: ArrayLike | None = None,
         groups: ArrayLike | None = None, n_components: int = 100, distribution: str = "rademacher",
-        random_state: Any = 0,
+        random_state: Any = 0, probabilities: ArrayLike | None = None, sparsity: float = 0.0,
     ) -> None:  # fmt: skip
         self.itemsets = itemsets
         self.weights = weights
         self.groups = groups
         self.n_components = n_components
         self.distribution = distribution
+        self.probabilities = probabilities
+        self.sparsity = sparsity
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
@@ -84,6 +91,10 @@ class ItemsetMap(_Map):
             _weights(self.weights, size, "ItemsetMap")
         if self.groups is not None and np.shape(self.groups) != (size,):
             raise InputError(f"groups must be one for each of {size} itemsets")
+        check_real("sparsity", self.sparsity, 0.0, 1.0, open_high=True)
+        if self.probabilities is not None:
+            number = 0 if self.groups is None else len(np.unique(np.asarray(self.groups)))
+            _probabilities(self.probabilities, number)
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         counts, start = _augmented(_itemsets(self.itemsets, "itemsets"), features)
@@ -91,15 +102,23 @@ class ItemsetMap(_Map):
         for group in np.unique(groups):
             _all_differ([counts[v] for v in np.flatnonzero(groups == group)])
         self._check_bases(int(start[-1]) + len(counts))
-        bases = _bases(counts, start, self.n_components, self.distribution, rng)
+        bases = _bases(counts, start, self.n_components, self.distribution, rng, self.sparsity)
         if self.weights is not None:
             bases *= np.sqrt(np.asarray(self.weights, dtype=np.float64))[:, None]
         self.bases_: Any = bases / np.sqrt(self.n_components)
         if self.groups is not None:
             names, owner = np.unique(np.asarray(self.groups), return_inverse=True)
-            chosen = rng.integers(len(names), size=self.n_components)
+            if self.probabilities is None:
+                chosen = rng.integers(len(names), size=self.n_components)
+                scale: Any = np.sqrt(len(names))
+            else:
+                p = _probabilities(self.probabilities, len(names))
+                chosen = rng.choice(len(names), size=self.n_components, p=p)
+                scale = 1.0 / np.sqrt(p[chosen])
             seen = owner.ravel()[:, None] == chosen[None, :]
-            self.bases_ = sp.csr_matrix(np.where(seen, self.bases_, 0.0) * np.sqrt(len(names)))
+            self.bases_ = np.where(seen, self.bases_, 0.0) * scale
+        if self.groups is not None or self.sparsity:
+            self.bases_ = sp.csr_matrix(self.bases_)
 
     def _map(self, rows: sp.csr_matrix) -> Any:
         return _products(rows, self.itemsets) @ self.bases_
@@ -109,8 +128,8 @@ class CountableItemsetMap(_Map):
     """Subsampled RK of a kernel of infinitely many multisets, given part by part.
 
     The kernel is Σₙ Kₙ, where part n = 0, 1, … has finitely many multisets with weights. Component s
-    draws the number n of its part, with probability pₙ = 2^−(n+1), and is the map of that part alone,
-    times √(1/pₙ): no part is left out, however large n is.
+    draws the number n of its part, with probability pₙ = (1 − 1/r)·r⁻ⁿ, and is the map of that part
+    alone, times √(1/pₙ): no part is left out, however large n is.
 
     Parameters
     ----------
@@ -122,6 +141,8 @@ class CountableItemsetMap(_Map):
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
+    ratio : float > 1
+        r: with a large one late parts are rare, and count the more.
 
     Attributes
     ----------
@@ -136,7 +157,8 @@ class CountableItemsetMap(_Map):
 
     Notes
     -----
-    Source: Atarashi's thesis, 4.6.2 and Algorithm 11, with αₙ = 1.
+    Source: Atarashi's thesis, 4.6.2 and Algorithm 11. Its αₙ are in the weights of the parts: those of a
+    multiset sum to its weight in the kernel.
 
     Examples
     --------
@@ -150,24 +172,26 @@ class CountableItemsetMap(_Map):
 
     def __init__(
         self, family: Family | None = None, n_components: int = 100, distribution: str = "rademacher",
-        random_state: Any = 0,
+        random_state: Any = 0, ratio: float = 2.0,
     ) -> None:  # fmt: skip
         self.family = family
         self.n_components = n_components
         self.distribution = distribution
+        self.ratio = ratio
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
+        check_real("ratio", self.ratio, 1.0, open_low=True)
         if self.family is not None and not callable(self.family):
             raise InputError("family must be a function of the number of a part")
 
     def _draw(self, features: int, rng: np.random.Generator) -> None:
         family = powers_of_each(features) if self.family is None else self.family
-        D = self.n_components
+        D, r = self.n_components, float(self.ratio)
         check_fits(2.0 * D, f"the parts of n_components={D}", "lower n_components")
-        self.parts_ = rng.geometric(0.5, D) - 1
+        self.parts_ = rng.geometric(1.0 - 1.0 / r, D) - 1
         self.itemsets_: dict[int, Sequence[Sequence[int]]] = {}
         self.bases_ = {}
         for n, components in sorted(Counter(self.parts_.tolist()).items()):
@@ -182,7 +206,7 @@ class CountableItemsetMap(_Map):
             if part[1] is not None:
                 bases *= np.sqrt(_weights(part[1], len(counts), f"part {n}"))[:, None]
             self.itemsets_[n] = itemsets
-            self.bases_[n] = bases * np.sqrt(2.0 ** (n + 1) / self.n_components)
+            self.bases_[n] = bases * np.sqrt(r**n / (1.0 - 1.0 / r) / self.n_components)
 
     def _map(self, rows: sp.csr_matrix) -> Any:
         self._check_output(rows.shape[0])
@@ -229,6 +253,16 @@ def _weights(given: Any, size: int, name: str) -> NDArray[np.float64]:
     return w
 
 
+def _probabilities(given: Any, groups: int) -> NDArray[np.float64]:
+    try:
+        p = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        p = np.zeros(0)
+    if p.shape != (groups,) or not (p > 0).all() or not np.isclose(p.sum(), 1.0):
+        raise InputError(f"probabilities must be above 0 and sum to 1, one for each of {groups} groups")
+    return p / p.sum()
+
+
 def _augmented(
     itemsets: Sequence[Sequence[int]], features: int
 ) -> tuple[list[Counter[int]], NDArray[np.int64]]:
@@ -257,10 +291,12 @@ def _all_differ(counts: list[Counter[int]]) -> None:
 
 def _bases(
     counts: list[Counter[int]], start: NDArray[np.int64], components: int, distribution: str,
-    rng: np.random.Generator,
+    rng: np.random.Generator, sparsity: float = 0.0,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Return the product of the random entries of each itemset, (itemsets, components)."""
     entries = draw(rng, distribution, (int(start[-1]), components))
+    if sparsity:
+        entries *= (rng.random(entries.shape) >= sparsity) / np.sqrt(1.0 - sparsity)
     bases = np.ones((len(counts), components))
     for v, count in enumerate(counts):
         for j, times in count.items():

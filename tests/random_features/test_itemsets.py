@@ -82,11 +82,46 @@ def test_sparse_rows_give_sparse_features_with_groups():
 
 
 @pytest.mark.parametrize(
+    "more",
+    [
+        {"groups": [0, 0, 1, 1, 2, 2], "probabilities": [0.2, 0.5, 0.3]}, {"sparsity": 0.4},
+        {"groups": [0, 0, 1, 1, 2, 2], "probabilities": [0.6, 0.2, 0.2], "sparsity": 0.2},
+    ],
+)  # fmt: skip
+def test_groups_drawn_by_given_probabilities_and_sparse_entries_are_unbiased(more):
+    X = np.random.default_rng(0).uniform(0.5, 1.2, (2, 5))
+    wanted = kernel(X[0], X[1], SETS, WEIGHTS)
+    found = []
+    for seed in range(40):
+        Z = ItemsetMap(SETS, WEIGHTS, n_components=12_000, random_state=seed, **more).fit_transform(X)
+        assert sp.issparse(Z)
+        found.append(float((Z[[0]] @ Z[[1]].T).toarray().item()))
+    error = np.std(found, ddof=1) / np.sqrt(len(found))
+    assert error < 0.03 * wanted and abs(np.mean(found) - wanted) < 3.5 * error
+
+
+def test_a_component_is_of_the_group_that_was_drawn_and_of_entries_that_are_not_zero():
+    groups, p = np.array([3, 3, 7, 7, 9, 9]), np.array([0.1, 0.7, 0.2])
+    drawn = ItemsetMap(SETS, groups=groups, probabilities=p, n_components=4000).fit(np.ones((1, 5)))
+    bases = drawn.bases_.toarray()
+    of = np.stack([(bases[groups == g] != 0).any(axis=0) for g in (3, 7, 9)])
+    assert (of.sum(axis=0) == 1).all() and np.abs(of.mean(axis=1) - p).max() < 0.03
+    squares = (bases**2).sum(axis=0) * 4000  # of signs, the two itemsets of the group
+    np.testing.assert_allclose(squares, (2 / p)[of.argmax(axis=0)])
+    bases = ItemsetMap(SETS, sparsity=0.5, n_components=4000).fit(np.ones((1, 5))).bases_.toarray()
+    sizes = np.array([0, 1, 2, 3, 2, 4])  # random entries of each multiset
+    assert np.abs((bases != 0).mean(axis=1) - 0.5**sizes).max() < 0.03
+
+
+@pytest.mark.parametrize(
     "params, message",
     [
         ({"itemsets": []}, "at least one"), ({"itemsets": [(0, 7)]}, "names feature 7 of 3"),
         ({"itemsets": [(-1,)]}, "names feature -1"), ({"weights": [1.0, 2.0]}, "weights"),
         ({"weights": [-1.0]}, "none below 0"), ({"groups": [0, 1]}, "groups"),
+        ({"sparsity": 1.0}, "sparsity"), ({"probabilities": [1.0]}, "one for each of 0 groups"),
+        ({"groups": [0], "probabilities": [0.5]}, "sum to 1"),
+        ({"groups": [0], "probabilities": ["a"]}, "probabilities must be"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_refused(params, message):

@@ -72,6 +72,7 @@ def test_the_map_of_countably_many_multisets_is_unbiased():
 
     a, b, c = X[0] * X[1]
     agrees(CountableItemsetMap(family), np.exp(a * b) + c / (1 - c), 1.0)
+    agrees(CountableItemsetMap(family, ratio=3.0), np.exp(a * b) + c / (1 - c), 1.0)
     agrees(CountableItemsetMap(), 1 + (X[0] * X[1] / (1 - X[0] * X[1])).sum(), 1.0)
 
 
