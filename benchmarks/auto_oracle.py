@@ -1,4 +1,4 @@
-"""`auto` against the best single model by test, which nobody knows beforehand: the loss on every set.
+"""`auto` against the best single model by test, which cannot be known beforehand: the loss on every set.
 
     python -m benchmarks.auto_oracle
 
