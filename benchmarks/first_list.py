@@ -68,6 +68,7 @@ def run(program: str, cache: str) -> float:
     """Return the processor seconds of a program in a process of its own."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has its bytecode on disk
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], env=environment, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
