@@ -343,8 +343,7 @@ def _row(setting: str, peer: str, found: Outcome, auto: Outcome) -> dict[str, An
 # ---- neighbours as candidates
 
 NEIGHBOURS = {  # folds inside the training part
-    "sample/half-profile": 5, "movielens/half-profile": 1, "filmtrust/half-profile": 1,
-    "bookcrossing/half-profile": 1,
+    "sample/half-profile": 5, "filmtrust/half-profile": 1, "movielens/half-profile": 1,
 }  # fmt: skip
 TRIED = {
     "user-knn": {"user-knn": (Candidate("top_k=50"), Candidate("top_k=200"))},
