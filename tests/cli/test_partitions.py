@@ -27,6 +27,7 @@ def recommend(tmp_path, *more):
     return CliRunner().invoke(app, line)
 
 
+@pytest.mark.thorough
 def test_lists_of_a_ranker_without_users(tmp_path, fitted):
     top = tmp_path / "top"
     how = ("--work", str(tmp_path / "w"), "--out", f"{top}/", "-n", "3", "--block", "25")

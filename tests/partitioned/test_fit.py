@@ -212,6 +212,7 @@ def test_a_killed_worker_and_a_rerun_by_two_come_to_the_same(tmp_path):
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
+@pytest.mark.thorough
 def test_lists_of_users_without_a_bundle(tmp_path):
     for text in (False, True):
         here = tmp_path / str(text)
