@@ -38,10 +38,12 @@ def losses() -> list[tuple[str, float, str, float, float, int]]:
         found.setdefault(setting, {})[model] = value
     rows = []
     for setting, values in found.items():
-        ours = next(value for model, value in values.items() if model.split(":")[0] == AUTO)
         single = {model: value for model, value in values.items() if model.split(":")[0] != AUTO}
-        if not single:
+        autos = [value for model, value in values.items() if model.split(":")[0] == AUTO]
+        if not single or not autos:
+            print(f"{setting}: left out, {'auto' if single else 'no single model'} was not measured")
             continue
+        [ours] = autos
         best = max(single, key=single.__getitem__)
         rows.append((setting, ours, best, single[best], 100 * (1 - ours / single[best]), len(single)))
     return sorted(rows, key=lambda row: -row[4])

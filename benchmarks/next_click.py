@@ -6,7 +6,7 @@ Models are fitted on the training sessions. Of each test session every click aft
 clicks before it, which no model was fitted on. All items of the training sessions are ranked, those of the session
 too, because sessions come back to what they had. A click on an item that no training session has is a miss for
 every model, and counted. hit@k is the share of clicks within the first k, mrr@20 the mean of 1/rank within the first
-20. `auto` chooses on the last items of training sessions. Every model is fitted with its defaults; user-knn with
+20. `auto` chooses on the last items of training sessions. All others have their defaults; user-knn with
 sessions as users is session-kNN. Goes on where it was stopped: delete the rows of the CSV to start again.
 """
 

@@ -88,6 +88,12 @@ def in_the_kind_of_table_that_was_given(table: pl.DataFrame, other: pd.DataFrame
     assert_type(model.predict("a", "b"), pl.DataFrame)
     assert_type(Recommender().fit(other).similar("b"), pd.DataFrame)
     assert_type(Recommender().fit(path).similar_users("a"), pd.DataFrame)
+    print(Shop().fit(Interactions.from_frame(table)).shelf())
+
+
+class Shop(Recommender):
+    def shelf(self) -> int:
+        return len(self.item_ids)
 
 
 def measured(path: Path) -> list[str]:

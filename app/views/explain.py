@@ -134,6 +134,7 @@ def explained(
         rule, notes = model_rule_of(
             bundle, user, row, item, FIRST, fold_in=asked.profile.fold_in or without, times=asked.times,
             exclude=asked.user, word=catalogue.word, leave_out=np.setdiff1d(out, [item]),
+            attributes=catalogue.attributes,
         )  # fmt: skip
         for line in [*rule_sentences(rule), *(f"{note[0].upper()}{note[1:]}." for note in notes)]:
             st.text(line)

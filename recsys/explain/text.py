@@ -184,7 +184,7 @@ def listed(
     return f"{text} {rule.support} is a small number." if rule.support < FEW else text
 
 
-def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself: bool) -> str:
+def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself: bool | None) -> str:
     """Return in a sentence how many items with some attributes a model puts first in a list.
 
     Parameters
@@ -197,8 +197,8 @@ def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself:
         Name of the model.
     first : int
         So many items of the list.
-    itself : bool
-        Whether the explained item is among them.
+    itself : bool or None
+        Whether the explained item is among them; None where it could not be recommended.
 
     Examples
     --------
@@ -208,14 +208,14 @@ def owned(names: Sequence[str], rule: ItemRule, ranker: str, first: int, itself:
 all 200 (about 1 in 10). All items that could be recommended are counted, so these shares are exact; \
 taken as a sample of such items, with 95% confidence it holds for at least 18%.
     """
+    own = {True: ", this one too", False: ", not this one", None: ""}[itself]
     items, listed = rule.support + rule.others, rule.hits + rule.others_hits
     text = (
         f"{ranker} puts {rule.hits:,} of the {counted(rule.support, 'item')} with "
-        f"{listing(list(names))} among the first {first:,} of this list, "
-        f"{'this one too' if itself else 'not this one'}, and {listed:,} of all {items:,} "
-        f"({one_in(listed, items)}). All items that could be recommended are counted, so these shares "
-        f"are exact; taken as a sample of such items, with 95% confidence it holds for at least "
-        f"{int(100 * rule.low)}%."
+        f"{listing(list(names))} among the first {first:,} of this list{own}, and {listed:,} of all "
+        f"{items:,} ({one_in(listed, items)}). All items that could be recommended are counted, so "
+        f"these shares are exact; taken as a sample of such items, with 95% confidence it holds for at "
+        f"least {int(100 * rule.low)}%."
     )
     return f"{text} {rule.support} is a small number." if rule.support < FEW else text
 

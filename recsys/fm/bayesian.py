@@ -216,7 +216,8 @@ class BayesianFactorizationMachineRegressor(RegressorMixin, BayesianFactorizatio
         y : (rows,) float
         sample_weight : (rows,) float, optional
             By which the precision of a row's noise is multiplied, of at least 0 and not all 0: 2 is as
-            the row twice, 0 leaves it out.
+            the row twice, 0 leaves it out. Their sum is the number of observations, so that weights
+            divided by their sum would be those of one.
 
         Raises
         ------

@@ -206,7 +206,10 @@ class LinkPredictor(BaseEstimator):
         self, A: Any, B: Any, pairs: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return the accuracy, of pairs with weights the weighted one."""
-        right = self.predict(A, B, pairs) == np.asarray(y)
+        predicted, labels = self.predict(A, B, pairs), as_labels("y", y)
+        if labels.shape != predicted.shape:
+            raise InputError(f"y has shape {labels.shape} for {len(predicted)} pairs")
+        right = predicted == labels
         if sample_weight is None:
             return float(np.mean(right))
         return float(np.average(right, weights=check_sample_weight(sample_weight, len(right), "pairs")))

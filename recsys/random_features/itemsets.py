@@ -141,8 +141,9 @@ class CountableItemsetMap(_Map):
         D.
     distribution : "rademacher", "gaussian", "uniform" or "laplace"
     random_state : int, Generator or None
-    ratio : float > 1
-        r: with a large one late parts are rare, and count the more.
+    ratio : float above 1, at most 100
+        r: with a large one late parts are rare, and count the more. The variance is finite only where
+        Σₙ Kₙ²·rⁿ is.
 
     Attributes
     ----------
@@ -183,7 +184,7 @@ class CountableItemsetMap(_Map):
     def _check_parameters(self) -> None:
         check_integer("n_components", self.n_components, 1)
         check_choice("distribution", self.distribution, DISTRIBUTIONS)
-        check_real("ratio", self.ratio, 1.0, open_low=True)
+        check_real("ratio", self.ratio, 1.0, 100.0, open_low=True)
         if self.family is not None and not callable(self.family):
             raise InputError("family must be a function of the number of a part")
 

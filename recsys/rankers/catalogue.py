@@ -43,6 +43,7 @@ from recsys.utils.recency import aligned
 from recsys.utils.sparse import entries_of, row_of, with_rows
 from recsys.utils.validation import check_real
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e9  # of an item in a history: what float32 holds beside 1
 TEXTS = ("user_ids", "item_ids", "titles")
 FEATURES = ("item_features", "user_features")
 
@@ -334,7 +335,7 @@ class Bundle:
         times : sequence of number or str, optional
             When each interaction of the history happened, instead of its order: numbers in the data's
             unit, or ISO dates.
-        weights : sequence of number above 0, optional
+        weights : sequence of number from 1e-9 to 1e9, optional
             How much of each item of the history, for a ranker that takes weights; else 1 of each.
         as_of : number or str, optional
             Leave out what was liked then or later: a number in the data's unit or an ISO date. Of a
@@ -347,7 +348,7 @@ class Bundle:
         InputError
             If not exactly one is given; an id is unknown, which is named, or in the history twice; a
             time is none; there are no times to look `as_of` up in, or it is not in their unit; a weight
-            is not a number above 0, or the ranker takes none.
+            is out of range, or the ranker takes none.
         CapabilityError
             If the ranker cannot fold in: neither a history, nor what a user had liked `as_of` a time.
         """
@@ -417,10 +418,11 @@ class Bundle:
                 f"{self.ranker.name} takes no weights: leave them out, or fit a ranker that learns from "
                 "them, such as als"
             )
-        if len(weights) != len(history):
-            raise InputError(f"{len(weights)} weights are given for a history of {len(history)} items")
+        if np.shape(weights) != (len(history),):
+            number = len(weights) if np.ndim(weights) else "other"
+            raise InputError(f"{number} weights are given for a history of {len(history)} items")
         for name, weight in zip(history, weights, strict=True):
-            check_real(f"weight of item {name[:60]!r}", weight, 0, open_low=True)
+            check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
         return np.asarray(weights, dtype=np.float64)
 
     def _moment(self, given: float | str) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from recsys.errors import InputError, counted
 from recsys.explain import (
+    Attributes,
     WhatIf,
     because,
     blend_parts,
@@ -26,7 +27,7 @@ from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import one_id
-from recsys.recommender.model_rules import attributes_rule, list_rule
+from recsys.recommender.model_rules import NO_ATTRIBUTES, attributes_rule, list_rule
 from recsys.utils.validation import check_integer
 
 BUDGET = 50_000_000  # entries of rows that a search for formulas looks at: a fraction of a second
@@ -38,14 +39,14 @@ LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
 def explained(
     bundle: Bundle, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas",
-    formulas: int = 0, changes: int = 0, model_rule: int = 0,
+    formulas: int = 0, changes: int = 0, model_rule: int = 0, attributes: Attributes | None = None,
 ) -> Why:  # fmt: skip
     """Return why an item has its score for a profile, and the rule of other users about it."""
     place = int(bundle.items([one_id("item", item)])[0])
     return explained_row(
         bundle, profile.userid, profile.row, place, n, fold_in=profile.fold_in, times=profile.times,
         as_of=profile.as_of, exclude=profile.user, kind=kind, formulas=formulas, changes=changes,
-        model_rule=model_rule,
+        model_rule=model_rule, attributes=attributes,
     )  # fmt: skip
 
 
@@ -53,6 +54,7 @@ def explained_row(
     bundle: Bundle, userid: int, row: Any, item: int, n: int = 10, *, fold_in: bool = False,
     times: Any = None, as_of: float | None = None, exclude: int | None = None, word: str | None = None,
     ratings: Any = None, kind: str = "pandas", formulas: int = 0, changes: int = 0, model_rule: int = 0,
+    attributes: Attributes | None = None,
 ) -> Why:  # fmt: skip
     """Return `explained` of an item by its number, for a row of liked items as a ranker takes it.
 
@@ -80,6 +82,8 @@ def explained_row(
     model_rule : int ≥ 0
         The rule for which other users the model puts the item among so many first, and which items
         with attributes of this one it puts there for this user; 0 for none.
+    attributes : Attributes, optional
+        Those of the items, where they are at hand; else they are made for a model rule.
 
     Raises
     ------
@@ -108,7 +112,7 @@ def explained_row(
     if model_rule:
         ruled, why_none = model_rule_of(
             bundle, userid, row, item, model_rule, fold_in=fold_in, times=times, exclude=exclude,
-            word=word,
+            word=word, attributes=attributes,
         )  # fmt: skip
         notes += why_none
     changed: WhatIf | None = None
@@ -199,7 +203,7 @@ def changes_of(bundle: Bundle, found: WhatIf, most: int) -> dict[str, Any]:
 
 def model_rule_of(
     bundle: Bundle, userid: int, row: Any, item: int, first: int, *, fold_in: bool, times: Any,
-    exclude: int | None, word: str, leave_out: Any = (),
+    exclude: int | None, word: str, leave_out: Any = (), attributes: Attributes | None = None,
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:  # fmt: skip
     """Return for which users, and which items, the model's rule puts an item first, as JSON takes it.
 
@@ -208,8 +212,9 @@ def model_rule_of(
     """
     rule, users = list_rule(bundle, row, item, first, exclude)
     owned, why_none = attributes_rule(
-        bundle, userid, row, item, first, fold_in=fold_in, times=times, leave_out=leave_out
-    )
+        bundle, userid, row, item, first, fold_in=fold_in, times=times, leave_out=leave_out,
+        attributes=attributes,
+    )  # fmt: skip
     notes: tuple[str, ...] = ()
     if rule is None:
         notes += (
@@ -217,7 +222,7 @@ def model_rule_of(
             f"{counted(users, 'other user')} without it {bundle.ranker.name} has it among the first "
             f"{first:,}",
         )
-    if owned is None:
+    if owned is None and why_none != NO_ATTRIBUTES:
         notes += (f"no rule over attributes: {why_none}",)
     if rule is None and owned is None:
         return None, notes

@@ -23,6 +23,7 @@ from recsys.utils.validation import check_integer
 FIRST = 50  # of a list: what counts as put first
 USERS = 500  # drawn at random, for a rule of an item
 ITEMS = 5  # with the attributes of a rule, at least
+NO_ATTRIBUTES = "the items have none"
 LIKED = 100  # most liked items of these users, of which such a rule is made
 CHANCE = 0.05  # p-value from which a sentence says so
 BLOCK = 4_000_000  # scores that are held at once
@@ -128,8 +129,8 @@ class AttributesRule:
     counts : ItemRule
         Counts over all items that could be recommended: `support` have the attributes, and `hits` of
         them are among the first of the list.
-    itself : bool
-        Whether the item is among these.
+    itself : bool or None
+        Whether the item is among these; None where it could not be recommended, as it is liked.
 
     Examples
     --------
@@ -141,7 +142,7 @@ class AttributesRule:
 
     names: tuple[str, ...]
     counts: ItemRule
-    itself: bool
+    itself: bool | None
 
     @property
     def items(self) -> int:
@@ -288,7 +289,7 @@ def list_rule(
 
 def attributes_rule(
     bundle: Bundle, userid: int, row: Any, item: int, first: int = FIRST, *, fold_in: bool = False,
-    times: Any = None, leave_out: Any = (),
+    times: Any = None, leave_out: Any = (), attributes: Attributes | None = None,
 ) -> tuple[AttributesRule | None, str]:  # fmt: skip
     """Return the conjunction of an item's own attributes that best tells what the ranker puts first.
 
@@ -311,6 +312,8 @@ def attributes_rule(
         Times of the liked items.
     leave_out : (n,) int
         Further items that could not be recommended.
+    attributes : Attributes, optional
+        Those of the bundle's items; made from its table when not given.
 
     Returns
     -------
@@ -326,9 +329,10 @@ def attributes_rule(
     """
     check_integer("n", first, 1)
     ranker = bundle.ranker
-    attributes = table_attributes(bundle.item_features, len(bundle.item_ids))
+    if attributes is None:
+        attributes = table_attributes(bundle.item_features, len(bundle.item_ids))
     if not len(attributes):
-        return None, "the items have none"
+        return None, NO_ATTRIBUTES
     own = np.flatnonzero(attributes.X[item])
     if not len(own):
         return None, "this item has none"
@@ -352,7 +356,7 @@ def attributes_rule(
             f"{first:,}"
         )
     names = tuple(attributes.names[own[k]] for k in rule.items)
-    return AttributesRule(names, rule, bool(np.isin(item, listed))), ""
+    return AttributesRule(names, rule, bool(item in listed) if item in free else None), ""
 
 
 def without_item(bundle: Bundle, item: int) -> Any:

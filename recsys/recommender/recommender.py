@@ -152,7 +152,7 @@ class Recommender(Generic[Table]):
     ) -> Recommender[pl.DataFrame]: ...
 
     @overload
-    def fit(self, data: Any, *, show_progress: bool = False, **columns: Any) -> Recommender[Any]: ...
+    def fit(self, data: Any, *, show_progress: bool = False, **columns: Any) -> Self: ...
 
     @one_at_a_time
     def fit(
@@ -677,7 +677,7 @@ class Recommender(Generic[Table]):
         profile = self.bundle.profile(one_id("user", user), as_of=as_of)
         return explained(
             self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
-            model_rule=model_rule,
+            model_rule=model_rule, attributes=self._now.attributes if model_rule else None,
         )  # fmt: skip
 
     @of_one_state
@@ -690,7 +690,7 @@ class Recommender(Generic[Table]):
         profile = self.bundle.profile(history=id_list("history", history), times=times, weights=weights)
         return explained(
             self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
-            model_rule=model_rule,
+            model_rule=model_rule, attributes=self._now.attributes if model_rule else None,
         )  # fmt: skip
 
     @of_one_state

@@ -419,7 +419,7 @@ def reasons_of(model: LoadedModel, asked: ExplainRequest) -> bytes:
     item = model.bundle.item_ids[item_of(model, asked.item)]
     why = explained(
         model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes,
-        model_rule=asked.model_rule,
+        model_rule=asked.model_rule, attributes=model.attributes if asked.model_rule else None,
     )  # fmt: skip
     return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from pydantic import BaseModel, Field
 
 from recsys.errors import InputError
+from recsys.rankers.catalogue import LEAST_WEIGHT, MOST_WEIGHT
 from recsys.recommender.model_rules import FIRST
 from recsys.utils.dates import moment
 
@@ -61,7 +62,7 @@ class HistoryItem(Struct, forbid_unknown_fields=True, gc=False):
         Annotated[
             float,
             Meta(
-                gt=0, le=1e9,
+                ge=LEAST_WEIGHT, le=MOST_WEIGHT,
                 description="How much, for a model that learns from weights: number of plays, quantity.",
             ),
         ]
@@ -585,7 +586,9 @@ class AttributesRule(BaseModel):
         description="Lower end of the exact one-sided 95% interval of the share, if the items with the "
         "attributes are taken as a sample; the share itself is exact."
     )
-    itself: bool = Field(description="Whether the model puts the explained item first.")
+    itself: bool | None = Field(
+        description="Whether the model puts the explained item first; null where it is liked."
+    )
     text: str = Field(description="The same in words.")
 
 

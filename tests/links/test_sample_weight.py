@@ -176,3 +176,22 @@ class TestTorch:
             for given in (None, np.full(60, 3.0))
         ]
         np.testing.assert_array_equal(*found)
+
+
+def test_a_regularization_of_float32_is_a_number_as_well():
+    A, B, pairs, y, weights = drawn(1, False)
+    for some in (None, weights):
+        scores = [
+            PairSVM(C=C).fit(A, B, pairs, y, some).decision_function(A, B, pairs)
+            for C in (0.5, np.float32(0.5))
+        ]
+        np.testing.assert_array_equal(*scores)
+
+
+def test_a_score_wants_a_label_for_each_pair():
+    A, B, pairs, y, weights = drawn(1, False)
+    model = FactorizedBilinear(**FEW).fit(A, B, pairs, y)
+    for labels in (y[:, None], y[:7]):
+        for some in (None, weights):
+            with pytest.raises(InputError, match="^y has shape .* for 60 pairs$"):
+                model.score(A, B, pairs, labels, some)

@@ -102,9 +102,15 @@ def test_a_history_has_weights_for_a_ranker_that_takes_them():
     assert bundle.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
     for weights, text in (
         ([1], "1 weights are given for a history of 2 items"),
-        ([1, 0], "weight of item 'd' must be a finite number above 0, not 0"),
-        ([np.nan, 1], "weight of item 'a' must be a finite number above 0, not nan"),
-        (["1", 1], "weight of item 'a' must be a finite number above 0, not '1'"),
+        (
+            [1, 0],
+            "weight of item 'd' must be a finite number of at least 1e-09 and at most 1e\\+09, not 0",
+        ),
+        ([1, 1e-50], "weight of item 'd' must be .*, not 1e-50"),
+        ([1e39, 1], "weight of item 'a' must be .*, not 1e\\+39"),
+        (3, "other weights are given for a history of 2 items"),
+        ([np.nan, 1], "weight of item 'a' must be .*, not nan"),
+        (["1", 1], "weight of item 'a' must be .*, not '1'"),
     ):
         with pytest.raises(InputError, match=f"^{text}$"):
             bundle.profile(history=["a", "d"], weights=weights)

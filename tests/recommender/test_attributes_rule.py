@@ -43,7 +43,8 @@ def by_hand(bundle, user, liked, item, first, names):
             hits += k in listed
     return {
         "items": len(free), "listed": len(listed), "support": support, "hits": hits,
-        "share": hits / support, "base": len(listed) / len(free), "itself": item in listed,
+        "share": hits / support, "base": len(listed) / len(free),
+        "itself": None if item in liked else item in listed,
     }  # fmt: skip
 
 
@@ -78,7 +79,8 @@ def test_the_counts_are_those_of_a_loop_over_the_list(found):
             assert f"<p>{escape(told['text'])}</p>" in why._repr_html_()
             numbers = f"puts {told['hits']} of the {told['support']} items with "
             assert numbers + " and ".join(told["names"]) in told["text"]
-            assert ("this one too" if told["itself"] else "not this one") in told["text"]
+            own = {True: "list, this one too, and", False: "list, not this one, and", None: "list, and"}
+            assert own[told["itself"]] in told["text"]
             assert f"{told['listed']} of all {told['items']} (" in told["text"]
             assert f"at least {int(100 * told['low'])}%." in told["text"]
             if shown == MOST:
@@ -195,6 +197,12 @@ def test_a_planted_pair_of_attributes_is_found():
     assert rule.itself
     rule, why = attributes_rule(bundle, user, bundle.user_items[user], index(bundle, 100), 12)
     assert rule is None and "no attribute of this item" in why  # Drama comes last
+    row = sp.csr_matrix(
+        np.isin(np.arange(132), [index(bundle, k) for k in (0, 131)])[None], dtype=np.float32
+    )
+    rule, _ = attributes_rule(bundle, 0, row, index(bundle, 0), 11, fold_in=True)
+    assert rule.itself is None and (rule.counts.support, rule.counts.hits) == (11, 11)  # it is liked
+    assert "first 11 of this list, and 11 of all 130" in rule.as_dict("popularity", 11)["text"]
 
 
 def test_of_equal_scores_the_items_are_counted_that_the_list_has():
@@ -232,9 +240,7 @@ def test_where_there_is_no_rule_a_note_says_why():
     )
     assert rule is None and why == "the list is of popular items"
     plain = recsys.Recommender("ease").fit(Interactions.from_ids(["a", "a", "b"], ["x", "y", "y"]))
-    assert (
-        plain.explain("b", "x", model_rule=3).notes[-1] == "no rule over attributes: the items have none"
-    )
+    assert not [one for one in plain.explain("b", "x", model_rule=3).notes if "attributes" in one]
 
 
 @pytest.mark.thorough
