@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from recsys import __version__
 from recsys.cli.messages import names_options
 from recsys.cli.outputs import checks_outputs
+from recsys.errors import InputError
 
 # A command is the function of its name in the module of its name, or of MODULES; the text is the first
 # line of its docstring, which a test compares. `recsys --help` reads this table and imports none of the
@@ -58,11 +60,29 @@ class LazyGroup(TyperGroup):
         return name, None if found is None else load(str(found.name)), rest
 
 
+class OnceCommand(TyperCommand):
+    """A command that refuses two values of an option that takes one; click would take the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return the arguments left, as click does.
+
+        Raises
+        ------
+        InputError
+            If an option that takes one value is given several times.
+        """
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for option, times in Counter(order).items():
+            if times > 1 and not (option.multiple or getattr(option, "is_flag", False)):
+                raise InputError(f"{option.opts[0]} takes one value, and is given {times} times")
+        return super().parse_args(ctx, args)
+
+
 def load(name: str) -> Any:
     """Return a command by name, its module imported."""
     alone = typer.Typer(**SETTINGS)
     module = importlib.import_module(f"recsys.cli.{MODULES.get(name, name)}")
-    alone.command(name)(names_options(checks_outputs(getattr(module, name))))
+    alone.command(name, cls=OnceCommand)(names_options(checks_outputs(getattr(module, name))))
     return typer.main.get_command(alone)
 
 

@@ -313,7 +313,7 @@ def attributes_rule(
     leave_out : (n,) int
         Further items that could not be recommended.
     attributes : Attributes, optional
-        Those of the bundle's items; made from its table when not given.
+        Those of the items; made from their table when not given.
 
     Returns
     -------

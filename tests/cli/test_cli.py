@@ -87,6 +87,10 @@ FAULTS = {
     "protocol": (["evaluate", "--protocol", "halves"], "half-profile-time"),
     "misspelt protocol": (["tune", "--model", "ease", "--protocol", "next_5"], "did you mean 'next-5'"),
     "next 0": (["evaluate", "--protocol", "next-0"], "an integer of at least 1 is needed"),
+    "an option twice": (
+        ["fit", "--interactions", "a.csv", "--interactions", "b.csv", "--out", "m"],
+        "--interactions takes one value, and is given 2 times",
+    ),
     "windows": (["evaluate", "--protocol", "rolling", "--folds", "10"], "--folds must be from 1 to 9"),
     "dataset": (["evaluate", "--dataset", "../../etc/passwd"], "unknown dataset"),
     "file": (["evaluate", "--interactions", "absent.csv"], "absent.csv does not exist"),
