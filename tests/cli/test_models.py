@@ -84,7 +84,8 @@ def test_links_compares_predictors(recsys, graph):  # noqa: F811
     (("--test-size", "0"), "--test-size"), (("--left", "missing.csv"), "missing.csv"),
 ])  # fmt: skip
 def test_links_errors(recsys, graph, arguments, message):  # noqa: F811
-    code, _, err = recsys("links", "--left", "nodes.csv", "--pairs", "edges.csv", *arguments)
+    left = () if "--left" in arguments else ("--left", "nodes.csv")
+    code, _, err = recsys("links", *left, "--pairs", "edges.csv", *arguments)
     assert code == 2 and message in err and err.count("\n") == 1, err
     assert recsys("links", "--left", "nodes.csv", "--pairs", "nodes.csv")[0] == 2
 
