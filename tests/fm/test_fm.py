@@ -39,10 +39,14 @@ ESTIMATORS = [
 ]  # fmt: skip
 
 
-BY_CHANCE = dict.fromkeys(
-    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
-    "the solver draws rows, and draws other ones where a row is given twice",
+REPEATED = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
 )
+UNEQUAL = {  # to 1e-7; tests/fm/test_sample_weight.py has them by each solver's own tolerance
+    "adagrad": "the solver draws rows, and draws other ones where a row is given twice",
+    "lbfgs": "it ends within tol of the optimum, where depends on the order in which rows are summed",
+}
 
 
 @pytest.mark.thorough
@@ -52,7 +56,7 @@ BY_CHANCE = dict.fromkeys(
     ids=lambda m: f"{type(m).__name__}-{getattr(m, 'degree', '')}-{m.solver}-{m.penalty}",
 )
 def test_scikit_learns_checks(model):
-    known = BY_CHANCE if model.solver == "adagrad" else None
+    known = dict.fromkeys(REPEATED, UNEQUAL[model.solver]) if model.solver in UNEQUAL else None
     failed = [
         f"{row['check_name']}: {row['exception']!r}"
         for row in check_estimator(model, expected_failed_checks=known, on_fail=None, on_skip=None)
