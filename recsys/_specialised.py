@@ -52,7 +52,8 @@ def specialised(function: Any, replaced: Replacements) -> Any:
     ... def quantile(code, p, y):
     ...     return 0.9 * (y - p) if y > p else 0.1 * (p - y)
     >>> import numpy as np
-    >>> float(specialised(mean_loss, ((loss_value, quantile),))(0, np.zeros(2), np.array([1.0, -1.0])))
+    >>> of_quantiles = specialised(mean_loss, ((loss_value, quantile),))
+    >>> float(of_quantiles(0, np.zeros(2), np.array([1.0, -1.0]), np.ones(1)))
     0.5
     """
     for known, instead in replaced:

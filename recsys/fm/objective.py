@@ -16,7 +16,7 @@ from recsys.fm.custom import CustomLoss, loss_argument, penalty_argument, replac
 from recsys.fm.penalties import Penalty
 from recsys.multilinear.arrays import ALIKE, Compressed, Layout, Target, column_counts
 from recsys.multilinear.forms import ALL_SUBSETS, Form
-from recsys.multilinear.losses import Loss, mean_loss, weighted_loss
+from recsys.multilinear.losses import Loss, mean_loss
 from recsys.multilinear.rows import (
     ROW_CHUNKS,
     full_gradient,
@@ -236,17 +236,12 @@ class Objective:
 
     def data_loss(self, pred: Vector) -> float:
         """Return the mean loss."""
-        if self.pairs is None and self.row_weights is not None:
-            return float(
-                self.compiled(weighted_loss)(loss_argument(self.loss), pred, self.y, self.row_weights)
-            )
-        if self.pairs is None:
-            return float(self.compiled(mean_loss)(loss_argument(self.loss), pred, self.y))
-        with np.errstate(invalid="ignore"):  # of what has diverged
-            differences = pred[self.pairs[0]] - pred[self.pairs[1]]
-        return float(
-            self.compiled(mean_loss)(loss_argument(self.loss), differences, np.ones(len(differences)))
-        )
+        y, weights = self.y, ALIKE if self.row_weights is None else self.row_weights
+        if self.pairs is not None:  # the rows were drawn by their weights
+            with np.errstate(invalid="ignore"):  # of what has diverged
+                pred = pred[self.pairs[0]] - pred[self.pairs[1]]
+            y, weights = np.ones(len(pred)), ALIKE
+        return float(self.compiled(mean_loss)(loss_argument(self.loss), pred, y, weights))
 
     def ridge(self, z: Vector) -> float:
         """Return ½α‖w‖² + ½β‖P‖², and ½β‖λ‖² where λ is learned."""

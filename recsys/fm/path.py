@@ -37,6 +37,7 @@ from recsys.fm.path_points import (
     extended_bic,
 )
 from recsys.fm.refit import ProductModel, fit_products
+from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import LOSSES, Loss, mean_loss, slopes_of
 from recsys.utils.features import native
 from recsys.utils.progress import within
@@ -222,7 +223,7 @@ class PathRows:
 
     def loss_of(self, scores: NDArray[np.float64]) -> float:
         """Return the mean loss."""
-        return float(mean_loss(self.loss.code, scores, self.y))
+        return float(mean_loss(self.loss.code, scores, self.y, ALIKE))
 
     @property
     def linear(self) -> ProductModel:

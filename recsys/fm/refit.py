@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import HUBER, LOGISTIC, SQUARED_HINGE, Loss, mean_loss, slopes_of
 from recsys.utils.linalg import solve_positive
 
@@ -157,7 +158,7 @@ class _Fitting:
         out = np.empty_like(v)
         out[0] = slopes.sum() if self.intercept else 0.0
         out[1:] = self.across @ slopes + self.ridge * v[1:]
-        loss = float(mean_loss(self.loss.code, pred, self.y))
+        loss = float(mean_loss(self.loss.code, pred, self.y, ALIKE))
         return loss + 0.5 * float(self.ridge @ v[1:] ** 2), out
 
     def rests(self, v: NDArray[np.float64], start: NDArray[np.float64]) -> bool:

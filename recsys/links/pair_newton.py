@@ -76,13 +76,12 @@ class PairKernel:
         return self.matrix is not None
 
     def solve(
-        self, index: Index, ridge: float | Array, y: Array, start: Array, tol: float,
+        self, index: Index, ridge: Array, y: Array, start: Array, tol: float,
         heard: Callable[[], None],
     ) -> Array:  # fmt: skip
-        """Return about (K + 1 + ridge·I)⁻¹y of the indexed pairs; `heard` is called at each product.
+        """Return about (K + 1 + diag(ridge))⁻¹y of the indexed pairs; `heard` is called at each product.
 
-        The ridge may be one number for each of them. Conjugate gradients from `start`; where they take
-        longer than a factor would, that.
+        Conjugate gradients from `start`; where they take longer than a factor would, that.
         """
         n = len(index)
         if n == 0:
@@ -131,7 +130,7 @@ class Solution(NamedTuple):
 
 
 def minimize_squared_hinge(
-    kernel: PairKernel, y: Array, C: float, max_iter: int, tol: float, weights: float | Array = 1.0
+    kernel: PairKernel, y: Array, C: float, max_iter: int, tol: float, weights: Array
 ) -> Solution:
     """Minimise ½αᵀKα + C Σ vᵢ max(0, 1 − yᵢ(Kα)ᵢ)² over α, v the pairs' weights.
 
@@ -146,7 +145,8 @@ def minimize_squared_hinge(
     tol : float
         Of the objective, how far above the dual one it may end, relatively; and where the residual of
         the linear systems begins, which is lowered as far as that needs.
-    weights : (pairs,) float64 above 0, or 1.0 for all
+    weights : (pairs,) float64
+        Above 0.
 
     Raises
     ------
@@ -173,8 +173,9 @@ def minimize_squared_hinge(
             index = np.flatnonzero(active)
             target = np.zeros(n)
             with np.errstate(over="ignore", invalid="ignore"):
-                own = ridges if isinstance(ridges, float) else ridges[index]
-                target[index] = kernel.solve(index, own, y[index], alpha[index], residual, heard)
+                target[index] = kernel.solve(
+                    index, ridges[index], y[index], alpha[index], residual, heard
+                )
                 reached = kernel.product(index, target[index])
             if not np.isfinite(reached).all():
                 raise FitError("the kernel of the pairs is too large for a float: scale the features")
@@ -197,13 +198,13 @@ def minimize_squared_hinge(
     return Solution(alpha, "optimum" if close else "max_iter")
 
 
-def _objective(ridge: float, alpha: Array, scores: Array, y: Array, weights: float | Array) -> float:
+def _objective(ridge: float, alpha: Array, scores: Array, y: Array, weights: Array) -> float:
     losses = weights * np.maximum(0.0, 1.0 - y * scores) ** 2
     return ridge * float(alpha @ scores) + float(losses.sum())
 
 
 def _gap(
-    kernel: PairKernel, ridge: float, alpha: Array, scores: Array, y: Array, weights: float | Array
+    kernel: PairKernel, ridge: float, alpha: Array, scores: Array, y: Array, weights: Array
 ) -> float:
     """Return how far the objective is above that of the dual, as a share of it."""
     primal = _objective(ridge, alpha, scores, y, weights)
@@ -211,16 +212,17 @@ def _gap(
     if not np.array_equal(feasible, alpha):
         index = np.flatnonzero(feasible)
         scores = kernel.product(index, feasible[index])
-    weighed = feasible if isinstance(weights, float) else feasible / weights
     dual = ridge * (
-        2.0 * float(y @ feasible) - float(feasible @ scores) - ridge * float(feasible @ weighed)
+        2.0 * float(y @ feasible)
+        - float(feasible @ scores)
+        - ridge * float(feasible @ (feasible / weights))
     )
     return (primal - dual) / primal if primal > 0.0 else 0.0
 
 
 def _lowest(
     ridge: float, alpha: Array, way: Array, scores: Array, ahead: Array, y: Array,
-    weights: float | Array,
+    weights: Array,
 ) -> float:  # fmt: skip
     """Return how far along the way the objective, a convex one, is least."""
 

@@ -23,7 +23,7 @@ from recsys.links.base import LINKS, Array, Learned, LinkPredictor, Parts, Task,
 from recsys.multilinear.arrays import ALIKE, Compressed, Target
 from recsys.multilinear.forms import ANOVA, Form
 from recsys.multilinear.linear import bias_step, linear_epoch
-from recsys.multilinear.losses import LOSSES, loss_names, mean_loss, weighted_loss
+from recsys.multilinear.losses import LOSSES, loss_names, mean_loss
 from recsys.multilinear.pairs import Pairs, PairTerm, make_pairs, order_products, predict_pairs
 from recsys.utils.docstrings import documented
 from recsys.utils.features import relative_weights
@@ -189,10 +189,7 @@ class _Factorized(LinkPredictor):
         return out if shared is None else out + shared @ self.shared_
 
     def _objective(self, target: Target) -> float:
-        if target.weighted:
-            value = float(weighted_loss(target.loss, target.pred, target.y, target.row_weights))
-        else:
-            value = float(mean_loss(target.loss, target.pred, target.y))
+        value = float(mean_loss(target.loss, target.pred, target.y, target.row_weights))
         value += self._penalty()
         value += 0.5 * self.beta * float(self.shared_ @ self.shared_)
         for term in self.terms_:

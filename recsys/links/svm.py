@@ -90,7 +90,7 @@ class PairSVM(LinkPredictor):
         GA = np.asarray((self.A_ @ self.A_.T).todense())
         GB = GA if self.symmetric_ else np.asarray((self.B_ @ self.B_.T).todense())
         kernel = PairKernel(GA, GB, left, right, self.symmetric_)
-        weights = 1.0 if task.weights is None else task.weights
+        weights = np.ones(len(task.y)) if task.weights is None else task.weights
         found = minimize_squared_hinge(kernel, task.y, float(self.C), self.max_iter, self.tol, weights)
         self.dual_coef_, self.intercept_ = found.alpha, float(found.alpha.sum())
         if found.ended != "optimum":

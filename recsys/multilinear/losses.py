@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from recsys._jit import jit
+from recsys.multilinear.arrays import weight_mask
 from recsys.registry import Registry
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "loss_value",
     "mean_loss",
     "slopes_of",
-    "weighted_loss",
 ]
 
 SQUARED, LOGISTIC, SQUARED_HINGE, HUBER = range(4)
@@ -143,20 +143,11 @@ def is_squared(code):
 
 
 @jit
-def mean_loss(loss, pred, y):
-    """Return the mean of the loss."""
-    total = 0.0
+def mean_loss(loss, pred, y, row_weights):
+    """Return the mean of the loss times the rows' weights: of mean 1, or `ALIKE`."""
+    total, mask = 0.0, weight_mask(row_weights)
     for i in range(len(y)):
-        total += loss_value(loss, pred[i], y[i])
-    return total / len(y)
-
-
-@jit
-def weighted_loss(loss, pred, y, row_weights):
-    """Return the mean of the loss times the rows' weights, which are of mean 1."""
-    total = 0.0
-    for i in range(len(y)):
-        total += row_weights[i] * loss_value(loss, pred[i], y[i])
+        total += row_weights[i & mask] * loss_value(loss, pred[i], y[i])
     return total / len(y)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from recsys.errors import InputError, counted
-from recsys.explain import Attributes, ItemRule, RuleTest, item_rule, ranker_rule
+from recsys.explain import Attributes, ItemRule, RuleTest, item_attributes, item_rule, ranker_rule
 from recsys.explain import text as wording
-from recsys.explain.rules.item_attributes import table_attributes
 from recsys.rankers import Bundle
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.fitted import Fitted
@@ -313,7 +312,7 @@ def attributes_rule(
     leave_out : (n,) int
         Further items that could not be recommended.
     attributes : Attributes, optional
-        Those of the items; made from their table when not given.
+        Those of the items, where they are at hand.
 
     Returns
     -------
@@ -330,7 +329,7 @@ def attributes_rule(
     check_integer("n", first, 1)
     ranker = bundle.ranker
     if attributes is None:
-        attributes = table_attributes(bundle.item_features, len(bundle.item_ids))
+        attributes = item_attributes(bundle.interactions)
     if not len(attributes):
         return None, NO_ATTRIBUTES
     own = np.flatnonzero(attributes.X[item])

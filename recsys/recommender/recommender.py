@@ -311,7 +311,7 @@ class Recommender(Generic[Table]):
         given = id_list("users", users)
         index = self.bundle.user_index
         wanted = merchandising(self.bundle, pinned, boosts, at_most, fair)
-        made, found = self._made, dict[str, list[Row]]()
+        made, found = self._list_rows, dict[str, list[Row]]()
         for names, allowed in candidates(given, items):
             known = names if unknown == "error" else [name for name in names if str(name) in index]
             try:
@@ -378,7 +378,7 @@ class Recommender(Generic[Table]):
             filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
         )  # fmt: skip
         [[(k, one)]] = list(lists.blocks())
-        return self._made.table(self._made.of(lists, k, one, why), why)
+        return self._list_rows.table(self._list_rows.of(lists, k, one, why), why)
 
     @of_one_state
     def recommend_all(
@@ -485,7 +485,7 @@ class Recommender(Generic[Table]):
             Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters,
             filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
         )  # fmt: skip
-        made = self._made
+        made = self._list_rows
         if stream:
             import pyarrow as pa
 
@@ -562,7 +562,7 @@ class Recommender(Generic[Table]):
         columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
         if not self._now.titled:
             del columns["title"]
-        return frames.make(columns, self.kind, self._made.types)
+        return frames.make(columns, self.kind, self._list_rows.types)
 
     @of_one_state
     def similar_users(self, users: Some, n: int = 10) -> Table:
@@ -596,7 +596,7 @@ class Recommender(Generic[Table]):
             ]
         names = ("to", "rank", "user", "score")
         columns = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-        return frames.make(columns, self.kind, self._made.types | {"to": type(self.user_ids[0])})
+        return frames.make(columns, self.kind, self._list_rows.types | {"to": type(self.user_ids[0])})
 
     @of_one_state
     def predict(self, users: Some, items: Some) -> Table:
@@ -640,7 +640,7 @@ class Recommender(Generic[Table]):
         }  # fmt: skip
         if popular.any():
             columns["source"] = [POPULAR if one else MODEL for one in popular[at]]
-        return frames.make(columns, self.kind, self._made.types)
+        return frames.make(columns, self.kind, self._list_rows.types)
 
     # Reasons
 
@@ -850,5 +850,5 @@ class Recommender(Generic[Table]):
         )  # fmt: skip
 
     @property
-    def _made(self) -> ListRows:
+    def _list_rows(self) -> ListRows:
         return ListRows(self._now, self.kind)

@@ -97,7 +97,7 @@ def test_a_matrix_is_formed_only_where_products_take_longer():
         X = rng.normal(size=(objects, 3 if objects < 50 else 200))
         ends = rng.integers(0, objects, (2, n))
         kernel = pair_newton.PairKernel(X @ X.T, X @ X.T, *ends, symmetric=False)
-        pair_newton.minimize_squared_hinge(kernel, rng.choice([-1.0, 1.0], n), C, 50, 1e-4)
+        pair_newton.minimize_squared_hinge(kernel, rng.choice([-1.0, 1.0], n), C, 50, 1e-4, np.ones(n))
         return kernel.matrix is not None
 
     assert formed(100, 600, 1e4)  # ill-conditioned, of many objects

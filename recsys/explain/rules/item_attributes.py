@@ -59,25 +59,13 @@ def item_attributes(data: Interactions, min_items: int = 3) -> Attributes:
     >>> found.X.shape == (300, len(found.names)), "Comedy" in found.names
     (True, True)
     """
-    return table_attributes(data.item_features, data.n_items, min_items)
-
-
-def table_attributes(table: pd.DataFrame | None, size: int, min_items: int = 3) -> Attributes:
-    """Return the attributes of a table of items, as `item_attributes` does; none without a table.
-
-    Parameters
-    ----------
-    table : (items, columns) DataFrame, optional
-    size : int
-        Number of items.
-    min_items : int
-        As in `item_attributes`.
-    """
+    table = data.item_features
     columns: dict[str, NDArray[np.bool_]] = {}
     if table is not None:
         for name in table.columns:
             if str(name).lower() not in SKIPPED:
                 columns |= _features(str(name), table[name])
+    size = data.n_items
     kept = {k: v for k, v in columns.items() if min_items <= v.sum() <= size - min_items}
     X = np.array(list(kept.values()), dtype=np.uint8).reshape(len(kept), size).T.copy()
     return Attributes(X, tuple(kept))
