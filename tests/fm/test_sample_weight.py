@@ -94,7 +94,10 @@ def check_repeated(model, X, y, weights, rtol=1e-7):
     ours = sklearn.clone(model).fit(X, y, sample_weight=weights)
     slow = sklearn.clone(model).fit(X[np.repeat(np.arange(len(y)), weights)], np.repeat(y, weights))
     for one, other in zip(learned(ours), learned(slow), strict=True):
-        np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-9)
+        # Of the largest parameter: where a step ends beside 0, rounding is no small share of what is left.
+        np.testing.assert_allclose(
+            one, other, rtol=rtol, atol=rtol * max(1.0, np.abs(other).max(initial=0.0))
+        )
     values = [[entry["objective"] for entry in fit.history_] for fit in (ours, slow)]
     np.testing.assert_allclose(*values, rtol=rtol)
 
