@@ -540,13 +540,17 @@ def test_neighbours_are_no_candidates_of_auto_as_its_docstring_says():
         for metric in ("auc", "ndcg@10", "map@10"):
             assert float(row[f"{metric}, low"]) <= 0 <= float(row[f"{metric}, high"])
     assert all(row["folds with them"] == "0" for row in of(rows, setting="movielens/half-profile"))
-    (sample,), (movielens,) = (
+    (sample,), (filmtrust,), (movielens,) = (
         of(rows, setting=f"{name}/half-profile", candidates="user-knn")
-        for name in ("sample", "movielens")
+        for name in ("sample", "filmtrust", "movielens")
     )
-    change, low, high = numbers([sample], "auc", "auc, low", "auc, high")[0]
     told = " ".join((Auto.__doc__ or "").split())
-    sentence = f"changed by {change:+.4f} (95% interval −{-low:.4f} to {high:.4f}) on the sample"
-    assert f"{sentence}, and by 0 on MovieLens 100K" in told and float(movielens["auc"]) == 0
+    (change, low, high), (change_2, low_2, high_2) = numbers(
+        [sample, filmtrust], "auc", "auc, low", "auc, high"
+    )
+    assert (
+        f"changed by {change:+.4f} (95% interval −{-low:.4f} to {high:.4f}) on the sample, "
+        f"by {change_2:+.4f} (−{-low_2:.4f} to {high_2:.4f}) on FilmTrust and by 0 on MovieLens 100K"
+    ) in told and float(movielens["auc"]) == 0
     for name in ("user-knn", "tifu-knn"):
         assert RANKERS.get(name).candidates == ()
