@@ -447,6 +447,7 @@ READ = {"user": "u", "item": "i", "rating": None, "time": None, "min_rating": No
 FORGED_COLUMNS = [
     [], {}, READ | {"user": None}, READ | {"user": 3}, READ | {"min_rating": "4"}, READ | {"more": 1},
     READ | {"time": 1}, READ | {"min_rating": True}, READ | {"kind": "os"},
+    READ | {"decimal": ";"}, READ | {"day_first": 1},
 ]  # fmt: skip
 
 

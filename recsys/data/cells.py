@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -360,6 +360,8 @@ class Times:
     notes : tuple of str
     example : str
         A cell that is none.
+    day_first : bool or None
+        How dates such as 01/02/2020 were read; None where there are none.
     """
 
     values: NDArray[np.float64]
@@ -368,6 +370,7 @@ class Times:
     read_as: str = ""
     notes: tuple[str, ...] = ()
     example: str = ""
+    day_first: bool | None = None
 
 
 def times_of(
@@ -403,7 +406,7 @@ def times_of(
             return _of_numbers(
                 name, what, numbers.values, numbers.missing, numbers.unreadable, numbers.example
             )
-    values, told = _dates(name, what, texts, day_first, spelling)
+    values, day_first = _dates(name, what, texts, day_first, spelling)
     void = np.array(
         [t == "" or t.lower() in ("nan", "nat", "na", "null", "none") for t in texts], dtype=bool
     )
@@ -412,7 +415,7 @@ def times_of(
     out = np.where(absent, np.nan, values[codes]) if len(texts) else np.full(len(codes), np.nan)
     example = texts[int(np.argmax(bad))] if bad.any() else ""
     missing = absent | (void[codes] if len(texts) else absent)
-    return _dated(out, missing, ~missing & np.isnan(out), told, example)
+    return replace(_dated(out, missing, ~missing & np.isnan(out), (), example), day_first=day_first)
 
 
 def _moments(column: Any) -> NDArray[np.float64] | None:
@@ -506,14 +509,17 @@ MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 def _dates(
     name: str, what: str, texts: Sequence[str], day_first: bool | None, spelling: Spelling
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return texts as seconds since 1970, NaN where they are no dates of the form that most are of."""
+) -> tuple[NDArray[np.float64], bool | None]:
+    """Return texts as seconds since 1970, and whether days come first where months could.
+
+    Seconds are NaN where a text is no date of the form that most are of.
+    """
     cells = [ZONE.sub("", text) if text[-3:].upper() in ("UTC", "GMT") else text for text in texts]
     filled = [cell for cell in cells if cell and MAYBE_DATE.search(cell[:60])]
     step = max(1, len(filled) // LOOKED_AT)
     some = filled[::step]
     if not some:
-        return np.full(len(cells), np.nan), ()
+        return np.full(len(cells), np.nan), None
 
     few = some[:: max(1, len(some) // 20)]
 
@@ -523,7 +529,7 @@ def _dates(
         return int(np.isfinite(_strptime(some, form)).sum())
 
     if fits("ISO8601") == len(some) or (best := _best(some, fits, day_first)) is None:
-        return _strptime(cells, "ISO8601"), ()
+        return _strptime(cells, "ISO8601"), None
     form, other = best
     if other:
         text = next(cell for cell in filled if np.isfinite(_strptime([cell], form))[0])
@@ -532,7 +538,8 @@ def _dates(
             f"{name}: {what} has dates such as {text[:40]!r}, which may be {ways[0]} or {ways[1]}: "
             f"say {spelling.choice('day_first', True)} or {spelling.choice('day_first', False)}"
         )
-    return _strptime(cells, form), ()
+    day_first = True if form.startswith(DAY_FIRST) else False if form.startswith(MONTH_FIRST) else None
+    return _strptime(cells, form), day_first
 
 
 def _best(some: list[str], fits: Any, day_first: bool | None) -> tuple[str, str] | None:

@@ -34,6 +34,10 @@ class Columns:
         Of the table.
     weight : str or None
         The column of counts or amounts.
+    decimal : "." or ",", or None
+        How numbers are written; None where nothing told.
+    day_first : bool or None
+        How dates such as 01/02/2020 were read; None where there were none.
 
     Examples
     --------
@@ -48,6 +52,8 @@ class Columns:
     min_rating: float | None = None
     kind: str = "pandas"
     weight: str | None = None
+    decimal: str | None = None
+    day_first: bool | None = None
 
     def among(self, names: Sequence[str]) -> dict[str, str | None]:
         """Return the names of the columns of users, items, ratings and times, None for absent ones."""

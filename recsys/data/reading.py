@@ -152,8 +152,11 @@ def read(
                 raise InputError(f"{spelling.of(key).rstrip('=')} is for files; a table has its columns")
         rows = FrameRows(name or NAME, table)
         name, kind = name or NAME, kind_of(rows.frame)
-    if weight is None and like is not None and like.weight in rows.names:
-        weight = named["weight"] = like.weight
+    if like is not None:
+        if weight is None and like.weight in rows.names:
+            weight = named["weight"] = like.weight
+        decimal = like.decimal if decimal is None else decimal
+        day_first = like.day_first if day_first is None else day_first
     roles, looks = _roles(rows, named, like, spelling)
     columns = Columns(
         rows.names[roles.user], rows.names[roles.item],  # type: ignore[index]
@@ -391,6 +394,12 @@ def _read(
     if "fields" in left_out:
         where["fields"] = rows.ragged_at().split(":")[0]
     told = _roles_told(columns, weight, times, grades)
+    marks = {None if one is None else one.decimal for one in (grades, amounts)} - {None}
+    read_so = replace(
+        columns,
+        decimal=decimal or ("," if marks == {","} else None),
+        day_first=None if times is None else times.day_first,
+    )
 
     def of(chosen: NDArray[np.bool_], **faults: Any) -> Interactions:
         every = bool(chosen.all())
@@ -407,7 +416,7 @@ def _read(
         pairs, number = len(found.users), int(chosen.sum())
         bad_rows = sum(faults.get("left_out", {}).values())
         counts = RowCounts(number + bad_rows, repeated=number - pairs, kept=pairs, roles=told, **faults)
-        return replace(found, columns=columns, counts=counts)
+        return replace(found, columns=read_so, counts=counts)
 
     later, apart = None, []
     if since is not None and times is not None:

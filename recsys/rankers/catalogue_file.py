@@ -122,10 +122,14 @@ def read_features(
     return pd.DataFrame(columns, index=pd.Index(ids, dtype=object))
 
 
+# Fields of `Columns` that stand in a file only where they are known.
+OPTIONAL = frozenset(("weight", "decimal", "day_first"))
+
+
 def plain_columns(columns: Columns) -> dict[str, str | float | None]:
     """Return how a table was read as JSON has it."""
     found = asdict(columns)
-    return found if columns.weight is not None else {k: v for k, v in found.items() if k != "weight"}
+    return {name: value for name, value in found.items() if value is not None or name not in OPTIONAL}
 
 
 def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
@@ -137,7 +141,7 @@ def read_columns(path: str, given: NDArray[np.uint8]) -> Columns:
     """
     found = unpacked(path, "columns", given)
     names = {field.name for field in fields(Columns)}
-    described = isinstance(found, dict) and names - {"weight"} <= set(found) <= names
+    described = isinstance(found, dict) and names - OPTIONAL <= set(found) <= names
     if not described or not all(_fits(name, value) for name, value in found.items()):
         raise ModelFileError(f"{path}: columns does not say which columns were read")
     return Columns(**found)
@@ -149,6 +153,10 @@ def _fits(name: str, value: Any) -> bool:
         return value in KINDS
     if name == "min_rating":
         return value is None or type(value) in (int, float)
+    if name == "decimal":
+        return value in (None, ".", ",")
+    if name == "day_first":
+        return value is None or type(value) is bool
     return isinstance(value, str) or (value is None and name in ("rating", "time", "weight"))
 
 

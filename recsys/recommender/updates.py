@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,8 +40,14 @@ def changes_of(bundle: Bundle, data: Interactions) -> Changes:
     Raises
     ------
     InputError
-        If times are needed and missing, or are in another unit.
+        If times are needed and missing, or are in another unit, or if new ids are known ones without their
+        leading zeros.
     """
+    for role, known_ids, new_ids in (
+        ("user", bundle.user_index, data.user_ids),
+        ("item", bundle.item_index, data.item_ids),
+    ):
+        check_zeros(data.name, role, known_ids, new_ids)
     least = None if bundle.columns is None else bundle.columns.min_rating
     when = data.time
     if bundle.times is not None:
@@ -74,6 +81,26 @@ def changes_of(bundle: Bundle, data: Interactions) -> Changes:
             if data.weight is not None and weighted:
                 weights.setdefault(user, {})[item] = float(data.weight[row])
     return Changes(likes, set(), list(users), list(items), weights)
+
+
+def check_zeros(where: str, role: str, known: Mapping[str, int], ids: Iterable[Any]) -> None:
+    """Check that no new id is a known one with fewer or more leading zeros.
+
+    Raises
+    ------
+    InputError
+    """
+    new = [name for name in map(str, ids) if name not in known and name.isdecimal()]
+    if not new:
+        return
+    bare = {name.lstrip("0"): name for name in known if name.isdecimal()}
+    for name in new:
+        other = bare.get(name.lstrip("0"))
+        if other is not None:
+            raise InputError(
+                f"{where}: {role} {name!r} is new, but {other!r} is known: write ids as at the fit, with "
+                "their leading zeros (as text)"
+            )
 
 
 def _counts(rating: float, least: float | None) -> bool:

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 import recsys
-from recsys import InputError, Interactions, Recommender, RecsysError
+from recsys import InputError, Interactions, Recommender, RecsysError, load
 from recsys.recommender.filters import passing
+from recsys.recommender.updates import rows_of
 from tests.recommender.test_recommender import ITEMS, KINDS, ROWS, data_of
 
 pl = pytest.importorskip("polars")
@@ -322,3 +323,35 @@ def test_a_copy_answers_and_changes_by_itself(model, through):
     other.forget(117)
     assert other.recommend(117)["why"].str.endswith("people like it.").all()
     assert not model.recommend(117)["why"].str.endswith("people like it.").any()
+
+
+def dated_file(path, header, rows):
+    path.write_text(header + "".join(f"{line}\n" for line in rows))
+    return str(path)
+
+
+def test_an_update_reads_dates_and_numbers_as_the_fit_did(tmp_path):
+    first = dated_file(
+        tmp_path / "first.csv", "user;item;rating;time\n",
+        [f"0{u:02};{i};{1 + (u + i) % 4},5;{1 + i:02}/{13 + u:02}/2026" for u in range(8) for i in range(5) if u != i],
+    )  # fmt: skip
+    later = dated_file(tmp_path / "later.csv", "user;item;rating;time\n", ["000;0;12,500;07/11/2026"])
+    model = Recommender("msdw").fit(first, min_rating=1.5)
+    assert model.bundle.columns.day_first is False and model.bundle.columns.decimal == ","
+    model.save(tmp_path / "m.recsys")
+    for one in (model, load(tmp_path / "m.recsys")):
+        before = one.bundle.user_items.nnz
+        data = rows_of(one.bundle, later)
+        assert data.rating.tolist() == [12.5] and data.time.tolist() == [1783728000.0]
+        one.update(later)
+        assert one.bundle.user_items.nnz == before + 1
+
+
+@pytest.mark.parametrize("role", ["user", "item"])
+def test_ids_that_lost_their_zeros_are_refused_by_an_update(role):
+    rows = pd.DataFrame({"user": [f"{u:03}" for u in range(6) for _ in range(3)], "item": ["01", "02", "03"] * 6})
+    model = Recommender("msdw").fit(rows)
+    new = rows.head(1).assign(**{role: ["2"]})
+    with pytest.raises(InputError, match=f"{role} '2' is new, but '0*2' is known: write ids as at the fit"):
+        model.update(new)
+    model.update(rows.head(1).assign(**{role: ["9"]}))
