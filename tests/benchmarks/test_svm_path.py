@@ -81,6 +81,7 @@ def test_costs_ascend():
         decisions(K, np.arange(30), np.arange(30, 60), y, [1.0, 0.5])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("joint", [True, False])
 def test_nested_validation_chooses_as_one_fit_at_a_time_does(joint):
     _, y, grams = rows(3, n=90)

@@ -62,6 +62,7 @@ def test_what_does_not_go_together_is_told(tmp_path, fitted):
     assert isinstance(error, InputError) and "go with --partitions" in str(error)
 
 
+@pytest.mark.thorough
 def test_a_ranker_of_other_rows_of_that_size_is_refused(tmp_path, fitted):
     """Weights tell nothing of the rows: the file does."""
     users, items = likes(text=True)

@@ -132,6 +132,7 @@ def test_other_rules_are_worth_what_is_said(table, most, literals, cost):
         before = search.worth
 
 
+@pytest.mark.thorough
 def test_other_rules_nearly_always_reach_the_best():
     """Also where no clause is worth anything alone, as of two that pay for the same row."""
     rng, reached, known = np.random.default_rng(0), 0, 0

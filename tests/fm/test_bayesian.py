@@ -108,6 +108,7 @@ def test_an_interval_cuts_the_mixture_at_equal_shares():
             assert below == pytest.approx(share, abs=1e-9)
 
 
+@pytest.mark.thorough
 def test_probabilities_are_those_of_the_classes():
     X, y, _ = planted(6000, classes=True)
     labels = np.where(y > 0, "yes", "no")

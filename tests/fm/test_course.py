@@ -65,6 +65,7 @@ def test_the_stopping_rule_waits_longer_for_solvers_that_may_rise(monotone):
     assert not rule.converged(4.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("solver", [n for n in solver_names() if MIXED in SOLVERS.get(n).kinds])
 def test_the_weights_of_orders_are_a_step_of_the_solver(solver):
     """By `run` alone, without an estimator, a history or a rule."""

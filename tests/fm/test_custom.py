@@ -119,6 +119,7 @@ def test_a_parameter_changes_the_fit_and_compiles_nothing(rows):
     assert replacements(MCP(gamma=1.5), SQUARED) is replacements(MCP(gamma=30.0), SQUARED)
 
 
+@pytest.mark.thorough
 def test_scikit_learn_sees_the_parameters(rows):
     model = FactorizationMachineRegressor(penalty=MCP(gamma=2.0), max_iter=3, tol=0.0, n_components=2)
     assert model.get_params()["penalty__gamma"] == 2.0

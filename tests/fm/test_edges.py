@@ -198,6 +198,7 @@ def test_no_order_in_which_columns_are_given_hides_the_interactions(ratings):
 # ---- large scales, and where 1 + p x is 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 def test_block_descent_works_at_any_scale(scale):
     X, y = task(1, n=200)

@@ -195,6 +195,7 @@ def test_grids_hold_the_weights_of_pairs():
             assert found.field_grid.weights[a][b] == expected
 
 
+@pytest.mark.thorough
 def test_a_planted_product_is_found_and_said_to_help():
     found = study(planted(), StudySettings(model="sparse-fm"))
     first = found.of_order(2)[0]

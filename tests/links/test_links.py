@@ -93,6 +93,7 @@ def test_the_objective_never_rises(loss, degree, one):
     assert (np.diff(objective) <= 1e-10).all() and objective[-1] < objective[0]
 
 
+@pytest.mark.thorough
 def test_strong_regularisation_drops_whole_components_of_even_order():
     A, B, pairs, y = world(3)
     net = PairNet(degree=4, n_components=4, beta=0.05, max_iter=60, init_scale=0.5).fit(A, B, pairs, y)

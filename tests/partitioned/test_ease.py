@@ -96,6 +96,7 @@ def test_any_shape_of_the_data(tmp_path, case):
     assert found.nnz == (4 * found.shape[0] if found.shape[0] > 1 else 0)
 
 
+@pytest.mark.thorough
 def test_another_ridge_starts_from_the_counts(tmp_path):
     data = write(tmp_path / "data", *likes())
     how = {"work": tmp_path / "w", "memory": "1GB", **COLUMNS}

@@ -200,6 +200,7 @@ def test_bad_blends_are_refused(params, message):
         make_ranker("blend", **params)
 
 
+@pytest.mark.thorough
 def test_auto_chooses_on_hidden_halves_only(liked):
     ranker = make_ranker("auto", validation_fraction=0.5).fit(liked)
     assert ranker.part_weights_.sum() == pytest.approx(1)

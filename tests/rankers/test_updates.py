@@ -60,6 +60,7 @@ def test_only_the_users_own_row_is_forgotten_and_once(name, liked, tmp_path):
     assert (gram != ranker.gram_).any() and (popularity != ranker.popularity_).any()
 
 
+@pytest.mark.thorough
 def test_a_learned_combination_has_no_updates(liked):
     ranker = make_ranker("cf-gram", users=10, iterations=2).fit(liked)
     assert not hasattr(ranker, "partial_fit") and not hasattr(ranker, "forget")
@@ -86,6 +87,7 @@ def test_what_the_constructor_takes_is_what_is_saved(name):
     assert set(ranker.get_params()) == fields
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["fm", "hofm", "bilinear", "pairnet", "all-subsets", "random-features", "als"])  # fmt: skip
 def test_vectors_of_models_that_have_them_give_the_scores(name, liked):
     ranker = make_ranker(name).fit(liked, show_progress=False)
