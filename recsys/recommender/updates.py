@@ -40,8 +40,8 @@ def changes_of(bundle: Bundle, data: Interactions) -> Changes:
     Raises
     ------
     InputError
-        If times are needed and missing, or are in another unit, or if new ids are known ones without their
-        leading zeros.
+        If times are needed and missing, or are in another unit, or if an id that is new is a known one
+        without its leading zeros.
     """
     for role, known_ids, new_ids in (
         ("user", bundle.user_index, data.user_ids),
@@ -98,8 +98,8 @@ def check_zeros(where: str, role: str, known: Mapping[str, int], ids: Iterable[A
         other = bare.get(name.lstrip("0"))
         if other is not None:
             raise InputError(
-                f"{where}: {role} {name!r} is new, but {other!r} is known: write ids as at the fit, with "
-                "their leading zeros (as text)"
+                f"{where}: {role} {name!r} is new, but {other!r} is known: write ids as at the fit, as "
+                "text with their leading zeros"
             )
 
 

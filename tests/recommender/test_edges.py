@@ -349,9 +349,13 @@ def test_an_update_reads_dates_and_numbers_as_the_fit_did(tmp_path):
 
 @pytest.mark.parametrize("role", ["user", "item"])
 def test_ids_that_lost_their_zeros_are_refused_by_an_update(role):
-    rows = pd.DataFrame({"user": [f"{u:03}" for u in range(6) for _ in range(3)], "item": ["01", "02", "03"] * 6})
+    rows = pd.DataFrame(
+        {"user": [f"{u:03}" for u in range(6) for _ in range(3)], "item": ["01", "02", "03"] * 6}
+    )
     model = Recommender("msdw").fit(rows)
     new = rows.head(1).assign(**{role: ["2"]})
-    with pytest.raises(InputError, match=f"{role} '2' is new, but '0*2' is known: write ids as at the fit"):
+    with pytest.raises(
+        InputError, match=f"{role} '2' is new, but '0*2' is known: write ids as at the fit"
+    ):
         model.update(new)
     model.update(rows.head(1).assign(**{role: ["9"]}))
