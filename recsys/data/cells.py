@@ -23,6 +23,7 @@ GROUPS = {
     ".": re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?"),
     ",": re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?"),
 }
+IN_CACHE = 1 << 16  # codes
 LOOKED_AT = 2_000  # different texts that the form of dates is decided by
 MAYBE_DATE = re.compile(r"\d[-/. ]+\d|\d{8}|[a-zA-Z]{3}.*\d")
 ZONE = re.compile(r"\s*(UTC|GMT)$", re.IGNORECASE)
@@ -182,11 +183,8 @@ def _in_order(
     """Return codes and values in the order of first appearance, without values that do not appear."""
     if codes.dtype not in (np.int32, np.int64):
         codes = codes.astype(np.int64)
-    if len(codes):  # most often they are in order, and this takes less time than what follows
-        highest = np.maximum.accumulate(codes)
-        before_first = codes.dtype.type(-1)
-        if highest[-1] == len(values) - 1 and np.diff(highest, prepend=before_first).max() <= 1:
-            return codes, values
+    if len(codes) and _appear_in_order(codes, len(values)):  # most often, and soon found
+        return codes, values
     fresh, places = (
         pd.factorize(np.where(codes < 0, -1, codes)) if (codes < 0).any() else pd.factorize(codes)
     )
@@ -196,6 +194,19 @@ def _in_order(
         fresh = np.where(fresh == at, -1, fresh - (fresh > at))
         places = np.delete(places, at)
     return fresh, values[places]
+
+
+def _appear_in_order(codes: NDArray[Any], count: int) -> bool:
+    """Return whether all codes below `count` appear, each for the first time after the lower ones."""
+    highest = codes.dtype.type(-1)
+    for start in range(0, len(codes), IN_CACHE):
+        part = codes[start : start + IN_CACHE]
+        if part.max() > highest:
+            so_far = np.maximum(np.maximum.accumulate(part), highest)
+            if np.diff(so_far, prepend=highest).max() > 1:
+                return False
+            highest = so_far[-1]
+    return bool(highest == count - 1)
 
 
 def _entries(name: str, what: str, dictionary: Any) -> list[Any]:
@@ -331,6 +342,9 @@ def _parsed(cells: NDArray[np.object_]) -> NDArray[np.float64]:
 
 def _floats(name: str, what: str, column: Any) -> NDArray[np.float64]:
     if _is_arrow(column):
+        if str(column.type) == "double":
+            values = column.to_numpy(zero_copy_only=False)  # NaN for null
+            return values if values.flags.writeable else values.copy()
         column = column.to_pandas()
     kind = column.dtype.kind
     if kind not in "biufO":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from recsys.data.sources import HEAD, Lent, Source, lines_of
 from recsys.errors import InputError, counted
 from recsys.utils.dates import number_of
 from recsys.utils.files import shown
-from recsys.utils.progress import report
+from recsys.utils.progress import heard, report
 
 DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 MOST_COLUMNS = 200_000
@@ -63,11 +64,10 @@ class Form:
 
 @dataclass
 class Odd:
-    """Rows that are none of the table: how many, and how one of them reads."""
+    """Rows that are none of the table: how many."""
 
     ragged: int = 0
     comments: int = 0
-    example: str = ""
     open_quote: bool = False
 
 
@@ -303,8 +303,8 @@ def _parsed(
     types = {"ids": pa.dictionary(pa.int32(), pa.string()), "numbers": pa.float64(), "text": pa.string()}
     plain = source.encoding == "utf-8" and not source.packing and delimiter == form.delimiter
     with Lent() as lent:
-        reader = arrow.open_csv(
-            str(source.path) if plain else lent.file(_with_delimiter(source, form, delimiter)),
+        given = str(source.path) if plain else lent.file(_with_delimiter(source, form, delimiter))
+        options = dict(
             read_options=arrow.ReadOptions(
                 column_names=names, skip_rows=form.skip, block_size=BLOCK, use_threads=True
             ),
@@ -318,35 +318,48 @@ def _parsed(
                 column_types={names[k]: types[kind] for k, kind in zip(used, kinds, strict=True)},
             ),
         )  # fmt: skip
-        batches, rows = [], 0
         try:
-            for batch in reader:
-                batches.append(batch)
-                rows += batch.num_rows
-                done = len(batches) * BLOCK if plain else source.position
-                report(f"reading {source.path.name}", min(done, source.size), source.size)
-                if max_rows is not None and rows > max_rows:
-                    raise InputError(
-                        f"{shown(source.path)} has more than {max_rows:,} rows; at most so many are read"
-                    )
-            return pa.Table.from_batches(batches, reader.schema)
+            if max_rows is None and not heard():  # all at once, on all threads
+                return arrow.read_csv(given, **options)
+            return _by_blocks(arrow.open_csv(given, **options), source, plain, max_rows)
         finally:
-            reader.close()
-            del reader  # with it goes what is lent
+            del given, options  # with them goes what is lent
+
+
+def _by_blocks(reader: Any, source: Source, plain: bool, max_rows: int | None) -> Any:
+    """Return the table of a reader of blocks, each of which is reported."""
+    import pyarrow as pa
+
+    batches, rows = [], 0
+    try:
+        for batch in reader:
+            batches.append(batch)
+            rows += batch.num_rows
+            done = len(batches) * BLOCK if plain else source.position
+            report(f"reading {source.path.name}", min(done, source.size), source.size)
+            if max_rows is not None and rows > max_rows:
+                raise InputError(
+                    f"{shown(source.path)} has more than {max_rows:,} rows; at most so many are read"
+                )
+        return pa.Table.from_batches(batches, reader.schema)
+    finally:
+        reader.close()
+        del reader
 
 
 def _skipped(odd: Odd) -> Callable[[Any], str]:
     """Return what pyarrow calls with each row of another number of cells: it is counted."""
+    one_at_a_time = threading.Lock()  # it is called by several threads
 
     def skip(row: Any) -> str:
         text = row.text
-        if not text.strip():
-            return "skip"
-        if text.startswith("#"):
-            odd.comments += 1
-        else:
+        with one_at_a_time:
+            if not text.strip():
+                return "skip"
+            if text.startswith("#"):
+                odd.comments += 1
+                return "skip"
             odd.ragged += 1
-            odd.example = odd.example or text[:200]
             odd.open_quote = odd.open_quote or text.count("\n") > 1
         return "skip"
 

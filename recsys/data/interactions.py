@@ -494,11 +494,12 @@ def merged(
         u, user_ids = _renumbered(u, user_ids)
         i, item_ids = _renumbered(i, item_ids)
     mode = duplicates or ("last" if weight is None else "sum")
-    key = u.astype(np.int64) * len(item_ids) + i
-    ordered = np.sort(key)
+    ordered = _keys(u, i, len(item_ids))
+    ordered.sort()
     repeated = int((ordered[1:] == ordered[:-1]).sum())
     del ordered
     if repeated:
+        key = _keys(u, i, len(item_ids))
         order = np.arange(len(key)) if time is None else np.argsort(time, kind="stable")
         unique, inverse = np.unique(key, return_inverse=True)
         last = np.zeros(len(unique), dtype=np.int64)  # position of each pair's latest row
@@ -526,9 +527,17 @@ def merged(
     elif mode == "count":
         weight = np.ones(len(u), dtype=np.float64)
     return Interactions(
-        u.astype(np.int32), i.astype(np.int32), user_ids, item_ids, rating, time, name=name,
-        notes=notes, weight=weight,
+        u.astype(np.int32, copy=False), i.astype(np.int32, copy=False), user_ids, item_ids, rating, time,
+        name=name, notes=notes, weight=weight,
     )  # fmt: skip
+
+
+def _keys(u: NDArray[Any], i: NDArray[Any], n_items: int) -> NDArray[np.int64]:
+    """Return one number for each pair: computed in place, as new memory costs more than sums."""
+    key = u.astype(np.int64)
+    key *= n_items
+    key += i
+    return key
 
 
 def _renumbered(

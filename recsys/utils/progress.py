@@ -27,6 +27,11 @@ def report(step: str, done: float, total: int) -> None:
         listener(step, done, total)
 
 
+def heard() -> bool:
+    """Return whether this thread has a listener."""
+    return _LISTENER.get() is not None
+
+
 when_compiling.append(lambda: report(COMPILING, 0.0, 1))
 
 

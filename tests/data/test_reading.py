@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, Interactions, Recommender, cli
+from recsys.data import delimited
 from recsys.data.reading import read
 from recsys.data.roles import WORDS, Looks, find_roles, words_of
 from recsys.data.row_counts import FAULTS
@@ -413,3 +414,30 @@ def test_what_is_read_as_weights_is_not_proposed_as_a_rating():
     assert any(told in note for note in Interactions.from_frame(table, user="u", item="i").notes)
     found = Interactions.from_frame(table, user="u", item="i", weight="n")
     assert not any(told in note for note in found.notes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_threads_read_what_one_does_in_order(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(delimited, "BLOCK", 2_000)
+    rng = np.random.default_rng(seed)
+    lines = [
+        f"u{u},i{i},{r}"
+        for u, i, r in zip(*(rng.integers(1, top, 4_000) for top in (300, 500, 6)), strict=True)
+    ]
+    ragged, comments = rng.choice(4_000, (2, 150), replace=False)
+    for at in ragged:
+        lines[at] += ",more"
+    for at in comments:
+        lines[at] = f"# {at}"
+    path = tmp_path / "t.csv"
+    path.write_text("user,item,rating\n" + "\n".join(lines) + "\n")
+    whole, steps = Interactions.from_frame(path), []
+    with listening(lambda *step: steps.append(step)):
+        blocks = Interactions.from_frame(path)
+    assert len(steps) > 20
+    for name in ("users", "items", "rating", "user_ids", "item_ids"):
+        assert getattr(whole, name).tolist() == getattr(blocks, name).tolist(), name
+    assert whole.notes == blocks.notes and whole.counts == blocks.counts
+    assert whole.counts.left_out == {"fields": 150} and any(
+        "150 lines that begin with #" in n for n in whole.notes
+    )
