@@ -7,8 +7,11 @@ from sklearn.base import clone
 
 from recsys import InputError
 from recsys.fm import FactorizationMachineClassifier, FactorizationMachineRegressor
+from recsys.fm.solvers.theta import theta_step
 from recsys.links import PairFactorizationMachine
+from recsys.multilinear.forms import MIXED
 from recsys.optim.prox import project_simplex
+from tests.fm.test_component_weights import objective_of
 from tests.reference import fm as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -179,3 +182,27 @@ def test_the_projection_onto_the_simplex_is_the_nearest_point_at_any_size(seed, 
 
 def test_equal_entries_share_the_simplex_alike():
     np.testing.assert_array_equal(project_simplex(np.full(4, 1e20)), np.full(4, 0.25))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "bpr", "auc"])
+def test_steps_on_the_simplex_lower_the_objective_of_any_loss_to_its_least(loss):
+    objective = objective_of(4, MIXED, loss)
+    theta = objective.model.theta[0]
+    theta[:] = project_simplex(theta)
+    objective.refresh()
+    reached = [objective.value()]
+    for _ in range(200):
+        theta_step(objective)
+        reached.append(objective.value())
+    assert np.all(np.diff(reached) <= 1e-12) and reached[-1] < reached[0] - 1e-4
+    kept = objective.pred.copy()
+    objective.refresh()
+    np.testing.assert_allclose(kept, objective.pred, atol=1e-9)
+    for other in np.random.default_rng(0).dirichlet(
+        np.ones(len(theta)), 50
+    ):  # none on the simplex is better
+        before = theta.copy()
+        theta[:] = before + 0.01 * (other - before)
+        objective.refresh()
+        assert objective.value() >= reached[-1] - 1e-8
+        theta[:] = before

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from recsys.fm.custom import loss_argument
 from recsys.fm.objective import Objective
 from recsys.multilinear.arrays import Compressed, Target
 from recsys.multilinear.forms import ANOVA, fill_components
@@ -22,11 +23,23 @@ STEPS = 20
 
 
 def theta_step(objective: Objective) -> float:
-    """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change."""
-    model = objective.model
+    """Descend on θ ≥ 0, Σθ = 1 by projected gradients on the quadratic bound; returns the change.
+
+    A loss over pairs of rows is one of the differences of their predictions.
+    """
+    model, slopes = objective.model, objective.compiled(slopes_of)
     P, theta = model.tables()[0][0], model.theta[0]
     parts = order_parts(objective.X, P, len(theta), model.weights[0])
-    return descend_on_simplex(parts, theta, objective.target, objective.compiled(slopes_of))
+    if objective.pairs is None:
+        return descend_on_simplex(parts, theta, objective.target, slopes)
+    (up, down), before = objective.pairs, theta.copy()
+    difference = objective.pred[up] - objective.pred[down]
+    target = Target(
+        np.ones(len(up)), difference, loss_argument(objective.loss), objective.loss.curvature
+    )
+    moved = descend_on_simplex(parts[up] - parts[down], theta, target, slopes)
+    objective.pred += parts @ (theta - before)
+    return moved
 
 
 def descend_on_simplex(
