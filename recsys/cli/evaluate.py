@@ -46,7 +46,7 @@ def evaluate(
         bool,
         typer.Option(
             "--keep-liked",
-            help="Rank the user's own training items, too; what --test repeats trains as well.",
+            help="Rank the user's own training items, too; test rows that occur in training stay there.",
         ),
     ] = False,
     candidates: Annotated[
@@ -63,7 +63,7 @@ def evaluate(
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", help="Figures of groups, too: profile length, popularity, or a column of --users."
+            "--by", help="Values by group, too: profile length, popularity, or a column of --users."
         ),
     ] = None,
     run: Annotated[

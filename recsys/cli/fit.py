@@ -40,14 +40,14 @@ def fit(
         Path | None,
         typer.Option(
             "--from",
-            help="A ranker file whose counts serve: --model is another kernel of it, no new fit.",
+            help="A ranker file of which --model takes the counts of pairs: another kernel, no new fit.",
         ),
     ] = None,
     partitions: Annotated[
         str | None,
         typer.Option(
             "--partitions",
-            help="A folder of Parquet files, or a pattern, that no process reads whole; in --work.",
+            help="A folder or pattern of Parquet files, read a part at a time; needs --work.",
         ),
     ] = None,
     work: Annotated[
@@ -104,7 +104,9 @@ def fit(
         )
     if source is not None:
         if data != DataOptions() or events is not None:
-            raise InputError("--from has its data: leave out options of data and --events")
+            raise InputError(
+                "--from takes the data of its ranker file: leave out options of data and --events"
+            )
         start = time.perf_counter()
         load_bundle(source).viewed(ranker).save(out)
         if not quiet:

@@ -53,7 +53,8 @@ Filter = Annotated[
     ),
 ]
 Diversity = Annotated[
-    float, typer.Option("--diversity", help="From 0 (best first) to 1 (unlike first).")
+    float,
+    typer.Option("--diversity", help="0: by score alone; 1: by dissimilarity to the items above alone."),
 ]
 
 EngineName = Annotated[
@@ -83,9 +84,12 @@ def ids_or_file(given: str) -> list[str]:
     Raises
     ------
     InputError
-        If the file is no text. A name that no file has is an id, which may begin with an @ itself.
+        If the file is no text, or is not there and has the name of one. Another name that no file has is
+        an id, which may begin with an @ itself.
     """
     if not _names_file(given):
+        if given.startswith("@") and ("." in given or "/" in given):
+            raise InputError(f"there is no file {given[1:][:60]}")
         return ids_of(given)
     return [line.strip() for line in read_text(Path(given[1:])).split("\n") if line.strip()]
 

@@ -24,6 +24,7 @@ from recsys.cli.options import (
     Workers,
     filters_of,
     ids_of,
+    ids_or_file,
     item_ids,
     numbers_of,
     profile_of,
@@ -55,7 +56,10 @@ def recommend(
     ] = None,
     filter_by: Filter = None,
     pin: Annotated[
-        str | None, typer.Option("--pin", help="Item ids that come first, in this order: ID,ID.")
+        str | None,
+        typer.Option(
+            "--pin", help="Item ids that come first, in this order: ID,ID, or @FILE, an id a line."
+        ),
     ] = None,
     boost: Annotated[
         list[str] | None,
@@ -128,6 +132,7 @@ def recommend(
             "--at-most": at_most, "--protected": protected, "--database": database, "--dislike": dislike,
             "--diversity": diversity or None,
             "--keep-liked": keep_liked or None, "--raw": raw or None, "--threads": threads,
+            "--fair-p": fair_p, "--fair-alpha": fair_alpha,
         }  # fmt: skip
         _check_work(out, everyone, [name for name, given in others.items() if given is not None])
         from recsys.partitioned.lists import write_lists as write_partitions
@@ -144,7 +149,7 @@ def recommend(
         )
     if items is not None and filter_items is not None:
         raise InputError("pass --items or --filter-items, not both")
-    filters, pinned = filters_of(filter_by), [] if pin is None else ids_of(pin)
+    filters, pinned = filters_of(filter_by), [] if pin is None else ids_or_file(pin)
     boosts = numbers_of("--boost", boost, "ID=1.5", float)
     limits = numbers_of("--at-most", at_most, "brand=2", int)
     group = filters_of(protected, "--protected")

@@ -17,6 +17,7 @@ from recsys.errors import InputError
 from recsys.utils.dates import EPOCH
 
 NO_ID = frozenset(("na", "n/a", "nan", "null", "none", "\\n", "undefined", "#n/a"))
+MISSING = NO_ID | {"", "nat"}  # numbers and times
 WHOLE_FLOAT = re.compile(r"[+-]?\d+\.0+")
 # Numbers with thousands separators, by the decimal mark: 1,234.5 and 1.234,5.
 GROUPS = {
@@ -326,7 +327,7 @@ def numbers_of(name: str, what: str, column: Any, decimal: str | None = None) ->
         plain = [text.replace(".", "\0").replace(",", ".") for text in plain]
     if grouped or decimal == ",":
         values = _parsed(np.array(plain, dtype=object))
-    void = np.array([t == "" or t.lower() in ("nan", "na", "null", "none") for t in texts])
+    void = np.array([text.lower() in MISSING for text in texts])
     bad = ~np.isfinite(values) & ~void
     example = texts[int(np.argmax(bad))] if bad.any() else ""
     values[~np.isfinite(values)] = np.nan
@@ -421,9 +422,7 @@ def times_of(
                 name, what, numbers.values, numbers.missing, numbers.unreadable, numbers.example
             )
     values, day_first = _dates(name, what, texts, day_first, spelling)
-    void = np.array(
-        [t == "" or t.lower() in ("nan", "nat", "na", "null", "none") for t in texts], dtype=bool
-    )
+    void = np.array([text.lower() in MISSING for text in texts], dtype=bool)
     bad = np.isnan(values) & ~void
     absent = codes < 0
     out = np.where(absent, np.nan, values[codes]) if len(texts) else np.full(len(codes), np.nan)

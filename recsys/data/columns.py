@@ -13,7 +13,6 @@ USER_NAMES = ("user_id", "user", "userid", "userId", "uid", "UserId")
 ITEM_NAMES = ("item_id", "item", "itemid", "itemId", "iid", "movie_id", "movieId", "ItemId")
 RATING_NAMES = ("rating",)
 TIME_NAMES = ("timestamp", "time")
-DOORS = ("python", "terminal", "page")
 MOST = 20  # names in a message
 SHORT = 4  # letters of an abbreviated name
 MOST_LETTERS = 60  # of a name that is not there
@@ -96,7 +95,8 @@ class Spelling:
 
     Attributes
     ----------
-    door : "python", "terminal" or "page"
+    door : "python", "terminal", "page" or "dataset"
+        The interface through which the table came.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Spelling:
 
     def choice(self, option: str, value: bool) -> str:
         """Return an option that is true or false."""
-        if self.door == "python":
+        if self.door in ("python", "dataset"):
             return f"{option}={value}"
         text = option.replace("_", "-")
         if self.door == "terminal":

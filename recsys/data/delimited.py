@@ -377,7 +377,7 @@ def _replaced(blocks: Iterator[bytes], delimiter: str) -> Iterator[bytes]:
     for block in blocks:
         block = kept + block
         kept = b""
-        if block.endswith(mark[:1]) and not block.endswith(mark):
+        if (len(block) - len(block.rstrip(mark[:1]))) % 2:  # half of a delimiter, maybe
             block, kept = block[:-1], block[-1:]
         yield block.replace(mark, UNIT.encode())
     if kept:

@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.data.cells import coded
-from recsys.data.columns import Columns
+from recsys.data.columns import Columns, Spelling
 from recsys.data.roles import title_column
 from recsys.data.row_counts import RowCounts
 from recsys.errors import InputError, OutOfRangeError, counted
+from recsys.utils.validation import check_choice
 
 DUPLICATES = ("sum", "count", "last")
 COLUMNS = ("rating", "time", "held_out", "weight", "repeat_time")  # optional, one value a pair
@@ -172,6 +173,7 @@ class Interactions:
             raise InputError(f"{name}: one entry a row is needed of each; there are {told}")
         if len(u.codes) == 0:
             raise InputError(f"{name}: no interactions")
+        check_duplicates(duplicates, weight is not None, Spelling())
         if weight is not None and (weight <= 0).any():
             row = int(np.argmax(weight <= 0))
             raise InputError(
@@ -465,6 +467,24 @@ class Interactions:
             f"{counted(len(self.users), 'pair')}"
         )
         return f"<Interactions {self.name!r}: {sizes}{''.join(f', {text}' for text in has)}>"
+
+
+def check_duplicates(duplicates: str | None, weighted: bool, spelling: Spelling) -> None:
+    """Check what becomes of repeated pairs.
+
+    Raises
+    ------
+    InputError
+        If it is none of `DUPLICATES`, or sums without weights.
+    """
+    if duplicates is not None:
+        check_choice(spelling.of("duplicates").rstrip("="), duplicates, DUPLICATES)
+        if duplicates == "sum" and not weighted:
+            raise InputError(
+                f"{spelling.of('duplicates', 'sum')} adds weights up: name their column with "
+                f"{spelling.of('weight').rstrip('=')}, or count rows with "
+                f"{spelling.of('duplicates', 'count')}"
+            )
 
 
 def merged(

@@ -23,7 +23,7 @@ from recsys.data.cells import Coded, Numbers, Times, coded, numbers_of, times_of
 from recsys.data.columns import ITEM_NAMES, USER_NAMES, Columns, Spelling, absent, no_ids, some, usual
 from recsys.data.delimited import DelimitedRows
 from recsys.data.encoding import SEPARATOR
-from recsys.data.interactions import DUPLICATES, Interactions, merged
+from recsys.data.interactions import Interactions, check_duplicates, merged
 from recsys.data.profiles import check_plain, is_profiles, profiles_of, read_split
 from recsys.data.readers import open_rows, read_features
 from recsys.data.roles import EXACT, Looks, Roles, find_roles, looks_of, proposals, strength_of
@@ -221,22 +221,21 @@ def _checked(
     """Check what was given, and return the least rating as a number."""
     for role, given in named.items():
         if given is not None and (not isinstance(given, str) or not given):
-            raise InputError(f"{role} must be the name of a column, not {given!r}")
+            raise InputError(
+                f"{spelling.of(role).rstrip('=')} must be the name of a column, not {given!r}"
+            )
     chosen = [given for given in named.values() if given not in (None, NONE)]
     if len(set(chosen)) < len(chosen):
         twice = next(given for given in chosen if chosen.count(given) > 1)
-        raise InputError(f"column {twice!r} is named for two things; name each its own")
-    if duplicates is not None:
-        check_choice(spelling.of("duplicates").rstrip("="), duplicates, DUPLICATES)
-        if duplicates == "sum" and weight is None:
-            raise InputError(
-                f"{spelling.of('duplicates', 'sum')} adds weights up: name their column with "
-                f"{spelling.of('weight').rstrip('=')}, or count rows with "
-                f"{spelling.of('duplicates', 'count')}"
-            )
+        raise InputError(f"column {twice!r} is given for two roles: give each role a column of its own")
+    check_duplicates(duplicates, weight is not None, spelling)
     if decimal is not None:
         check_choice(spelling.of("decimal").rstrip("="), decimal, (".", ","))
-    return None if min_rating is None else check_real("min_rating", min_rating, -np.inf, open_low=True)
+    return (
+        None
+        if min_rating is None
+        else check_real(spelling.of("min_rating").rstrip("="), min_rating, -np.inf, open_low=True)
+    )
 
 
 def _roles(
@@ -398,7 +397,7 @@ def _read(
     read_so = replace(
         columns,
         decimal=decimal or ("," if marks == {","} else None),
-        day_first=None if times is None else times.day_first,
+        day_first=day_first if times is None or times.day_first is None else times.day_first,
     )
 
     def of(chosen: NDArray[np.bool_], **faults: Any) -> Interactions:
@@ -521,12 +520,15 @@ def _again(rows: Rows, columns: Columns, u: Coded, i: Coded) -> NDArray[np.bool_
 
 
 def _totals(u: Coded, i: Coded) -> NDArray[np.bool_] | None:
-    """Return which rows at the end hold totals; rows without ids may stand between them."""
+    """Return which rows at the end hold totals: no other id stands in them.
+
+    Rows without ids may stand between them.
+    """
     size = len(u.codes)
     out = np.zeros(size, dtype=bool)
     for row in range(size - 1, max(-1, size - 1 - LAST), -1):
         codes = [(ids, ids.codes[row]) for ids in (u, i) if ids.codes[row] >= 0]
-        out[row] = any(
+        out[row] = bool(codes) and all(
             re.sub(r"[^a-z]", "", str(ids.ids[code]).lower()) in TOTALS
             and int((ids.codes == code).sum()) == 1
             for ids, code in codes

@@ -63,7 +63,7 @@ def conventions(
     else:
         lines.append("There are no times: what is tested is drawn at random.")
     if protocol.comes_with_data and data.repeat_time is not None:
-        lines.append("What the test half repeats trains, too.")
+        lines.append("Test interactions that also occur in training stay in training.")
     if unseen:
         told = f"{unseen:,} of {counted(tests, 'test item')}"
         lines.append(f"Items without training interactions are ranked, too, and are {told}.")

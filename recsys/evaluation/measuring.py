@@ -50,11 +50,12 @@ def divided(
     if only_folds is not None:
         check_integer("only_folds", only_folds, 1, 2**31 - 1)
     found = list(islice(split(data, protocol, folds=folds, seed=seed), only_folds))
-    if data.weight is not None:  # models may learn from weights; what is predicted is whether
+    if data.weight is not None:  # models may learn from weights; what is predicted is binary
         found = [replace(fold, test=binary(fold.test, fold.test.dtype)) for fold in found]
     if not any(len(fold.users) for fold in found):
         cold = any(fold.cold for fold in found)
-        why = "who has one has none before it" if cold else "every profile is too short"
+        none = "no user with a test interaction has a training interaction"
+        why = none if cold else "every profile is too short"
         raise InputError(f"{data.name} leaves no user with an item to predict under {protocol}: {why}")
     return found
 

@@ -234,7 +234,8 @@ class Report:
     def decision(self) -> str:
         """Return which model to use and why, in one sentence; "" where no two were compared."""
         told = decision(self.comparisons)
-        return told and f"{told}; {counted(self.users, 'user')}, {counted(self.folds, 'fold')}."
+        tested = self.users if self.evaluated is None else len(np.unique(self.evaluated.users))
+        return told and f"{told}; {counted(tested, 'tested user')}, {counted(self.folds, 'fold')}."
 
     def intervals(self) -> tuple[Intervals, Intervals]:
         """Return from where to where the middle 95% of each mean lie, users drawn again and again.

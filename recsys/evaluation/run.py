@@ -118,8 +118,8 @@ def evaluate(
         default the system's folder for temporary files.
     filter_liked : bool
         Whether items that a user has in training are left out of the ranking. With False they are
-        ranked, too, and pairs of `test` that are among the interactions train as well as being tested:
-        users have items again.
+        ranked, too, and pairs of `test` that are among the interactions stay in training besides being
+        tested.
     candidates : mapping of user to items, table or path, optional
         The only items to rank for each user, matched by ids; a table or file has a row for each user and
         candidate. Users without candidates are left out, test items that are none are not counted, and
@@ -267,6 +267,10 @@ def evaluate(
         failed=reasons,
         ranked=lines,
     )
+    if data.held_out is not None and not way.comes_with_data:
+        report.conventions.insert(
+            0, f"The test half that the data come with is not used: {protocol} divides all interactions."
+        )
     if stopped:
         raise EvaluationInterrupted(report, notes[-1])
     return report

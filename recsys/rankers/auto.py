@@ -36,11 +36,11 @@ class Auto(StandardisedSum):
     """A blend whose parts and weights are chosen on held-out half profiles of the training users.
 
     Candidates are fitted without half of the profiles of `validation_fraction` of the users, the later
-    half where there are times; these halves are predicted, and parts are added one at a time (and again,
-    which weighs them more), each with the weight, of 3, 1, 0.3, 0.1 and 0.03 times what is there, that
-    raises log(AUC − ½) + log nDCG@10 most, while it rises by 0.0003 or more. Then weights are refined
-    one by one. What is gained and lost counts as a share of itself: where nDCG is small, no AUC is
-    bought with the top of the list. The chosen ones are fitted again on everything. Candidates are what
+    half where there are times; these halves are predicted. Parts are selected greedily, with
+    replacement: each step adds the candidate and the weight (3, 1, 0.3, 0.1 or 0.03 times that of all
+    parts so far) that raise log(AUC − ½) + log nDCG@10 most, as long as it rises by 0.0003 or more.
+    Logarithms make relative changes of the two metrics comparable. Then weights are refined one by one,
+    and the chosen ones are fitted again on everything. Candidates are what
     the rankers declare (`Ranker.candidates`), those in time where there are times, and those of item
     features where there are some. `user-knn` and `tifu-knn` are none: with `user-knn`, AUC on validation
     changed by +0.0009 (95% interval −0.0002 to 0.0021) on the sample, by +0.0011 (−0.0007 to
@@ -80,7 +80,7 @@ class Auto(StandardisedSum):
     validation_ : dict of str to list of two floats
         AUC and nDCG@10 of each candidate alone, and at last of the "blend".
     dropped_ : dict of str to str
-        Why each candidate that is no part is none.
+        Why each candidate that was not selected was not.
 
     Notes
     -----

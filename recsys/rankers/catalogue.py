@@ -419,8 +419,9 @@ class Bundle:
                 "them, such as als"
             )
         if np.shape(weights) != (len(history),):
-            number = len(weights) if np.ndim(weights) else "other"
-            raise InputError(f"{number} weights are given for a history of {len(history)} items")
+            raise InputError(
+                f"weights must be a list of {len(history)} numbers, one for each item of the history"
+            )
         for name, weight in zip(history, weights, strict=True):
             check_real(f"weight of item {name[:60]!r}", weight, LEAST_WEIGHT, MOST_WEIGHT)
         return np.asarray(weights, dtype=np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any
 
+from recsys.errors import InputError
 from recsys.rankers import _files
 from recsys.rankers.base import Ranker
 from recsys.registry import Registry
@@ -56,7 +57,7 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     Raises
     ------
     InputError
-        If the name or a parameter is unknown, or a value out of range.
+        If the name or a parameter is unknown, or a value out of range. Parameters are keywords here.
 
     Examples
     --------
@@ -65,5 +66,10 @@ def make_ranker(name: str, /, **params: Any) -> Ranker:
     >>> make_ranker("ease", regularization=100.0).regularization
     100.0
     """
+    if isinstance(name, str) and ":" in name and (short := name.split(":")[0]) in RANKERS.names():
+        raise InputError(
+            f"give parameters as keywords, make_ranker({short!r}, …), not {name[:60]!r}: Recommender "
+            "and evaluate read such a text"
+        )
     ranker: Ranker = _files.made(name, params)
     return ranker

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from recsys.errors import FitError, InputError
+from recsys.errors import FitError, InputError, counted
 from recsys.rankers._asymmetric_cosine import strongest, weigh_rows
 from recsys.rankers._decay import Decay, parse_decays, sums_of_exponentials
 from recsys.rankers._item_weights import weighted_sums
@@ -276,7 +276,13 @@ class SLIST(Ranker):
         if times is None or not self.ordered_:
             return [np.ones(rows.nnz)] * self._blocks
         gaps = newer(rows.indptr, times)
-        votes = [law(gaps) for law in self._inference_laws()[: self._blocks]]
+        laws = self._inference_laws()
+        if len(laws) != self._blocks and not sp.issparse(self.weights_):
+            raise InputError(
+                f"this {self.name} was fitted with {counted(self._blocks, 'law')} of decay, not "
+                f"{len(laws)}: fit again"
+            )
+        votes = [law(gaps) for law in laws[: self._blocks]]
         if self.time_scale is not None:
             since = np.exp(-elapsed(rows.indptr, times) / self.time_scale)
             votes = [vote * since for vote in votes]

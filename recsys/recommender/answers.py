@@ -25,7 +25,7 @@ class Why:
         Names the liked items that speak most for it.
     people : str
         A sentence on other users' interactions with it, counted in the data and not by the model; empty
-        where no rule held its test.
+        where no rule passed its test.
     score : float
     base : float
         What no liked item adds to the score.
@@ -56,7 +56,7 @@ class Why:
         Where `explain` was asked for it: the one or two liked items for which the model most often puts
         the item first, counted in its lists for other users, and the one or two attributes of the item
         with which items most often come first in the user's list, as `as_dict` has them. None where
-        neither held its test.
+        neither passed its test.
     notes : tuple of str
         What was asked for and cannot be told, and why.
 

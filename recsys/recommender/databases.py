@@ -8,7 +8,7 @@ from typing import Any
 from recsys.errors import DatabaseError, InputError
 from recsys.utils.databases import engine_of, reason, sqlalchemy_for
 
-SOURCE = "source"  # where a list comes from: tables of earlier versions have no such column
+OPTIONAL = ("title", "source")  # columns that a table which is there may lack
 AT_ONCE = 500  # users whose old rows one statement deletes: databases bound its parameters
 KEY = 255  # characters of an id
 
@@ -32,7 +32,7 @@ def write_table(
         Of the table, whose primary key is the user and the rank.
     columns : mapping of str to type
         Columns "user", "rank" and others; what their cells are: str, int or float. A table that is there
-        and has no column "source" goes on without it.
+        may lack "title" and "source", which are then left out.
     blocks : iterable of (users, rows)
 
     Raises
@@ -56,8 +56,7 @@ def write_table(
                     connection.execute(table.delete().where(table.c.user.in_(some)))
                 if rows:
                     cells = [dict(zip(columns, row, strict=True)) for row in rows]
-                    if SOURCE not in table.c:
-                        cells = [{k: v for k, v in row.items() if k != SOURCE} for row in cells]
+                    cells = [{k: v for k, v in row.items() if k in table.c} for row in cells]
                     connection.execute(table.insert(), cells)
     except sa.exc.SQLAlchemyError as error:
         raise DatabaseError(f"table {name!r} cannot be written: {reason(error)}") from None
@@ -92,10 +91,11 @@ def _table(sa: Any, engine: Any, name: str, columns: Mapping[str, type]) -> Any:
             table.create(connection)
             return table
         has = {column["name"] for column in inspector.get_columns(name)}
-    if SOURCE in columns and SOURCE not in has:
-        return _table(sa, engine, name, {k: kind for k, kind in columns.items() if k != SOURCE})
+    if lacking := [column for column in OPTIONAL if column in columns and column not in has]:
+        return _table(sa, engine, name, {k: kind for k, kind in columns.items() if k not in lacking})
     if missing := [column for column in columns if column not in has]:
         raise InputError(
-            f"table {name!r} has no column {missing[0]!r}, but {', '.join(sorted(has))}: name another"
+            f"table {name!r} has no column {missing[0]!r}, but {', '.join(sorted(has))}: name another "
+            "table"
         )
     return table

@@ -218,7 +218,7 @@ def model_rule_of(
     notes: tuple[str, ...] = ()
     if rule is None:
         notes += (
-            f"no rule of the model: no liked item, and no two of them, tell for which of "
+            f"no rule of the model: no one or two liked items predict for which of "
             f"{counted(users, 'other user')} without it {bundle.ranker.name} has it among the first "
             f"{first:,}",
         )

@@ -159,8 +159,17 @@ class Lists:
         return fair is None or fair.met(found.ids)
 
     def note(self) -> str | None:
-        """Return a sentence about lists with too few items of the protected group; None without any."""
-        return too_few(self.unfair) if self.unfair else None
+        """Return which pinned items are left out, and how many lists have too few protected items."""
+        pinned = [] if self.merchandising is None else list(self.merchandising.pinned)
+        absent = [] if self.left_out is None else [item for item in pinned if item in self.left_out]
+        told = []
+        if absent:
+            names = ", ".join(repr(str(self.bundle.item_ids[item])[:40]) for item in absent[:5])
+            more = f" and {len(absent) - 5:,} more" if len(absent) > 5 else ""
+            told.append(f"pinned but not listed, as filters leave it out: {names}{more}")
+        if self.unfair:
+            told.append(too_few(self.unfair))
+        return "; ".join(told) or None
 
     @cached_property
     def columns(self) -> dict[str, type]:

@@ -26,7 +26,7 @@ NO_ATTRIBUTES = "the items have none"
 LIKED = 100  # most liked items of these users, of which such a rule is made
 CHANCE = 0.05  # p-value from which a sentence says so
 BLOCK = 4_000_000  # scores that are held at once
-LOST = "no rule: fewer than 10 of those it would be about, or of the others, or none tells them apart"
+LOST = "no rule: one of the two groups has fewer than 10 members, or no rule separates them"
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ModelRule:
             )
         text += f" ({wording.one_in(theirs, rest)})."
         right = round(found.fidelity * found.items)
-        text += f" It tells {right:,} of these {found.items:,} as the model does."
+        text += f" It agrees with the model on {right:,} of these {found.items:,}."
         if found.p_value >= CHANCE:
             text += f" That may be chance (p = {found.p_value:.2g})."
         return f"{text} {found.tested} is a small number." if found.tested < wording.FEW else text
@@ -211,7 +211,7 @@ def user_rule(
 
 
 def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
-    """Return a rule over liked items that tells for which users the ranker puts an item first.
+    """Return a rule over liked items that predicts for which users the ranker puts an item first.
 
     At most 500 users who do not have the item are drawn; the rule is made of the 100 items that most
     of them like.
@@ -266,7 +266,7 @@ def list_rule(
     -------
     ItemRule or None
         `support` counts the users who satisfy it, `hits` those of them in whose list the item is. None
-        where no conjunction held its test.
+        where no conjunction passed its test.
     int
         How many users were counted.
 
@@ -317,7 +317,7 @@ def attributes_rule(
     Returns
     -------
     AttributesRule or None
-        None where there is no list, no attribute, or no conjunction that held its test.
+        None where there is no list, no attribute, or no conjunction that passed its test.
     str
         Why there is none.
 
@@ -350,7 +350,7 @@ def attributes_rule(
     )
     if rule is None or rule.low <= len(listed) / len(free):
         return None, (
-            f"no attribute of this item, and no two of them, tell which of "
+            f"no one or two attributes of this item predict which of "
             f"{counted(len(free), 'item')} that could be recommended {ranker.name} has among the first "
             f"{first:,}"
         )

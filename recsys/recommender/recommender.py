@@ -748,7 +748,9 @@ class Recommender(Generic[Table]):
     # What changes, and files
 
     @one_at_a_time
-    def update(self, rows: Any, *, items: Any = None) -> Self:
+    def update(
+        self, rows: Any, *, items: Any = None, decimal: str | None = None, day_first: bool | None = None
+    ) -> Self:
         """Take in new interactions: exactly and quickly where the ranker can, else by a new fit.
 
         Parameters
@@ -759,13 +761,18 @@ class Recommender(Generic[Table]):
             those that are known.
         items : table or path, optional
             What is known of new items, or now of old ones.
+        decimal, day_first : optional
+            As in `Interactions.from_frame`; as at the fit when not given.
+
+        What was noticed when the rows were read is logged.
 
         Raises
         ------
         InputError
-            If a column is absent, times are needed and missing, or an id is of another kind.
+            If a column is absent, times are needed and missing, or an id is of another kind or has lost
+            the leading zeros of a known one.
         """
-        data = updates.rows_of(self.bundle, rows)
+        data = updates.rows_of(self.bundle, rows, decimal, day_first)
         changes = updates.changes_of(self.bundle, data)
         bundle = self.bundle if items is None else updates.with_items(self.bundle, items, data)
         self._fitted = Fitted(updates.changed(bundle, changes))

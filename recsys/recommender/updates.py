@@ -20,14 +20,22 @@ from recsys.rankers.catalogue import takes_weights
 LOG = logging.getLogger(__name__)
 
 
-def rows_of(bundle: Bundle, rows: Any) -> Interactions:
+def rows_of(
+    bundle: Bundle, rows: Any, decimal: str | None = None, day_first: bool | None = None
+) -> Interactions:
     """Return new rows as interactions, read as those of the fit were, whatever they are rated."""
     if isinstance(rows, Interactions):
         return rows
     columns = bundle.columns or Columns("", "")
     time = None if bundle.times is None else columns.time
     weight = columns.weight if takes_weights(bundle.ranker) else None
-    return read(rows, weight=weight, like=replace(columns, time=time, weight=None), keep_zero=True)
+    data = read(
+        rows, weight=weight, like=replace(columns, time=time, weight=None), keep_zero=True,
+        decimal=decimal, day_first=day_first,
+    )  # fmt: skip
+    for note in data.notes:
+        LOG.info("%s", note)
+    return data
 
 
 def changes_of(bundle: Bundle, data: Interactions) -> Changes:

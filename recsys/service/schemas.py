@@ -191,7 +191,10 @@ class RecommendRequest(ProfileRequest, kw_only=True):
     dislikes: Annotated[
         Ids, Meta(description="Leave these items out, and lower what is like them.")
     ] = []
-    diversity: Annotated[Diversity, Meta(description="From 0, best first, to 1, unlike first.")] = 0.0
+    diversity: Annotated[
+        Diversity,
+        Meta(description="0 ranks by score alone, 1 by dissimilarity to the items above it alone."),
+    ] = 0.0
     why: Annotated[
         bool, Meta(description="Explain each item as POST /explain does; with n of at most 100.")
     ] = False
@@ -219,7 +222,8 @@ class SimilarItemsRequest(Struct, forbid_unknown_fields=True):
     filter_item_set: WithoutSet = None
     filters: Filters = {}
     diversity: Annotated[
-        Diversity, Meta(description="From 0, most similar first, to 1, unlike first.")
+        Diversity,
+        Meta(description="0 ranks by similarity alone, 1 by dissimilarity to the items above it alone."),
     ] = 0.0
 
 
@@ -256,7 +260,9 @@ class RulesRequest(ProfileRequest, kw_only=True):
         Id | None,
         Meta(description="For which users the model puts this item first; or else name a user."),
     ] = None
-    n: Annotated[Count, Meta(description="So many of a list count as put first.")] = FIRST
+    n: Annotated[
+        Count, Meta(description="How many of the first items of a list count as recommended.")
+    ] = FIRST
 
 
 class EventItem(Struct, forbid_unknown_fields=True, gc=False):
@@ -265,11 +271,11 @@ class EventItem(Struct, forbid_unknown_fields=True, gc=False):
     user: Annotated[Id, Meta(description="Id of the user; a new one is added with the first like.")]
     item: Annotated[
         Id | None,
-        Meta(description="Id of the item; a new one is added with the first like. None of forget."),
+        Meta(description="Id of the item; a new one is added with the first like. None for forget."),
     ] = None
     time: Annotated[
         Time | None,
-        Meta(description="When; now if it does not say, where the times of the data are dates."),
+        Meta(description="When. Where it is left out and times of the data are dates, now."),
     ] = None
     action: Annotated[
         Literal["like", "unlike", "forget"],
@@ -596,10 +602,10 @@ class ListRule(BaseModel):
     """For users with these items the model often puts this one first: counted in its lists."""
 
     items: list[NamedItem] = Field(
-        description="One or two liked items; none where no rule over them held its test, and then the "
+        description="One or two liked items; none where no rule over them passed its test, and then the "
         "counts are null."
     )
-    first: int = Field(description="So many of a list count as put first.")
+    first: int = Field(description="How many of the first items of a list count as recommended.")
     users: int = Field(
         description="How many other users were counted: at most 500, drawn from those without the item."
     )
@@ -613,7 +619,7 @@ class ListRule(BaseModel):
     text: str = Field(description="The same in words; empty without such items.")
     attributes: AttributesRule | None = Field(
         description="Which items the model puts first for this user, by attributes of this one; null "
-        "where it has none, or none held its test: see notes."
+        "where it has none, or none passed its test: see notes."
     )
 
 
@@ -639,13 +645,13 @@ class Explanation(BaseModel):
         description="Of factorization machines and link predictors; null for other models."
     )
     parts: list[BlendPart] = Field(description="The models of a blend; empty for other models.")
-    rule: PeopleRule | None = Field(description="Null where no rule held its test.")
+    rule: PeopleRule | None = Field(description="Null where no rule passed its test.")
     formulas: Formulas | None = Field(
         description="Null where none were asked for, or the model or the profile has none: see notes."
     )
     changes: Changes | None = Field(description="Null where none were asked for.")
     model_rule: ListRule | None = Field(
-        description="Null where none was asked for, or none held its test: see notes."
+        description="Null where none was asked for, or none passed its test: see notes."
     )
     notes: list[str] = Field(description="What was asked for and cannot be told, and why.")
 
@@ -661,12 +667,13 @@ class RulesResponse(BaseModel):
 
     about: Literal["user", "item"]
     ranker: str = Field(description="Name of the model.")
-    first: int = Field(description="So many of a list count as put first.")
+    first: int = Field(description="How many of the first items of a list count as recommended.")
     searched: int = Field(description="Items that could be recommended, or users that were drawn.")
     text: str = Field(description="The rule and its test in words.")
     rule: str | None = Field(description="Null where no rule could be learned and tested.")
     clauses: list[list[str]] = Field(
-        description="It holds where all of one of these do: attributes, or titles of liked items."
+        description="The rule is true where all conditions of at least one of these are: attributes, or "
+        "titles of liked items."
     )
     tested: int = Field(description="Of what is put first, how many were set aside for the test.")
     hits: int = Field(description="How many of them follow the rule.")
@@ -675,9 +682,11 @@ class RulesResponse(BaseModel):
     precision: float | None = Field(description="Share put first of what follows the rule.")
     low: float | None = Field(description="Lower end of the 95% interval of hits / tested.")
     fidelity: float | None = Field(
-        description="Share of what was set aside where the rule tells right what the model does."
+        description="Share of what was set aside on which the rule agrees with the model."
     )
-    p_value: float | None = Field(description="Of so many hits if there were nothing to the rule.")
+    p_value: float | None = Field(
+        description="Probability of as many hits or more if the rule had nothing to do with the list."
+    )
     unknown: list[str] = Field(description="Ids that the model does not have.")
 
 

@@ -44,7 +44,7 @@ def test_a_file_serves_other_kernels(recsys, ratings):  # noqa: F811
     for arguments, told in (
         (("--model", "ease"), "fit it on the data"),
         (("--model", "cf-komd:votes=1"), "fit again"),
-        (("--model", spec, "--interactions", ratings), "has its data"),
+        (("--model", spec, "--interactions", ratings), "takes the data of its ranker file"),
     ):
         code, _, err = recsys("fit", "--from", "linear", *arguments, "--out", "no")
         assert code == 2 and told in err and err.count("\n") == 1

@@ -53,6 +53,7 @@ def test_what_does_not_go_together_is_told(tmp_path, fitted):
         ((*work, "--out", str(tmp_path / "a.csv")), "--work is for lists of all users"),
         ((*work, *out, "--items", "a"), "made without --items: leave it out, or fit with --keep-users"),
         ((*work, *out, "--raw", "--threads", "2"), "without --raw, --threads: leave them out"),
+        ((*work, *out, "--fair-p", "0.3"), "made without --fair-p: leave it out"),
         (("--work", str(tmp_path / "data"), *out), "is no work folder of `recsys fit --partitions`"),
     ):
         error = recommend(tmp_path, *more).exception

@@ -441,3 +441,35 @@ def test_all_threads_read_what_one_does_in_order(tmp_path, monkeypatch, seed):
     assert whole.counts.left_out == {"fields": 150} and any(
         "150 lines that begin with #" in n for n in whole.notes
     )
+
+
+def test_what_repeated_pairs_become_is_checked_of_ids_too():
+    with pytest.raises(InputError, match="duplicates must be"):
+        Interactions.from_ids(["a", "a"], ["x", "x"], duplicates="max")
+    with pytest.raises(InputError, match="duplicates='sum' adds weights up"):
+        Interactions.from_ids(["a", "b"], ["x", "x"], duplicates="sum")
+
+
+def test_a_user_of_an_item_called_total_stays_and_a_row_of_totals_goes():
+    rows = pd.DataFrame({"user": ["a", "b", "c"], "item": ["x", "x", "Total"]})
+    assert Interactions.from_frame(rows).user_ids.tolist() == ["a", "b", "c"]
+    rows = pd.DataFrame({"user": ["a", "b", "Total"], "item": ["x", "y", None], "rating": [1, 2, 3]})
+    assert Interactions.from_frame(rows).user_ids.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("void", ["", "NA", "N/A", "#N/A", "null", "nan", "None"])
+def test_cells_that_mean_nothing_are_missing_numbers_and_times(tmp_path, void):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        f"user,item,rating,time\na,x,5,2026-01-01\nb,x,{void},{void}\nc,y,4,2026-01-02\nd,y,4,2026-01-03\n"
+    )
+    found = Interactions.from_frame(path)
+    assert found.user_ids.tolist() == ["a", "c", "d"] and found.rating.tolist() == [5, 4, 4]
+
+
+@pytest.mark.parametrize("block", range(1, 12))
+def test_a_delimiter_of_two_characters_is_found_across_blocks(block):
+    text = b"1::2::::97\n3::4::5::98\n"
+    parts = iter([text[k : k + block] for k in range(0, len(text), block)])
+    whole = b"".join(delimited._replaced(parts, "::"))
+    assert whole == text.replace(b"::", b"\x1f")

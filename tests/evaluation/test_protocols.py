@@ -303,7 +303,9 @@ def test_what_is_left_out_is_counted():
         in lines
     )
     lonely = Interactions.from_ids(list("aaaabbbbcc"), list("0123012301"), time=np.arange(10.0))
-    with pytest.raises(InputError, match="under temporal: who has one has none before"):
+    with pytest.raises(
+        InputError, match="under temporal: no user with a test interaction has a training"
+    ):
         evaluate(lonely, [("tied", Tied())], protocol="temporal", metrics=["hit"])
     short = Interactions.from_ids(list("abc"), list("012"), time=np.arange(3.0))
     with pytest.raises(InputError, match="under leave-one-out: every profile is too short"):

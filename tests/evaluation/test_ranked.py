@@ -271,7 +271,7 @@ def test_times_of_repeats_are_those_of_the_first_and_decide_the_future():
     nested = train.with_test(later, repeats=True)  # the test half of data that have one
     assert nested.repeat_time[0] == 5 and nested.time.tolist() == [1, 2, 1, 6]
     assert "test half: 1 pair of it is among the interactions, and trains, too" in later.notes
-    assert "What the test half repeats trains, too." in evaluate(
+    assert "Test interactions that also occur in training stay in training." in evaluate(
         train, "popularity", test=named([(0, 0), (1, 2)], time=[5, 6]), filter_liked=False,
         metrics="auc",
     ).conventions  # fmt: skip

@@ -298,7 +298,8 @@ def test_a_decision_says_of_every_comparison_what_its_verdict_says(seed):
 
 def test_a_report_says_its_decision_with_its_users_and_folds(report):
     told = report.decision()
-    assert told == f"{decision(report.comparisons)}; {report.users} users, {report.folds} folds."
+    tested = len(set(report.evaluated.users.tolist()))
+    assert told == f"{decision(report.comparisons)}; {tested} tested users, {report.folds} folds."
     assert told in report.html() and evaluate_one().decision() == ""
 
 

@@ -2,9 +2,10 @@ import threading
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from recsys import InputError, load_dataset, make_ranker
+from recsys import InputError, Interactions, load_dataset, make_ranker
 from recsys.data import split
 from recsys.data.side_information import SideInformation
 from recsys.errors import counted
@@ -308,3 +309,19 @@ def test_an_evaluation_can_be_ended_between_blocks_of_users(planted, monkeypatch
         evaluate(planted, [("plain", Plain())], folds=2, metrics=["auc"], progress=progress)
     assert told[-1] == ("plain, fold 1, measuring", 1.0)
     assert not any("fold 2" in text for text, _ in told)
+
+
+def test_tested_users_are_counted_and_a_test_half_that_is_not_used_is_told():
+    rows = pd.DataFrame({"user": list("aaabbbcccddd") * 3, "item": [f"i{k % 17}" for k in range(36)]})
+    rows["time"] = np.arange(36.0)
+    data = Interactions.from_frame(rows, test_from=30.0)
+    models = ["popularity", "ease", "msdw"]
+    report = evaluate(data, models, metrics="ndcg@10")
+    tested = len(set(report.evaluated.users.tolist()))
+    assert (
+        0 < tested < data.n_users and f"; {counted(tested, 'tested user')}, 1 fold." in report.decision()
+    )
+    assert not any("come with is not used" in line for line in report.sentences())
+    anew = evaluate(data, models, protocol="leave-one-out", metrics="ndcg@10")
+    told = "The test half that the data come with is not used: leave-one-out divides all interactions."
+    assert told in anew.sentences()

@@ -294,3 +294,8 @@ def test_a_parameter_called_name_is_one_that_there_is_not():
     for make, name in ((make_ranker, "ease"), (make_kernel, "md"), (make_link_predictor, "pairnet")):
         with pytest.raises(InputError, match="has no parameter 'name'"):
             make(name, name="x")
+
+
+def test_a_ranker_with_its_parameters_in_one_text_is_refused_with_the_remedy():
+    with pytest.raises(InputError, match=r"keywords, make_ranker\('als', …\), not 'als:factors=8'"):
+        make_ranker("als:factors=8")

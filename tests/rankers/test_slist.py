@@ -226,3 +226,12 @@ def test_an_item_named_twice_has_no_time():
     ranker = SLIST().fit([[1, 1, 0], [0, 1, 1]], show_progress=False)
     with pytest.raises(InputError, match="times hold an item twice"):
         ranker.recommend(0, [[0, 1, 0]], times=twice)
+
+
+def test_another_number_of_laws_than_at_the_fit_is_refused(liked):
+    times = liked.copy().astype(np.float64)
+    times.data = np.arange(1.0, times.nnz + 1)
+    ranker = SLIST(form="ridge").fit(liked, times=times)
+    ranker.decay = "exp1"
+    with pytest.raises(InputError, match="fitted with 2 laws of decay, not 1: fit again"):
+        ranker.scores(3, liked[3], times=times[3])

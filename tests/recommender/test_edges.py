@@ -359,3 +359,46 @@ def test_ids_that_lost_their_zeros_are_refused_by_an_update(role):
     ):
         model.update(new)
     model.update(rows.head(1).assign(**{role: ["9"]}))
+
+
+def test_an_update_is_told_how_dates_and_decimals_are_written(tmp_path):
+    first = dated_file(
+        tmp_path / "first.csv", "user;item;rating;time\n",
+        [f"u{u};i{i};{1 + (u + i) % 4};2026-0{1 + i}-{13 + u}" for u in range(8) for i in range(5) if u != i],
+    )  # fmt: skip
+    later = dated_file(tmp_path / "later.csv", "user;item;rating;time\n", ["u0;i0;2,5;07/11/2026"])
+    model = Recommender("msdw").fit(first)
+    with pytest.raises(
+        InputError, match="7 Nov 2026 or 11 Jul 2026: say day_first=True or day_first=False"
+    ):
+        model.update(later)
+    before = model.bundle.user_items.nnz
+    assert rows_of(model.bundle, later, ",", True).time.tolist() == [1794009600.0]
+    model.update(later, decimal=",", day_first=True)
+    assert model.bundle.user_items.nnz == before + 1
+
+
+def test_what_an_update_notices_is_logged(tmp_path, caplog):
+    rows = pd.DataFrame({"user": list("aabbcc"), "item": list("xyyzzx"), "rating": [1.5, 2, 3, 4, 5, 1]})
+    model = Recommender("msdw").fit(rows, rating="rating")
+    later = dated_file(tmp_path / "later.csv", "user;item;rating\n", ["a;z;1,250"])
+    with caplog.at_level("INFO", "recsys"):
+        model.update(later)
+    assert "1,250 is read as 1250" in caplog.text
+
+
+def test_a_fit_keeps_how_dates_are_written_though_its_own_do_not_tell(tmp_path):
+    first = dated_file(
+        tmp_path / "f.csv", "user,item,time\n", [f"u{u},i{u % 3},2026-01-1{u}" for u in range(8)]
+    )
+    data = Interactions.from_frame(first, day_first=True)
+    assert data.columns.day_first is True
+
+
+def test_a_pinned_item_that_filters_leave_out_is_told(caplog):
+    model = Recommender("ease").fit(data_of())
+    some = [int(one) for one in model.item_ids[:4]]
+    with caplog.at_level("INFO", "recsys"):
+        found = model.recommend(117, items=some[:3], pinned=[some[3]], n=3)
+    assert some[3] not in set(found["item"])
+    assert f"pinned but not listed, as filters leave it out: '{some[3]}'" in caplog.text

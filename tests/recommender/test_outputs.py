@@ -4,8 +4,11 @@ import json
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import recsys
+from recsys import Recommender
+from recsys.cli.commands import app
 from recsys.errors import DatabaseError, InputError
 from recsys.recommender import lists as lists_module
 
@@ -112,3 +115,21 @@ def test_a_table_of_other_columns_is_left_alone(model, tmp_path):
     with pytest.raises(InputError, match="no column 'user'"):
         model.recommend_all(engine, table="top")
     engine.dispose()
+
+
+def test_a_table_without_titles_takes_the_lists_of_the_command_line(tmp_path):
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    url, file = f"sqlite:///{tmp_path / 'top.db'}", tmp_path / "m.recsys"
+    rows = pd.DataFrame({"user": list("aabbcc"), "item": list("xyyzzx")})
+    model = Recommender("popularity").fit(rows)
+    model.recommend_all(url, 1, table="top")
+    model.save(file)
+    told = CliRunner().invoke(
+        app,
+        ["recommend", "--ranker", str(file), "--all", "-n", "1", "--database", url, "--table", "top"],
+    )
+    assert told.exception is None
+    engine = sqlalchemy.create_engine(url)
+    found = pd.read_sql("select * from top", engine)
+    engine.dispose()
+    assert found.groupby("user").size().max() == 1 and "title" not in found
