@@ -174,7 +174,7 @@ def parsed(
 ) -> tuple[Interactions, RowCounts]:
     """Return the interactions of an upload, and what became of its rows."""
     with spooled(_content, name) as path:
-        data = read(path, name=name[:60], door="page", max_rows=MOST_ROWS, **dict(chosen))
+        data = read(path, name=name[:60], interface="page", max_rows=MOST_ROWS, **dict(chosen))
     return data, data.counts or RowCounts(len(data.users), kept=len(data.users))
 
 

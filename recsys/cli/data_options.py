@@ -163,7 +163,7 @@ class DataOptions:
         if self.interactions is not None:
             if self.dataset is not None:
                 raise InputError("pass --dataset or --interactions, not both")
-            return read(self.interactions, min_rating=self.min_rating, door="terminal", **given)
+            return read(self.interactions, min_rating=self.min_rating, interface="terminal", **given)
         if any(value is not None for value in given.values()):
             raise InputError(
                 "columns, the form of a file and --test-from are for --interactions FILE; a named "

@@ -95,7 +95,7 @@ class Spelling:
 
     Attributes
     ----------
-    door : "python", "terminal", "page" or "dataset"
+    interface : "python", "terminal", "page" or "dataset"
         The interface through which the table came.
 
     Examples
@@ -106,25 +106,25 @@ class Spelling:
     ('--no-day-first', 'day_first=False')
     """
 
-    door: str = "python"
+    interface: str = "python"
 
     def of(self, option: str, value: str = "") -> str:
         """Return an option, with a value where one is given."""
         column = option in ("user", "item", "rating", "time", "weight")
-        if self.door == "terminal":
+        if self.interface == "terminal":
             text = f"--{option}-col" if column else f"--{option.replace('_', '-')}"
             return f"{text} {shlex.quote(value)}" if value else text
-        if self.door == "page":
+        if self.interface == "page":
             text = f"{option.capitalize()} column" if column else PAGE_LABELS.get(option, option)
             return f"{text} {value}" if value else text
         return f"{option}={value!r}" if value else f"{option}="
 
     def choice(self, option: str, value: bool) -> str:
         """Return an option that is true or false."""
-        if self.door in ("python", "dataset"):
+        if self.interface in ("python", "dataset"):
             return f"{option}={value}"
         text = option.replace("_", "-")
-        if self.door == "terminal":
+        if self.interface == "terminal":
             return f"--{text}" if value else f"--no-{text}"
         return PAGE_CHOICES[option, value]
 

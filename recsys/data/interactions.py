@@ -35,8 +35,8 @@ class Interactions:
         `from_ids`, as given. A ranker's file keeps them as text.
     rating : (pairs,) float64, optional
     time : (pairs,) float64, optional
-        Any unit. Most models and all protocols use the order only; `slist` with a `time_scale`, and ages
-        in explanations, what lies between. −inf is "oldest".
+        Any unit. Most models and all protocols use the order only; `slist` with a `time_scale` and ages
+        in explanations use the differences, too. −inf is "oldest".
     user_features, item_features : DataFrame, optional
         One row per id, aligned; titles are the column `title`.
     name : str
@@ -225,8 +225,9 @@ class Interactions:
         weight : str, optional
             Column of counts or amounts above 0, which `matrix` carries.
         items, users : table or path, optional
-            What is known of items and users: titles (column `title`), years, genres. Their ids are in
-            the column called as in `table`, in one of a usual name, or in the index of a pandas frame.
+            Features of items and users: titles (column `title`), years, genres. Their ids are in the
+            column of the same name as in `table`, in one of a usual name, or in the index of a pandas
+            frame.
         min_rating : float, optional
             The rating from which on a row is an interaction.
         duplicates : "sum", "count" or "last", optional
@@ -240,7 +241,8 @@ class Interactions:
         decimal : "." or ",", optional
             The decimal mark of ratings and weights.
         day_first : bool, optional
-            Whether 01/02/2020 is the first of February. Refused where nothing tells.
+            Whether 01/02/2020 is the first of February. If the dates do not show it, they are refused
+            without it.
         name : str, optional
             Name in messages and reports.
         test_from : number, str, date or datetime, optional

@@ -111,7 +111,7 @@ class Table:
         return found.values
 
 
-def open_rows(path: str | Path, what: str, door: str = "python", **form: Any) -> Rows:
+def open_rows(path: str | Path, what: str, interface: str = "python", **form: Any) -> Rows:
     """Return a file as a table that is not read yet.
 
     Parameters
@@ -121,7 +121,7 @@ def open_rows(path: str | Path, what: str, door: str = "python", **form: Any) ->
         or zstd, or alone in a zip archive.
     what : str
         What messages miss in a table without rows.
-    door : str
+    interface : str
         As in `Spelling`.
     **form
         delimiter, names, header and encoding, decided by the file where they are None.
@@ -131,7 +131,7 @@ def open_rows(path: str | Path, what: str, door: str = "python", **form: Any) ->
     InputError
         If it cannot be read, or a decision does not apply to its kind.
     """
-    path, spelling = Path(path), Spelling(door)
+    path, spelling = Path(path), Spelling(interface)
     given = {key: value for key, value in form.items() if value is not None}
     names = given.get("names")
     if isinstance(names, str) or (names is not None and len(set(names)) < len(list(names))):
@@ -270,7 +270,7 @@ def is_parquet(path: str | Path) -> bool:
 
 
 def read_features(
-    path: str | Path, id_col: str | None, what: str, like: str | None = None, door: str = "terminal"
+    path: str | Path, id_col: str | None, what: str, like: str | None = None, interface: str = "terminal"
 ) -> pd.DataFrame:
     """Read a table of item or user features, indexed by id.
 
@@ -282,7 +282,7 @@ def read_features(
     what : "item" or "user"
     like : str, optional
         What the interactions call the ids: taken before the usual names, where the table has it.
-    door : str
+    interface : str
         As in `Spelling`.
 
     Raises
@@ -290,11 +290,11 @@ def read_features(
     InputError
         If the file, the id column or an id (repeated) cannot be used.
     """
-    return features_of(read_table(path, what=f"features of {what}s"), id_col, what, like, door)
+    return features_of(read_table(path, what=f"features of {what}s"), id_col, what, like, interface)
 
 
 def features_of(
-    table: Table, id_col: str | None, what: str, like: str | None = None, door: str = "terminal"
+    table: Table, id_col: str | None, what: str, like: str | None = None, interface: str = "terminal"
 ) -> pd.DataFrame:
     """Return a table's features indexed by id.
 
@@ -304,8 +304,8 @@ def features_of(
     known = ITEM_NAMES if what == "item" else USER_NAMES
     id_col = id_col or usual(table.names, (*((like,) if like else ()), *known, "id"))
     if id_col is None:
-        option = f"{what}_id" if door == "terminal" else what
-        raise no_ids(str(table.path), what, table.names, known, Spelling(door), option)
+        option = f"{what}_id" if interface == "terminal" else what
+        raise no_ids(str(table.path), what, table.names, known, Spelling(interface), option)
     ids = table.ids(id_col)
     repeated = pd.Index(ids).duplicated()
     if repeated.any():

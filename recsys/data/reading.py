@@ -101,12 +101,12 @@ def read(
     day_first: bool | None = None,
     name: str | None = None,
     like: Columns | None = None,
-    door: str = "python",
+    interface: str = "python",
     max_rows: int | None = None,
     keep_zero: bool = False,
     test_from: Any = None,
 ) -> Interactions:
-    """Return the interactions in a table or a file: `Interactions.from_frame`, for every door.
+    """Return the interactions in a table or a file: `Interactions.from_frame`, for every interface.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def read(
         As of `Interactions.from_frame`.
     like : Columns, optional
         Names that are taken where the table has them, before usual ones.
-    door : "python", "terminal", "page" or "dataset"
+    interface : "python", "terminal", "page" or "dataset"
         Where options are written as messages should name them; of a dataset, whose form is known, notes
         do not say how it was read.
     max_rows : int, optional
@@ -127,7 +127,7 @@ def read(
     ------
     InputError
     """
-    spelling = Spelling(door)
+    spelling = Spelling(interface)
     named = {"user": user, "item": item, "rating": rating, "time": time, "weight": weight}
     if name is not None and not isinstance(name, str):
         raise InputError(f"name must be text, not {name!r}")
@@ -144,7 +144,7 @@ def read(
             check_plain(path, **options, **{spelling.of("min_rating").rstrip("="): min_rating})
             data = (read_split if folder else profiles_of)(path, name)
             return _described(data, items, users)
-        rows: Rows = open_rows(path, NAME, door, **form)
+        rows: Rows = open_rows(path, NAME, interface, **form)
         name, kind = name or Path(path).name, "pandas"
     else:
         for key, value in form.items():
@@ -325,7 +325,9 @@ def look(path: str | Path, shown_rows: int, **form: Any) -> Look:
 def _no_header(rows: Rows, spelling: Spelling) -> str:
     first = rows.form.sample[0] if isinstance(rows, DelimitedRows) and rows.form.sample else []
     shown = ", ".join(cell[:20] for cell in first[:5])
-    names = "" if spelling.door == "page" else f"name them with {spelling.of('names').rstrip('=')}, or "
+    names = (
+        "" if spelling.interface == "page" else f"name them with {spelling.of('names').rstrip('=')}, or "
+    )
     return (
         f"the first row ({shown}{', …' if len(first) > 5 else ''}) is taken for cells and not for a "
         f"header, and columns are called 1 to {len(rows.names)}: {names}say "
@@ -433,7 +435,7 @@ def _read(
     counts = data.counts
     assert counts is not None
     notes = [text.removesuffix(".") for text in counts.sentences()]
-    if spelling.door == "dataset":  # whose form is known
+    if spelling.interface == "dataset":  # whose form is known
         return replace(data, notes=(*notes, *data.notes)), later
     notes = [counts.description, *apart, *notes, *rows.notes]
     if not rows.header:
@@ -598,7 +600,7 @@ def features_table(table: Any, what: str, id_column: str, ids: NDArray[np.object
         If there is no column of ids, an id is there twice or missing, or none is one of `ids`.
     """
     if isinstance(table, (str, os.PathLike)):
-        found = read_features(os.fspath(table), None, what, like=id_column, door="python")
+        found = read_features(os.fspath(table), None, what, like=id_column, interface="python")
     else:
         found = _features(table, what, id_column)
     # Integers in one table and their text in the other are the same ids.

@@ -13,5 +13,8 @@ from recsys.datasets.base import dataset
 def read_filmtrust(folder: Path) -> Interactions:
     """Read user, item and rating."""
     return reading.read(
-        folder / "ratings.txt", names=("user_id", "item_id", "rating"), delimiter=" ", door="dataset"
+        folder / "ratings.txt",
+        names=("user_id", "item_id", "rating"),
+        delimiter=" ",
+        interface="dataset",
     )

@@ -54,7 +54,7 @@ def read_ml100k(folder: Path) -> Interactions:
         folder / "u.data",
         names=("user_id", "item_id", "rating", "timestamp"),
         delimiter="\t",
-        door="dataset",
+        interface="dataset",
     )
     names = ("id", "title", "date", "video", "url", *ML100K_GENRES)
     if (folder / "u.item").is_file():
@@ -102,7 +102,7 @@ def read_ml1m(folder: Path) -> Interactions:
             folder / "ratings.dat",
             names=("user_id", "item_id", "rating", "timestamp"),
             delimiter="::",
-            door="dataset",
+            interface="dataset",
         )
     if (folder / "movies.dat").is_file():
         table = readers.read_table(
@@ -138,7 +138,7 @@ def read_ml1m(folder: Path) -> Interactions:
 )
 def read_ml20m(folder: Path) -> Interactions:
     """Read ratings, and films where their file is there; the latest ones are of the same form."""
-    data = reading.read(folder / "ratings.csv", door="dataset")
+    data = reading.read(folder / "ratings.csv", interface="dataset")
     if (folder / "movies.csv").is_file():
         films = readers.read_features(folder / "movies.csv", "movieId", "item")
         films["genres"] = films["genres"].replace("(no genres listed)", "")

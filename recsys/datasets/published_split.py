@@ -20,6 +20,6 @@ def read_published(folder: Path) -> Interactions:
         If a file cannot be read, or the test half is of other users or items.
     """
     if not (folder / PAIRS).is_file():
-        return reading.read(folder, door="dataset")
-    data = reading.read(folder / PAIRS, door="dataset")
+        return reading.read(folder, interface="dataset")
+    data = reading.read(folder / PAIRS, interface="dataset")
     return data.with_test(folder / TEST) if (folder / TEST).is_file() else data

@@ -24,7 +24,7 @@ def sample_folder() -> Path:
 )
 def read_sample(folder: Path) -> Interactions:
     """Read interactions and both tables of features."""
-    data = reading.read(folder / "interactions.csv", door="dataset")
+    data = reading.read(folder / "interactions.csv", interface="dataset")
     items = readers.read_features(folder / "items.csv", "item_id", "item")
     users = readers.read_features(folder / "users.csv", "user_id", "user")
     return data.with_features(items=items, users=users)

@@ -1,4 +1,4 @@
-"""Intervals of means over users, by drawing users again and again."""
+"""Bootstrap intervals of means over users."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-BOOTSTRAPS = 2000
+RESAMPLES = 2000
 CHUNK_BYTES = 64_000_000
-MIDDLE = (0.025, 0.975)  # quantiles between which 95% lie
+QUANTILES = (0.025, 0.975)  # quantiles between which 95% lie
 
 
 def resamples(users: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each user is drawn, (draws, users) int64 a block, `BOOTSTRAPS` draws in all.
+    """Yield how often each user is drawn, (draws, users) int64 a block, `RESAMPLES` draws in all.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ def resamples(users: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """
     rng = np.random.default_rng(seed)
     chunk = max(1, CHUNK_BYTES // (8 * users))
-    for start in range(0, BOOTSTRAPS, chunk):
-        size = min(chunk, BOOTSTRAPS - start)
+    for start in range(0, RESAMPLES, chunk):
+        size = min(chunk, RESAMPLES - start)
         drawn = rng.integers(0, users, (size, users)) + np.arange(size)[:, None] * users
         yield np.bincount(drawn.ravel(), minlength=size * users).reshape(size, users)
 
@@ -33,8 +33,7 @@ def mean_intervals(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return 95% percentile-bootstrap intervals of means over folds of means over users.
 
-    Users are drawn, and with one all that was measured of them: in several folds the same user is no
-    new one.
+    The users are resampled as clusters: all values of a user, over all folds, are drawn together.
 
     Parameters
     ----------
@@ -80,5 +79,5 @@ def mean_intervals(
     for column in range(columns):
         found = drawn[np.isfinite(drawn[:, column]), column]
         if len(found):
-            low[column], high[column] = np.quantile(found, MIDDLE)
+            low[column], high[column] = np.quantile(found, QUANTILES)
     return low, high

@@ -139,7 +139,8 @@ def measure(
     keep : int, optional
         How many items of each list are kept.
     seen : (users, items) CSR, optional
-        What models are given, if that is less than what they cannot be asked for: `fold.train`.
+        The interactions that models are given, where they are fewer than `fold.train`, whose items are
+        not ranked in any case.
     left_out : callable, optional
         From users to the items that are not ranked for them, (users, items) CSR; their rows of
         `fold.train` when not given.

@@ -238,7 +238,7 @@ class Report:
         return told and f"{told}; {counted(tested, 'tested user')}, {counted(self.folds, 'fold')}."
 
     def intervals(self) -> tuple[Intervals, Intervals]:
-        """Return from where to where the middle 95% of each mean lie, users drawn again and again.
+        """Return the 95% percentile-bootstrap intervals of the means, users resampled.
 
         Returns
         -------

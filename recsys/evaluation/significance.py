@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.errors import InputError, counted, listing
-from recsys.evaluation.bootstrap import MIDDLE, resamples
+from recsys.evaluation.bootstrap import QUANTILES, resamples
 from recsys.utils.features import real_array
 
 LEVEL = 0.05  # of Holm's p-values, below which a difference is clear
@@ -116,7 +116,7 @@ def _intervals(deltas: NDArray[np.float64], seed: int) -> tuple[list[float], lis
     """Resample users, the same draws for every row, and return the middle 95% of the means."""
     users = deltas.shape[1]
     means = [times @ deltas.T / users for times in resamples(users, seed)]
-    low, high = np.quantile(np.concatenate(means), MIDDLE, axis=0)
+    low, high = np.quantile(np.concatenate(means), QUANTILES, axis=0)
     return low.tolist(), high.tolist()
 
 

@@ -54,10 +54,10 @@ class CFKOMD(CountUpdates, MarginRanker):
     degree : int ≥ 1, optional
         Degree of a one-degree kernel; its own default when not given.
     regularization : float ≥ 0
-        λ_p of (10.2).
+        Ridge on the weights of a user's program, λ_p of (10.2).
     q : "exact" or "mean"
-        Mean over the items not liked (10.3), or over all items (10.5), which is cheaper by
-        little and off by at most 2·(liked items)/(items).
+        Which items the negative centroid averages: those not liked (10.3), or all (10.5), which is
+        slightly cheaper and off by at most 2·(liked items)/(items).
     votes : float ≥ 0
         Users count |profile|^−votes in the linear kernel; 0 for the thesis' kernel. The identities
         that need counts (generality, decomposition) do not hold for it, those of dot products do.

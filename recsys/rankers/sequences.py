@@ -46,7 +46,8 @@ def sequences(
 ) -> Sequences:
     """Return the interactions in order; `times` are aligned with liked.indices, None for equal times.
 
-    Of rows that so many interactions are `before`, it is what it is among all of them.
+    Ties in time are ordered at random. `before` is the number of interactions in the rows before these:
+    the random numbers are advanced by it, so that a block of rows is ordered as in the whole matrix.
     """
     owner = owners(liked).astype(np.int64)
     when = np.zeros(liked.nnz) if times is None else times

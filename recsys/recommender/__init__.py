@@ -1,4 +1,4 @@
-"""The front door: a table in, lists with reasons out, in the ids and the kind of the table.
+"""The recommender: a table in, lists with reasons out, in the ids and the kind of the table.
 
 Examples
 --------

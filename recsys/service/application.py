@@ -57,8 +57,8 @@ def create_app(
     token : str, optional
         Bearer token that every route but /health and /ready then asks for.
     at_once : int ≥ 1
-        Requests that are computed or wait beyond which others get 503. Those that would wait for longer
-        than is of use get it sooner.
+        Number of requests that run or wait, beyond which further ones get 503. A request that would
+        wait too long gets 503 sooner.
     threads : int ≥ 1, optional
         That compute; as many as there are processors, at most 4, when not given.
     rate : float > 0, optional

@@ -18,7 +18,7 @@ SHORT_WAIT = 0.015
 GROUPED_WAIT = 0.05  # of what is computed together: the more of it waits, the less each of it takes
 PATIENCE = 3.0
 TOGETHER = 16  # requests of one kind that are computed in one call, at most
-MEMORY = 0.1  # weight of the newest request in what requests of its kind are expected to take
+SMOOTHING = 0.1  # of the newest request in the mean seconds of its kind, exponentially smoothed
 FIRST_TAKES = 0.001  # seconds, until it is known
 OUTLIER = 4.0  # times what is expected, that a single request counts for at most
 
@@ -232,7 +232,7 @@ class Computing:
             self._seconds -= job.expected
             if not isinstance(result, BaseException):  # what is refused takes nothing
                 before = self._taken.get(job.kind, FIRST_TAKES)
-                self._taken[job.kind] = before + MEMORY * (min(each, OUTLIER * before) - before)
+                self._taken[job.kind] = before + SMOOTHING * (min(each, OUTLIER * before) - before)
         for job, result in zip(jobs, results, strict=True):
             if job.answer.cancelled():
                 continue

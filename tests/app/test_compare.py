@@ -315,7 +315,7 @@ def test_the_command_of_an_upload_says_how_the_file_was_read(tmp_path, monkeypat
     path = tmp_path / "my list.csv"
     path.write_bytes("käse|1,5|01/02/2020|u1|3\nmilch|2,5|03/02/2020|u2|4\n".encode("cp1250"))
     columns = {"user": "4", "item": "1", "rating": "none", "time": "3", "weight": "5"}
-    data = read(path, door="page", **columns, **form)
+    data = read(path, interface="page", **columns, **form)
     said = tuple(form.items())
     source = Source("", path.name, "4", "1", "", "3", weight=data.columns.weight, form=said)
     words = source.options()

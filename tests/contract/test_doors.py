@@ -44,7 +44,7 @@ DATA = drawn()
 @pytest.fixture(scope="module", params=MODELS, ids=str)
 def model(request, tmp_path_factory):
     """Return a file, the recommender in it, and pairs of a user and an item."""
-    file = tmp_path_factory.mktemp("doors") / "m.recsys"
+    file = tmp_path_factory.mktemp("interfaces") / "m.recsys"
     recsys.Recommender(request.param).fit(DATA).save(file)
     rng = np.random.default_rng(5)
     users, items = rng.integers(DATA.n_users, size=PAIRS), rng.integers(DATA.n_items, size=PAIRS)
@@ -101,7 +101,7 @@ def uploaded():
     from app import state
     from app.uploads import UploadedTable
 
-    return state.keep_table(UploadedTable(DATA), "the doors")
+    return state.keep_table(UploadedTable(DATA), "the interfaces")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The project's sentence, clause by clause, for a model of every family it names, through every door.
+"""The project's sentence, clause by clause, for a model of every family it names, through every interface.
 
 "CF-OMD with Boolean kernels, FM/HOFM/sparse-FM and pairwise link predictors behind a common ranker
 interface, top-N, explanation rules, AUC and mAP@k."

@@ -42,8 +42,10 @@ def accounted(data, rows):
 @pytest.mark.thorough
 @settings(max_examples=40, deadline=None)
 @given(ROWS, st.sampled_from(["file", "frame", "page"]), st.sampled_from([None, "last", "count"]))
-def test_every_row_is_kept_merged_or_left_out_for_a_reason(tmp_path_factory, rows, door, duplicates):
-    if door == "frame":
+def test_every_row_is_kept_merged_or_left_out_for_a_reason(
+    tmp_path_factory, rows, interface, duplicates
+):
+    if interface == "frame":
         rows = [(*row[:4], 0) for row in rows]
         table = pd.DataFrame([row[:4] for row in rows], columns=["user", "item", "rating", "time"])
     else:
@@ -51,7 +53,7 @@ def test_every_row_is_kept_merged_or_left_out_for_a_reason(tmp_path_factory, row
         lines = [";".join([u, i, r, t, "more"][: 4 + wrong]) for u, i, r, t, wrong in rows]
         table.write_text("\n".join(["user;item;rating;time", *lines]) + "\n")
     try:
-        data = read(table, door="page" if door == "page" else "python", duplicates=duplicates)
+        data = read(table, interface="page" if interface == "page" else "python", duplicates=duplicates)
     except InputError as error:
         assert "\n" not in str(error)
         return
@@ -202,7 +204,7 @@ def test_no_column_has_two_roles_and_without_a_header_content_gives_none(names, 
         assert header or (found.rating is None and found.time is None)
 
 
-# ---- what an interaction is, in every door
+# ---- what an interaction is, in every interface
 
 VOTES = pd.DataFrame(
     {

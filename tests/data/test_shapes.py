@@ -1,4 +1,4 @@
-"""Small made-up tables in the shapes of public ones, read alike through every door."""
+"""Small made-up tables in the shapes of public ones, read alike through every interface."""
 
 import csv
 import json
@@ -60,7 +60,7 @@ def test_the_page_reads_it(shape):
         role: "none" if (k := getattr(found.roles, role)) is None else found.names[k]
         for role in ("user", "item", "rating", "time")
     }
-    check(read(SHAPES / shape, door="page", max_rows=10_000, **chosen, **options(row)), row)
+    check(read(SHAPES / shape, interface="page", max_rows=10_000, **chosen, **options(row)), row)
 
 
 @pytest.mark.thorough

@@ -1,4 +1,4 @@
-"""A link predictor as a ranker is the predictor of recsys.links on histories and items, in every door."""
+"""A link predictor as a ranker is the predictor of recsys.links on histories and items, in every interface."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""The front door on a SciPy matrix: row and column numbers for ids, values for weights."""
+"""The recommender on a SciPy matrix: row and column numbers for ids, values for weights."""
 
 import warnings
 

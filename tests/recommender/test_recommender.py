@@ -1,4 +1,4 @@
-"""The front door against matrices and brute force: the same lists, in ids."""
+"""The recommender against matrices and brute force: the same lists, in ids."""
 
 import numpy as np
 import pandas as pd

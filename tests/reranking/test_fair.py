@@ -104,7 +104,7 @@ def test_limits_hold_and_pinned_items_count(protected, N, p, most):
         has, left[item % 4] = has + protected[item], left[item % 4] + 1
 
 
-# ---- at the front door
+# ---- at the recommender
 
 
 @pytest.fixture(scope="module")

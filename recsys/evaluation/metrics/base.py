@@ -115,7 +115,7 @@ class ListContext:
         Raises
         ------
         InputError
-            If they are as many as the context has no users for, or no items.
+            If the number of lists differs from that of the users, or an id is no item.
         """
         found = given if isinstance(given, FirstItems) else FirstItems.of_ids(given, self.n_items)
         if found.sure.shape != (len(self._rows), self.n_items) and self.users is not None:
