@@ -169,30 +169,12 @@ def split(
     ----------
     data : Interactions
     protocol : str
-        half-profile: users in `folds` groups; of each user of a group ceil(n/2) random items
-        train and the rest is tested (thesis, 10.4.2); half-profile-time: the older ones
-        train; half-profile-file: those that stand first in the order of the rows train, which
-        says nothing about time (the thesis' Jester: jokes by their number); leave-one-out: each
-        user's last item (random without times) is tested; next-5, or any other number: each user's
-        last 5, of users who have more; holdout: 20% of each user's items; temporal: the last 20% of
-        all interactions, predicted from what was before; rolling: the last tenths of all
-        interactions, each predicted from what was before it; published: the test half that came with
-        the data (`held_out`). `list(PROTOCOLS)` has all names. `half-profile-time:ties=index` orders
-        items of equal time as they first occur in the data, as tables do that were made before ties were
-        drawn, with the draws of `draws=rows`. `leave-one-out:validation=kept` is the protocol of most
-        papers on sequences: no model is fitted on the item before each user's last, which is in the
-        input when the last one is predicted. train-test-split: each interaction with probability 0.2;
-        crossfold-records: all interactions in groups. `items=random` of next-K and leave-one-out holds
-        out random items though there are times, `items=last` of holdout the newest ones, `kept=2` tests
-        only users who keep two items, `fraction=0.3` of holdout, train-test-split and temporal holds
-        out that much, `users=groups` or `users=100` of protocols that test all users tests groups or
-        samples of users, and `records=100` of crossfold-records samples of interactions. Draws go by the
-        ids as text: the same data with shuffled rows have the same folds. With `:draws=rows` after its
-        name a protocol draws in the order in which ids first appear, as all did before 0.2.
+        A name of the first list below, with settings of the second one behind a colon:
+        "holdout:fraction=0.3". `list(PROTOCOLS)` has all names.
     folds : int, optional
-        5 groups for the half-profile protocols, `users=groups` and crossfold-records, which tests the
-        first of five where it is 1; 5 windows for rolling, 9 at most; else repetitions
-        with other draws, 1 when not given.
+        Groups of the half-profile protocols, `users=groups` and crossfold-records, 5 when not given;
+        crossfold-records tests the first of five where it is 1. Windows of rolling, 5 when not given and
+        9 at most. Else repetitions with other draws, 1 when not given.
     seed : int ≥ 0
         The same seed gives the same folds, whatever the order of the input's rows
         (half-profile-file: the same groups of users). It orders items of equal time among each user's
@@ -203,6 +185,39 @@ def split(
     InputError
         If there is no such protocol, it needs times that are absent or all equal, or `folds` does not
         fit.
+
+    Notes
+    -----
+    Protocols and what they test:
+
+    - half-profile: users are in `folds` groups; of each user of a group ⌈n/2⌉ random items train and the
+      rest is tested (thesis, 10.4.2)
+    - half-profile-time: the same, and the older items train
+    - half-profile-file: the same, and the items that come first in the rows train, which says nothing
+      about time (the thesis' Jester: jokes by their number)
+    - leave-one-out: each user's last item, a random one without times
+    - next-5, or any other number: the last 5 items of each user who has more
+    - holdout: 20% of each user's items
+    - train-test-split: each interaction with probability 0.2
+    - crossfold-records: all interactions, in groups
+    - temporal: the last 20% of all interactions, predicted from those before
+    - rolling: the last tenths of all interactions, each predicted from those before it
+    - published: the test half that came with the data (`held_out`)
+
+    Settings:
+
+    - validation=kept of leave-one-out is the protocol of most papers on sequences: no model is fitted on
+      the item before each user's last, which is in the input when the last one is predicted
+    - items=random of next-K and leave-one-out tests random items though there are times; items=last of
+      holdout tests the newest ones
+    - kept=2 tests only users who keep two items in training
+    - fraction=0.3 of holdout, train-test-split and temporal tests that share
+    - users=groups or users=100 of protocols that test all users tests groups or samples of users;
+      records=100 of crossfold-records tests samples of interactions
+    - ties=index of half-profile-time orders items of equal time as they first occur in the data, with
+      draws=rows
+    - draws=rows draws in the order in which ids first appear, as before version 0.2. Without it draws go
+      by the ids as text: the same data with shuffled rows have the same folds
 
     Examples
     --------
