@@ -438,5 +438,6 @@ def _comparisons(results: list[Result], parsed: list[Asked], seed: int) -> list[
     corrected = holm([comparison.p_value for comparison in found])
     found = [replace(one, p_holm=p) for one, p in zip(found, corrected, strict=True)]
     return [
-        row | asdict(one) | {"told_apart": one.told_apart} for row, one in zip(rows, found, strict=True)
+        row | asdict(one) | {"differs_clearly": one.differs_clearly}
+        for row, one in zip(rows, found, strict=True)
     ]

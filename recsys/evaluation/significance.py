@@ -39,7 +39,7 @@ class Comparison:
     >>> from recsys.evaluation import compare
     >>> first = np.array([0.9, 0.8, 0.7, 0.9, 0.8, 0.7])
     >>> found = compare(first, first - [0.3, 0.1, 0.2, 0.4, 0.15, 0.25])
-    >>> round(found.difference, 2), round(found.p_value, 2), found.told_apart
+    >>> round(found.difference, 2), round(found.p_value, 2), found.differs_clearly
     (0.23, 0.03, True)
     """
 
@@ -51,7 +51,7 @@ class Comparison:
     p_holm: float = 1.0
 
     @property
-    def told_apart(self) -> bool:
+    def differs_clearly(self) -> bool:
         """Whether the interval excludes 0 and `p_holm` is below 0.05: only then is one model better."""
         return (self.low > 0.0 or self.high < 0.0) and self.p_holm < LEVEL
 
@@ -168,7 +168,7 @@ def verdict(c: dict[str, Any]) -> str:
     sign = -sign if less else sign  # values are told as how much better the first is
     low, high = sorted((sign * c["low"], sign * c["high"]))
     by = _decimal(abs(c["difference"]))
-    if not c["told_apart"]:
+    if not c["differs_clearly"]:
         amount = "less" if less else "more"
         said = f"{first} and {second} do not differ clearly: {first} has {by} {amount} over users"
     elif better:
@@ -205,8 +205,9 @@ def decision(comparisons: list[dict[str, Any]]) -> str:
 
     Examples
     --------
-    >>> pair = {"first": "a", "second": "b", "better": "more", "difference": 0.1, "told_apart": True}
-    >>> decision([pair | {"metric": "auc"}, pair | {"metric": "map", "told_apart": False}])
+    >>> pair = {"first": "a", "second": "b", "better": "more", "difference": 0.1}
+    >>> clear, unclear = ({"metric": m, "differs_clearly": m == "auc"} for m in ("auc", "map"))
+    >>> decision([pair | clear, pair | unclear])
     'Use a: it is better than b on auc, and does not differ clearly from b on map'
     """
     leads: dict[str, list[int]] = {}  # better less worse comparisons, and means
@@ -216,7 +217,7 @@ def decision(comparisons: list[dict[str, Any]]) -> str:
             continue
         sign = (-1 if better == "less" else 1) * ((c["difference"] > 0) - (c["difference"] < 0))
         for one, other, ahead in ((c["first"], c["second"], sign), (c["second"], c["first"], -sign)):
-            clear = ahead if c["told_apart"] else 0
+            clear = ahead if c["differs_clearly"] else 0
             outcomes.setdefault((one, c["metric"]), {})[other] = clear
             lead = leads.setdefault(one, [0, 0])
             lead[0], lead[1] = lead[0] + clear, lead[1] + ahead

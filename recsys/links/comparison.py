@@ -38,19 +38,19 @@ class AucGap(NamedTuple):
     difference : float ≥ 0
     low, high : float
         A 95% interval (DeLong).
-    told_apart : bool
+    differs_clearly : bool
         Whether it excludes 0.
 
     Examples
     --------
-    >>> AucGap(0.02, low=0.01, high=0.03, told_apart=True).told_apart
+    >>> AucGap(0.02, low=0.01, high=0.03, differs_clearly=True).differs_clearly
     True
     """
 
     difference: float
     low: float
     high: float
-    told_apart: bool
+    differs_clearly: bool
 
 
 class LinkResult(NamedTuple):

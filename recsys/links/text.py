@@ -60,7 +60,7 @@ def verdicts(found: LinkComparison) -> list[str]:
     --------
     >>> from recsys.links import AucGap, LinkMetrics, LinkResult
     >>> best = LinkResult("fm", LinkMetrics(0.9, 0.8, 0.8, 0.8), auc_error=0.01, gap=None)
-    >>> gap = AucGap(0.1, low=0.05, high=0.15, told_apart=True)
+    >>> gap = AucGap(0.1, low=0.05, high=0.15, differs_clearly=True)
     >>> other = LinkResult("bilinear", LinkMetrics(0.8, 0.7, 0.7, 0.7), auc_error=0.02, gap=gap)
     >>> verdicts(LinkComparison(10, 14, 6, 3, cold=False, seed=0, results=(best, other)))[1]
     'fm is better than bilinear by 0.1000 in AUC, 95% interval [0.0500, 0.1500].'
@@ -75,7 +75,7 @@ def verdicts(found: LinkComparison) -> list[str]:
     others = [(r.model, r.gap) for r in found.results if r.gap is not None]
     for name, gap in sorted(others, key=lambda one: one[1].difference):
         interval = f"95% interval [{_decimal(gap.low)}, {_decimal(gap.high)}]"
-        if gap.told_apart:
+        if gap.differs_clearly:
             lines.append(
                 f"{best.model} is better than {name} by {_decimal(gap.difference)} in AUC, {interval}."
             )

@@ -262,7 +262,7 @@ def test_a_decision_says_of_every_comparison_what_its_verdict_says(seed):
     pairs = [
         {
             "metric": metric, "first": one, "second": other, "better": better, "low": 0.0, "high": 0.0,
-            "difference": float(rng.normal()), "told_apart": bool(rng.random() < 0.5), "p_holm": 1.0,
+            "difference": float(rng.normal()), "differs_clearly": bool(rng.random() < 0.5), "p_holm": 1.0,
             "users": 9,
         }
         for metric, better in metrics.items() if better

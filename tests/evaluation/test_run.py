@@ -114,7 +114,7 @@ def compared(difference, low, high, p=0.04):
     one = Comparison(difference, low, high, p, 400, p)
     return {
         "metric": "auc", "first": "a", "second": "b", "difference": difference, "low": low, "high": high,
-        "p_value": p, "p_holm": p, "users": 400, "told_apart": one.told_apart,
+        "p_value": p, "p_holm": p, "users": 400, "differs_clearly": one.differs_clearly,
     }  # fmt: skip
 
 
@@ -164,10 +164,10 @@ def test_one_is_better_only_where_the_test_says_so_after_holms_correction(p):
 def test_each_comparison_of_a_report_is_told_apart_by_its_interval_and_its_p():
     data = load_dataset("sample")
     report = evaluate(data, ["popularity", "ease", "cf-komd:kernel=mc,degree=2"], folds=2)
-    assert {c["told_apart"] for c in report.comparisons} == {True, False}
+    assert {c["differs_clearly"] for c in report.comparisons} == {True, False}
     for c in report.comparisons:
         outside = c["low"] > 0 or c["high"] < 0
-        assert c["told_apart"] == (outside and c["p_holm"] < 0.05)
+        assert c["differs_clearly"] == (outside and c["p_holm"] < 0.05)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_equal_models_are_not_told_apart_and_files_say_what_figures_depend_on(pl
     said = [line for line in report.sentences() if " is better than " in line]
     assert said == [report.decision()] and "does not differ clearly from" in said[0]
     assert {
-        c["told_apart"] for c in report.comparisons if "popularity" in (c["first"], c["second"])
+        c["differs_clearly"] for c in report.comparisons if "popularity" in (c["first"], c["second"])
     } == {True}
     columns, rows = report.table()
     for r, row in zip(report.results, rows, strict=True):

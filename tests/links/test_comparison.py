@@ -212,7 +212,7 @@ def test_a_comparison_is_that_of_its_steps(one, cold):
     by = abs(found.results[0].metrics.auc - found.results[1].metrics.auc)
     half = 1.959964 * np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     assert gap[:3] == pytest.approx((by, by - half, by + half), abs=1e-6)
-    assert gap.told_apart == (by - half > 0)
+    assert gap.differs_clearly == (by - half > 0)
     dones = [done for _, done, _ in seen]
     assert dones == sorted(dones) and dones[0] == 0 and 1 <= dones[-1] < seen[0][2] == 2
     assert seen[1][0].startswith(models[0]) and seen[-1][0].startswith(models[1])
@@ -221,9 +221,9 @@ def test_a_comparison_is_that_of_its_steps(one, cold):
     up, down = (scores[found.results.index(best)][split.test_labels == k] for k in (1, 0))
     share = np.mean([(a > b) + 0.5 * (a == b) for a in up for b in down])
     assert told[0].endswith(f"scores the link higher {share:.1%} of the time.")
-    assert ("is better than" in told[1]) == gap.told_apart and (
+    assert ("is better than" in told[1]) == gap.differs_clearly and (
         "do not differ clearly" in told[1]
-    ) != gap.told_apart
+    ) != gap.differs_clearly
     where = "pairs of objects never seen" if cold else "held-out pairs"
     assert wording.headline(found) == f"{len(graph.links)} links: fitted on {len(split.train)} pairs, measured on {len(split.test)} {where}, of which {found.test_links} are links."  # fmt: skip
 
