@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -24,13 +25,19 @@ def call(arguments: list[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """Run the command line and exit: 130 after Ctrl-C, 143 after SIGTERM, both after cleaning up."""
-    try:
-        signal.signal(signal.SIGTERM, _terminate)
-        from recsys.cli import exits
+    # While modules are imported there is nothing to clean up, and some imports lose an exception.
+    interrupted = signal.getsignal(signal.SIGINT)
+    if interrupted is signal.default_int_handler:  # not where Ctrl-C is ignored, as under nohup
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    from recsys.cli import commands, exits  # noqa: F401
 
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        signal.signal(signal.SIGINT, interrupted)
         exits.open_streams()
         code = call()
-    except KeyboardInterrupt:  # while modules were imported
+    except KeyboardInterrupt:
         code = 130
     sys.exit(code)
 

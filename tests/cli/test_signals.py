@@ -135,3 +135,32 @@ def test_an_evaluation_that_has_measured_nothing_is_interrupted_like_any_command
     done = stopped(tmp_path, "popularity, fold 1", "--json", tmp_path / "none.json")
     assert done.returncode == 130 and done.stdout == ""
     assert done.stderr == "recsys: interrupted\n" and not list(tmp_path.iterdir())
+
+
+SWALLOWED = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "recsys.cli.exits":
+            try:
+                os.kill(os.getpid(), signal.{name})
+                for _ in range(1000):
+                    pass
+            except BaseException:
+                pass
+
+from recsys.cli import run
+sys.meta_path.insert(0, Finder())
+sys.argv = ["recsys", "datasets"]
+run()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_that_an_import_would_lose_ends_the_command(name, code):
+    ended = subprocess.run(
+        [sys.executable, "-c", SWALLOWED.replace("{name}", name)], capture_output=True
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (code, b"", b"")
