@@ -101,14 +101,14 @@ def test_a_history_has_weights_for_a_ranker_that_takes_them():
     assert much == {"d": 4.0, "a": 0.5} and liked(bundle, found) == {"d": 1.0, "a": 3.0}
     assert bundle.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
     for weights, text in (
-        ([1], "1 weights are given for a history of 2 items"),
+        ([1], "weights must be a list of 2 numbers, one for each item of the history"),
         (
             [1, 0],
             "weight of item 'd' must be a finite number of at least 1e-09 and at most 1e\\+09, not 0",
         ),
         ([1, 1e-50], "weight of item 'd' must be .*, not 1e-50"),
         ([1e39, 1], "weight of item 'a' must be .*, not 1e\\+39"),
-        (3, "other weights are given for a history of 2 items"),
+        (3, "weights must be a list of 2 numbers, one for each item of the history"),
         ([np.nan, 1], "weight of item 'a' must be .*, not nan"),
         (["1", 1], "weight of item 'a' must be .*, not '1'"),
     ):
