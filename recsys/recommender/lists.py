@@ -160,16 +160,18 @@ class Lists:
 
     def note(self) -> str | None:
         """Return which pinned items are left out, and how many lists have too few protected items."""
+        told = [self.unlisted_pins(), too_few(self.unfair) if self.unfair else ""]
+        return "; ".join(filter(None, told)) or None
+
+    def unlisted_pins(self) -> str:
+        """Return a sentence about pinned items that filters leave out; "" without any."""
         pinned = [] if self.merchandising is None else list(self.merchandising.pinned)
         absent = [] if self.left_out is None else [item for item in pinned if item in self.left_out]
-        told = []
-        if absent:
-            names = ", ".join(repr(str(self.bundle.item_ids[item])[:40]) for item in absent[:5])
-            more = f" and {len(absent) - 5:,} more" if len(absent) > 5 else ""
-            told.append(f"pinned but not listed, as filters leave it out: {names}{more}")
-        if self.unfair:
-            told.append(too_few(self.unfair))
-        return "; ".join(told) or None
+        if not absent:
+            return ""
+        names = ", ".join(repr(str(self.bundle.item_ids[item])[:40]) for item in absent[:5])
+        more = f" and {len(absent) - 5:,} more" if len(absent) > 5 else ""
+        return f"pinned but not listed, as the items to rank or filters leave it out: {names}{more}"
 
     @cached_property
     def columns(self) -> dict[str, type]:

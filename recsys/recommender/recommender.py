@@ -506,7 +506,8 @@ class Recommender(Generic[Table]):
             return made.table([row for some in rows for row in some], why)
         target = Path(path)
         if target.suffix not in (".parquet", ".json", ".jsonl", ".csv"):
-            raise InputError(f"{target}: the ending must be .parquet, .json, .jsonl or .csv")
+            hint = "; name the table of a database with table=" if "://" in os.fspath(path) else ""
+            raise InputError(f"{target}: the ending must be .parquet, .json, .jsonl or .csv{hint}")
         columns, rows_of = made.written(lists, why)
         write_rows(target, columns, (rows_of(some) for some in lists.blocks()), raw)
         return target
@@ -764,7 +765,8 @@ class Recommender(Generic[Table]):
         decimal, day_first : optional
             As in `Interactions.from_frame`; as at the fit when not given.
 
-        What was noticed when the rows were read is logged.
+        What was noticed when the rows were read is logged, as a warning where rows are left out or
+        thousands separators were found.
 
         Raises
         ------
@@ -849,12 +851,15 @@ class Recommender(Generic[Table]):
         filter_liked: bool = True,
         wanted: Merchandising | None = None,
     ) -> Lists:
-        return Lists(
+        lists = Lists(
             self.bundle, asked, check_integer("n", n, 1),
             self.bundle.items(id_list("dislikes", dislikes)).tolist(),
             check_real("diversity", diversity, 0.0, 1.0), left_out(self.bundle, items, exclude, filters),
             check_flag("filter_liked", filter_liked), wanted,
         )  # fmt: skip
+        if told := lists.unlisted_pins():
+            LOG.warning(told)
+        return lists
 
     @property
     def _list_rows(self) -> ListRows:

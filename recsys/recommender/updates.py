@@ -33,8 +33,10 @@ def rows_of(
         rows, weight=weight, like=replace(columns, time=time, weight=None), keep_zero=True,
         decimal=decimal, day_first=day_first,
     )  # fmt: skip
+    dropped = data.counts is not None and data.counts.left_out
     for note in data.notes:
-        LOG.info("%s", note)
+        doubtful = "thousands separators" in note or (dropped and "left out" in note)
+        LOG.log(logging.WARNING if doubtful else logging.INFO, "%s", note)
     return data
 
 

@@ -381,10 +381,14 @@ def test_an_update_is_told_how_dates_and_decimals_are_written(tmp_path):
 def test_what_an_update_notices_is_logged(tmp_path, caplog):
     rows = pd.DataFrame({"user": list("aabbcc"), "item": list("xyyzzx"), "rating": [1.5, 2, 3, 4, 5, 1]})
     model = Recommender("msdw").fit(rows, rating="rating")
-    later = dated_file(tmp_path / "later.csv", "user;item;rating\n", ["a;z;1,250"])
+    later = dated_file(
+        tmp_path / "later.csv", "user;item;rating\n", ["a;z;1,250", "b;z;5,5", ";z;4", "c;y;2"]
+    )
     with caplog.at_level("INFO", "recsys"):
-        model.update(later)
-    assert "1,250 is read as 1250" in caplog.text
+        model.update(later, decimal=".")
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert any("1,250 is read as 1250" in one for one in warned), caplog.text
+    assert any("2 left out" in one for one in warned), caplog.text
 
 
 def test_a_fit_keeps_how_dates_are_written_though_its_own_do_not_tell(tmp_path):
@@ -401,4 +405,7 @@ def test_a_pinned_item_that_filters_leave_out_is_told(caplog):
     with caplog.at_level("INFO", "recsys"):
         found = model.recommend(117, items=some[:3], pinned=[some[3]], n=3)
     assert some[3] not in set(found["item"])
-    assert f"pinned but not listed, as filters leave it out: '{some[3]}'" in caplog.text
+    assert (
+        f"pinned but not listed, as the items to rank or filters leave it out: '{some[3]}'"
+        in caplog.text
+    )
