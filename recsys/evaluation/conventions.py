@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recsys.data import Fold, Interactions, Protocol
+from recsys.data.given_test import OF_TEST
 from recsys.errors import counted
 
 
@@ -64,6 +65,9 @@ def conventions(
         lines.append("There are no times: what is tested is drawn at random.")
     if protocol.comes_with_data and data.repeat_time is not None:
         lines.append("Test interactions that also occur in training stay in training.")
+    if protocol.comes_with_data:
+        dropped = [note for note in data.notes if note.startswith(OF_TEST) and "left out" in note]
+        lines += [f"{note[0].upper()}{note[1:]}." for note in dropped]
     if unseen:
         told = f"{unseen:,} of {counted(tests, 'test item')}"
         lines.append(f"Items without training interactions are ranked, too, and are {told}.")

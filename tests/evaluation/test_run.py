@@ -325,3 +325,11 @@ def test_tested_users_are_counted_and_a_test_half_that_is_not_used_is_told():
     anew = evaluate(data, models, protocol="leave-one-out", metrics="ndcg@10")
     told = "The test half that the data come with is not used: leave-one-out divides all interactions."
     assert told in anew.sentences()
+
+
+def test_tested_users_who_are_not_in_training_are_counted_in_the_sentences():
+    rows = pd.DataFrame({"user": list("aabbcc"), "item": list("xyyzzx")})
+    later = pd.DataFrame({"user": list("abde"), "item": list("zxxy")})
+    report = evaluate(rows, ["popularity", "ease"], test=later, metrics="auc")
+    told = "Test half: 2 users not among the interactions left out, with 2 pairs."
+    assert told in report.sentences()
