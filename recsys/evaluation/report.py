@@ -330,6 +330,15 @@ class Report:
         models = ", ".join(r.model for r in self.results)
         return f"<Report: {models} on {self.dataset!r}, {self.protocol}, {counted(self.folds, 'fold')}>"
 
+    def __str__(self) -> str:
+        """Return the means with their 95% intervals as a table, and the decision."""
+        table = (
+            self.frame()
+            .drop(columns="std")
+            .to_string(index=False, float_format="{:.4f}".format, na_rep="–")
+        )
+        return "\n".join(filter(None, [repr(self)[1:-1], table, self.decision()]))
+
     def run(self, model: str | None = None) -> trec.Run:
         """Return the lists of a model as {user: {item: score}}, for ranx and ir_measures.
 

@@ -305,3 +305,14 @@ def test_a_report_says_its_decision_with_its_users_and_folds(report):
 
 def evaluate_one():
     return evaluate(recsys.load_dataset("sample"), ["popularity"], metrics=["auc"], folds=2)
+
+
+def test_what_is_printed_has_a_row_a_model_and_metric_and_the_decision(report):
+    first, *table, last = str(report).split("\n")
+    assert first == repr(report)[1:-1] and last == report.decision()
+    assert table[0].split() == ["model", "metric", "mean", "low", "high", "users"]
+    rows = report.frame()
+    assert [line.split()[-5:-1] for line in table[1:]] == [
+        [row.metric, *(f"{v:.4f}" if v == v else "–" for v in (row.mean, row.low, row.high))]
+        for row in rows.itertuples()
+    ]
