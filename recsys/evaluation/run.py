@@ -268,8 +268,8 @@ def evaluate(
         ranked=lines,
     )
     if data.held_out is not None and not way.comes_with_data:
-        report.conventions.insert(
-            0, f"The test half that the data come with is not used: {protocol} divides all interactions."
+        report.conventions.append(
+            f"The test half that the data come with is not used: {protocol} divides all interactions."
         )
     if stopped:
         raise EvaluationInterrupted(report, notes[-1])
