@@ -330,11 +330,16 @@ def dated_file(path, header, rows):
     return str(path)
 
 
+def dated_ratings(path, form):
+    """Write ratings of 8 users and 5 items, each row by a form of user, item, rating, month and day."""
+    pairs = [(u, i) for u in range(8) for i in range(5) if u != i]
+    rows = [form.format(u=u, i=i, r=1 + (u + i) % 4, m=1 + i, d=13 + u) for u, i in pairs]
+    return dated_file(path, "user;item;rating;time\n", rows)
+
+
 def test_an_update_reads_dates_and_numbers_as_the_fit_did(tmp_path):
-    first = dated_file(
-        tmp_path / "first.csv", "user;item;rating;time\n",
-        [f"0{u:02};{i};{1 + (u + i) % 4},5;{1 + i:02}/{13 + u:02}/2026" for u in range(8) for i in range(5) if u != i],
-    )  # fmt: skip
+    rows = "0{u:02};{i};{r},5;{m:02}/{d}/2026"  # days from 13 on: months come first
+    first = dated_ratings(tmp_path / "first.csv", rows)
     later = dated_file(tmp_path / "later.csv", "user;item;rating;time\n", ["000;0;12,500;07/11/2026"])
     model = Recommender("msdw").fit(first, min_rating=1.5)
     assert model.bundle.columns.day_first is False and model.bundle.columns.decimal == ","
@@ -362,10 +367,7 @@ def test_ids_that_lost_their_zeros_are_refused_by_an_update(role):
 
 
 def test_an_update_is_told_how_dates_and_decimals_are_written(tmp_path):
-    first = dated_file(
-        tmp_path / "first.csv", "user;item;rating;time\n",
-        [f"u{u};i{i};{1 + (u + i) % 4};2026-0{1 + i}-{13 + u}" for u in range(8) for i in range(5) if u != i],
-    )  # fmt: skip
+    first = dated_ratings(tmp_path / "first.csv", "u{u};i{i};{r};2026-{m:02}-{d}")
     later = dated_file(tmp_path / "later.csv", "user;item;rating;time\n", ["u0;i0;2,5;07/11/2026"])
     model = Recommender("msdw").fit(first)
     with pytest.raises(
