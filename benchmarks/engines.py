@@ -35,8 +35,8 @@ from recsys import make_ranker
 from recsys.data import Interactions
 from recsys.datasets import load_dataset
 from recsys.engines import engine
-from recsys.rankers import Bundle, fit_bundle, load_bundle
-from recsys.recommender.everybody import plain_options, write_everybody
+from recsys.rankers import ModelPackage, fit_package, load_package
+from recsys.recommender.all_users import plain_options, write_all_users
 from recsys.utils.atomic import TEMPORARY
 
 ENGINES = (("local", None), ("local=2", None), ("dask", 2), ("ray", 2))
@@ -77,7 +77,7 @@ def digest_of(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def model_of(name: str) -> Bundle:
+def model_of(name: str) -> ModelPackage:
     from recsys.utils.spec import parse_spec
 
     kind, params = parse_spec(JOBS[name][0])
@@ -86,13 +86,13 @@ def model_of(name: str) -> Bundle:
         data = Interactions.from_frame(pd.DataFrame({"user": likes.row, "item": likes.col}))
     else:
         data = load_dataset(name)
-    bundle = fit_bundle(make_ranker(kind, **params), data, show_progress=False)
+    package = fit_package(make_ranker(kind, **params), data, show_progress=False)
     if name == "long":
-        ids = np.arange(TIMES * len(bundle.user_ids)).astype(object)
-        rows = sp.vstack([bundle.user_items] * TIMES, format="csr")
+        ids = np.arange(TIMES * len(package.user_ids)).astype(object)
+        rows = sp.vstack([package.user_items] * TIMES, format="csr")
         ranker = make_ranker(kind, **params).fit(rows, show_progress=False)
-        bundle = replace(bundle, ranker=ranker, user_ids=ids, user_items=rows)
-    return bundle
+        package = replace(package, ranker=ranker, user_ids=ids, user_items=rows)
+    return package
 
 
 def job(name: str) -> None:
@@ -102,7 +102,7 @@ def job(name: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "model.recsys")
         model_of(name).save(path)
-        bundle = load_bundle(path, mapped=True)
+        package = load_package(path, mapped=True)
         first = ""
         for on, workers in ENGINES if name != "long" else (("dask", 2),):
             if on == "local":
@@ -115,14 +115,14 @@ def job(name: str) -> None:
                 start = time.perf_counter() - started
                 for _ in range(2 if name != "long" else 1):  # the first compiles
                     out = Path(place, "top")
-                    done = write_everybody(
-                        out, bundle, plain_options(10), model=path, on=given, threads=1, block=block
+                    done = write_all_users(
+                        out, package, plain_options(10), model=path, on=given, threads=1, block=block
                     )
                     digest = digest_of(out)
                     shutil.rmtree(out)
             first = first or digest
             row = (
-                name, len(bundle.user_ids), len(bundle.item_ids), spec, path.stat().st_size / 1e6, on,
+                name, len(package.user_ids), len(package.item_ids), spec, path.stat().st_size / 1e6, on,
                 done.workers, 1, done.written, start, done.seconds, done.work, done.overhead, digest,
                 digest == first if name != "long" else "",  # there is none to compare with
             )  # fmt: skip
@@ -183,11 +183,11 @@ def kills(
     with tempfile.TemporaryDirectory(dir=place) as folder:
         path, script, top, whole = (Path(folder, name) for name in ("model", "run.py", "top", "whole"))
         script.write_text(CHILD)
-        bundle = fit_bundle(make_ranker("ease"), load_dataset("sample"), show_progress=False)
-        bundle.save(path)
-        block = -(-len(bundle.user_ids) // parts)
-        write_everybody(
-            whole, bundle, plain_options(10, diversity=0.5, text=True), model=path, block=block
+        package = fit_package(make_ranker("ease"), load_dataset("sample"), show_progress=False)
+        package.save(path)
+        block = -(-len(package.user_ids) // parts)
+        write_all_users(
+            whole, package, plain_options(10, diversity=0.5, text=True), model=path, block=block
         )
         call = [
             sys.executable, str(script), "recommend", "--ranker", str(path), "--all", "--out", f"{top}/",

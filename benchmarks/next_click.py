@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from benchmarks.lab.common import append_csv, finished
 from recsys import make_ranker
 from recsys.data import Interactions
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.utils.spec import parse_spec
 
 MODELS = (
@@ -83,7 +83,7 @@ def measure(
     liked, when, wanted = tests
     kind, parameters = parse_spec(name)
     before = time.process_time()
-    model = fit_bundle(make_ranker(kind, **parameters), train, show_progress=False).ranker
+    model = fit_package(make_ranker(kind, **parameters), train, show_progress=False).ranker
     fitted, start = time.process_time() - before, time.perf_counter()
     ids, _ = model.recommend(
         np.zeros(len(wanted), dtype=np.int64), liked, N=DEPTH, filter_already_liked_items=False,

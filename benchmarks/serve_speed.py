@@ -27,7 +27,7 @@ from benchmarks.lab.common import write_csv
 from benchmarks.lab.http_load import closed_loop, post
 from recsys import Interactions, make_ranker
 from recsys.datasets import load_dataset
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 
 CLIENTS = 16
 SECONDS = 6.0
@@ -35,15 +35,15 @@ BARE = """
 import numpy as np, uvicorn
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from pydantic import BaseModel
 class Asked(BaseModel):
     user: str
 app = FastAPI()
-bundle = load_bundle(%r)
-ranker, names = bundle.ranker, list(bundle.item_ids)
-users = {str(u): k for k, u in enumerate(bundle.user_ids)}
-rows = [bundle.user_items[k] for k in range(len(users))]
+package = load_package(%r)
+ranker, names = package.ranker, list(package.item_ids)
+users = {str(u): k for k, u in enumerate(package.user_ids)}
+rows = [package.user_items[k] for k in range(len(users))]
 @app.get("/health")
 async def health():
     return {}
@@ -139,7 +139,7 @@ def stock(pairs: int, block: int = 200) -> None:
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in bodies}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        fit_bundle(ranker, data, show_progress=False).save(path)
+        fit_package(ranker, data, show_progress=False).save(path)
         server = serve(path)
         address = ("127.0.0.1", 8771)
         upload = urllib.request.Request(
@@ -207,10 +207,10 @@ def main() -> None:
             "auto",
         ):  # auto is the default of the app and of evaluate
             ranker = make_ranker(name)
-            bundle = fit_bundle(ranker, data, show_progress=False)
+            package = fit_package(ranker, data, show_progress=False)
             times = []
             for u in rng.integers(0, data.n_users, 2000):
-                row = bundle.user_items[u]
+                row = package.user_items[u]
                 started = time.perf_counter()
                 ranker.recommend(int(u), row, N=10)
                 times.append(1000 * (time.perf_counter() - started))
@@ -218,7 +218,7 @@ def main() -> None:
             median, last = (float(np.percentile(times, q)) for q in (50, 99))
             told(name, "one call in a loop", 1000 / float(np.mean(times)), median, last)
             path = Path(folder) / name
-            bundle.save(path)
+            package.save(path)
             for workers in (1, 2):
                 server = serve(path, "--workers", str(workers))
                 time.sleep(3.0 * (workers - 1))  # /health may be of the first of them

@@ -19,7 +19,7 @@ import uvicorn
 
 from recsys import make_ranker
 from recsys.datasets import load_dataset
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import create_app, server
 
 MOST = 1 << 20
@@ -90,7 +90,7 @@ def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.recsys")
-        fit_bundle(make_ranker("cf-komd"), load_dataset("sample"), show_progress=False).save(path)
+        fit_package(make_ranker("cf-komd"), load_dataset("sample"), show_progress=False).save(path)
         where = server.Listening(port=0)
         listener = server.listen(where)
         app = create_app(path, events=Path(folder, "events.db"))

@@ -47,7 +47,7 @@ if taste is not None and taste.shown:
     print(text.readable(taste.rule), *text.taste(taste), sep="\n")
 rule = item_rule(user_items, user_items[7].indices, int(ids[0]), exclude=7)
 if rule is not None:
-    print(text.people(data.titles, rule))
+    print(text.rule_sentence(data.titles, rule))
 
 # %% [markdown]
 # Two models on the same folds, with the paired difference over users.

@@ -17,7 +17,7 @@ from recsys.engines import Engine, opened
 from recsys.engines.local import LocalEngine
 from recsys.errors import FitError, InputError
 from recsys.evaluation import evaluate
-from recsys.evaluation.measuring import divided, figure_of, parsed_metrics
+from recsys.evaluation.measuring import divided, metric_value, parsed_metrics
 from recsys.evaluation.metrics import parse_metric
 from recsys.evaluation.shared_data import Shared, share
 from recsys.evaluation.units import Division, Unit, measured, scratch_folder, threads_of
@@ -205,7 +205,7 @@ def _there(search: _Search) -> Dropped | None:
     def from_file(ranker: Any) -> float:
         unit = Unit(division, ranker, search.metrics, None, shared.sha256)
         values = measured(unit).values
-        return float(sum(figure_of([values[name]]).mean for name in values))
+        return float(sum(metric_value([values[name]]).mean for name in values))
 
     study = _opened(search.study, str(search.storage), search.seed)
     return one_trial(study, search.trials, search.first, lambda trial: _value(trial, search, from_file))

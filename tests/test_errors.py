@@ -55,7 +55,7 @@ CALLS = {
     "protocol beside a test half": lambda given: protocol_for(given, "test.csv"),
     "table": lambda given: frames.make({}, given),
     "ties": check_ties,
-    "word": lambda given: text.people(["a"], None, word=given),
+    "word": lambda given: text.rule_sentence(["a"], None, word=given),
     "dataset": recsys.load_dataset,
 }
 

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from recsys import ModelFileError, list_rankers, load_ranker
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 
 DTYPES = {"float32": "F32", "float64": "F64", "int32": "I32", "int64": "I64", "uint8": "U8"}
 
@@ -64,13 +64,13 @@ def test_a_sparse_one_with_its_catalogue_loads(tmp_path):
         "history.indices": np.array([0], np.int32), "history.indptr": np.array([0, 1, 1], np.int32),
     }  # fmt: skip
     by_hand(tmp_path / "m", written, arrays)
-    bundle = load_bundle(tmp_path / "m")
-    users, rows = bundle.rows(["u"])
-    assert bundle.ranker.recommend(users, rows, N=1).ids.tolist() == [[1]]
+    package = load_package(tmp_path / "m")
+    users, rows = package.rows(["u"])
+    assert package.ranker.recommend(users, rows, N=1).ids.tolist() == [[1]]
     arrays["history.indptr"][1] = 9
     by_hand(tmp_path / "m", written, arrays)
     with pytest.raises(ModelFileError):
-        load_bundle(tmp_path / "m")
+        load_package(tmp_path / "m")
 
 
 def test_every_ranker_is_in_the_table():

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from recsys import InputError, ModelFileError, load_ranker, make_ranker
 from recsys.data import Interactions
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 from recsys.rankers.catalogue_file import packed
 from recsys.utils import model_file
 from recsys.utils.atomic import sweep_folder
@@ -388,23 +388,23 @@ def test_the_wrong_class_says_what_the_file_holds(saved):
         type(make_ranker("ease")).load(saved)
 
 
-def test_a_bundle_round_trips_any_id(tmp_path):
+def test_a_package_round_trips_any_id(tmp_path):
     from recsys.data import Interactions
 
     users = np.array(["NA", "001", "é🎬", "a\nb"], dtype=object)
     items = np.array(["1", "01", "x" * 10_000, "x x"], dtype=object)
-    bundle = fit_bundle(make_ranker("popularity"), Interactions.from_ids(users, items))
-    bundle.save(tmp_path / "m")
-    again = load_bundle(tmp_path / "m")
+    package = fit_package(make_ranker("popularity"), Interactions.from_ids(users, items))
+    package.save(tmp_path / "m")
+    again = load_package(tmp_path / "m")
     assert list(again.user_ids) == list(users) and list(again.item_ids) == list(items)
-    assert (again.user_items != bundle.user_items).nnz == 0
+    assert (again.user_items != package.user_items).nnz == 0
     with pytest.raises(InputError, match="unknown user id 'nobody'; there are 4, such as 'NA'"):
         again.rows(["nobody"])
 
 
 def forged_catalogue(folder, planted, name, text):
-    """Write a bundle whose catalogue has some bytes for a part, and return its path."""
-    fit_bundle(make_ranker("popularity"), planted).save(folder / "m")
+    """Write a package whose catalogue has some bytes for a part, and return its path."""
+    fit_package(make_ranker("popularity"), planted).save(folder / "m")
 
     def change(manifest, arrays):
         arrays[f"catalogue.{name}"] = np.frombuffer(text, np.uint8)
@@ -430,7 +430,7 @@ FORGED_IDS = [
 def test_forged_ids_are_refused(tmp_path, planted, values):
     path = forged_catalogue(tmp_path, planted, "item_ids", json.dumps(values).encode())
     with pytest.raises(ModelFileError, match="item_ids"):
-        load_bundle(path)
+        load_package(path)
 
 
 FORGED_FEATURES = [[], {"year": [1]}, {"year": 1980}, {"year": [[]] * 40}, {"year": [{}] * 40}, 5, None]
@@ -440,7 +440,7 @@ FORGED_FEATURES = [[], {"year": [1]}, {"year": 1980}, {"year": [[]] * 40}, {"yea
 def test_forged_features_are_refused(tmp_path, planted, values):
     path = forged_catalogue(tmp_path, planted, "item_features", json.dumps(values).encode())
     with pytest.raises(ModelFileError, match="item_features does not describe each of 40 rows"):
-        load_bundle(path)
+        load_package(path)
 
 
 READ = {"user": "u", "item": "i", "rating": None, "time": None, "min_rating": None, "kind": "pandas"}
@@ -455,7 +455,7 @@ FORGED_COLUMNS = [
 def test_forged_columns_are_refused(tmp_path, planted, values):
     path = forged_catalogue(tmp_path, planted, "columns", json.dumps(values).encode())
     with pytest.raises(ModelFileError, match="columns does not say which columns were read"):
-        load_bundle(path)
+        load_package(path)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"NaN", b"[" * 100_000, b"\xff"])
@@ -463,13 +463,13 @@ def test_forged_columns_are_refused(tmp_path, planted, values):
 def test_what_is_no_json_is_refused(tmp_path, planted, text, name):
     path = forged_catalogue(tmp_path, planted, name, text)
     with pytest.raises(ModelFileError, match=f"{name} is no JSON"):
-        load_bundle(path)
+        load_package(path)
 
 
 @pytest.mark.parametrize("kind", ["range", "falling", "negative", "absent"])
 def test_forged_histories_are_refused(tmp_path, planted, kind):
-    bundle = fit_bundle(make_ranker("popularity"), planted)
-    bundle.save(tmp_path / "m")
+    package = fit_package(make_ranker("popularity"), planted)
+    package.save(tmp_path / "m")
 
     def change(manifest, arrays):
         if kind == "range":
@@ -483,7 +483,7 @@ def test_forged_histories_are_refused(tmp_path, planted, kind):
 
     forge(tmp_path / "m", change)
     with pytest.raises(ModelFileError, match="histor"):
-        load_bundle(tmp_path / "m")
+        load_package(tmp_path / "m")
 
 
 FORGED_TIMES = {
@@ -499,22 +499,22 @@ FORGED_TIMES = {
 
 @pytest.mark.parametrize("kind", FORGED_TIMES)
 def test_forged_times_are_refused(tmp_path, planted, kind):
-    fit_bundle(make_ranker("popularity"), planted).save(tmp_path / "m")
+    fit_package(make_ranker("popularity"), planted).save(tmp_path / "m")
 
     def change(manifest, arrays):
         arrays["history.times"] = FORGED_TIMES[kind](arrays["history.times"])
 
     forge(tmp_path / "m", change)
     with pytest.raises(ModelFileError, match="the times of the histories (hold|are not one number)"):
-        load_bundle(tmp_path / "m")
+        load_package(tmp_path / "m")
 
 
-def test_a_ranker_without_ids_is_no_bundle(saved):
+def test_a_ranker_without_ids_is_no_package(saved):
     named = (
         r"`recsys fit --out`, or with `recsys\.Recommender\('cf-komd'\)\.fit\(matrix\)\.save\(\.\.\.\)`$"
     )
     with pytest.raises(ModelFileError, match="without ids: write it with " + named):
-        load_bundle(saved)
+        load_package(saved)
 
 
 @pytest.mark.slow
@@ -586,10 +586,10 @@ def test_shapes_that_numpy_cannot_have_are_refused(tmp_path, shape, dtype):
         model_file.read(tmp_path / "m")
 
 
-def bundle_file(path, model, liked):
+def package_file(path, model, liked):
     """Write a ranker with its catalogue, and return what is in the file."""
     data = planted_data(liked)
-    fit_bundle(make_ranker("popularity"), data, show_progress=False).save(path)
+    fit_package(make_ranker("popularity"), data, show_progress=False).save(path)
     manifest, arrays = model_file.read(path)
     return {
         key: manifest[key] for key in manifest if key not in ("sha256", "format", "written_by")
@@ -614,25 +614,25 @@ HALVES = {
 @pytest.mark.parametrize("key", HALVES)
 def test_text_that_is_no_unicode_is_neither_read_nor_written(model, liked, tmp_path, key):
     path = tmp_path / "m"
-    manifest, arrays = bundle_file(path, model, liked)
+    manifest, arrays = package_file(path, model, liked)
     name = f"catalogue.{key}"
     found = json.loads(arrays[name].tobytes())
     for text in (json.dumps(HALVES[key](found)), json.dumps(HALVES[key](found), ensure_ascii=False)):
         content = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
         model_file.write(path, manifest, arrays | {name: content})
         with pytest.raises(ModelFileError, match=f"{key} is no JSON of Unicode text"):
-            load_bundle(path)
+            load_package(path)
     with pytest.raises(InputError, match="half of a surrogate pair"):
         packed(HALVES[key](found))
     model_file.write(path, manifest, arrays | {"catalogue.titles": packed(["🎬"] * 39)})
-    assert set(load_bundle(path).titles) == {"🎬"}, "both halves are text"
+    assert set(load_package(path).titles) == {"🎬"}, "both halves are text"
 
 
 def test_messages_can_be_sent_on(model, liked, tmp_path):
     """What a file says of itself is repeated in /health, whose answer is UTF-8."""
     (tmp_path / "m").write_bytes(header_of({}, format=99, written_by="\ud800\n"))
     with pytest.raises(ModelFileError, match=r"\\ud800") as caught:
-        load_bundle(tmp_path / "m")
+        load_package(tmp_path / "m")
     assert "\n" not in str(caught.value) and str(caught.value).encode()
 
 
@@ -644,7 +644,7 @@ def test_whatever_reading_raises_is_a_model_file_error(saved, monkeypatch, fault
         raise fault
 
     monkeypatch.setattr(model_file, "_digest", fail)
-    for reader in (model_file.read, load_ranker, load_bundle):
+    for reader in (model_file.read, load_ranker, load_package):
         with pytest.raises(ModelFileError) as caught:
             reader(saved)
         told = str(caught.value)

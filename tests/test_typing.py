@@ -37,7 +37,7 @@ from recsys.evaluation import compare, evaluate
 from recsys.evaluation.metrics import ListContext, auc, coverage, ndcg
 from recsys.explain import because, changes, reasons
 from recsys.reranking import rerank, similar
-from recsys.rankers import Bundle, Ranker, fit_bundle, list_rankers, load_bundle
+from recsys.rankers import ModelPackage, Ranker, fit_package, list_rankers, load_package
 from recsys import ALS, Recommender
 
 
@@ -66,13 +66,13 @@ def of_one_class(path: Path) -> ALS:
     return ALS.load(path)
 
 
-def by_ids(path: Path) -> Bundle:
+def by_ids(path: Path) -> ModelPackage:
     data: Interactions = Interactions.from_ids(["a", "b"], [1, 2], rating=[4, 5])
-    bundle: Bundle = fit_bundle(make_ranker(list_rankers()[0]), data)
-    bundle.save(path)
-    rows, matrix = load_bundle(path).rows(["a"])
+    package: ModelPackage = fit_package(make_ranker(list_rankers()[0]), data)
+    package.save(path)
+    rows, matrix = load_package(path).rows(["a"])
     print(rows.sum(), matrix.shape)
-    return bundle
+    return package
 
 
 def at_the_front_door(path: Path) -> Recommender:

@@ -88,7 +88,7 @@ def heat_map(grid: Grid, title: str, found: Study) -> Any:
 
 def path_figure(found: Study) -> Any:
     """Return the figure on the rows that choose over the strength, the taken one marked."""
-    return _path(found, "figure", found.metric, ".3f")
+    return _path(found, "value", found.metric, ".3f")
 
 
 def path_left(found: Study) -> Any:
@@ -100,7 +100,7 @@ def _path(found: Study, what: str, title: str, form: str) -> Any:
     frame = pd.DataFrame([vars(step) for step in found.path])
     frame["taken"] = frame["strength"] == found.settings.strength
     tips = [alt.Tooltip("strength:Q", format=".2g"), alt.Tooltip("features:Q", format=","),
-            alt.Tooltip("pairs:Q", format=","), alt.Tooltip("figure:Q", format=".4f")]  # fmt: skip
+            alt.Tooltip("pairs:Q", format=","), alt.Tooltip("value:Q", format=".4f")]  # fmt: skip
     base = alt.Chart(frame).encode(
         x=alt.X("strength:Q", scale=alt.Scale(type="log"), title="Strength of the penalty (log)",
                 axis=alt.Axis(format=".0e", tickCount=5)),
@@ -115,7 +115,7 @@ def _path(found: Study, what: str, title: str, form: str) -> Any:
 
 def curve_figure(found: Study) -> Any:
     """Return the figure on the rows that choose at every epoch."""
-    return _curve(found, "figure", found.metric, ".3f")
+    return _curve(found, "value", found.metric, ".3f")
 
 
 def curve_objective(found: Study) -> Any:

@@ -18,13 +18,13 @@ BEFORE, AFTER = "before the refit", "after the refit"
 def path_figures(found: Selection, place: int) -> Any:
     """Return the figure on the rows that choose, before and after the refit, the two models beside."""
     rows = [
-        {"strength": point.strength, "figure": value, "model": model, "interactions": point.interactions}
+        {"strength": point.strength, "value": value, "model": model, "interactions": point.interactions}
         for point in found.points
-        for model, value in ((BEFORE, point.figure), (AFTER, point.refitted))
+        for model, value in ((BEFORE, point.value), (AFTER, point.refitted))
         if value is not None
     ]
     beside = [
-        {"strength": point.strength, "figure": one.choose, "model": one.model,
+        {"strength": point.strength, "value": one.choose, "model": one.model,
          "interactions": one.interactions}
         for one in (found.linear, found.full)
         for point in (found.points[0], found.points[-1])
@@ -36,12 +36,12 @@ def path_figures(found: Selection, place: int) -> Any:
     )  # fmt: skip
     fields = {
         "x": _strength(),
-        "y": alt.Y("figure:Q", title=found.metric, scale=alt.Scale(zero=False),
+        "y": alt.Y("value:Q", title=found.metric, scale=alt.Scale(zero=False),
                    axis=alt.Axis(format=".3f")),
         "color": colour,
         "tooltip": [
             "model:N", alt.Tooltip("strength:Q", format=".3g"),
-            alt.Tooltip("interactions:Q", format=","), alt.Tooltip("figure:Q", format=".4f"),
+            alt.Tooltip("interactions:Q", format=","), alt.Tooltip("value:Q", format=".4f"),
         ],
     }  # fmt: skip
     line = alt.Chart(pd.DataFrame(rows)).mark_line(point=True).encode(**fields)

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from app.parts.people import Asked
+from app.parts.people import ChosenUser
 from app.parts.words import escaped
 from recsys.rankers.answers import Recommendations
 from recsys.reranking import DISLIKE_WEIGHT, rerank
@@ -16,7 +16,7 @@ from recsys.utils.topn import all_but
 
 
 def recommend(
-    model: Any, asked: Asked, N: int, items: NDArray[np.int64] | None = None
+    model: Any, chosen_user: ChosenUser, N: int, items: NDArray[np.int64] | None = None
 ) -> Recommendations:
     """Return the best items for a person, of all or of these.
 
@@ -24,16 +24,16 @@ def recommend(
     A model that cannot rank for a built profile ends this run of the page with a sentence.
     """
     fold = "fold-in" in model.capabilities
-    if asked.user is None and not fold:
+    if chosen_user.user is None and not fold:
         st.warning(
             f"{escaped(model.name)} knows only the people that it was fitted on: choose a user, or "
             "another model."
         )
         st.stop()
-    left_out = all_but(asked.row.shape[1], items)  # liked ones of the items are left out, too
-    out = asked.lower if left_out is None else np.union1d(left_out, asked.lower)
+    left_out = all_but(chosen_user.row.shape[1], items)  # liked ones of the items are left out, too
+    out = chosen_user.lower if left_out is None else np.union1d(left_out, chosen_user.lower)
     return rerank(
-        model, asked.user or 0, asked.row, N, dislikes=asked.dislikes,
+        model, chosen_user.user or 0, chosen_user.row, N, dislikes=chosen_user.dislikes,
         dislike_weight=DISLIKE_WEIGHT if fold else 0.0, recalculate_user=fold, filter_items=out,
-        times=asked.times,
+        times=chosen_user.times,
     )  # fmt: skip

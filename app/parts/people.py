@@ -33,7 +33,7 @@ MOST_PROFILE = 1_000_000  # bytes of a profile that is read
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChosenUser:
     """For whom a list is made, and what it must not hold.
 
     Attributes
@@ -78,7 +78,7 @@ class Asked:
         return entries_of(times, np.zeros(times.nnz))
 
 
-def choose_person(catalogue: Catalogue) -> Asked:
+def choose_person(catalogue: Catalogue) -> ChosenUser:
     """Show, beside the page, the choice between a user of the data and an own profile."""
     with st.sidebar:
         mode = ask(
@@ -90,15 +90,15 @@ def choose_person(catalogue: Catalogue) -> Asked:
             format_func=MODES.get,
             required=True,
         )
-        asked = _user(catalogue) if mode == USER else _built(catalogue)
-        asked = _dislikes(catalogue, asked)
-    return asked
+        chosen_user = _user(catalogue) if mode == USER else _built(catalogue)
+        chosen_user = _dislikes(catalogue, chosen_user)
+    return chosen_user
 
 
-def choose_order(catalogue: Catalogue, asked: Asked, rankers: list[Any]) -> Asked:
+def choose_order(catalogue: Catalogue, chosen_user: ChosenUser, rankers: list[Any]) -> ChosenUser:
     """Show whether time counts, where there are times and a ranker that reads them."""
     if catalogue.times is None or not any(in_time(ranker) for ranker in rankers):
-        return asked
+        return chosen_user
     with st.sidebar:
         wanted = ask(
             st.radio,
@@ -109,15 +109,15 @@ def choose_order(catalogue: Catalogue, asked: Asked, rankers: list[Any]) -> Aske
             format_func=ORDERS.get,
             help="What comes next depends on when each like was; in general, all are equally recent.",
         )
-    return replace(asked, general=wanted == GENERAL)
+    return replace(chosen_user, general=wanted == GENERAL)
 
 
-def called(catalogue: Catalogue, asked: Asked) -> str:
+def called(catalogue: Catalogue, chosen_user: ChosenUser) -> str:
     """Return how a person is named: the user's id, or the built profile."""
-    return "my profile" if asked.user is None else str(catalogue.data.user_ids[asked.user])
+    return "my profile" if chosen_user.user is None else str(catalogue.data.user_ids[chosen_user.user])
 
 
-def _user(catalogue: Catalogue) -> Asked:
+def _user(catalogue: Catalogue) -> ChosenUser:
     ids = list(catalogue.users)
     name = ask(st.selectbox, "User", name="user", default=ids[0], options=ids, filter_mode="contains")
     given = session().get("user", "")
@@ -135,7 +135,7 @@ def _user(catalogue: Catalogue) -> Asked:
     if len(lower):
         st.caption(f"{counted(len(lower), 'item')} rated lower: not liked, not recommended.")
     more = [item for item in _known(catalogue, "more") if item not in set(profile.row.indices.tolist())]
-    return Asked(_with(profile, more), lower, given, added=tuple(more))
+    return ChosenUser(_with(profile, more), lower, given, added=tuple(more))
 
 
 def _as_of(catalogue: Catalogue, profile: Profile) -> Profile:
@@ -180,7 +180,7 @@ def _with(profile: Profile, more: list[int]) -> Profile:
     return replace(profile, row=row, when=when)
 
 
-def _built(catalogue: Catalogue) -> Asked:
+def _built(catalogue: Catalogue) -> ChosenUser:
     chosen = ask(
         st.multiselect,
         "Titles you like",
@@ -195,11 +195,11 @@ def _built(catalogue: Catalogue) -> Asked:
         wrap=True,
     )
     saved_profiles(catalogue, chosen)
-    return Asked(catalogue.profile([catalogue.items[one] for one in chosen]))
+    return ChosenUser(catalogue.profile([catalogue.items[one] for one in chosen]))
 
 
-def _dislikes(catalogue: Catalogue, asked: Asked) -> Asked:
-    liked = set(asked.row.indices.tolist())
+def _dislikes(catalogue: Catalogue, chosen_user: ChosenUser) -> ChosenUser:
+    liked = set(chosen_user.row.indices.tolist())
     chosen = ask(
         st.multiselect,
         "Titles you dislike",
@@ -213,13 +213,13 @@ def _dislikes(catalogue: Catalogue, asked: Asked) -> Asked:
         select_all=False,
         wrap=True,
     )
-    if asked.added:
-        titles = ", ".join(str(catalogue.titles[k]) for k in asked.added)
+    if chosen_user.added:
+        titles = ", ".join(str(catalogue.titles[k]) for k in chosen_user.added)
         st.text(f"Liked here besides: {titles}.")
         if st.button("Forget these likes", type="tertiary"):
             session().forget("more")
             st.rerun()
-    return replace(asked, dislikes=tuple(catalogue.items[one] for one in chosen))
+    return replace(chosen_user, dislikes=tuple(catalogue.items[one] for one in chosen))
 
 
 def _known(catalogue: Catalogue, name: str) -> list[int]:

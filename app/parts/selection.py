@@ -106,7 +106,7 @@ def _show(found: Selection, command: list[str]) -> None:
     for column, (name, value) in zip(
         st.columns(4),
         (
-            ("Before the refit", f"{point.figure:.4g}"), ("After the refit", after),
+            ("Before the refit", f"{point.value:.4g}"), ("After the refit", after),
             ("Without interactions", f"{found.linear.choose:.4g}"),
             ("Leaving none out", f"{found.full.choose:.4g}"),
         ),

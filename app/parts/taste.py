@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app import state
 from app.catalogues import Catalogue
 from app.jobs import Job
-from app.parts.people import Asked
+from app.parts.people import ChosenUser
 from app.session import session
 from recsys.explain import following, taste_rule
 from recsys.explain import text as wording
@@ -24,7 +24,7 @@ MARK = "fits your rule"  # on the items of a list that follow the taste rule
 
 def taste(
     catalogue: Catalogue,
-    asked: Asked,
+    chosen_user: ChosenUser,
     ranked: NDArray[np.int32],
     listed: NDArray[np.int32],
     marked: bool = True,
@@ -34,20 +34,20 @@ def taste(
     Returns for each listed item whether it follows the rule.
     """
     nothing = (False,) * len(listed)
-    if len(catalogue.attributes) == 0 or asked.row.nnz < 5 or len(listed) == 0:
+    if len(catalogue.attributes) == 0 or chosen_user.row.nnz < 5 or len(listed) == 0:
         return nothing
     # The same items whatever the model: a rule must not change with the list it is shown beside.
     candidates = np.sort(ranked)
     key = (
         "taste",
         catalogue.key,
-        state.digest(asked.user, asked.row.indices.tolist(), candidates.tolist()),
+        state.digest(chosen_user.user, chosen_user.row.indices.tolist(), candidates.tolist()),
     )
     if key in session().cancelled:
         return nothing
     first = "sklearn" not in sys.modules  # of the process: the list is drawn before its rule is read
     job = state.run(
-        key, lambda progress: taste_of(catalogue, asked, candidates), "Reading a rule",
+        key, lambda progress: taste_of(catalogue, chosen_user, candidates), "Reading a rule",
         HEAD_START if first else 0.0,
     )  # fmt: skip
     if not job.wait(PATIENCE):
@@ -77,10 +77,10 @@ def _later(job: Job) -> None:
     )
 
 
-def taste_of(catalogue: Catalogue, asked: Asked, candidates: NDArray[np.int32]) -> Any:
+def taste_of(catalogue: Catalogue, chosen_user: ChosenUser, candidates: NDArray[np.int32]) -> Any:
     """Return the taste rule of a profile, the user's own likes taken out of the popularity."""
     popularity = catalogue.popularity.copy()
-    if asked.user is not None:
-        own = np.intersect1d(catalogue.matrix[asked.user].indices, asked.row.indices)
+    if chosen_user.user is not None:
+        own = np.intersect1d(catalogue.matrix[chosen_user.user].indices, chosen_user.row.indices)
         popularity[own] -= 1
-    return taste_rule(asked.row.indices, catalogue.attributes, popularity, candidates=candidates)
+    return taste_rule(chosen_user.row.indices, catalogue.attributes, popularity, candidates=candidates)

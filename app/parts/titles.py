@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recsys.utils.letters import plain_letters
+from recsys.utils.transliterate import transliterated
 
 ARTICLES = "The|A|An|Le|La|Les|L'|Un|Une|Il|Lo|Gli|I|Der|Die|Das|Den|Det|El|Los|Las|O|Os|De|Het"
 TURNED = re.compile(rf"(?P<name>[^()]+), (?P<article>{ARTICLES})(?P<rest>(?: \(.*)?)", re.DOTALL)
@@ -18,7 +18,7 @@ def typed(title: str) -> str:
     >>> typed("Les Misérables (1998)"), typed("Alien (1979)")
     ('Les Misérables (1998) · Les Miserables (1998)', 'Alien (1979)')
     """
-    bare = plain_letters(title)
+    bare = transliterated(title)
     return title if bare == title else f"{title} · {bare}"
 
 

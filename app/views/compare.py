@@ -328,7 +328,7 @@ def forests(run: Run) -> None:
         some = names[start : start + across_]
         for place, metric in zip(st.columns(across_), some, strict=False):
             unit = f"{metric}, mean over users"
-            if metric in run.report.whole:
+            if metric in run.report.per_fold:
                 unit = f"{metric}, one value a fold"
             place.altair_chart(
                 charts.forest(ends(run, metric), metric, unit), width="stretch",
@@ -355,7 +355,7 @@ def closer(run: Run) -> None:
     metric = ask(st.selectbox, "Metric", name="evaluate.metric", default=names[0], options=names)
     labels = [r.model for r in report.results]
     left, right = st.columns(2)
-    if metric in report.whole:
+    if metric in report.per_fold:
         left.caption(f"{metric} has one value for all users: there are no differences user by user.")
     elif len(labels) > 1:
         with left:
@@ -363,7 +363,7 @@ def closer(run: Run) -> None:
     with right:
         trade_offs(report, metric)
     left, right = st.columns(2)
-    if metric not in report.whole:
+    if metric not in report.per_fold:
         with left:
             by_length(run, metric)
     if report.folds > 1:

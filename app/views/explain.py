@@ -16,7 +16,7 @@ from app.navigation import leave_for, open_page
 from app.parts import cards
 from app.parts.lists import recommend
 from app.parts.models import choose_model
-from app.parts.people import Asked, choose_order, choose_person
+from app.parts.people import ChosenUser, choose_order, choose_person
 from app.parts.taste import taste
 from app.parts.words import escaped
 from app.session import ask, session
@@ -31,7 +31,7 @@ from recsys.explain import (
     what_if,
 )
 from recsys.explain import text as wording
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.recommender import Why
 from recsys.recommender.answers import rule_sentences
 from recsys.recommender.explained import explained_row, model_rule_of
@@ -53,18 +53,18 @@ def page() -> None:
     name = state.choose_dataset()
     spec = choose_model()
     catalogue = state.catalogue(name)
-    asked = choose_person(catalogue)
+    chosen_user = choose_person(catalogue)
     model = state.ranker(catalogue, spec)
-    asked = choose_order(catalogue, asked, [model])
+    chosen_user = choose_order(catalogue, chosen_user, [model])
     st.button(
         "Back to the list", icon=":material/arrow_back:", type="tertiary", on_click=leave_for,
         args=("recommend",),
     )  # fmt: skip
-    ranked, scores = recommend(model, asked, len(catalogue.labels))
-    if asked.row.nnz == 0:
+    ranked, scores = recommend(model, chosen_user, len(catalogue.labels))
+    if chosen_user.row.nnz == 0:
         st.info("This profile is empty: type a title beside to begin.")
         st.stop()
-    options = choices(catalogue, asked, ranked)
+    options = choices(catalogue, chosen_user, ranked)
     chosen = ask(
         st.selectbox,
         "Item",
@@ -79,48 +79,48 @@ def page() -> None:
     if text := "\n".join(filter(None, [wording.parts(model), wording.left_out(model)])):
         with st.expander(f"What {escaped(model.name)} is made of"):
             st.text(text)
-    explained(catalogue, model, asked, item, ranked, scores)
-    taste(catalogue, asked, ranked, ranked[:FIRST], marked=False)
+    explained(catalogue, model, chosen_user, item, ranked, scores)
+    taste(catalogue, chosen_user, ranked, ranked[:FIRST], marked=False)
 
 
-def choices(catalogue: Catalogue, asked: Asked, ranked: NDArray[np.int32]) -> list[str]:
+def choices(catalogue: Catalogue, chosen_user: ChosenUser, ranked: NDArray[np.int32]) -> list[str]:
     """Return every item's id: the best, the disliked, those rated lower, the liked."""
-    order = [*ranked, *asked.dislikes, *asked.lower, *asked.row.indices]
+    order = [*ranked, *chosen_user.dislikes, *chosen_user.lower, *chosen_user.row.indices]
     return [str(catalogue.data.item_ids[k]) for k in dict.fromkeys(map(int, order))]
 
 
 def explained(
     catalogue: Catalogue,
     model: Any,
-    asked: Asked,
+    chosen_user: ChosenUser,
     item: int,
     ranked: NDArray[np.int32],
     scores: NDArray[np.float32],
 ) -> None:
     """Show what a score rests on, where it puts the item, and what would move it."""
-    row, user, titles = asked.row, asked.user or 0, catalogue.titles
+    row, user, titles = chosen_user.row, chosen_user.user or 0, catalogue.titles
     folds = "fold-in" in model.capabilities
     without = item in row.indices and folds and row.nnz > 1
     if without:
         # What speaks for it besides itself.
         row = counterfactuals.without(row, [[item]])
     why = explained_row(
-        bundle_of(catalogue, model), user, row, item, fold_in=asked.profile.fold_in or without,
-        times=asked.times, exclude=asked.user,
-        word=catalogue.word, ratings=asked.given,
+        package_of(catalogue, model), user, row, item, fold_in=chosen_user.profile.fold_in or without,
+        times=chosen_user.times, exclude=chosen_user.user,
+        word=catalogue.word, ratings=chosen_user.given,
     )  # fmt: skip
     found = why.reasons
-    away = [k for k in asked.dislikes if k != item]
-    out = np.concatenate([asked.lower, asked.row.indices, away]).astype(np.int64)
-    new = folds and (asked.profile.fold_in or without)
-    after = what_if(model, user, row, item, leave_out=out, recalculate_user=new, times=asked.times)
+    away = [k for k in chosen_user.dislikes if k != item]
+    out = np.concatenate([chosen_user.lower, chosen_user.row.indices, away]).astype(np.int64)
+    new = folds and (chosen_user.profile.fold_in or without)
+    after = what_if(model, user, row, item, leave_out=out, recalculate_user=new, times=chosen_user.times)
     st.html(cards.title(str(titles[item]), cards.about(catalogue, item)))
-    told = standing(catalogue, asked, item, without, after, ranked, scores)
-    said = [why.sentence, told if item in asked.row.indices else f"{rank(found, after)} {told}"]
+    told = standing(catalogue, chosen_user, item, without, after, ranked, scores)
+    said = [why.sentence, told if item in chosen_user.row.indices else f"{rank(found, after)} {told}"]
     for line in said if item in ranked[:FIRST] else reversed(said):  # the answer to "why not" first
         st.text(line)
     listed = np.flatnonzero(ranked == item)
-    if asked.dislikes and folds and len(listed) and listed[0] + 1 != after.place:
+    if chosen_user.dislikes and folds and len(listed) and listed[0] + 1 != after.rank:
         st.text(
             f"In the list it has rank {listed[0] + 1:,}, because what goes with titles you dislike is "
             f"lowered there; all else here is about the score without that."
@@ -128,19 +128,20 @@ def explained(
     for note in why.notes:
         st.caption(f"{note[0].upper()}{note[1:]}.")
     bars(catalogue, found)
-    moved(catalogue, model, asked, user, row, item, out, after, new)
+    moved(catalogue, model, chosen_user, user, row, item, out, after, new)
     if ask(st.toggle, RULE, name="explain.rule", default=False):
-        bundle = bundle_of(catalogue, model)
+        package = package_of(catalogue, model)
         rule, notes = model_rule_of(
-            bundle, user, row, item, FIRST, fold_in=asked.profile.fold_in or without, times=asked.times,
-            exclude=asked.user, word=catalogue.word, leave_out=np.setdiff1d(out, [item]),
+            package, user, row, item, FIRST, fold_in=chosen_user.profile.fold_in or without,
+            times=chosen_user.times, exclude=chosen_user.user, word=catalogue.word,
+            leave_out=np.setdiff1d(out, [item]),
             attributes=catalogue.attributes,
         )  # fmt: skip
         for line in [*rule_sentences(rule), *(f"{note[0].upper()}{note[1:]}." for note in notes)]:
             st.text(line)
     if why.rule is not None:
         st.subheader("What other people like", anchor=False)
-        st.text(why.people)
+        st.text(why.rule_text)
         low = int(100 * why.rule.low)
         st.caption(
             f"Counted in the data: with 95% confidence it holds for at least {low}% of such people. The "
@@ -150,23 +151,23 @@ def explained(
         near, _ = model.similar_items(item, N=7)
         st.caption("Similar to it")
         st.html(cards.chips([str(titles[k]) for k in near if k != item][:6]))
-    blended(model, user, row, item, out, asked)
+    blended(model, user, row, item, out, chosen_user)
     multiplied(why)
 
 
 def rank(found: Reasons, after: WhatIf) -> str:
     """Return an item's rank by its score alone, and that score."""
-    people = found.unit == "people"
+    people = found.unit == "users"
     score = counted(round(found.score), "person", "people") if people else f"{found.score:.4f}"
     told = f"because {score} have it" if people else f"with a score of {score}"
-    return f"Rank {after.place:,} of {after.of:,}, {told}."
+    return f"Rank {after.rank:,} of {after.of:,}, {told}."
 
 
 def blended(
-    model: Any, user: int, row: sp.csr_matrix, item: int, out: NDArray[np.int64], asked: Asked
+    model: Any, user: int, row: sp.csr_matrix, item: int, out: NDArray[np.int64], chosen_user: ChosenUser
 ) -> None:
     """Show what each part of a blend adds, and where it alone would put the item."""
-    parts = blend_parts(model, user, row, item, out, times=asked.times)
+    parts = blend_parts(model, user, row, item, out, times=chosen_user.times)
     if not parts:
         return
     with st.expander("What each part of the blend adds"):
@@ -175,7 +176,7 @@ def blended(
                 "part": [part.name for part in parts],
                 "weight": np.round([part.weight for part in parts], 3),
                 "adds to the score": np.round([part.adds for part in parts], 4),
-                "its own rank": [part.place for part in parts],
+                "its own rank": [part.rank for part in parts],
             },
             hide_index=True,
         )
@@ -185,10 +186,10 @@ def blended(
         )
 
 
-def bundle_of(catalogue: Catalogue, model: Any) -> Bundle:
+def package_of(catalogue: Catalogue, model: Any) -> ModelPackage:
     """Return a ranker with the ids and titles of a dataset, as explanations take them."""
     data = catalogue.data
-    return Bundle(
+    return ModelPackage(
         model, data.user_ids, data.item_ids, catalogue.titles, catalogue.matrix, catalogue.times,
         data.item_features, data.user_features, data.columns,
     )  # fmt: skip
@@ -211,7 +212,7 @@ def multiplied(why: Why) -> None:
 
 def standing(
     catalogue: Catalogue,
-    asked: Asked,
+    chosen_user: ChosenUser,
     item: int,
     without: bool,
     after: WhatIf,
@@ -227,19 +228,21 @@ def standing(
     ranked, scores : arrays
         Everything that can be recommended, away from dislikes.
     """
-    if item in asked.dislikes:
+    if item in chosen_user.dislikes:
         return "You dislike it: it is not recommended."
-    if item in asked.row.indices:
-        given = f", {asked.given[item]}" if item in asked.given else ""
+    if item in chosen_user.row.indices:
+        given = f", {chosen_user.given[item]}" if item in chosen_user.given else ""
         told = f"You {catalogue.word} it already{given}, so it is not recommended."
-        place = f" Without it in the profile it would have rank {after.place:,} of {after.of:,}."
-        return told + (place if without else "")
-    if item in asked.lower:
-        return f"You rated it {asked.given[item]}, below what counts as liked: it is not recommended."
+        alone = f" Without it in the profile it would have rank {after.rank:,} of {after.of:,}."
+        return told + (alone if without else "")
+    if item in chosen_user.lower:
+        return (
+            f"You rated it {chosen_user.given[item]}, below what counts as liked: it is not recommended."
+        )
     place_now = int(np.flatnonzero(ranked == item)[0]) + 1
     if place_now <= FIRST:
         return f"It is among the first {FIRST}."
-    if asked.dislikes:  # scores of the list are lowered by what they go with
+    if chosen_user.dislikes:  # scores of the list are lowered by what they go with
         return f"It is not among the first {FIRST}."
     last = float(scores[FIRST - 1])
     return (
@@ -275,7 +278,7 @@ def bars(catalogue: Catalogue, found: Reasons) -> None:
 def moved(
     catalogue: Catalogue,
     model: Any,
-    asked: Asked,
+    chosen_user: ChosenUser,
     user: int,
     row: sp.csr_matrix,
     item: int,
@@ -289,19 +292,19 @@ def moved(
     st.subheader("What would move it", anchor=False)
     _, first, *rest = wording.changed(catalogue.titles, after, FIRST)  # its rank now is said above
     st.text(first)
-    if after.place <= FIRST:
+    if after.rank <= FIRST:
         path = out_of_list(
-            model, user, row, item, FIRST, leave_out=out, recalculate_user=new, times=asked.times
+            model, user, row, item, FIRST, leave_out=out, recalculate_user=new, times=chosen_user.times
         )
         if text := wording.falls(catalogue.titles, path, word=catalogue.word):
             st.text(text)
-    if after.place > 1:
-        goal = 1 if after.place <= FIRST else FIRST
+    if after.rank > 1:
+        goal = 1 if after.rank <= FIRST else FIRST
         taken = set(out.tolist())
         offered = [k for k in companions(catalogue, item) if k not in taken]
         up = into_list(
             model, user, row, item, offered, goal, leave_out=out, recalculate_user=new,
-            times=asked.times,
+            times=chosen_user.times,
         )  # fmt: skip
         text = wording.rises(catalogue.titles, up, word=catalogue.word)
         tried = f"{counted(len(offered), 'title')} whose people are most like its own"

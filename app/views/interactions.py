@@ -288,7 +288,7 @@ def _show(found: Study, options: list[str]) -> None:
     for column, (label, value) in zip(
         st.columns(4),
         (
-            (f"{found.metric}, rows kept for the end", f"{found.figure:.4g}"),
+            (f"{found.metric}, rows kept for the end", f"{found.value:.4g}"),
             ("Without interactions", f"{found.alone:.4g}"),
             ("Features used", f"{found.used_features:,} of {found.features:,}"),
             ("Pairs used", f"{found.used_pairs:,} of {found.pairs:,}"),

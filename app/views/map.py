@@ -18,7 +18,7 @@ from app.navigation import leave_for
 from app.parts import cards, examples
 from app.parts.lists import recommend
 from app.parts.models import choose_model, models, named
-from app.parts.people import Asked, called, choose_order, choose_person, shelf
+from app.parts.people import ChosenUser, called, choose_order, choose_person, shelf
 from app.session import BUILT, SAMPLE, ask, session
 from recsys import make_ranker
 from recsys.embeddings import ItemVectors, Projection, item_vectors, project
@@ -65,7 +65,7 @@ def page() -> None:
     name = state.choose_dataset()
     spec = choose_model()
     catalogue = state.catalogue(name)
-    asked = choose_person(catalogue)
+    chosen_user = choose_person(catalogue)
     st.caption(INTRO)
     method = ask(
         st.segmented_control, "Lay out by", name="map.method", default="pca", options=list(METHODS),
@@ -74,7 +74,7 @@ def page() -> None:
         "together; it can be cancelled between its four parts.",
     )  # fmt: skip
     model = state.ranker(catalogue, spec)
-    asked = choose_order(catalogue, asked, [model])
+    chosen_user = choose_order(catalogue, chosen_user, [model])
     found: ItemVectors = state.result(
         ("vectors", catalogue.key, spec),
         lambda progress: item_vectors(model, catalogue.matrix),
@@ -90,8 +90,8 @@ def page() -> None:
         f"Laying out {counted(len(shown), 'item')}",
     )
     drawn = Drawn(shown, laid.points)
-    ranked = recommend(model, asked, LISTED)
-    liked = asked.row.indices
+    ranked = recommend(model, chosen_user, LISTED)
+    liked = chosen_user.row.indices
     alike = similarities(found.vectors, ranked.ids, liked)
     options = [one for one, there in _colours(catalogue).items() if there]
     colour = ask(
@@ -107,7 +107,7 @@ def page() -> None:
         alt=f"Items of {catalogue.data.name} in two dimensions by {spec}",
     )  # fmt: skip
     neighbours(catalogue, ranked.ids, liked, alike)
-    for line in sentences(catalogue, spec, found, laid, drawn, asked, ranked.ids):
+    for line in sentences(catalogue, spec, found, laid, drawn, chosen_user, ranked.ids):
         st.text(line)
     if colour == GENRE:
         st.caption(genre_note(groups))
@@ -119,7 +119,7 @@ def page() -> None:
         options=[one for one in catalogue.item_ids if catalogue.items[one] in on],
         format_func=catalogue.label, filter_mode="contains", index=None, placeholder="Any title",
     )  # fmt: skip
-    area(catalogue, drawn, told, around, asked, ranked.ids)
+    area(catalogue, drawn, told, around, chosen_user, ranked.ids)
 
 
 # ---- what is drawn
@@ -266,15 +266,19 @@ def sentences(
     found: ItemVectors,
     laid: Projection,
     drawn: Drawn,
-    asked: Asked,
+    chosen_user: ChosenUser,
     listed: NDArray[np.int32],
 ) -> list[str]:
     """Return what the map shows, how much of the vectors, and what it does not say."""
     everything = len(drawn.items) == len(catalogue.labels)
     which = "all" if everything else f"the {len(drawn.items):,} most popular of"
     on = set(drawn.items.tolist())
-    likes = sum(int(k) in on for k in asked.row.indices)
-    who = called(catalogue, asked) if asked.user is None else f"user {called(catalogue, asked)}"
+    likes = sum(int(k) in on for k in chosen_user.row.indices)
+    who = (
+        called(catalogue, chosen_user)
+        if chosen_user.user is None
+        else f"user {called(catalogue, chosen_user)}"
+    )
     lines = [
         f"The map has {which} {counted(len(catalogue.labels), 'item')}. Diamonds mark "
         f"{counted(likes, f'{catalogue.word} item')} of {who}, triangles "
@@ -363,7 +367,7 @@ def area(
     drawn: Drawn,
     told: Any,
     around: str | None,
-    asked: Asked,
+    chosen_user: ChosenUser,
     listed: NDArray[np.int32],
 ) -> None:
     """Show the items of the selected area, or around a title, and the way to recommend from them."""
@@ -385,7 +389,7 @@ def area(
     if len(places) == 0:
         return
     chosen = drawn.items[places]
-    st.dataframe(table(catalogue, chosen, asked, listed), hide_index=True, width="stretch")
+    st.dataframe(table(catalogue, chosen, chosen_user, listed), hide_index=True, width="stretch")
     ids = [str(catalogue.data.item_ids[k]) for k in chosen[:MOST_LIKES]]
     st.button(
         button(len(ids), len(chosen)), type="primary", icon=":material/recommend:",
@@ -401,10 +405,10 @@ def button(taken: int, every: int) -> str:
 
 
 def table(
-    catalogue: Catalogue, items: NDArray[np.int64], asked: Asked, listed: NDArray[np.int32]
+    catalogue: Catalogue, items: NDArray[np.int64], chosen_user: ChosenUser, listed: NDArray[np.int32]
 ) -> pd.DataFrame:
     """Return the items with what is known of them."""
-    liked, best = set(asked.row.indices.tolist()), {int(k): n + 1 for n, k in enumerate(listed)}
+    liked, best = set(chosen_user.row.indices.tolist()), {int(k): n + 1 for n, k in enumerate(listed)}
     columns: dict[str, Any] = {"title": [catalogue.labels[k] for k in items]}
     if np.isfinite(catalogue.years).any():
         columns["year"] = pd.array(

@@ -18,7 +18,7 @@ from app.navigation import leave_for
 from app.parts import cards
 from app.parts.lists import recommend
 from app.parts.models import DEFAULT, choose_model, models, named
-from app.parts.people import Asked, called, choose_order, choose_person, dislike, like
+from app.parts.people import ChosenUser, called, choose_order, choose_person, dislike, like
 from app.parts.taste import MARK, taste
 from app.parts.words import escaped
 from app.session import ask, between, session
@@ -73,7 +73,7 @@ def page() -> None:
         )  # fmt: skip
     better = st.sidebar.container()
     catalogue = state.catalogue(name)
-    asked = choose_person(catalogue)
+    chosen_user = choose_person(catalogue)
     order = st.sidebar.container()
     with st.sidebar:
         N = ask(st.slider, "How many", 3, 30, name="n", default=10, valid=between(3, 30))
@@ -82,26 +82,26 @@ def page() -> None:
             variety, novelty = variety_and_novelty()
     with better:
         offer_auto(catalogue, spec)
-    until = partial(popular, catalogue, asked, N, allowed)
+    until = partial(popular, catalogue, chosen_user, N, allowed)
     model = state.ranker(catalogue, spec, until)
     other = None if second in (NOTHING, spec) else state.ranker(catalogue, second, until)
     with order:
-        asked = choose_order(catalogue, asked, [model] if other is None else [model, other])
+        chosen_user = choose_order(catalogue, chosen_user, [model] if other is None else [model, other])
     made = [
-        listed(catalogue, m, s, asked, N, allowed, variety, novelty)
+        listed(catalogue, m, s, chosen_user, N, allowed, variety, novelty)
         for m, s in ((model, spec), (other, second))
         if m is not None
     ]
-    if asked.row.nnz == 0:
+    if chosen_user.row.nnz == 0:
         st.info("This profile is empty: the list shows what many people like. Type a title to begin.")
     if any(one is None for one in made):
         st.warning("Nothing is left to recommend: the profile holds every item that passes.")
         return
     lists = [one for one in made if one is not None]
     if len(lists) == 1:
-        show_list(catalogue, lists[0], asked)
+        show_list(catalogue, lists[0], chosen_user)
     else:
-        side_by_side(catalogue, lists, asked)
+        side_by_side(catalogue, lists, chosen_user)
     why_not(catalogue)
     compile_ahead(state.jobs(), DEFAULT)
 
@@ -159,14 +159,14 @@ def listed(
     catalogue: Catalogue,
     model: Any,
     spec: str,
-    asked: Asked,
+    chosen_user: ChosenUser,
     N: int,
     allowed: NDArray[np.int64] | None,
     variety: float,
     novelty: float,
 ) -> Listed | None:
     """Return a model's list with its reasons; None where nothing is left to list."""
-    ranked = recommend(model, asked, len(catalogue.labels), allowed)
+    ranked = recommend(model, chosen_user, len(catalogue.labels), allowed)
     if len(ranked.ids) == 0:
         return None
     scores = np.zeros(len(catalogue.labels), dtype=np.float32)
@@ -174,12 +174,17 @@ def listed(
     moved = favour_rare(ranked, catalogue.popularity, novelty)
     ids = diversify(moved, N, variety, catalogue.matrix).ids
     why = []
-    built = asked.user is None and "fold-in" in model.capabilities
+    built = chosen_user.user is None and "fold-in" in model.capabilities
     found = reasons_for_items(
-        model, asked.user or 0, asked.row, ids, recalculate_user=built, times=asked.times
+        model,
+        chosen_user.user or 0,
+        chosen_user.row,
+        ids,
+        recalculate_user=built,
+        times=chosen_user.times,
     )
     for one in found:
-        sentence = because(catalogue.titles, one, word=catalogue.word, ratings=asked.given)
+        sentence = because(catalogue.titles, one, word=catalogue.word, ratings=chosen_user.given)
         if one.kind != "popularity" and not any(value > 0 for _, value in one.items):
             sentence = f"Filler: {sentence[0].lower()}{sentence[1:]}"
         why.append(sentence)
@@ -189,9 +194,13 @@ def listed(
 # ---- what is shown
 
 
-def popular(catalogue: Catalogue, asked: Asked, N: int, allowed: NDArray[np.int64] | None) -> None:
+def popular(
+    catalogue: Catalogue, chosen_user: ChosenUser, N: int, allowed: NDArray[np.int64] | None
+) -> None:
     """Show, until a model is fitted, what most users have and this person has not."""
-    out = np.concatenate([asked.row.indices, asked.lower, asked.dislikes]).astype(np.int64)
+    out = np.concatenate([chosen_user.row.indices, chosen_user.lower, chosen_user.dislikes]).astype(
+        np.int64
+    )
     items = np.setdiff1d(np.arange(len(catalogue.labels)) if allowed is None else allowed, out)
     items = items[catalogue.popularity[items] > 0]
     items = items[np.argsort(-catalogue.popularity[items], kind="stable")][:N]
@@ -211,18 +220,18 @@ def popular(catalogue: Catalogue, asked: Asked, N: int, allowed: NDArray[np.int6
     )  # fmt: skip
 
 
-def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
+def show_list(catalogue: Catalogue, found: Listed, chosen_user: ChosenUser) -> None:
     """Show one list as cards, with what can be done with each."""
-    st.text(heading(catalogue, asked))
+    st.text(heading(catalogue, chosen_user))
     st.caption(f"Model: {escaped(', '.join(dict.fromkeys([named(found.spec), found.spec])))}")
     if text := wording.parts(found.model):
         with st.expander(f"What {found.model.name} is made of"):
             st.text(text)
-    if asked.added and "fold-in" not in found.model.capabilities:
+    if chosen_user.added and "fold-in" not in found.model.capabilities:
         st.info(
             "This model takes no new likes without being fitted again: what you liked is left out only."
         )
-    follows = taste(catalogue, asked, found.ranked.ids, found.ids)
+    follows = taste(catalogue, chosen_user, found.ranked.ids, found.ids)
     grid = st.grid("auto", min_column_width=330)
     shares = cards.shares(found.scores, found.ranked.scores)
     for place, item in enumerate(found.ids):
@@ -239,14 +248,18 @@ def show_list(catalogue: Catalogue, found: Listed, asked: Asked) -> None:
     st.caption(besides(catalogue, found))
     if moved := effects(catalogue, found):
         st.caption(moved)
-    download(catalogue, [found], asked)
+    download(catalogue, [found], chosen_user)
 
 
-def heading(catalogue: Catalogue, asked: Asked) -> str:
+def heading(catalogue: Catalogue, chosen_user: ChosenUser) -> str:
     """Return for whom a list is."""
-    likes = counted(asked.row.nnz, f"{catalogue.word} item")
-    away = f", away from {counted(len(asked.dislikes), 'title')} disliked" if asked.dislikes else ""
-    return f"For {called(catalogue, asked)} ({likes}{away})."
+    likes = counted(chosen_user.row.nnz, f"{catalogue.word} item")
+    away = (
+        f", away from {counted(len(chosen_user.dislikes), 'title')} disliked"
+        if chosen_user.dislikes
+        else ""
+    )
+    return f"For {called(catalogue, chosen_user)} ({likes}{away})."
 
 
 def buttons(item_id: str) -> None:
@@ -319,7 +332,7 @@ def figures(catalogue: Catalogue, ids: NDArray[np.int32]) -> tuple[str, float, i
 # ---- two models
 
 
-def side_by_side(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> None:
+def side_by_side(catalogue: Catalogue, lists: list[Listed], chosen_user: ChosenUser) -> None:
     """Show two lists, with what each has and where the other has it."""
     st.text(agreement(lists[0], lists[1]))
     for column, found, other in zip(st.columns(2), lists, lists[::-1], strict=True):
@@ -336,7 +349,7 @@ def side_by_side(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> Non
                         )
                     )  # fmt: skip
             st.caption(besides(catalogue, found))
-    download(catalogue, lists, asked)
+    download(catalogue, lists, chosen_user)
 
 
 def agreement(one: Listed, two: Listed) -> str:
@@ -400,9 +413,9 @@ def offer_auto(catalogue: Catalogue, spec: str) -> None:
     st.rerun()
 
 
-def download(catalogue: Catalogue, lists: list[Listed], asked: Asked) -> None:
+def download(catalogue: Catalogue, lists: list[Listed], chosen_user: ChosenUser) -> None:
     """Offer the lists as a file that says whose they are."""
-    who = called(catalogue, asked)
+    who = called(catalogue, chosen_user)
     columns = ("dataset", "user", "model", "rank", "item_id", "title", "score", "why")
     rows = [
         (

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from benchmarks.attack.common import Result, in_batches
 from benchmarks.attack.tables import likes, make, model_files
 from recsys.errors import RecsysError
-from recsys.rankers import Ranker, load_bundle
+from recsys.rankers import Ranker, load_package
 
 FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 IDS: tuple[Any, ...] = (
@@ -165,7 +165,7 @@ def attempt(number: int, seed: int, rankers: dict[str, Ranker]) -> tuple[str, st
 
 def run(seconds: float, seed: int) -> Result:
     result = Result()
-    rankers = {name: load_bundle(path).ranker for name, path in model_files().items()}
+    rankers = {name: load_package(path).ranker for name, path in model_files().items()}
     in_batches(
         result, seconds, seed,
         lambda number: attempt(number, seed, rankers), lambda number: attempt_told(number, seed, rankers),

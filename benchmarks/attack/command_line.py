@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.attack.common import Result, cases, forked, workspace
 from benchmarks.attack.full_disk import called, ratings_file
-from benchmarks.attack.tables import save_bundle
+from benchmarks.attack.tables import save_package
 
 PATIENCE = 60.0
 VALUES = (
@@ -77,7 +77,7 @@ def run(seconds: float, seed: int) -> Result:
     known = {name: options(name) for name in names}
     with workspace() as folder:
         model, ratings = folder / "model", folder / "ratings.csv"
-        forked(lambda: save_bundle("ease", model), 300, folder)  # in a fork: it uses threads
+        forked(lambda: save_package("ease", model), 300, folder)  # in a fork: it uses threads
         ratings_file(ratings)
         for number, random in cases(seconds, seed):
             name = random.choice(names)

@@ -73,14 +73,14 @@ def written(model: recsys.Recommender, folder: Path) -> str:
 
 def forgotten(model: recsys.Recommender, random: Random, folder: Path) -> str:
     """Let users be forgotten and save; return what the file still knows of them."""
-    names = random.sample(list(map(str, model.bundle.user_ids)), 3)
+    names = random.sample(list(map(str, model.package.user_ids)), 3)
     model.forget(names).save(folder / "model")
-    bundle = recsys.load(folder / "model").bundle
-    rows = bundle.rows(names)[0]
-    left = bundle.user_items[rows].nnz
+    package = recsys.load(folder / "model").package
+    rows = package.rows(names)[0]
+    left = package.user_items[rows].nnz
     if left:
         return f"{left} likes of {names[0]!r} and others are there"
-    lists = bundle.ranker.recommend(rows, bundle.user_items[rows], 4).ids
+    lists = package.ranker.recommend(rows, package.user_items[rows], 4).ids
     return "" if (lists == lists[0]).all() else "forgotten users get lists of their own"
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.attack.common import Result, cases, workspace
 from benchmarks.attack.tables import model_files
 from recsys.errors import InputError
-from recsys.rankers import Bundle, load_bundle
+from recsys.rankers import ModelPackage, load_package
 
 NUMBERS = (-1, 0, 1, 7, 59, 60, 61, 2**31, 2**63, 10**30, 0.5, float("nan"), float("inf"), -0.0, True)
 TEXTS = ("", "59", "x" * 5000, "\ud800", "\0", "../../x", "ease", "1e3", "é" * 300)
@@ -123,9 +123,9 @@ def forged(content: bytes, random: Random) -> tuple[str, bytes]:
     return what, joined(manifest, table, payload)
 
 
-def used(bundle: Bundle) -> tuple[str, str]:
-    """Ask for all that a bundle offers; return how that ended, and what is wrong with the answers."""
-    ranker, rows = bundle.ranker, bundle.user_items
+def used(package: ModelPackage) -> tuple[str, str]:
+    """Ask for all that a package offers; return how that ended, and what is wrong with the answers."""
+    ranker, rows = package.ranker, package.user_items
     users, items = rows.shape
     found = ranker.recommend(np.arange(users), rows, 5)
     if found.ids.max(initial=-1) >= items or found.ids.min(initial=-1) < -1:
@@ -142,14 +142,14 @@ def used(bundle: Bundle) -> tuple[str, str]:
 def tried(path: Path, mapped: bool = False) -> tuple[str, str]:
     """Load a file and use it; return how that ended, and what is wrong with it."""
     try:
-        bundle = load_bundle(path, mapped=mapped)
+        package = load_package(path, mapped=mapped)
     except InputError as error:
         kind = type(error).__name__
         return kind, "" if kind == "ModelFileError" else f"{kind} while it was read: {error}"
     except Exception as error:
         return "other error", f"{type(error).__name__} while it was read: {error}"
     try:
-        return used(bundle)
+        return used(package)
     except InputError:
         return "loads, calls refused", ""
     except Exception as error:

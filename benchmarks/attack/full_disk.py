@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.attack.common import Result, forked, workspace
-from benchmarks.attack.tables import save_bundle
+from benchmarks.attack.tables import save_package
 
 ROOM = 1 << 20
 PAGE = 4096
@@ -70,7 +70,7 @@ def run(seconds: float, seed: int) -> Result:
         return result
     with workspace() as folder:
         model, ratings = folder / "model", folder / "ratings.csv"
-        save_bundle("ease", model)
+        save_package("ease", model)
         ratings_file(ratings)
         kinds = {
             "no room": (f"size={ROOM}", 0),

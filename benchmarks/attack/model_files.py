@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.attack.common import Result, cases, workspace
 from benchmarks.attack.tables import model_files
 from recsys.errors import ModelFileError
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 
 
 def changed(content: bytes, random: Random) -> tuple[str, bytes]:
@@ -40,9 +40,9 @@ def changed(content: bytes, random: Random) -> tuple[str, bytes]:
 
 
 def answers(path: Path, mapped: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    bundle = load_bundle(path, mapped=mapped)
-    rows = bundle.user_items
-    found = bundle.ranker.recommend(np.arange(rows.shape[0]), rows, 5)
+    package = load_package(path, mapped=mapped)
+    rows = package.user_items
+    found = package.ranker.recommend(np.arange(rows.shape[0]), rows, 5)
     return found.ids, found.scores
 
 

@@ -109,7 +109,7 @@ MADE = {
     "NaN": Made(post("/recommend", {"history": [], "diversity": float("nan")})),
     "infinity": Made(post("/recommend", {"history": [], "diversity": float("inf")})),
     "5,000 digits": Made(framed(head(size=5000 + 6), b'{"n":' + b"9" * 5000 + b"}")),
-    "lone surrogate": Made(framed(head(size=18), b'{"user":"\\ud800" }')),
+    "q_all surrogate": Made(framed(head(size=18), b'{"user":"\\ud800" }')),
     "NUL in an id": Made(framed(head(size=17), b'{"user":"\\u0000"}')),
     "wrong type": Made(post("/recommend", [1, 2])),
     "110,000 unknown keys": Made(post("/recommend", {f"{k:x}": 1 for k in range(110_000)}), True, (400, 413, 422)),

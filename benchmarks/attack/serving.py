@@ -22,7 +22,7 @@ import pandas as pd
 from benchmarks.attack.common import members, noted, prepared_once
 from benchmarks.lab import http_load
 from recsys.data import Interactions
-from recsys.rankers import Bundle, fit_bundle, make_ranker
+from recsys.rankers import ModelPackage, fit_package, make_ranker
 
 USERS, ITEMS = 3000, 2000
 HOST = b"Host: localhost\r\n"  # one that a service on this machine answers to
@@ -42,10 +42,10 @@ def post(path: str, body: object) -> bytes:
 
 def model_file(name: str = "ease") -> Path:
     """Return the file of a fitted model, which is fitted once for all fuzz tests of a run."""
-    return prepared_once(f"served-{name}", lambda path: bundle(name).save(path))
+    return prepared_once(f"served-{name}", lambda path: package(name).save(path))
 
 
-def bundle(name: str = "ease", seed: int = 0) -> Bundle:
+def package(name: str = "ease", seed: int = 0) -> ModelPackage:
     """Return a fitted ranker over invented likes of a few dozen each, a few items much liked."""
     rng = np.random.default_rng(seed)
     liked = (ITEMS * rng.random((USERS, 40)) ** 2).astype(int)
@@ -53,7 +53,7 @@ def bundle(name: str = "ease", seed: int = 0) -> Bundle:
         "user_id": [f"u{k}" for k in np.repeat(np.arange(USERS), 40)],
         "item_id": [f"i{k}" for k in liked.ravel()],
     })  # fmt: skip
-    return fit_bundle(make_ranker(name), Interactions.from_frame(pairs), show_progress=False)
+    return fit_package(make_ranker(name), Interactions.from_frame(pairs), show_progress=False)
 
 
 def known(count: int, random: Random) -> list[bytes]:

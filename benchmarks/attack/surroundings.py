@@ -17,7 +17,7 @@ from random import Random
 
 from benchmarks.attack.common import Ended, Result, cases, forked, prepared_once, workspace
 from benchmarks.attack.full_disk import called, ratings_file
-from benchmarks.attack.tables import save_bundle
+from benchmarks.attack.tables import save_package
 
 YEAR = 365 * 86400.0
 
@@ -27,11 +27,11 @@ def compiled(model: Path) -> Callable[[], int]:
 
     def call() -> int:
         from recsys._jit import compile_at_once
-        from recsys.rankers import load_bundle
+        from recsys.rankers import load_package
 
         compile_at_once()
-        bundle = load_bundle(model)
-        print(bundle.ranker.recommend([0, 1, 2], bundle.user_items[:3], 5))
+        package = load_package(model)
+        print(package.ranker.recommend([0, 1, 2], package.user_items[:3], 5))
         return 0
 
     return call
@@ -135,7 +135,7 @@ def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
         model, ratings = folder / "model", folder / "ratings.csv"
-        forked(lambda: save_bundle("ease", model), 300, folder)
+        forked(lambda: save_package("ease", model), 300, folder)
         ratings_file(ratings)
         code = prepared_once("code", lambda path: compiled_into(path, model))
         os.environ["RECSYS_ATTACK_CODE"] = str(code)

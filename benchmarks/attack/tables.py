@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from benchmarks.attack.common import prepared_once
 from recsys.data import Interactions
-from recsys.rankers import Ranker, fit_bundle, list_rankers, make_ranker
+from recsys.rankers import Ranker, fit_package, list_rankers, make_ranker
 
 SMALL: dict[str, dict[str, Any]] = {"auto": {"users": 12, "rounds": 1}}
 SMALL["cf-gram"] = {"users": 10, "iterations": 2}
@@ -43,9 +43,9 @@ def interactions(users: int = 60, items: int = 40) -> Interactions:
     )
 
 
-def save_bundle(name: str, path: Path) -> None:
+def save_package(name: str, path: Path) -> None:
     """Fit a ranker to the table with ids and write it as `recsys fit` does."""
-    fit_bundle(make(name), interactions(), show_progress=False).save(path)
+    fit_package(make(name), interactions(), show_progress=False).save(path)
 
 
 def model_files() -> dict[str, Path]:
@@ -54,6 +54,6 @@ def model_files() -> dict[str, Path]:
     def made(folder: Path) -> None:
         folder.mkdir()
         for name in list_rankers():
-            save_bundle(name, folder / name)
+            save_package(name, folder / name)
 
     return {path.name: path for path in sorted(prepared_once("rankers", made).iterdir())}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.attack.common import Result, cases, forked, workspace
 from benchmarks.attack.full_disk import called, commands, ratings_file
-from benchmarks.attack.tables import save_bundle
+from benchmarks.attack.tables import save_package
 
 AT_ONCE = 4
 
@@ -30,7 +30,7 @@ def run(seconds: float, seed: int) -> Result:
     result = Result()
     with workspace() as folder:
         model, ratings, place = folder / "model", folder / "ratings.csv", folder / "place"
-        forked(lambda: save_bundle("ease", model), 300, folder)
+        forked(lambda: save_package("ease", model), 300, folder)
         ratings_file(ratings)
         names = sorted(commands(model, ratings, place / "out"))
         for number, random in cases(seconds, seed):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recsys import load_dataset, make_ranker
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import create_app
 
 START = """# HTTP service
@@ -22,7 +22,7 @@ def schema() -> dict[str, Any]:
     """Return the OpenAPI schema of a service over a small model."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.recsys")
-        fit_bundle(make_ranker("popularity"), load_dataset("sample")).save(path)
+        fit_package(make_ranker("popularity"), load_dataset("sample")).save(path)
         return create_app(path, token="one").openapi()
 
 

@@ -14,7 +14,7 @@ from recsys.cli.options import Json, Quiet, Seed, Threads, use_threads
 from recsys.data import Interactions, read_features
 from recsys.errors import InputError
 from recsys.explain import Discoveries, discover_rules
-from recsys.rankers import Ranker, load_bundle
+from recsys.rankers import Ranker, load_package
 from recsys.rankers.catalogue import texts_of
 from recsys.utils.progress import bar, listening
 from recsys.utils.rows import write_rows
@@ -94,15 +94,15 @@ def _of_file(ranker: Path, data: DataOptions) -> tuple[Interactions, Ranker]:
         )
     if data.item_id is not None and data.items is None:
         raise InputError("--item-id names a column of --items FILE: give that, too")
-    bundle = load_bundle(ranker, mapped=True)
-    found = bundle.interactions
+    package = load_package(ranker, mapped=True)
+    found = package.interactions
     # a file may keep ids as numbers: what is asked for, and the ids of a table, are text
     likes = replace(
         found, user_ids=texts_of(found.user_ids), item_ids=texts_of(found.item_ids), name=str(ranker)
     )
     if data.items is not None:
         likes = likes.with_features(items=read_features(data.items, data.item_id, "item"))
-    return likes, bundle.ranker
+    return likes, package.ranker
 
 
 def _print(found: Discoveries, number: int) -> None:

@@ -140,9 +140,9 @@ def _print_report(report: Report) -> None:
     for r in report.results:
         cells = []
         for name in names:
-            figure = r.metrics[name]
-            text = f"{figure.mean:.4f}" + (f" ±{figure.std:.4f}" if report.folds > 1 else "")
-            cells.append(Text(text, style="bold" if figure.mean == best.get(name) else ""))
+            value = r.metrics[name]
+            text = f"{value.mean:.4f}" + (f" ±{value.std:.4f}" if report.folds > 1 else "")
+            cells.append(Text(text, style="bold" if value.mean == best.get(name) else ""))
         rows.append([r.model, *cells, f"{r.fit_seconds:.2f}", f"{r.score_seconds:.2f}"])
     terminal.table(f"{report.dataset}: {report.about()}", ("model", *names, "fit s", "score s"), rows)
     for line in report.sentences():

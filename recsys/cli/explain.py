@@ -10,8 +10,8 @@ from recsys.cli import terminal
 from recsys.cli.lists import print_items
 from recsys.cli.options import AsOf, Count, History, Json, RankerFile, profile_of, warn_as_of
 from recsys.errors import InputError, counted
-from recsys.explain import heaviest_formulas
-from recsys.rankers import Bundle, load_bundle
+from recsys.explain import top_formulas
+from recsys.rankers import ModelPackage, load_package
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Why
 from recsys.recommender.explained import explained as why_of
@@ -79,18 +79,18 @@ def explain(
         raise InputError("--min-support is for --people: leave it out")
     if not people and item is None:
         raise InputError("name the item to explain by --item ID, or pass --people")
-    bundle = load_bundle(ranker, mapped=True)
-    index = None if item is None else int(bundle.items([item])[0])
-    asked = profile_of(bundle, user, history, as_of)
+    package = load_package(ranker, mapped=True)
+    index = None if item is None else int(package.items([item])[0])
+    asked = profile_of(package, user, history, as_of)
     if index is None or people:
-        _tell_people(
-            bundle, asked, user or "somebody", index, number,
+        _print_item_rules(
+            package, asked, user or "somebody", index, number,
             1 if min_support is None else min_support, json,
         )  # fmt: skip
         warn_as_of(as_of)
         return
     why = why_of(
-        bundle, asked, bundle.item_ids[index], number, formulas=formulas, changes=changes,
+        package, asked, package.item_ids[index], number, formulas=formulas, changes=changes,
         model_rule=model_rule,
     )  # fmt: skip
     warn_as_of(as_of)
@@ -103,59 +103,59 @@ def explain(
         for name, title, value, age in why.rows
     ]
     if why.reasons.kind == "nearest":
-        _print_nearest(bundle, why, lines)
+        _print_nearest(package, why, lines)
     else:
-        _print_shares(bundle, why, lines)
-    _print_more(bundle, why)
+        _print_shares(package, why, lines)
+    _print_more(package, why)
 
 
-def _tell_people(
-    bundle: Bundle, asked: Profile, user: str, item: int | None, number: int, min_support: int,
+def _print_item_rules(
+    package: ModelPackage, asked: Profile, user: str, item: int | None, number: int, min_support: int,
     json: str | None,
 ) -> None:  # fmt: skip
     """Print which sets of users weigh most in a user's scores, or in one item's."""
-    found = heaviest_formulas(
-        bundle.ranker, bundle.user_items, asked.userid, asked.row, item=item, N=number,
+    found = top_formulas(
+        package.ranker, package.user_items, asked.userid, asked.row, item=item, N=number,
         min_support=min_support, exclude=asked.user, times=asked.times,
     )  # fmt: skip
-    named, title = ("", "") if item is None else (str(bundle.item_ids[item]), str(bundle.titles[item]))
+    named, title = ("", "") if item is None else (str(package.item_ids[item]), str(package.titles[item]))
     if json is not None:
-        terminal.write_json(json, found.as_dict(user, bundle.user_ids, named, title))
+        terminal.write_json(json, found.as_dict(user, package.user_ids, named, title))
     if json == "-":
         return
     for sentence in found.sentences(user, title):
         print(terminal.literal(sentence))
     if found.found:
-        print("\nThe heaviest first.")
+        print("\nThe largest weights first.")
     for one in found.found:
-        print(terminal.literal(found.sentence(one, user, bundle.user_ids)))
+        print(terminal.literal(found.sentence(one, user, package.user_ids)))
 
 
-def _print_shares(bundle: Bundle, why: Why, lines: list[tuple[str, str, str]]) -> None:
+def _print_shares(package: ModelPackage, why: Why, lines: list[tuple[str, str, str]]) -> None:
     """Print what adds up to the score, the score last."""
     found = why.reasons
     if found.unlisted:
         lines.append(("", counted(found.unlisted, "other liked item"), f"{found.others:+.4g}"))
     base = "base value"
     if not lines:
-        base = "popularity: nothing is liked" if found.unit == "people" else "no liked item is read"
+        base = "popularity: nothing is liked" if found.unit == "users" else "no liked item is read"
     constant = found.base if abs(found.base) > ROUNDING * abs(found.score) else 0.0
     lines += [("", base, f"{constant:+.4g}"), ("", "score", f"{found.score:.4g}")]
     title = f"Why {why.title}: what adds up to its score"
-    print_items(bundle, lines, ("item_id", "because you like", "adds to the score"), title)
+    print_items(package, lines, ("item_id", "because you like", "adds to the score"), title)
 
 
-def _print_nearest(bundle: Bundle, why: Why, lines: list[tuple[str, str, str]]) -> None:
+def _print_nearest(package: ModelPackage, why: Why, lines: list[tuple[str, str, str]]) -> None:
     """Print the liked items most similar to the item, of a model whose scores have no shares."""
     found = why.reasons
     if found.unlisted:
         lines.append(("", counted(found.unlisted, "other liked item"), ""))
     title = f"Why {why.title}: the liked items most similar to it"
-    print_items(bundle, lines, ("item_id", "similar to what you like", "similarity"), title)
-    print(f"Its score is {found.score:.4g}; {bundle.ranker.name} has no shares that add up to it.")
+    print_items(package, lines, ("item_id", "similar to what you like", "similarity"), title)
+    print(f"Its score is {found.score:.4g}; {package.ranker.name} has no shares that add up to it.")
 
 
-def _print_more(bundle: Bundle, why: Why) -> None:
+def _print_more(package: ModelPackage, why: Why) -> None:
     """Print products of features, the models of a blend, and the rule of other users."""
     if why.multiplied:
         rows = [(name, f"{value:+.4g}") for name, value in why.multiplied]
@@ -164,7 +164,9 @@ def _print_more(bundle: Bundle, why: Why) -> None:
     if why.parts:
         rows = [(name, f"{adds:+.4g}") for name, _, adds in why.parts]
         terminal.table("The score by models", ("model", "adds to the score"), rows)
-    if why.people:
-        print(terminal.literal(f"{why.people} Counted in the data; the model does not use this rule."))
+    if why.rule_text:
+        print(
+            terminal.literal(f"{why.rule_text} Counted in the data; the model does not use this rule.")
+        )
     for line in why.sentences:
         print(terminal.literal(line))

@@ -11,7 +11,7 @@ from recsys.adapters.onnx import export_onnx
 from recsys.cli.options import RankerFile
 from recsys.embeddings import embeddings, export_embeddings
 from recsys.errors import InputError
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 
 
 def export(
@@ -33,14 +33,14 @@ def export(
     """Write vectors whose inner products are the scores, or an ONNX file from rows to scores."""
     if users is None and items is None and onnx is None:
         raise InputError("name a file to write with --users-out, --items-out or --onnx")
-    bundle = load_bundle(ranker)
+    package = load_package(ranker)
     if onnx is not None:
-        print(f"{export_onnx(onnx, bundle.ranker, bundle.item_ids)}: from rows to scores")
+        print(f"{export_onnx(onnx, package.ranker, package.item_ids)}: from rows to scores")
     if users is None and items is None:
         return
-    found = embeddings(bundle.ranker, bundle.user_items, factors)
+    found = embeddings(package.ranker, package.user_items, factors)
     for target, ids, vectors in (
-        (users, bundle.user_ids, found.users), (items, bundle.item_ids, found.items),
+        (users, package.user_ids, found.users), (items, package.item_ids, found.items),
     ):  # fmt: skip
         if target is not None:
             export_embeddings(target, ids, vectors)

@@ -17,7 +17,7 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
 from recsys.errors import InputError, counted
 from recsys.explain import text
-from recsys.rankers import Ranker, fit_bundle, load_bundle, make_ranker
+from recsys.rankers import Ranker, fit_package, load_package, make_ranker
 from recsys.rankers.catalogue import fit_notes
 from recsys.utils.atomic import is_stdout
 from recsys.utils.progress import bar, listening
@@ -108,7 +108,7 @@ def fit(
                 "--from takes the data of its ranker file: leave out options of data and --events"
             )
         start = time.perf_counter()
-        load_bundle(source).viewed(ranker).save(out)
+        load_package(source).viewed(ranker).save(out)
         if not quiet:
             say(
                 f"{name} made from the counts of {terminal.literal(source)} in "
@@ -125,16 +125,16 @@ def fit(
     start = time.perf_counter()
     with bar(not quiet) as progress, listening(progress):
         progress(f"fitting {ranker.name}", 0, None)
-        bundle = fit_bundle(ranker, found, show_progress=False)
-    bundle.save(out)
+        package = fit_package(ranker, found, show_progress=False)
+    package.save(out)
     if not quiet:
         say(
             f"{name} fitted on {counted(found.n_users, 'user')} and {counted(found.n_items, 'item')} in "
             f"{time.perf_counter() - start:.1f} s, written to {terminal.literal(out)}"
         )
-        if hasattr(bundle.ranker, "choice"):  # of `auto`
-            say(terminal.literal(bundle.ranker.choice()))
-        for line in (text.parts(bundle.ranker), *text.left_out(bundle.ranker).splitlines()):
+        if hasattr(package.ranker, "choice"):  # of `auto`
+            say(terminal.literal(package.ranker.choice()))
+        for line in (text.parts(package.ranker), *text.left_out(package.ranker).splitlines()):
             if line:
                 say(terminal.literal(line))
 

@@ -189,7 +189,7 @@ def _lines(found: Selection) -> dict[str, list[tuple[float, float]]]:
     ends = [point.strength for point in (found.points[0], found.points[-1])]
     after = [(point.strength, point.refitted) for point in found.points]
     return {
-        "before the refit": [(point.strength, point.figure) for point in found.points],
+        "before the refit": [(point.strength, point.value) for point in found.points],
         "after the refit": [(x, y) for x, y in after if y is not None],
         found.linear.model: [(x, found.linear.choose) for x in ends],
         found.full.model: [(x, found.full.choose) for x in ends],
@@ -204,7 +204,7 @@ def _print_selection(found: Selection, number: int) -> None:
         ("strength", "features", "interactions", f"{found.metric} to choose by", "refitted", "EBIC", ""),
         [
             (f"{point.strength:.3g}", f"{point.features:,}", f"{point.interactions:,}",
-             f"{point.figure:.4f}", "" if point.refitted is None else f"{point.refitted:.4f}",
+             f"{point.value:.4f}", "" if point.refitted is None else f"{point.refitted:.4f}",
              "" if point.ebic is None else f"{point.ebic:,.1f}",
              found.marks.get(k, ""))
             for k, point in enumerate(found.points)
@@ -250,7 +250,7 @@ def _print(found: Study) -> None:
             f"Path over the regularization strength of {found.settings.penalty}",
             ("strength", "features", "pairs", f"{found.metric} to choose by", ""),
             [
-                (f"{step.strength:g}", f"{step.features:,}", f"{step.pairs:,}", f"{step.figure:.4f}",
+                (f"{step.strength:g}", f"{step.features:,}", f"{step.pairs:,}", f"{step.value:.4f}",
                  "taken" if step.strength == chosen else "")
                 for step in found.path
             ],
@@ -259,7 +259,7 @@ def _print(found: Study) -> None:
         "Learning curve",
         ("epoch", "objective", f"{found.metric} to choose by"),
         [
-            (str(one.epoch), f"{one.objective:.5f}", f"{one.figure:.4f}")
+            (str(one.epoch), f"{one.objective:.5f}", f"{one.value:.4f}")
             for one in _spread(found.curve, EPOCHS_SHOWN)
         ],
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recsys.cli import terminal
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.recommender.lists import Line
 from recsys.utils.export import csv_text
 from recsys.utils.rows import write_rows
@@ -35,9 +35,11 @@ def write_lists(
     write_rows(path, columns, blocks, raw)
 
 
-def print_items(bundle: Bundle, lines: list[Any], columns: tuple[str, ...], title: str = "") -> None:
+def print_items(
+    package: ModelPackage, lines: list[Any], columns: tuple[str, ...], title: str = ""
+) -> None:
     """Print a table, without the titles where they only repeat the ids."""
-    if "title" in columns and all(a == b for a, b in zip(bundle.titles, bundle.item_ids, strict=True)):
+    if "title" in columns and all(a == b for a, b in zip(package.titles, package.item_ids, strict=True)):
         drop = columns.index("title")
         lines = [line[:drop] + line[drop + 1 :] for line in lines]
         columns = columns[:drop] + columns[drop + 1 :]

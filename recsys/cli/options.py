@@ -9,7 +9,7 @@ import typer
 
 from recsys.cli import terminal
 from recsys.errors import InputError, counted
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import Profile
 from recsys.utils.files import read_text
 
@@ -98,7 +98,7 @@ def _names_file(given: str) -> bool:
     return given.startswith("@") and Path(given[1:]).is_file()
 
 
-def item_ids(bundle: Bundle, option: str, given: str | None) -> list[str] | None:
+def item_ids(package: ModelPackage, option: str, given: str | None) -> list[str] | None:
     """Return the item ids of `ids_or_file`; those of a file that the model does not have are counted.
 
     A list of stock has items without a purchase. An id that is typed must be known.
@@ -113,7 +113,7 @@ def item_ids(bundle: Bundle, option: str, given: str | None) -> list[str] | None
     ids = ids_or_file(given)
     if not _names_file(given):
         return ids
-    known = [one for one in ids if one in bundle.item_index]
+    known = [one for one in ids if one in package.item_index]
     if ids and not known:
         raise InputError(f"{option} {given}: no id of the {len(ids):,} is an item of the model")
     if absent := len(ids) - len(known):
@@ -172,29 +172,29 @@ def _end(text: str) -> float | str | None:
 
 
 def profile_of(
-    bundle: Bundle, user: str | None, history: str | None, as_of: str | None = None
+    package: ModelPackage, user: str | None, history: str | None, as_of: str | None = None
 ) -> Profile:
     """Return the profile of a user, or of a new user with this history.
 
     Raises
     ------
     InputError
-        As `Bundle.profile`; where some items of the history have a time and others none.
+        As `ModelPackage.profile`; where some items of the history have a time and others none.
     """
     if history is None:
-        return bundle.profile(user, as_of=as_of)
+        return package.profile(user, as_of=as_of)
     parts = ids_of(history)
     # An id may hold an @ itself; what the catalogue knows is an id.
-    pairs = [(part, "", "") if part in bundle.item_index else part.rpartition("@") for part in parts]
+    pairs = [(part, "", "") if part in package.item_index else part.rpartition("@") for part in parts]
     timed = [pair for pair in pairs if pair[1]]
     if not timed:
-        return bundle.profile(user, parts, as_of=as_of)
+        return package.profile(user, parts, as_of=as_of)
     if len(timed) < len(parts):
         raise InputError(
             f"--history has times for {len(timed)} of {len(parts)} items: give all of them one, "
             "ID@TIME, or none"
         )
-    return bundle.profile(user, [one for one, _, _ in timed], times=[t for *_, t in timed], as_of=as_of)
+    return package.profile(user, [one for one, _, _ in timed], times=[t for *_, t in timed], as_of=as_of)
 
 
 def warn_as_of(as_of: str | None) -> None:

@@ -32,11 +32,11 @@ from recsys.cli.options import (
     warn_as_of,
 )
 from recsys.errors import InputError, counted
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
+from recsys.recommender.all_users import Written, plain_options, read_model, write_all_users
 from recsys.recommender.databases import write_table
-from recsys.recommender.everybody import Written, plain_options, read_model, write_everybody
 from recsys.recommender.filters import left_out, merchandising
-from recsys.recommender.lists import COLUMNS, USERS, Asked, Lists, too_few
+from recsys.recommender.lists import COLUMNS, USERS, ListRequest, Lists, too_few
 from recsys.utils.files import is_folder
 from recsys.utils.progress import bar, listening
 from recsys.utils.validation import check_integer
@@ -178,26 +178,26 @@ def recommend(
     if engine != "local" or workers is not None or block is not None:
         raise InputError("--engine, --workers and --block are for --all with a folder: --out top/")
     use_threads(threads)
-    bundle = load_bundle(ranker, mapped=True)
+    package = load_package(ranker, mapped=True)
     if history is not None:
-        asked = Asked.of_profile("new", profile_of(bundle, None, history, as_of))
+        request = ListRequest.of_profile("new", profile_of(package, None, history, as_of))
     else:
-        asked = Asked.of_users(bundle, user, as_of)
+        request = ListRequest.of_users(package, user, as_of)
     lists = Lists(
-        bundle, asked, check_integer("-n", number, 1),
-        [] if dislike is None else bundle.items(ids_of(dislike)).tolist(), diversity,
+        package, request, check_integer("-n", number, 1),
+        [] if dislike is None else package.items(ids_of(dislike)).tolist(), diversity,
         left_out(
-            bundle, item_ids(bundle, "--items", items),
-            item_ids(bundle, "--filter-items", filter_items), filters,
+            package, item_ids(package, "--items", items),
+            item_ids(package, "--filter-items", filter_items), filters,
         ),
         not keep_liked,
-        merchandising(bundle, pinned, boosts, limits, fair),
+        merchandising(package, pinned, boosts, limits, fair),
     )  # fmt: skip
     lines = (lists.lines(block) for block in lists.blocks())
     if database is not None:
         columns = {name.removesuffix("_id"): kind for name, kind in COLUMNS.items()} | {"source": str}
         blocks = (
-            ([str(lists.asked.labels[k]) for k, _ in some], lists.lines(some, True))
+            ([str(lists.request.labels[k]) for k, _ in some], lists.lines(some, True))
             for some in lists.blocks()
         )
         with bar(True) as show, listening(show):
@@ -207,7 +207,7 @@ def recommend(
             write_lists(None if out is None else Path(out), lists.columns, lines, raw)
     else:
         shown = [(*line[:4], f"{line[4]:.4g}", *line[5:]) for block in lines for line in block]
-        print_items(bundle, shown, tuple(lists.columns))
+        print_items(package, shown, tuple(lists.columns))
     _notes(lists.fallbacks, as_of)
     if note := lists.note():
         terminal.say(f"note: {note}")
@@ -238,12 +238,12 @@ def _write_parts(
     if engine == "local" and workers is None:
         use_threads(threads)
         threads = None
-    bundle, digest = read_model(ranker)
-    options["items"] = item_ids(bundle, "--items", items)
-    options["exclude"] = item_ids(bundle, "--filter-items", filter_items)
+    package, digest = read_model(ranker)
+    options["items"] = item_ids(package, "--items", items)
+    options["exclude"] = item_ids(package, "--filter-items", filter_items)
     with bar(True) as show:
-        done = write_everybody(
-            out, bundle, options, model=ranker, digest=digest, on=engine, workers=workers,
+        done = write_all_users(
+            out, package, options, model=ranker, digest=digest, on=engine, workers=workers,
             threads=threads, block=block, progress=lambda some, of: show("parts", some, of),
         )  # fmt: skip
     terminal.say(_told(done))

@@ -13,7 +13,7 @@ from recsys.cli.options import Json, Seed
 from recsys.cli.table_options import Positive, TableFile, Target, load_categories
 from recsys.errors import InputError, counted
 from recsys.explain import measure_rule
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from recsys.recommender import Recommender
 from recsys.recommender.model_rules import FIRST
 from recsys.utils.memory import check_memory
@@ -106,7 +106,7 @@ def _of_ranker(ranker: Path, user: str | None, item: str | None, number: int, js
     if (user is None) == (item is None):
         raise InputError("name what the rule is about by exactly one of --user ID and --item ID")
     check_integer("-n", number, 1)
-    found = Recommender.of(load_bundle(ranker)).model_rule(user=user, item=item, n=number)
+    found = Recommender.of(load_package(ranker)).model_rule(user=user, item=item, n=number)
     if json is not None:
         terminal.write_json(json, found.as_dict())
     if json != "-":

@@ -18,7 +18,7 @@ from recsys.cli.options import (
     item_ids,
 )
 from recsys.errors import InputError
-from recsys.rankers import Bundle, load_bundle
+from recsys.rankers import ModelPackage, load_package
 from recsys.recommender.filters import left_out
 from recsys.reranking import similar as similar_items
 from recsys.utils.validation import check_integer
@@ -37,38 +37,38 @@ def similar(
     """Print the items most similar to one, or the users most similar to one."""
     if (item is None) == (user is None):
         raise InputError("name what is similar to what by exactly one of --item ID and --user ID")
-    bundle = load_bundle(ranker, mapped=True)
+    package = load_package(ranker, mapped=True)
     check_integer("-n", number, 1)
     if user is not None:
         if items or filter_items or filter_by or diversity:
             raise InputError("--items, --filter-items, --filter and --diversity are for --item")
-        _similar_users(bundle, user, number)
+        _similar_users(package, user, number)
         return
     if items is not None and filter_items is not None:
         raise InputError("pass --items or --filter-items, not both")
-    index = int(bundle.items([str(item)])[0])
+    index = int(package.items([str(item)])[0])
     ids, scores = similar_items(
-        bundle.ranker, index, number, diversity=diversity,
-        item_users=bundle.user_items.tocsc() if diversity else None,
+        package.ranker, index, number, diversity=diversity,
+        item_users=package.user_items.tocsc() if diversity else None,
         filter_items=left_out(
-            bundle, item_ids(bundle, "--items", items),
-            item_ids(bundle, "--filter-items", filter_items), filters_of(filter_by),
+            package, item_ids(package, "--items", items),
+            item_ids(package, "--filter-items", filter_items), filters_of(filter_by),
         ),
     )  # fmt: skip
     lines = [
-        (place + 1, bundle.item_ids[i], bundle.titles[i], f"{score:.4g}")
+        (place + 1, package.item_ids[i], package.titles[i], f"{score:.4g}")
         for place, (i, score) in enumerate(zip(ids, scores, strict=True))
     ]
     print_items(
-        bundle, lines, ("rank", "item_id", "title", "similarity"), f"Similar to {bundle.titles[index]}"
+        package, lines, ("rank", "item_id", "title", "similarity"), f"Similar to {package.titles[index]}"
     )
 
 
-def _similar_users(bundle: Bundle, user: str, number: int) -> None:
-    index = int(bundle.rows([user])[0][0])
-    ids, scores = bundle.ranker.similar_users(index, N=number, filter_users=[index])
+def _similar_users(package: ModelPackage, user: str, number: int) -> None:
+    index = int(package.rows([user])[0][0])
+    ids, scores = package.ranker.similar_users(index, N=number, filter_users=[index])
     lines = [
-        (place, bundle.user_ids[k], f"{score:.4g}")
+        (place, package.user_ids[k], f"{score:.4g}")
         for place, (k, score) in enumerate(zip(ids, scores, strict=True), 1)
     ]
-    print_items(bundle, lines, ("rank", "user_id", "similarity"), f"Similar to {user}")
+    print_items(package, lines, ("rank", "user_id", "similarity"), f"Similar to {user}")

@@ -301,9 +301,9 @@ def numbers_of(name: str, what: str, column: Any, decimal: str | None = None) ->
     found = _texts(column)
     if found is None:
         values = _floats(name, what, column)
-        odd, missing = np.isinf(values), np.isnan(values)
-        values[odd] = np.nan
-        return Numbers(values, missing, odd)
+        infinite, missing = np.isinf(values), np.isnan(values)
+        values[infinite] = np.nan
+        return Numbers(values, missing, infinite)
     codes, texts = found
     if not texts:
         empty = np.full(len(codes), np.nan)

@@ -63,7 +63,7 @@ class Form:
 
 
 @dataclass
-class Odd:
+class IrregularRows:
     """Rows that are none of the table: how many."""
 
     ragged: int = 0
@@ -217,7 +217,7 @@ def _shape(cell: str) -> str:
 
 def read_columns(
     source: Source, form: Form, used: Sequence[int], kinds: Sequence[str], *, max_rows: int | None = None
-) -> tuple[list[Any], Odd]:
+) -> tuple[list[Any], IrregularRows]:
     """Return some columns of a text.
 
     Parameters
@@ -233,7 +233,7 @@ def read_columns(
     Returns
     -------
     columns : list of pyarrow.ChunkedArray
-    odd : Odd
+    irregular : IrregularRows
 
     Raises
     ------
@@ -243,12 +243,12 @@ def read_columns(
     import pyarrow as pa
 
     if form.delimiter == ITEMS:
-        odd = Odd()
-        table = _netflix(source, odd)
-        return [table.column(k) for k in used], odd
+        irregular = IrregularRows()
+        table = _netflix(source, irregular)
+        return [table.column(k) for k in used], irregular
     numeric, multiline = True, False
     while True:
-        odd = Odd()
+        irregular = IrregularRows()
         try:
             table = _parsed(
                 source,
@@ -256,7 +256,7 @@ def read_columns(
                 used,
                 kinds if numeric else ["text" if k == "numbers" else k for k in kinds],
                 multiline,
-                odd,
+                irregular,
                 max_rows,
             )
         except pa.ArrowInvalid as error:
@@ -277,14 +277,14 @@ def read_columns(
                     f"{shown(source.path)} has a line of more than {BLOCK:,} bytes; it is no table"
                 ) from None
             elif "Empty CSV" in told:
-                return [pa.chunked_array([pa.array([], pa.string())]) for _ in used], odd
+                return [pa.chunked_array([pa.array([], pa.string())]) for _ in used], irregular
             else:
                 raise InputError(f"{shown(source.path)}: {_one_line(told)}") from None
             continue
-        if odd.open_quote and form.quoted:
+        if irregular.open_quote and form.quoted:
             form.quoted = False  # a quotation mark that is one of the text
             continue
-        return [table.column(k) for k in range(len(used))], odd
+        return [table.column(k) for k in range(len(used))], irregular
 
 
 def _one_line(text: str) -> str:
@@ -292,8 +292,8 @@ def _one_line(text: str) -> str:
 
 
 def _parsed(
-    source: Source, form: Form, used: Sequence[int], kinds: Sequence[str], multiline: bool, odd: Odd,
-    max_rows: int | None,
+    source: Source, form: Form, used: Sequence[int], kinds: Sequence[str], multiline: bool,
+    irregular: IrregularRows, max_rows: int | None,
 ) -> Any:  # fmt: skip
     import pyarrow as pa
     from pyarrow import csv as arrow
@@ -310,7 +310,7 @@ def _parsed(
             ),
             parse_options=arrow.ParseOptions(
                 delimiter=delimiter, quote_char='"' if form.quoted else False,
-                newlines_in_values=multiline, invalid_row_handler=lent.function(_skipped(odd)),
+                newlines_in_values=multiline, invalid_row_handler=lent.function(_skipped(irregular)),
             ),
             convert_options=arrow.ConvertOptions(
                 include_columns=[names[k] for k in used], null_values=[""],
@@ -347,7 +347,7 @@ def _by_blocks(reader: Any, source: Source, plain: bool, max_rows: int | None) -
         del reader
 
 
-def _skipped(odd: Odd) -> Callable[[Any], str]:
+def _skipped(irregular: IrregularRows) -> Callable[[Any], str]:
     """Return what pyarrow calls with each row of another number of cells: it is counted."""
     one_at_a_time = threading.Lock()  # it is called by several threads
 
@@ -357,10 +357,10 @@ def _skipped(odd: Odd) -> Callable[[Any], str]:
             if not text.strip():
                 return "skip"
             if text.startswith("#"):
-                odd.comments += 1
+                irregular.comments += 1
                 return "skip"
-            odd.ragged += 1
-            odd.open_quote = odd.open_quote or text.count("\n") > 1
+            irregular.ragged += 1
+            irregular.open_quote = irregular.open_quote or text.count("\n") > 1
         return "skip"
 
     return skip
@@ -384,7 +384,7 @@ def _replaced(blocks: Iterator[bytes], delimiter: str) -> Iterator[bytes]:
         yield kept
 
 
-def _netflix(source: Source, odd: Odd) -> Any:
+def _netflix(source: Source, irregular: IrregularRows) -> Any:
     """Return the table of a text in which a line "item:" stands before the rows of an item."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -395,7 +395,7 @@ def _netflix(source: Source, odd: Odd) -> Any:
     items = pc.fill_null_forward(pc.if_else(heads, pc.utf8_rtrim(lines, ":"), None))
     cells = pc.split_pattern(lines, ",")
     fine = pc.and_(pc.invert(heads), pc.equal(pc.list_value_length(cells), 3))
-    odd.ragged = len(lines) - pc.sum(heads).as_py() - pc.sum(fine).as_py()
+    irregular.ragged = len(lines) - pc.sum(heads).as_py() - pc.sum(fine).as_py()
     flat = pc.list_flatten(cells.filter(fine))
     columns = [items.filter(fine), *(flat.take(pa.array(np.arange(k, len(flat), 3))) for k in range(3))]
     return pa.table([pa.chunked_array([c]) for c in columns], names=NETFLIX)
@@ -452,13 +452,13 @@ def _all_rows(source: Source, form: Form) -> Iterator[tuple[int, list[str]]]:
         return
 
 
-def notes_of(odd: Odd) -> list[str]:
+def notes_of(irregular: IrregularRows) -> list[str]:
     """Return notes on lines that begin with #."""
-    if not odd.comments:
+    if not irregular.comments:
         return []
-    one = odd.comments == 1
+    one = irregular.comments == 1
     return [
-        f"{counted(odd.comments, 'line')} that {'begins' if one else 'begin'} with # "
+        f"{counted(irregular.comments, 'line')} that {'begins' if one else 'begin'} with # "
         f"{'is a comment' if one else 'are comments'}: another number of fields than the header"
     ]
 
@@ -470,13 +470,14 @@ class DelimitedRows(Rows):
         self.source, self.form = source, form_of(source, what, **given)
         super().__init__(shown(source.path), self.form.names)
         named = given.get("names") is not None or self.form.delimiter == ITEMS
-        self.header, self.odd = self.form.header or named, Odd()
+        self.header, self.irregular = self.form.header or named, IrregularRows()
         self.notes = self.form.notes
         if self.form.delimiter == ITEMS:
             self.form.sample = [
                 list(row)
                 for row in zip(
-                    *(c[:MOST_HEAD].to_pylist() for c in _netflix(source, Odd()).columns), strict=True
+                    *(c[:MOST_HEAD].to_pylist() for c in _netflix(source, IrregularRows()).columns),
+                    strict=True,
                 )
             ]
 
@@ -487,9 +488,9 @@ class DelimitedRows(Rows):
 
     def read(self, used: Sequence[int], kinds: Sequence[str], max_rows: int | None = None) -> list[Any]:
         """Return columns; as of `Rows`."""
-        columns, self.odd = read_columns(self.source, self.form, used, kinds, max_rows=max_rows)
-        self.ragged, self.comments = self.odd.ragged, self.odd.comments
-        self.notes = [*self.form.notes, *notes_of(self.odd)]
+        columns, self.irregular = read_columns(self.source, self.form, used, kinds, max_rows=max_rows)
+        self.ragged, self.comments = self.irregular.ragged, self.irregular.comments
+        self.notes = [*self.form.notes, *notes_of(self.irregular)]
         return columns
 
     def where(self, rows: Sequence[int]) -> dict[int, str]:

@@ -121,19 +121,19 @@ def encode_column(
     """
     check_choice("numbers", numbers, NUMBERS)
     parsed = pd.to_numeric(column, errors="coerce")
-    figures = parsed.to_numpy(np.float64)
+    values = parsed.to_numpy(np.float64)
     numeric = bool(parsed.notna().sum() == column.notna().sum())
     if numbers == "decades":
-        decades = np.floor(figures / 10) * 10
+        decades = np.floor(values / 10) * 10
         X, found = _indicators([[d] if np.isfinite(d) else [] for d in decades])
         return _features(name, X, [f"{d:.0f}s" for d in found])
     if numbers == "keep" and numeric:
-        kept = sp.csr_matrix(np.nan_to_num(figures)[:, None])
+        kept = sp.csr_matrix(np.nan_to_num(values)[:, None])
         return Features(kept, (name,), (None,))
     if numbers == "quantiles" and numeric and parsed.nunique() > buckets:
         # not scikit-learn's KBinsDiscretizer, which refuses missing cells
-        edges = np.unique(np.nanquantile(figures, np.linspace(0, 1, buckets + 1)[1:-1]))
-        codes = np.searchsorted(edges, figures, side="right")
+        edges = np.unique(np.nanquantile(values, np.linspace(0, 1, buckets + 1)[1:-1]))
+        codes = np.searchsorted(edges, values, side="right")
         cells = [[str(c)] if k else [] for c, k in zip(codes, parsed.notna(), strict=True)]
         return _features(name, *_indicators(cells))
     text = column.where(column.notna(), "").astype(str)

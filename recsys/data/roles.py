@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recsys.data.columns import Spelling
-from recsys.utils.letters import plain_letters
+from recsys.utils.transliterate import transliterated
 
 # Of public tables, without blanks, hyphens and underscores; the earlier of two in one table wins.
 # MovieLens, Last.fm, Book-Crossing, Amazon, Goodreads, Steam, RetailRocket, Yoochoose, Instacart, H&M,
@@ -333,7 +333,7 @@ def words_of(name: str) -> list[str]:
     (['kunden', 'nr'], ['movie', 'id'], ['evaluation'])
     """
     apart = re.sub(r"(?<=[a-zà-ÿ0-9])(?=[A-ZÀ-Þ])", " ", name)
-    return re.findall(r"[^\W_]+", plain_letters(apart).lower())
+    return re.findall(r"[^\W_]+", transliterated(apart).lower())
 
 
 def proposals(

@@ -242,17 +242,17 @@ def _unpack(dataset: Dataset, archive: Path) -> Path:
     )
     target.mkdir(parents=True, exist_ok=True)
     try:
-        with zipfile.ZipFile(archive) as bundle:
-            members = {Path(name).name: name for name in bundle.namelist() if not name.endswith("/")}
+        with zipfile.ZipFile(archive) as packed:
+            members = {Path(name).name: name for name in packed.namelist() if not name.endswith("/")}
             wanted = next((f for f in dataset.files if all(Path(x).name in members for x in f)), None)
             if wanted is None:
                 raise DatasetError(f"{archive} does not hold {' and '.join(dataset.files[0])}")
             for file in wanted:
-                info = bundle.getinfo(members[Path(file).name])
+                info = packed.getinfo(members[Path(file).name])
                 bomb = info.file_size > max(BOMB_BYTES, BOMB_RATIO * info.compress_size)
                 if bomb or info.file_size > MAX_BYTES:
                     raise DatasetError(f"{archive}: {file} unpacks to {info.file_size:,} bytes; refused")
-                with bundle.open(info) as stream, replacing(target / file) as out:
+                with packed.open(info) as stream, replacing(target / file) as out:
                     while stretch := stream.read(STRETCH):
                         out.write(stretch)
     except DatasetError:

@@ -155,8 +155,8 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
         if name.lower() in LABELS:
             dropped.append(name)
             continue
-        figures = pd.to_numeric(column, errors="coerce")
-        filled = figures.dropna().to_numpy(np.float64)
+        numbers = pd.to_numeric(column, errors="coerce")
+        filled = numbers.dropna().to_numpy(np.float64)
         numeric = len(filled) == int(column.notna().sum())
         small = bool(np.abs(filled).max(initial=0.0) <= 1)
         kept = numeric and (small or 2 * int((filled == 0).sum()) >= len(filled))
@@ -167,14 +167,14 @@ def encode_objects(table: pd.DataFrame) -> tuple[Features, tuple[str, ...]]:
             continue
         blocks.append(found.X)
         columns += found.columns
-        values += _buckets(found.X, figures) if numeric and not kept else found.values
+        values += _buckets(found.X, numbers) if numeric and not kept else found.values
     X = sp.csr_matrix(sp.hstack(blocks, format="csr"))
     return Features(X, tuple(columns), tuple(values)), tuple(dropped)
 
 
-def _buckets(X: sp.csr_matrix, figures: pd.Series) -> list[str]:
+def _buckets(X: sp.csr_matrix, numbers: pd.Series) -> list[str]:
     """Return each bucket of a column of numbers as its lowest and its highest: "20–29"."""
-    values = figures.to_numpy(np.float64)
+    values = numbers.to_numpy(np.float64)
     return ranges([values[bucket.indices] for bucket in X.tocsc().T])
 
 

@@ -6,7 +6,7 @@ from recsys.evaluation.evaluated import Evaluated, Lists
 from recsys.evaluation.groups import Groups
 from recsys.evaluation.learning_curves import LearningCurve, learning_curve
 from recsys.evaluation.page import report_document
-from recsys.evaluation.report import Figure, Report, Result
+from recsys.evaluation.report import MetricValue, Report, Result
 from recsys.evaluation.run import EvaluationInterrupted, evaluate
 from recsys.evaluation.significance import Comparison, compare, compare_all, holm
 
@@ -14,7 +14,7 @@ __all__ = [
     "Comparison",
     "Evaluated",
     "EvaluationInterrupted",
-    "Figure",
+    "MetricValue",
     "Groups",
     "LearningCurve",
     "Lists",

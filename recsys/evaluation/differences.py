@@ -85,7 +85,7 @@ def user_differences(report: Report, metric: str, first: str, second: str) -> Us
     >>> sum(found.counts()) == len(found.users)
     True
     """
-    if metric not in report.definitions or metric in report.whole or report.evaluated is None:
+    if metric not in report.definitions or metric in report.per_fold or report.evaluated is None:
         raise InputError(f"{metric} has no value for each user in this report")
     a = np.asarray(report.result(first).per_user[metric])
     b = np.asarray(report.result(second).per_user[metric])

@@ -87,7 +87,7 @@ class Groups:
         return self.html()
 
 
-def group_figures(
+def group_values(
     who: Evaluated, attribute: str, results: list[Any], metrics: list[str], seed: int
 ) -> Groups:
     """Return metric values of groups of the evaluated users; a metric of the whole fold has none.

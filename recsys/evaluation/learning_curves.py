@@ -17,7 +17,7 @@ from recsys.data.side_information import SideInformation
 from recsys.errors import InputError
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_lines
-from recsys.evaluation.measuring import divided, figure_of, interactions_of, measure, parsed_metrics
+from recsys.evaluation.measuring import divided, interactions_of, measure, metric_value, parsed_metrics
 from recsys.evaluation.models import Models, named_models
 from recsys.evaluation.report import Result
 from recsys.evaluation.rows import table_of
@@ -183,7 +183,7 @@ def learning_curve(
             table = np.column_stack([np.concatenate(parts) for parts in values.values()])
             low, high = mean_intervals(table, users, numbers, seed)
             for column, (metric, _, name) in enumerate(parsed):
-                figure = figure_of(values[name])
+                figure = metric_value(values[name])
                 rows.append(
                     {
                         "share": share, "interactions": float(np.mean([seen.nnz for seen in thinned])),

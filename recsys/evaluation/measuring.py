@@ -21,7 +21,7 @@ from recsys.errors import InputError
 from recsys.evaluation import metrics as M
 from recsys.evaluation.evaluated import Lists
 from recsys.evaluation.models import takes
-from recsys.evaluation.report import Figure, Result
+from recsys.evaluation.report import MetricValue, Result
 from recsys.utils.progress import report
 from recsys.utils.sparse import binary
 from recsys.utils.topn import LOWEST
@@ -29,7 +29,7 @@ from recsys.utils.validation import check_integer, texts_of
 
 BLOCK_BYTES = 64_000_000
 LARGE = 1_000_000  # users times items from which NumPy is not the faster one for long
-Asked = tuple[M.Metric, int, str]
+ParsedMetric = tuple[M.Metric, int, str]
 
 
 def interactions_of(data: Any) -> Interactions:
@@ -60,7 +60,7 @@ def divided(
     return found
 
 
-def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Asked]:
+def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[ParsedMetric]:
     """Return the requested metrics, each once, before anything is fitted.
 
     Raises
@@ -85,7 +85,7 @@ def parsed_metrics(metrics: str | Sequence[str], data: Interactions) -> list[Ask
 def warm_up(
     model: Any,
     fold: Fold,
-    parsed: list[Asked],
+    parsed: list[ParsedMetric],
     side: SideInformation,
     table: pd.DataFrame | None,
 ) -> None:
@@ -111,7 +111,7 @@ def warm_up(
 def measure(
     model: Any,
     fold: Fold,
-    parsed: list[Asked],
+    parsed: list[ParsedMetric],
     result: Result,
     side: SideInformation,
     only: NDArray[np.int64] | None = None,
@@ -230,11 +230,11 @@ def _resident_mb() -> float:
     return psutil.Process().memory_info().rss / 1e6
 
 
-def figure_of(folds: list[NDArray[np.float64]]) -> Figure:
+def metric_value(folds: list[NDArray[np.float64]]) -> MetricValue:
     """Average the one way there is: over users within a fold, then over folds."""
     means = [float(np.nanmean(values)) for values in folds if np.isfinite(values).any()]
     every = np.concatenate(folds)
     users = int(np.isfinite(every).sum())
     std = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
     mean = float(np.mean(means)) if means else float("nan")
-    return Figure(mean, std, means, users, len(every) - users)
+    return MetricValue(mean, std, means, users, len(every) - users)

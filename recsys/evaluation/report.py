@@ -14,7 +14,7 @@ from recsys.evaluation import trec
 from recsys.evaluation.bootstrap import mean_intervals
 from recsys.evaluation.drawing import draw_means
 from recsys.evaluation.evaluated import Evaluated, Lists
-from recsys.evaluation.groups import Groups, group_figures
+from recsys.evaluation.groups import Groups, group_values
 from recsys.evaluation.metrics import TIES
 from recsys.evaluation.page import report_page
 from recsys.evaluation.rows import table_of
@@ -28,7 +28,7 @@ Intervals = dict[tuple[str, str], float]
 
 
 @dataclass(frozen=True)
-class Figure:
+class MetricValue:
     """One metric of one model.
 
     Attributes
@@ -69,7 +69,7 @@ class Result:
     model : str
         The label it was asked for by.
     params : dict
-    metrics : dict of str to Figure
+    metrics : dict of str to MetricValue
     fit_seconds, score_seconds : float
         Summed over folds, without compilation.
     compile_seconds : float
@@ -92,7 +92,7 @@ class Result:
 
     model: str
     params: dict[str, Any]
-    metrics: dict[str, Figure] = field(default_factory=dict)
+    metrics: dict[str, MetricValue] = field(default_factory=dict)
     fit_seconds: float = 0.0
     score_seconds: float = 0.0
     compile_seconds: float = 0.0
@@ -124,7 +124,7 @@ class Report:
         Whether each user is in one fold only.
     evaluated : Evaluated
         Who was evaluated, in the order of `Result.per_user`.
-    whole : frozenset of str
+    per_fold : frozenset of str
         Metrics with one value a fold, which have no interval over users.
     better : dict of str to "more", "less" or ""
         Whether higher or lower values of a metric are better; "" for neither.
@@ -165,7 +165,7 @@ class Report:
     conventions: list[str] = field(default_factory=list)
     grouped: bool = True
     evaluated: Evaluated | None = None
-    whole: frozenset[str] = frozenset()
+    per_fold: frozenset[str] = frozenset()
     better: dict[str, str] = field(default_factory=dict)
     engine: str = "local"
     workers: int = 0
@@ -245,7 +245,7 @@ class Report:
         low, high : dict of (model, metric) to float
             NaN for a metric with one value a fold.
         """
-        names = [name for name in self.definitions if name not in self.whole]
+        names = [name for name in self.definitions if name not in self.per_fold]
         keys = [(r.model, name) for r in self.results for name in self.definitions]
         low, high = dict.fromkeys(keys, float("nan")), dict.fromkeys(keys, float("nan"))
         measured = [(r.model, name) for r in self.results for name in names]
@@ -300,13 +300,13 @@ class Report:
         >>> list(report.by("popularity").frame())
         ['group', 'users', 'model', 'metric', 'mean', 'low', 'high']
         """
-        names = [name for name in self.definitions if name not in self.whole]
+        names = [name for name in self.definitions if name not in self.per_fold]
         if not names:
             told = ", ".join(self.definitions)
             raise InputError(
                 f"{told} has one value for all users: measure auc or ndcg@10, say, for groups"
             )
-        return group_figures(self._evaluated(), attribute, self.results, names, self.seed)
+        return group_values(self._evaluated(), attribute, self.results, names, self.seed)
 
     def plot(self) -> Drawing:
         """Return a plot of all means with their intervals, one panel a metric.
@@ -447,7 +447,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, intervals among them, without the values per user."""
         low, high = self.intervals()
-        left_out = ("results", "evaluated", "whole")
+        left_out = ("results", "evaluated", "per_fold")
         out = {key: value for key, value in vars(self).items() if key not in left_out}
         out["ties"] = TIES
         out["results"] = [

@@ -26,11 +26,11 @@ from recsys.errors import InputError
 from recsys.evaluation.conventions import conventions
 from recsys.evaluation.evaluated import Lists, evaluated
 from recsys.evaluation.measuring import (
-    Asked,
+    ParsedMetric,
     divided,
-    figure_of,
     interactions_of,
     measure,
+    metric_value,
     parsed_metrics,
     warm_up,
 )
@@ -234,7 +234,7 @@ def evaluate(
     values, lists = [values[k] for k in measured_ones], [lists[k] for k in measured_ones]
     for result, folded, kept_ones in zip(results, values, lists, strict=True):
         for name in names:
-            result.metrics[ranked.metric(name)] = figure_of(folded[name])
+            result.metrics[ranked.metric(name)] = metric_value(folded[name])
             result.per_user[ranked.metric(name)] = np.concatenate(folded[name])
         if kept_ones:
             result.lists = Lists(
@@ -260,7 +260,7 @@ def evaluate(
         conventions=conventions(way, data, divisions, bool(lines)),
         grouped=way.grouped,
         evaluated=evaluated(data, divisions, keep_tested=keep_lists is not None),
-        whole=frozenset(name for metric, _, name in parsed if not metric.per_user),
+        per_fold=frozenset(name for metric, _, name in parsed if not metric.per_user),
         better={name: metric.better for metric, _, name in parsed},
         engine=where[0],
         workers=where[1],
@@ -338,7 +338,7 @@ class _Job:
     data: Interactions
     named: list[NamedModel]
     divisions: list[Fold]
-    parsed: list[Asked]
+    parsed: list[ParsedMetric]
     protocol: str
     folds: int | None
     seed: int
@@ -425,7 +425,7 @@ class _Job:
                 yield one
 
 
-def _comparisons(results: list[Result], parsed: list[Asked], seed: int) -> list[dict[str, Any]]:
+def _comparisons(results: list[Result], parsed: list[ParsedMetric], seed: int) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     found: list[Comparison] = []
     for metric, _, name in parsed:

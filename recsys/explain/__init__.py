@@ -3,8 +3,9 @@
 from recsys.explain import text
 from recsys.explain.association import ItemRule, item_rule, lower_bound
 from recsys.explain.contributions import Reasons, reasons, reasons_for_items
+from recsys.explain.counterfactual_path import Steps, into_list, out_of_list
 from recsys.explain.counterfactuals import Change, WhatIf, changes, what_if
-from recsys.explain.made_of import MadeOf, PartShare, Product, blend_parts, products
+from recsys.explain.decomposition import Decomposition, PartShare, Product, blend_parts, products
 from recsys.explain.recency import Age, ages, in_time
 from recsys.explain.rules.all_users import Discoveries, discover_rules
 from recsys.explain.rules.discovery import (
@@ -15,16 +16,15 @@ from recsys.explain.rules.discovery import (
     q_values,
     ranker_rule,
 )
-from recsys.explain.rules.heaviest import HeaviestFormulas, WeightedFormula, heaviest_formulas
 from recsys.explain.rules.item_attributes import Attributes, item_attributes
 from recsys.explain.rules.item_odds import item_odds
 from recsys.explain.rules.learn import LearnedRule, MeasuredRule, learn_rule, measure_rule
 from recsys.explain.rules.rule import Rule, agreement, rule_weight, signed_weights
 from recsys.explain.rules.search import search_rule
 from recsys.explain.rules.search_result import SearchResult
+from recsys.explain.rules.top_formulas import TopFormulas, WeightedFormula, top_formulas
 from recsys.explain.rules.user_rules import Following, TasteRule, following, taste_rule
 from recsys.explain.text import because, listing
-from recsys.explain.towards import Steps, into_list, out_of_list
 
 __all__ = [
     "Age",
@@ -33,10 +33,10 @@ __all__ = [
     "Discoveries",
     "Discovery",
     "Following",
-    "HeaviestFormulas",
+    "TopFormulas",
     "ItemRule",
     "LearnedRule",
-    "MadeOf",
+    "Decomposition",
     "MeasuredRule",
     "PartShare",
     "Product",
@@ -56,7 +56,7 @@ __all__ = [
     "discover",
     "discover_rules",
     "following",
-    "heaviest_formulas",
+    "top_formulas",
     "in_time",
     "into_list",
     "item_attributes",

@@ -196,10 +196,10 @@ def _counted(
     items: tuple[int, ...],
     holds: NDArray[np.bool_],
     target: NDArray[np.bool_],
-    people: NDArray[np.bool_],
+    users: NDArray[np.bool_],
 ) -> ItemRule:
     """Return a rule with its counts over these users; shares of no users are 0."""
-    mine, rest = holds & people, ~holds & people
+    mine, rest = holds & users, ~holds & users
     support, hits = int(mine.sum()), int((mine & target).sum())
     others, others_hits = int(rest.sum()), int((rest & target).sum())
     return ItemRule(

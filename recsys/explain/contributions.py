@@ -33,7 +33,7 @@ class Reasons:
     unlisted : int
         Number of these.
     unit : str
-        What the score counts, "people" where it is a popularity; empty where it has no unit.
+        What the score counts, "users" where it is a popularity; empty where it has no unit.
     ages : mapping of int to Age
         How long ago each liked item was, where the ranker ranks by it.
 
@@ -110,7 +110,7 @@ def reasons(
     >>> found.kind, len(found.items)
     ('exact', 5)
     >>> reasons(make_ranker("popularity").fit(R), 3, R[3], 10).unit
-    'people'
+    'users'
     """
     return reasons_for_items(
         ranker, userid, row, [item], N, recalculate_user=recalculate_user, times=times, as_of=as_of
@@ -189,8 +189,8 @@ def _nearest(ranker: Ranker, liked: sp.csr_matrix, item: int, score: float, N: i
 
 
 def _unit(ranker: Ranker, item: int, score: float) -> str:
-    """Return "people" where a score is the item's number of users."""
-    return "people" if score == float(ranker.popularity_[item]) else ""
+    """Return "users" where a score is the item's number of users."""
+    return "users" if score == float(ranker.popularity_[item]) else ""
 
 
 def score_rows(

@@ -51,7 +51,7 @@ class WhatIf:
     ----------
     item : int
     score : float
-    place, of : int
+    rank, of : int
         Its rank among the items that could be recommended (neither liked nor left out), itself
         always one of them, from 1, and their number.
     tried : tuple of Change
@@ -72,7 +72,7 @@ class WhatIf:
 
     item: int
     score: float
-    place: int
+    rank: int
     of: int
     tried: tuple[Change, ...]
     liked: int
@@ -81,7 +81,7 @@ class WhatIf:
     @property
     def moved(self) -> list[Change]:
         """Those of `tried` that give the item another rank."""
-        return [change for change in self.tried if change.rank != self.place]
+        return [change for change in self.tried if change.rank != self.rank]
 
 
 def what_if(
@@ -123,15 +123,15 @@ def what_if(
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> best = int(model.recommend(3, R[3], N=1).ids[0])
     >>> found = what_if(model, 3, R[3], best)
-    >>> found.place, len(found.tried) == found.liked
+    >>> found.rank, len(found.tried) == found.liked
     (1, True)
     """
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
     now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
-    free = open_places(liked, leave_out, item)
-    place = place_among(now, free, item)
+    free = open_items(liked, leave_out, item)
+    rank = rank_among(now, free, item)
     able = liked.nnz >= 2 and "fold-in" in ranker.capabilities
     found = None
     if able:
@@ -148,7 +148,7 @@ def what_if(
             recalculate_user=recalculate_user,
         )  # fmt: skip
         tried = [
-            Change(k, float(line[item]), place_among(line, free, item))
+            Change(k, float(line[item]), rank_among(line, free, item))
             for (k, _), line in zip(shares, scores, strict=True)
         ]
         if found is not None and found.kind == "exact":
@@ -158,10 +158,10 @@ def what_if(
             if off[worst] > MISFIT * max(abs(value) for _, value in shares):
                 misfit = (*shares[worst], falls[worst])
     tried.sort(key=lambda change: (-change.rank, change.score))
-    return WhatIf(int(item), float(now[item]), place, int(free.sum()), tuple(tried), liked.nnz, misfit)
+    return WhatIf(int(item), float(now[item]), rank, int(free.sum()), tuple(tried), liked.nnz, misfit)
 
 
-def open_places(liked: sp.csr_matrix, leave_out: ArrayLike, item: int) -> np.ndarray:
+def open_items(liked: sp.csr_matrix, leave_out: ArrayLike, item: int) -> np.ndarray:
     """Return which items could be recommended, as booleans: neither liked nor left out, or the item."""
     check_ids("item", [item], liked.shape[1])
     free = np.ones(liked.shape[1], dtype=bool)
@@ -184,7 +184,7 @@ def repeated(times: Any, n: int) -> Any:
     return None if times is None else sp.vstack([sp.csr_matrix(times)] * n, format="csr")
 
 
-def place_among(scores: np.ndarray, free: np.ndarray, item: int) -> int:
+def rank_among(scores: np.ndarray, free: np.ndarray, item: int) -> int:
     """Return an item's rank among the free ones, equal scores by index as lists have them."""
     better = free & (scores > scores[item])
     ties = free[:item] & (scores[:item] == scores[item])

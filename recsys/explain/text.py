@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from recsys.errors import InputError, counted, listing
 from recsys.explain.association import ItemRule
 from recsys.explain.contributions import Reasons
+from recsys.explain.counterfactual_path import Steps
 from recsys.explain.counterfactuals import WhatIf
 from recsys.explain.recency import Age
 from recsys.explain.rules.rule import Rule
 from recsys.explain.rules.user_rules import Following, TasteRule
-from recsys.explain.towards import Steps
 from recsys.utils.validation import check_choice
 
 FEW = 20  # witnesses below it are said to be few
@@ -69,13 +69,13 @@ def because(
     listed = [k for k, value in found.items if value > 0][:most]
     top = [f"{names[k]} [{given[k]}]" if k in given else str(names[k]) for k in listed]
     told = ""  # what the days are counted to, once it has been named
-    for place, k in enumerate(listed):
+    for position, k in enumerate(listed):
         if k in found.ages:
             days, before, event = ago(found.ages[k], word=word).partition(" before ")
-            top[place] += f" ({days}{before}{'it' if event and event == told else event})"
+            top[position] += f" ({days}{before}{'it' if event and event == told else event})"
             told = event or told
     if found.kind == "popularity":
-        if found.unit != "people":
+        if found.unit != "users":
             return "This model does not say why."
         number = round(found.score)
         return f"{counted(number, 'person', 'people')} {_words(word)[2 if number == 1 else 1]} it."
@@ -127,7 +127,7 @@ def one_in(hits: int, of: int) -> str:
     return f"about {tenths} in 10"
 
 
-def people(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
+def rule_sentence(titles: ArrayLike, rule: ItemRule, *, word: str = "liked") -> str:
     """Return in a sentence what other users' interactions say about an item.
 
     Parameters
@@ -284,7 +284,7 @@ def changed(titles: ArrayLike, found: WhatIf, first: int = 10) -> list[str]:
     first : int ≥ 1
         Length of the list that a user looks at.
     """
-    lines = [f"Rank now: {found.place:,} of {found.of:,}."]
+    lines = [f"Rank now: {found.rank:,} of {found.of:,}."]
     names = np.asarray(titles, dtype=object)
     if found.tried:
         which = (
@@ -326,19 +326,19 @@ def falls(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
     Examples
     --------
     >>> falls(["Alien", "Brazil", "Casablanca"], Steps(2, (0, 2), (7, 14), 10, True))
-    'Without Alien and Casablanca it falls from place 2 to 14, out of the first 10.'
+    'Without Alien and Casablanca it falls from rank 2 to 14, out of the first 10.'
     """
     if not steps.items:
         return ""
     names = np.asarray(titles, dtype=object)
     which = listing([str(names[k]) for k in steps.items])
-    last = steps.places[-1]
+    last = steps.ranks[-1]
     if steps.reached:
         out = f"out of the first {steps.goal:,}"
-        return f"Without {which} it falls from place {steps.place:,} to {last:,}, {out}."
+        return f"Without {which} it falls from rank {steps.rank:,} to {last:,}, {out}."
     past = _words(word)[0]
     many = counted(len(steps.items), f"{past} item")
-    stays = f"it stays among the first {steps.goal:,}, at place {last:,}"
+    stays = f"it stays among the first {steps.goal:,}, at rank {last:,}"
     return f"Even without {many} ({which}) {stays}."
 
 
@@ -355,18 +355,18 @@ def rises(titles: ArrayLike, steps: Steps, *, word: str = "liked") -> str:
     Examples
     --------
     >>> rises(["Alien", "Brazil", "Casablanca"], Steps(9, (1,), (1,), 1, True))
-    'With Brazil liked too it rises from place 9 to 1.'
+    'With Brazil liked too it rises from rank 9 to 1.'
     """
     if not steps.items:
         return ""
     names = np.asarray(titles, dtype=object)
     which = listing([str(names[k]) for k in steps.items])
-    last = steps.places[-1]
+    last = steps.ranks[-1]
     past = _words(word)[0]
-    if last >= steps.place:
-        return f"With {which} {past} too its score rises, but it stays at place {last:,}."
+    if last >= steps.rank:
+        return f"With {which} {past} too its score rises, but it stays at rank {last:,}."
     goal = "" if steps.reached else f", still short of {steps.goal:,}"
-    return f"With {which} {past} too it rises from place {steps.place:,} to {last:,}{goal}."
+    return f"With {which} {past} too it rises from rank {steps.rank:,} to {last:,}{goal}."
 
 
 def parts(ranker: Any) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from recsys._jit import in_parts, jit, parallel
 from recsys.fm.blocks import Block
-from recsys.multilinear.arrays import ALIKE, weight_mask
+from recsys.multilinear.arrays import ALIKE
 from recsys.multilinear.losses import loss_slope
 from recsys.multilinear.pairs import fill_table
 
@@ -153,7 +153,7 @@ class BlockTables:
         sums = np.empty((self.chunks, self.blocks[b].rows.shape[0], m + m * m))
         shared = (
             self._own[pending.block], pending.block, pending.tables, sign, self._ptr[b],
-            self._entries[b], state, row_weights, loss, sums,
+            self._entries[b], state, row_weights if len(row_weights) > 1 else None, loss, sums,
         )  # fmt: skip
         if component.by_totals:
             kernel = {1: _gather_one, 2: _gather_two, 3: _gather_three}.get(m, _gather_many)
@@ -186,7 +186,8 @@ def _in_threads(threads: int | None, function: Any, arguments: tuple[Any, ...]) 
         in_parts(granted, function, *arguments)
 
 
-# ---- kernels: `last` is the block of the pending change, `lasts` its object in each row
+# ---- kernels: `last` is the block of the pending change, `lasts` its object in each row. `row_weights`
+# is None where rows have none, so that numba compiles the loops without them.
 
 
 @jit
@@ -210,20 +211,24 @@ def _gather_one(
     loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, of order 1."""
-    objects, mask = sums.shape[1], np.uint64(weight_mask(row_weights))
+    objects = sums.shape[1]
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
             first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
-            g = count = 0.0
+            g, count = 0.0, float(end - first)
+            if row_weights is not None:
+                count = 0.0
             for k in range(first, end):
                 i = entries[k]
                 p = state[i, 0]
                 if last >= 0:
                     p += sign * change[lasts[i], 0]
                     state[i, 0] = p
-                weight = row_weights[i & mask]
-                g += weight * loss_slope(loss, p, state[i, 1])
-                count += weight
+                e = loss_slope(loss, p, state[i, 1])
+                if row_weights is not None:
+                    e *= row_weights[i]
+                    count += row_weights[i]
+                g += e
             sums[chunk, u, 0], sums[chunk, u, 1] = g, count
 
 
@@ -233,12 +238,15 @@ def _gather_two(
     loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, of order 2, with the rows' A^1 in the third column of the state."""
-    objects, mask = sums.shape[1], np.uint64(weight_mask(row_weights))
+    objects = sums.shape[1]
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
             first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
             mine = own[u, 0]
-            g0 = g1 = h1 = h2 = count = 0.0
+            g0 = g1 = h1 = h2 = 0.0
+            count = float(end - first)
+            if row_weights is not None:
+                count = 0.0
             for k in range(first, end):
                 i = entries[k]
                 p, t = state[i, 0], state[i, 2]
@@ -252,13 +260,16 @@ def _gather_two(
                     for a in range(of.shape[1]):
                         t += lower[of[i, a], 0]
                     state[i, 2] = t
-                weight, x = row_weights[i & mask], t - mine
-                e = weight * loss_slope(loss, p, state[i, 1])
+                e, x = loss_slope(loss, p, state[i, 1]), t - mine
+                wx = x  # the weight times x
+                if row_weights is not None:
+                    weight = row_weights[i]
+                    e, wx = weight * e, weight * x
+                    count += weight
                 g0 += e * x
                 g1 += e
-                h1 += weight * x
-                h2 += weight * x * x
-                count += weight
+                h1 += wx
+                h2 += wx * x
             sums[chunk, u, 0], sums[chunk, u, 1] = g0, g1
             sums[chunk, u, 2], sums[chunk, u, 3] = h2, h1
             sums[chunk, u, 4], sums[chunk, u, 5] = h1, count
@@ -270,12 +281,15 @@ def _gather_three(
     loss, sums,
 ):  # fmt: skip
     """Do as `_gather`, of order 3, with the rows' A^1 and A^2 in the last columns of the state."""
-    objects, mask = sums.shape[1], np.uint64(weight_mask(row_weights))
+    objects = sums.shape[1]
     for chunk in range(part, sums.shape[0], stride):
         for u in range(objects):
             first, end = ptr[chunk * objects + u], ptr[chunk * objects + u + 1]
             mine, more = own[u, 0], own[u, 1]
-            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = count = 0.0
+            g0 = g1 = g2 = h00 = h01 = h11 = h0 = h1 = 0.0
+            count = float(end - first)
+            if row_weights is not None:
+                count = 0.0
             for k in range(first, end):
                 i = entries[k]
                 p, t, r = state[i, 0], state[i, 2], state[i, 3]
@@ -294,18 +308,21 @@ def _gather_three(
                         r += lower[v, 1] + t * lower[v, 0]
                         t += lower[v, 0]
                     state[i, 2], state[i, 3] = t, r
-                weight, x = row_weights[i & mask], t - mine
-                e = weight * loss_slope(loss, p, state[i, 1])
+                e, x = loss_slope(loss, p, state[i, 1]), t - mine
                 z = r - more - mine * x
+                wx, wz = x, z  # the weight times x, and times z
+                if row_weights is not None:
+                    weight = row_weights[i]
+                    e, wx, wz = weight * e, weight * x, weight * z
+                    count += weight
                 g0 += e * z
                 g1 += e * x
                 g2 += e
-                h00 += weight * z * z
-                h01 += weight * z * x
-                h11 += weight * x * x
-                h0 += weight * z
-                h1 += weight * x
-                count += weight
+                h00 += wz * z
+                h01 += wz * x
+                h11 += wx * x
+                h0 += wz
+                h1 += wx
             sums[chunk, u, 0], sums[chunk, u, 1], sums[chunk, u, 2] = g0, g1, g2
             sums[chunk, u, 3], sums[chunk, u, 4], sums[chunk, u, 5] = h00, h01, h0
             sums[chunk, u, 6], sums[chunk, u, 7], sums[chunk, u, 8] = h01, h11, h1
@@ -319,7 +336,7 @@ def _gather_many(
 ):  # fmt: skip
     """Do as `_gather`, with the rows' A^1…A^(m−1) in the last columns of the state."""
     objects, m = sums.shape[1], lower.shape[1] + 1
-    c, mask = np.empty(m), np.uint64(weight_mask(row_weights))
+    c = np.empty(m)
     for chunk in range(part, sums.shape[0], stride):
         sums[chunk] = 0.0
         for u in range(objects):
@@ -354,8 +371,10 @@ def _gather_many(
                     for q in range(1, t + 1):
                         total -= own[u, q - 1] * c[t - q]
                     c[t] = total
-                weight = row_weights[i & mask]
-                e = weight * loss_slope(loss, p, state[i, 1])
+                e, weight = loss_slope(loss, p, state[i, 1]), 1.0
+                if row_weights is not None:
+                    weight = row_weights[i]
+                    e *= weight
                 for t in range(m):
                     sums[chunk, u, t] += e * c[m - 1 - t]
                     for q in range(t + 1):
@@ -375,7 +394,7 @@ def _gather(
     C_t is A^(m−1−t) of the other blocks.
     """
     objects, m = sums.shape[1], lower.shape[1] + 1
-    c, mask = np.empty(m), np.uint64(weight_mask(row_weights))
+    c = np.empty(m)
     for chunk in range(part, sums.shape[0], stride):
         sums[chunk] = 0.0
         for u in range(objects):
@@ -388,8 +407,10 @@ def _gather(
                     for t in range(m):
                         total += change[v, t] * c[m - 1 - t]
                     state[i, 0] += sign * total
-                weight = row_weights[i & mask]
-                e = weight * loss_slope(loss, state[i, 0], state[i, 1])
+                e, weight = loss_slope(loss, state[i, 0], state[i, 1]), 1.0
+                if row_weights is not None:
+                    weight = row_weights[i]
+                    e *= weight
                 _beside(b, of, lower, i, c)
                 for t in range(m):
                     sums[chunk, u, t] += e * c[m - 1 - t]

@@ -60,7 +60,7 @@ class Step:
     strength: float
     features: int
     pairs: int
-    figure: float
+    value: float
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Epoch:
 
     epoch: int
     objective: float
-    figure: float
+    value: float
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Study:
     curve : tuple of Epoch
     stopped : str
         What ended the fit.
-    figure, alone, base : float
+    value, alone, base : float
         On the rows that measure: of the model, of a model of the same features without products, of one
         number for all.
     gain, gain_low, gain_high : float
@@ -128,7 +128,7 @@ class Study:
     >>> rows = [(a, b, a == b) for a in "xy" for b in "xy"] * 20
     >>> problem = table_problem(pd.DataFrame(rows, columns=["a", "b", "same"]), "same")
     >>> found = study(problem, StudySettings(path=False))
-    >>> found.alone < 0.6 < found.figure
+    >>> found.alone < 0.6 < found.value
     True
     """
 
@@ -152,7 +152,7 @@ class Study:
     path: tuple[Step, ...]
     curve: tuple[Epoch, ...]
     stopped: str
-    figure: float
+    value: float
     alone: float
     base: float
     gain: float
@@ -204,7 +204,7 @@ class Study:
             )
         said.append(
             f"On {counted(self.rows[2], 'row')} kept for the end its {self.metric} is "
-            f"{self.figure:.4g}; without interactions it is {self.alone:.4g}, and with nothing known "
+            f"{self.value:.4g}; without interactions it is {self.alone:.4g}, and with nothing known "
             f"{self.base:.4g}."
         )
         told = f"[{self.gain_low:+.3g}, {self.gain_high:+.3g}]"

@@ -136,16 +136,16 @@ def regularization_path(
     held = None if held_out is None else rows.of(*held_out)
     points: list[PathPoint] = []
     with within("beginning", 0, len(grid), 0.0):
-        course = _Course(rows, held, max_refit if refit else None, restarts)
+        run = _PathRun(rows, held, max_refit if refit else None, restarts)
     for k, gamma in enumerate(grid):
         with within(f"regularization strength {gamma:.3g}, {k + 1} of {len(grid)}", k, len(grid)):
-            points.append(course.step(float(gamma)))
+            points.append(run.step(float(gamma)))
         if most is not None and points[-1].n_interactions > most:
             break
     return RegularizationPath(
         rows.estimator.penalty, rows.loss.name, rows.orders, len(rows.y),
         0 if held is None else len(held.y), rows.candidates(), bracket, tuple(points),
-        course.linear_losses(),
+        run.linear_losses(),
     )  # fmt: skip
 
 
@@ -369,7 +369,7 @@ class _Seed(NamedTuple):
     size: float
 
 
-class _Course:
+class _PathRun:
     """A path on its way: the estimator with the last point's parameters."""
 
     def __init__(

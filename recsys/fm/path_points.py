@@ -164,8 +164,8 @@ class RegularizationPath:
             If no point has that criterion.
         """
         check_choice("by", by, CHOICES)
-        figures = [_figure(point, by) for point in self.points]
-        known = [value for value in figures if value is not None]
+        values = [_value(point, by) for point in self.points]
+        known = [value for value in values if value is not None]
         if not known:
             raise InputError(
                 f"no point of the path has what {by!r} compares: "
@@ -175,7 +175,7 @@ class RegularizationPath:
                     else "give held-out rows" + (" and refit=True" if by == "refit" else "")
                 )
             )
-        return figures.index(min(known))
+        return values.index(min(known))
 
     def predict(self, place: int, X: ArrayLike, refitted: bool = False) -> NDArray[np.float64]:
         """Return the predictions of a point's model, penalised or refitted; for classes, scores.
@@ -243,7 +243,7 @@ def _told(value: float | None, width: int, digits: int) -> str:
     return " " * (width - 1) + "-" if value is None else f"{value:>{width}.{digits}f}"
 
 
-def _figure(point: PathPoint, by: str) -> float | None:
+def _value(point: PathPoint, by: str) -> float | None:
     if by == "held_out":
         return point.losses.held_out
     if by == "refit":

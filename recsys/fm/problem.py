@@ -350,8 +350,8 @@ def _usable(
         if values < 2:
             notes.append(f"{name}: column {column!r} left out: it has one value")
         elif numeric and scaled:
-            figures = parsed.to_numpy(np.float64)
-            out[column] = (figures - np.nanmean(figures)) / np.nanstd(figures)
+            numbers = parsed.to_numpy(np.float64)
+            out[column] = (numbers - np.nanmean(numbers)) / np.nanstd(numbers)
         elif numeric and values > buckets:
             out[column] = _cut(parsed.to_numpy(np.float64), buckets)
         elif (several := _values(cells)) > max(FEW, cells.notna().sum() / 2):
@@ -375,8 +375,8 @@ def _as_numbers(name: str, column: str, cells: pd.Series) -> tuple[pd.Series, li
     rest = known[~marks]
     commas = rest.str.fullmatch(COMMA)
     comma = bool(commas.any()) and not bool(rest[commas].str.fullmatch(THOUSANDS).all())
-    figures = pd.to_numeric(rest.str.replace(",", ".") if comma else rest, errors="coerce")
-    if len(rest) == 0 or figures.isna().any() or not (comma or marks.any()):
+    numbers = pd.to_numeric(rest.str.replace(",", ".") if comma else rest, errors="coerce")
+    if len(rest) == 0 or numbers.isna().any() or not (comma or marks.any()):
         return cells, []
     notes = []
     if marks.any():
@@ -388,7 +388,7 @@ def _as_numbers(name: str, column: str, cells: pd.Series) -> tuple[pd.Series, li
         notes.append(
             f"{name}: the commas of {column!r}, as in {rest[commas].iloc[0]!r}, taken as decimal"
         )
-    return figures.reindex(cells.index), notes
+    return numbers.reindex(cells.index), notes
 
 
 def _check_names(name: str, columns: list[str]) -> None:
@@ -421,14 +421,14 @@ def _values(cells: pd.Series) -> int:
     return len(parts - {""})
 
 
-def _cut(figures: NDArray[np.float64], buckets: int) -> NDArray[np.object_]:
+def _cut(numbers: NDArray[np.float64], buckets: int) -> NDArray[np.object_]:
     """Return each number's range as text, from the least to the greatest number in it."""
-    edges = np.unique(np.nanquantile(figures, np.linspace(0, 1, buckets + 1)[1:-1]))
-    codes = np.searchsorted(edges, figures, side="right")
-    out = np.full(len(figures), None, dtype=object)
-    members = [(codes == code) & np.isfinite(figures) for code in range(len(edges) + 1)]
+    edges = np.unique(np.nanquantile(numbers, np.linspace(0, 1, buckets + 1)[1:-1]))
+    codes = np.searchsorted(edges, numbers, side="right")
+    out = np.full(len(numbers), None, dtype=object)
+    members = [(codes == code) & np.isfinite(numbers) for code in range(len(edges) + 1)]
     members = [rows for rows in members if rows.any()]
-    for rows, text in zip(members, ranges([figures[rows] for rows in members]), strict=True):
+    for rows, text in zip(members, ranges([numbers[rows] for rows in members]), strict=True):
         out[rows] = text
     return out
 
@@ -509,8 +509,8 @@ def _target(
     """Return the target as numbers, or as 0 and 1 with the classes that they stand for."""
     target = cells.name
     text = cells.astype(str).str.strip()
-    figures = pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
-    numeric = bool(np.isfinite(figures).all())
+    numbers = pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
+    numeric = bool(np.isfinite(numbers).all())
     values = sorted(text.unique(), key=lambda one: (float(one), one) if numeric else (0.0, one))
     if len(values) < 2:
         raise InputError(
@@ -519,13 +519,13 @@ def _target(
         )
     if kind == NUMBERS or (kind == AUTO and positive is None and numeric and len(values) > 2):
         if not numeric:
-            bad = text[~np.isfinite(figures)].iloc[0]
+            bad = text[~np.isfinite(numbers)].iloc[0]
             raise InputError(
                 f"{name}: target {target!r} holds {bad[:40]!r}; numbers are needed, or take it for "
                 "classes"
             )
-        check_real(f"{name}: the spread of {target!r}", float(np.std(figures)), 0.0, open_low=True)
-        return figures, None
+        check_real(f"{name}: the spread of {target!r}", float(np.std(numbers)), 0.0, open_low=True)
+        return numbers, None
     if positive is None and len(values) > 2:
         shown = ", ".join(value[:20] for value in values[:5]) + (", …" if len(values) > 5 else "")
         raise InputError(

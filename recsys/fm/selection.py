@@ -20,8 +20,8 @@ from recsys.fm.path_points import CHOICES, Combination, RegularizationPath
 from recsys.fm.problem import Problem
 from recsys.fm.refit import product_columns
 from recsys.fm.stability import several_starts, stability_selection
-from recsys.fm.study import AUC, Course, figure_of
-from recsys.fm.study_settings import StudySettings, machine
+from recsys.fm.study import AUC, StudyRun, metric_value
+from recsys.fm.study_settings import StudySettings, make_estimator
 from recsys.utils.progress import listening, within
 from recsys.utils.validation import check_integer
 
@@ -79,7 +79,7 @@ class SelectionPoint:
     ----------
     strength : float
     features, interactions : int
-    figure : float
+    value : float
     refitted : float or None
         None where there are too many interactions to fit again.
     ebic : float or None
@@ -90,7 +90,7 @@ class SelectionPoint:
     strength: float
     features: int
     interactions: int
-    figure: float
+    value: float
     refitted: float | None
     ebic: float | None
     chosen: tuple[Chosen, ...]
@@ -207,7 +207,7 @@ class Selection:
             f"At {point.strength:.3g}, {TOLD['refit' if 'refit' in self.best else 'held_out']} by the "
             f"loss of the rows that choose, {counted(point.interactions, 'interaction')} of "
             f"{self.candidates:,.0f} {'is' if point.interactions == 1 else 'are'} selected: "
-            f"{self.metric} {point.figure:.4g}"
+            f"{self.metric} {point.value:.4g}"
             + ("" if point.refitted is None else f", refitted {point.refitted:.4g}")
             + f"; without interactions {self.linear.choose:.4g}, leaving none out "
             f"{self.full.choose:.4g}.",
@@ -266,8 +266,8 @@ def select(
 class _Selecting:
     def __init__(self, problem: Problem, settings: StudySettings, pairs: int, starts: int) -> None:
         self.problem, self.settings, self.pairs, self.starts = problem, settings, pairs, starts
-        self.course = Course(problem, settings)
-        self.model = machine(settings, self.course.classes, 1.0).set_params(
+        self.study = StudyRun(problem, settings)
+        self.model = make_estimator(settings, self.study.classes, 1.0).set_params(
             solver=settings.solver(), max_iter=settings.epochs
         )
         asked = {"path": True, "full": True, "halves": pairs > 0, "starts": starts > 0}
@@ -281,8 +281,8 @@ class _Selecting:
         return within(text, before, int(sum(self.shares.values())), share)
 
     def run(self, strengths: int) -> Selection:
-        course, problem = self.course, self.problem
-        X, z = course.X, course.z
+        study, problem = self.study, self.problem
+        X, z = study.X, study.z
         with self.part("path", "path"):
             path = regularization_path(
                 self.model, X, z, n_gammas=strengths, held_out=self._held(), ratio=0.01
@@ -326,26 +326,28 @@ class _Selecting:
         if len(points) - 1 in best.values():
             notes += ("the last model of the path is the best: a weaker penalty was not tried",)
         return Selection(
-            problem.name, problem.wanted, replace(self.settings, strength=None), course.metric,
-            (len(course.fit), len(course.choose), len(course.measure)), sum(path.candidates.values()),
+            problem.name, problem.wanted, replace(self.settings, strength=None), study.metric,
+            (len(study.fit), len(study.choose), len(study.measure)), sum(path.candidates.values()),
             path.bracket.low, path.bracket.high, points, linear, full, best, tuple(measured), halves,
             None if many is None else many.sentence, stable, notes,
         )  # fmt: skip
 
     def _held(self) -> tuple[Any, NDArray[np.float64]]:
-        course = self.course
-        y = self.problem.y[course.choose]
-        return self.problem.X[course.choose], y if course.classes else (y - course.centre) / course.unit
+        study = self.study
+        y = self.problem.y[study.choose]
+        return self.problem.X[study.choose], y if study.classes else (y - study.centre) / study.unit
 
-    def _figure(self, predict: Callable[[Any], NDArray[np.float64]], rows: NDArray[np.int64]) -> float:
-        scores = self.course.in_units(predict(self.problem.X[rows]))
-        return figure_of(self.course.metric, self.problem.y[rows], scores)
+    def _metric_value(
+        self, predict: Callable[[Any], NDArray[np.float64]], rows: NDArray[np.int64]
+    ) -> float:
+        scores = self.study.in_units(predict(self.problem.X[rows]))
+        return metric_value(self.study.metric, self.problem.y[rows], scores)
 
     def _measured(
         self, model: str, interactions: int, predict: Callable[[Any], NDArray[np.float64]]
     ) -> Measured:
         choose, measure = (
-            self._figure(predict, rows) for rows in (self.course.choose, self.course.measure)
+            self._metric_value(predict, rows) for rows in (self.study.choose, self.study.measure)
         )
         return Measured(model, interactions, choose, measure)
 
@@ -356,13 +358,13 @@ class _Selecting:
         for k, beta in enumerate(FULL_STRENGTHS):
             with within(f"regularization strength {beta:g}", k, len(FULL_STRENGTHS)), quiet():
                 model = (
-                    machine(plain, self.course.classes, beta)
+                    make_estimator(plain, self.study.classes, beta)
                     .set_params(solver=plain.solver(), max_iter=self.settings.epochs)
-                    .fit(self.course.X, self.course.z)
+                    .fit(self.study.X, self.study.z)
                 )
-            predict = model.decision_function if self.course.classes else model.predict
-            found.append(self._measured("leaving none out", len(self.course.i), predict))
-        return max(found, key=lambda one: one.choose if self.course.metric == AUC else -one.choose)
+            predict = model.decision_function if self.study.classes else model.predict
+            found.append(self._measured("leaving none out", len(self.study.i), predict))
+        return max(found, key=lambda one: one.choose if self.study.metric == AUC else -one.choose)
 
     def _best(self, path: RegularizationPath, by: str) -> int | None:
         try:
@@ -374,16 +376,16 @@ class _Selecting:
         self, path: RegularizationPath, place: int, halves: dict[Combination, float] | None,
         starts: dict[Combination, float] | None,
     ) -> SelectionPoint:  # fmt: skip
-        point, course = path.points[place], self.course
+        point, study = path.points[place], self.study
         listed = point.support[:LISTED]
-        rows = np.asarray((product_columns(course.X, listed) != 0).sum(axis=0)).ravel()
+        rows = np.asarray((product_columns(study.X, listed) != 0).sum(axis=0)).ravel()
         again: dict[Combination, float] = {}
         if point.refitted is not None:
             again = dict(zip(point.refitted.interactions, point.refitted.weights, strict=True))
         chosen = tuple(
             Chosen(
-                one, tuple(self.problem.names[j] for j in one), course.unit * point.weights[one],
-                course.unit * float(again[one]) if one in again else None, int(count),
+                one, tuple(self.problem.names[j] for j in one), study.unit * point.weights[one],
+                study.unit * float(again[one]) if one in again else None, int(count),
                 None if halves is None else halves.get(one, 0.0),
                 None if starts is None else starts.get(one, 0.0),
             )
@@ -392,9 +394,10 @@ class _Selecting:
         refitted = (
             None
             if point.refitted is None
-            else self._figure(lambda X: path.predict(place, X, True), course.choose)
+            else self._metric_value(lambda X: path.predict(place, X, True), study.choose)
         )
         return SelectionPoint(
             point.gamma, point.n_features, point.n_interactions,
-            self._figure(lambda X: path.predict(place, X), course.choose), refitted, point.ebic, chosen,
+            self._metric_value(lambda X: path.predict(place, X), study.choose), refitted, point.ebic,
+            chosen,
         )  # fmt: skip

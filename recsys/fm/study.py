@@ -21,10 +21,10 @@ from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.findings import Epoch, Grid, Interaction, Single, Step, Study
 from recsys.fm.penalties import as_penalty
 from recsys.fm.problem import LEAST_OF_CLASS, Problem
-from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, machine
+from recsys.fm.study_settings import ALL_SUBSETS, ALPHA, ORDERS, StudySettings, make_estimator
 from recsys.utils.progress import listening, report, within
 
-__all__ = ["Course", "figure_of", "study"]
+__all__ = ["StudyRun", "metric_value", "study"]
 
 TINY = 1e-6  # weights up to it, of log-odds or standard deviations, count as none
 REFIT_EPOCHS = 10
@@ -64,10 +64,10 @@ def study(problem: Problem, settings: StudySettings, progress: Progress | None =
     4
     """
     with listening(progress):
-        return Course(problem, settings.resolved()).run()
+        return StudyRun(problem, settings.resolved()).run()
 
 
-class Course:
+class StudyRun:
     """One study: its parts of the rows, and how far it is.
 
     Attributes
@@ -161,14 +161,14 @@ class Course:
         steps: list[Step] = []
         best: tuple[float, Any, list[Epoch]] = (-np.inf, None, [])
         for strength in strengths:
-            model = machine(settings, self.classes, strength).set_params(solver=settings.solver())
+            model = make_estimator(settings, self.classes, strength).set_params(solver=settings.solver())
             curve: list[Epoch] = []
             text = f"regularization strength {strength:g}, {len(steps) + 1} of {len(strengths)}"
             self._fit(model, settings.epochs, text, curve)
-            figure = self._figure(model, self.choose)
-            steps.append(Step(strength, *self._used(model), figure))
-            if strength == given or (given is None and sign * figure >= best[0]):  # of equals the last
-                best = (sign * figure, model, curve)
+            value = self._metric_value(model, self.choose)
+            steps.append(Step(strength, *self._used(model), value))
+            if strength == given or (given is None and sign * value >= best[0]):  # of equals the last
+                best = (sign * value, model, curve)
         return tuple(steps) if settings.path else (), best[1], best[2]
 
     def _fit(self, model: Any, epochs: int, text: str, curve: list[Epoch] | None) -> None:
@@ -176,9 +176,9 @@ class Course:
         if curve is not None:
 
             def told(epoch: int, objective: float) -> None:
-                figure = self._figure(model, self.choose)
-                curve.append(Epoch(epoch, float(objective), figure))
-                report(f"epoch {epoch}, {self.metric} {figure:.4g}", epoch, epochs)
+                value = self._metric_value(model, self.choose)
+                curve.append(Epoch(epoch, float(objective), value))
+                report(f"epoch {epoch}, {self.metric} {value:.4g}", epoch, epochs)
 
             model.set_params(callback=told)
         model.set_params(max_iter=epochs)
@@ -229,16 +229,16 @@ class Course:
             return np.asarray(model.decision_function(self.problem.X[rows]))
         return self.in_units(np.asarray(model.predict(self.problem.X[rows])))
 
-    def _figure(self, model: Any, rows: NDArray[np.int64]) -> float:
-        return figure_of(self.metric, self.problem.y[rows], self._scores(model, rows))
+    def _metric_value(self, model: Any, rows: NDArray[np.int64]) -> float:
+        return metric_value(self.metric, self.problem.y[rows], self._scores(model, rows))
 
     def _gain(self, model: Any) -> tuple[float, float, float, float, float, float]:
         """Return metric values on the test rows: model, without products, base; then the gain."""
         rows = self.measure
         y, ours = self.problem.y[rows], self._scores(model, rows)
         theirs = self._without_products()
-        figures = [figure_of(self.metric, y, scores) for scores in (ours, theirs)]
-        base = 0.5 if self.metric == AUC else figure_of(RMSE, y, np.full(len(y), self.centre))
+        values = [metric_value(self.metric, y, scores) for scores in (ours, theirs)]
+        base = 0.5 if self.metric == AUC else metric_value(RMSE, y, np.full(len(y), self.centre))
         sign = 1.0 if self.metric == AUC else -1.0
         rng = np.random.default_rng((self.settings.seed, 2))
         mine = _members(self.problem.groups[rows])
@@ -247,10 +247,10 @@ class Course:
             some = np.concatenate([mine[g] for g in rng.integers(0, len(mine), len(mine))])
             if self.classes and len(np.unique(y[some])) < 2:
                 continue
-            a, b = (figure_of(self.metric, y[some], scores[some]) for scores in (ours, theirs))
+            a, b = (metric_value(self.metric, y[some], scores[some]) for scores in (ours, theirs))
             gains.append(sign * (a - b))
         low, high = np.quantile(gains, (0.025, 0.975)) if gains else (-np.inf, np.inf)
-        return figures[0], figures[1], base, sign * (figures[0] - figures[1]), float(low), float(high)
+        return values[0], values[1], base, sign * (values[0] - values[1]), float(low), float(high)
 
     def _without_products(self) -> NDArray[np.float64]:
         """Return the scores of a linear model of the same features and shrinkage."""
@@ -345,7 +345,7 @@ class Course:
         return Grid(tuple(names), tuple(map(tuple, square)))
 
 
-def figure_of(metric: str, y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
+def metric_value(metric: str, y: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
     """Return the area under the ROC curve, or the root of the mean squared error."""
     if metric == AUC:
         from scipy.stats import rankdata

@@ -17,7 +17,15 @@ from recsys.fm.solvers import refusal, solver_names
 from recsys.multilinear.losses import LOSSES
 from recsys.utils.validation import check_choice, check_integer, check_real
 
-__all__ = ["ALL_SUBSETS", "ALPHA", "MODELS", "ORDERS", "StudySettings", "machine", "strength_parameters"]
+__all__ = [
+    "ALL_SUBSETS",
+    "ALPHA",
+    "MODELS",
+    "ORDERS",
+    "StudySettings",
+    "make_estimator",
+    "strength_parameters",
+]
 
 FM, HOFM, ALL_SUBSETS, SPARSE_FM = MODELS = ("fm", "hofm", "all-subsets", "sparse-fm")
 ORDERS = (2, 3)  # whose interactions are listed
@@ -127,7 +135,7 @@ class StudySettings:
 
     def solver(self) -> str:
         """Return the solver, the first that serves the penalty; of settings that are resolved."""
-        estimator = machine(self, True, self.strengths[0] if self.strengths else GIVEN)
+        estimator = make_estimator(self, True, self.strengths[0] if self.strengths else GIVEN)
         loss, penalty = LOSSES.get("logistic"), as_penalty(str(self.penalty))
         able = [one for one in solver_names() if not refusal(one, loss, penalty, estimator._forms())]
         if not able:
@@ -150,7 +158,7 @@ def strength_parameters(settings: StudySettings, strength: float) -> dict[str, f
     return {"beta": SPARSE_BETA, "gamma": strength}
 
 
-def machine(settings: StudySettings, classes: bool, strength: float) -> Any:
+def make_estimator(settings: StudySettings, classes: bool, strength: float) -> Any:
     """Return the estimator, not fitted."""
     common: dict[str, Any] = {
         "n_components": settings.factors, "penalty": settings.penalty, "alpha": ALPHA, "tol": TOL,

@@ -28,7 +28,7 @@ class Kernel:
     """A kernel of binary vectors. Calling it gives a Gram matrix.
 
     Subclasses are dataclasses whose fields are the parameters, with one method: `plan`; those
-    whose plan is `whole` also have `exact`.
+    whose plan is `integer` also have `exact`.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class Kernel:
             out = _cross(plan.code, plan.logarithmic, counts, a, b, wa, wb, plan.par, plan.table)
             if not normalize:
                 out *= np.exp(plan.log_scale)
-        if not normalize and plan.whole:
+        if not normalize and plan.integer:
             make_whole(self, plan, n, counts, a, b, out)
         if not np.isfinite(out).all():
             raise InputError(f"{self} leaves the range of float64 on these vectors: pass normalize=True")

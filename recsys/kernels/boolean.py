@@ -67,7 +67,7 @@ class MonotoneConjunctiveKernel(OneDegree):
         """Tabulate log C(k, degree) for k = 0…n."""
         check_integer("degree", self.degree, 1, n)
         return Plan(
-            CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True, whole=True
+            CONJUNCTION, np.zeros(4), log_binomials(n, self.degree), logarithmic=True, integer=True
         )
 
     def _dimension(self, n: int) -> int:
@@ -108,10 +108,10 @@ class MonotoneDisjunctiveKernel(OneDegree):
         """Tabulate h for k = 0…n, and 1 − h, which keeps its digits where h is close to 1."""
         d = check_integer("degree", self.degree, 1, n)
         if d == 1:  # ⟨x,z⟩: exact, where shares would leave 1e-16 for vectors without a common one
-            return Plan(LINEAR, np.zeros(4), np.zeros(1), whole=True)
+            return Plan(LINEAR, np.zeros(4), np.zeros(1), integer=True)
         table = np.concatenate([shares_hit(n, d), shares_missed(n, d)])
         par, scale = np.array([n, 0.0, 0.0, 0.0]), log_choices(float(n), d)
-        return Plan(DISJUNCTION, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_FULL)
+        return Plan(DISJUNCTION, par, table, scale, zero_at_zero=False, integer=True, saturates=AT_FULL)
 
     def _dimension(self, n: int) -> int:
         return comb(n, self.degree)
@@ -137,7 +137,7 @@ class NegationKernel(Kernel):
     def plan(self, n: int) -> Plan:
         """No table is needed."""
         par = np.array([n, 0.0, 0.0, 0.0])
-        return Plan(NEGATION, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+        return Plan(NEGATION, par, np.zeros(1), zero_at_zero=False, integer=True, saturates=AT_EMPTY)
 
     def _dimension(self, n: int) -> int:
         return n
@@ -163,7 +163,7 @@ class LiteralKernel(Kernel):
     def plan(self, n: int) -> Plan:
         """No table is needed."""
         par = np.array([n, 0.0, 0.0, 0.0])
-        return Plan(LITERAL, par, np.zeros(1), zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+        return Plan(LITERAL, par, np.zeros(1), zero_at_zero=False, integer=True, saturates=AT_EMPTY)
 
     def _dimension(self, n: int) -> int:
         return 2 * n
@@ -201,7 +201,7 @@ class ConjunctiveKernel(OneDegree):
         par, table = np.array([n, 0.0, 0.0, 0.0]), log_binomials(n, self.degree)
         return Plan(
             CONJUNCTION_L, par, table,
-            logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
+            logarithmic=True, zero_at_zero=False, integer=True, saturates=AT_EMPTY,
         )  # fmt: skip
 
     def _dimension(self, n: int) -> int:
@@ -241,7 +241,9 @@ class DisjunctiveKernel(OneDegree):
         par = np.array([n, 0.5**d, d, 0.0])
         scale = float(logs[n] + d * np.log(2.0))
         table = np.exp(logs - logs[n])
-        return Plan(DISJUNCTION_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+        return Plan(
+            DISJUNCTION_L, par, table, scale, zero_at_zero=False, integer=True, saturates=AT_EMPTY
+        )
 
     def _dimension(self, n: int) -> int:
         return 2**self.degree * comb(n, self.degree)

@@ -138,7 +138,7 @@ def _power(n: int, degree: int, coef: float, alpha: float) -> Plan:
             table.astype(np.float64),
             logarithmic=True,
             zero_at_zero=coef == 0,
-            whole=coef.is_integer() and alpha.is_integer(),
+            integer=coef.is_integer() and alpha.is_integer(),
         )
     par = np.array([degree, coef, 0.0, 0.0])
     return Plan(POWER, par, NO_TABLE, zero_at_zero=coef == 0)
@@ -172,7 +172,7 @@ class RBFKernel(Kernel):
     def plan(self, n: int) -> Plan:
         """Resolve the default gamma."""
         par = np.array([1.0 / n if self.gamma is None else self.gamma, 0.0, 0.0, 0.0])
-        return Plan(RBF, par, NO_TABLE, zero_at_zero=False, crowding=AT_EMPTY)
+        return Plan(RBF, par, NO_TABLE, zero_at_zero=False, saturates=AT_EMPTY)
 
     def _rounded_less_one(
         self, plan: Plan, counts: NDArray[np.int64], a: NDArray[np.int64], b: NDArray[np.int64]

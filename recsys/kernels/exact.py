@@ -84,7 +84,7 @@ def make_whole(
     Parameters
     ----------
     kernel, plan
-        With `plan.whole`.
+        With `plan.integer`.
     n : int
     counts : (rows, others) int64
         ⟨x,z⟩.

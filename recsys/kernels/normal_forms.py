@@ -98,8 +98,8 @@ class MonotoneDNFKernel(_NormalForm):
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
         scale = _log_choose(logs[n], self.d)
         table = np.exp(logs - logs[n])
-        crowding = AT_FULL if self.d > 1 else NOWHERE
-        return Plan(HIT, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
+        saturates = AT_FULL if self.d > 1 else NOWHERE
+        return Plan(HIT, par, table, scale, zero_at_zero=self.d == 1, integer=True, saturates=saturates)
 
     def _dimension(self, n: int) -> int:
         return comb(comb(n, self.c), self.d)
@@ -148,7 +148,7 @@ class DNFKernel(_NormalForm):
         self._check_clauses(size)
         par = np.array([n, _unit(size), self.d, 0.0])
         table, scale = np.exp(logs - size), _log_choose(size, self.d)
-        return Plan(HIT_L, par, table, scale, zero_at_zero=False, whole=True, crowding=AT_EMPTY)
+        return Plan(HIT_L, par, table, scale, zero_at_zero=False, integer=True, saturates=AT_EMPTY)
 
     def _dimension(self, n: int) -> int:
         return comb(2**self.c * comb(n, self.c), self.d)
@@ -192,7 +192,7 @@ class MonotoneCNFKernel(_NormalForm):
         par = np.array([n, 1.0 / n, self.d, self.c])
         return Plan(
             CONJUNCTION_OF_D, par, table,
-            logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_FULL,
+            logarithmic=True, zero_at_zero=False, integer=True, saturates=AT_FULL,
         )  # fmt: skip
 
     def _dimension(self, n: int) -> int:
@@ -239,7 +239,7 @@ class CNFKernel(_NormalForm):
         par = np.array([n, 0.5**self.d, self.d, self.c])
         return Plan(
             CONJUNCTION_OF_DL, par, table,
-            logarithmic=True, zero_at_zero=False, whole=True, crowding=AT_EMPTY,
+            logarithmic=True, zero_at_zero=False, integer=True, saturates=AT_EMPTY,
         )  # fmt: skip
 
     def _dimension(self, n: int) -> int:
@@ -288,8 +288,10 @@ class MonotoneDNFSumKernel(_NormalForm):
         scale = float(np.logaddexp.reduce(terms))
         table = np.concatenate([np.exp(logs - logs[n]), np.exp(terms - scale)])
         par = np.array([n, _unit(logs[n]), self.d, 0.0])
-        crowding = AT_FULL if self.d > 1 else NOWHERE
-        return Plan(HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, whole=True, crowding=crowding)
+        saturates = AT_FULL if self.d > 1 else NOWHERE
+        return Plan(
+            HIT_SUM, par, table, scale, zero_at_zero=self.d == 1, integer=True, saturates=saturates
+        )
 
     def _dimension(self, n: int) -> int:
         return sum(comb(sum(comb(n, i) for i in range(1, self.c + 1)), k) for k in range(1, self.d + 1))

@@ -37,7 +37,7 @@ CODES = 15
     CONJUNCTION_OF_DL,
 ) = range(CODES)
 
-# The vector that values crowd around.
+# The vector around which normalised values saturate.
 NOWHERE = 0
 AT_FULL = 1  # all ones
 AT_EMPTY = 2
@@ -60,9 +60,9 @@ class Plan(NamedTuple):
         Whether `value` returns logarithms.
     zero_at_zero : bool
         Whether vectors without a common element have value 0.
-    whole : bool
+    integer : bool
         Whether raw values are counts: integers.
-    crowding : int
+    saturates : int
         AT_FULL or AT_EMPTY if normalised values tend to 1 around that vector as the degree or n
         grows, and `centred` serves the kernel; NOWHERE otherwise.
     """
@@ -73,8 +73,8 @@ class Plan(NamedTuple):
     log_scale: float = 0.0
     logarithmic: bool = False
     zero_at_zero: bool = True
-    whole: bool = False
-    crowding: int = NOWHERE
+    integer: bool = False
+    saturates: int = NOWHERE
 
 
 class Centre(NamedTuple):
@@ -103,7 +103,7 @@ def centre(plan: Plan, sizes: NDArray[np.int64]) -> Centre | None:
     and computed without taking such differences. Programs over a simplex, scores less a mean of the
     others and distances do not change by it (beyond a constant): terms of x or of z alone drop out.
     """
-    if plan.crowding == NOWHERE:
+    if plan.saturates == NOWHERE:
         return None
     unique, inverse = np.unique(sizes, return_inverse=True)
     w = weights(plan, unique, True)
@@ -118,7 +118,7 @@ def centre(plan: Plan, sizes: NDArray[np.int64]) -> Centre | None:
     if len(seen) == 0 or seen.min() > 0.01:  # float32 then holds what tells vectors apart to 1e-3
         return None
     # Values that are powers of the distance are tiny between popular items, and K has their digits.
-    if plan.crowding == AT_EMPTY and (plan.logarithmic or plan.code == RBF) and seen.max() > 0.9:
+    if plan.saturates == AT_EMPTY and (plan.logarithmic or plan.code == RBF) and seen.max() > 0.9:
         return None
     least = seen[seen > 0].min(initial=1.0)
     # Entries are products of two such shares; float32 ends at 1e-38.

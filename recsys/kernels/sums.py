@@ -41,7 +41,7 @@ class MonotoneConjunctiveSumKernel(OneDegree):
     def plan(self, n: int) -> Plan:
         """Tabulate log Σ C(k, c) for k = 0…n."""
         check_integer("degree", self.degree, 1, n)
-        return Plan(CONJUNCTION, NO_PAR, _log_sums(n, self.degree, 1.0), logarithmic=True, whole=True)
+        return Plan(CONJUNCTION, NO_PAR, _log_sums(n, self.degree, 1.0), logarithmic=True, integer=True)
 
     def _dimension(self, n: int) -> int:
         return sum(comb(n, i) for i in range(1, self.degree + 1))
@@ -73,7 +73,7 @@ class AllSubsetsKernel(Kernel):
     def plan(self, n: int) -> Plan:
         """Tabulate k log 2 for k = 0…n."""
         table = np.arange(n + 1) * np.log(2.0)
-        return Plan(CONJUNCTION, NO_PAR, table, logarithmic=True, zero_at_zero=False, whole=True)
+        return Plan(CONJUNCTION, NO_PAR, table, logarithmic=True, zero_at_zero=False, integer=True)
 
     def _dimension(self, n: int) -> int:
         return 2**n
@@ -144,7 +144,7 @@ class SadoharaMonotoneDNFKernel(_Sadohara):
 
     def plan(self, n: int) -> Plan:
         """Tabulate the logarithm for k = 0…n common ones."""
-        return Plan(CONJUNCTION, NO_PAR, self._table(n), logarithmic=True, whole=self.sigma == 1)
+        return Plan(CONJUNCTION, NO_PAR, self._table(n), logarithmic=True, integer=self.sigma == 1)
 
     def _dimension(self, n: int) -> int:
         return sum(comb(n, i) for i in range(1, (self.arity or n) + 1))
@@ -190,8 +190,8 @@ class SadoharaDNFKernel(_Sadohara):
             self._table(n),
             logarithmic=True,
             zero_at_zero=False,
-            whole=self.sigma == 1,
-            crowding=AT_EMPTY,
+            integer=self.sigma == 1,
+            saturates=AT_EMPTY,
         )
 
     def _dimension(self, n: int) -> int:

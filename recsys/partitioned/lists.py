@@ -21,7 +21,7 @@ from recsys.partitioned.work import Work
 from recsys.rankers import Ranker
 from recsys.rankers.catalogue_file import read_texts
 from recsys.rankers.serialization import read_ranker
-from recsys.recommender.everybody import Written
+from recsys.recommender.all_users import Written
 from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.atomic import replacing
 from recsys.utils.digests import row_digests

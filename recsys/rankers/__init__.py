@@ -2,18 +2,18 @@
 
 from recsys.rankers.answers import Explanation, Recommendations
 from recsys.rankers.base import Ranker
-from recsys.rankers.catalogue import Bundle, fit_bundle, load_bundle
+from recsys.rankers.catalogue import ModelPackage, fit_package, load_package
 from recsys.rankers.registry import list_rankers, make_ranker
 from recsys.rankers.serialization import load_ranker, read_ranker
 
 __all__ = [
-    "Bundle",
+    "ModelPackage",
     "Explanation",
     "Ranker",
     "Recommendations",
-    "fit_bundle",
+    "fit_package",
     "list_rankers",
-    "load_bundle",
+    "load_package",
     "load_ranker",
     "make_ranker",
     "read_ranker",

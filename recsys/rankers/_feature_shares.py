@@ -96,9 +96,9 @@ class ExplainedRanker(FeatureRanker):
 
     def _item_rows(self, row: sp.csr_matrix, A: sp.csr_matrix) -> sp.csr_matrix:
         """Return how much of each feature of the history comes from each liked item, (liked, nnz)."""
-        people = sp.csr_matrix((row.nnz, self._people))
+        users = sp.csr_matrix((row.nnz, self._n_user_features))
         items = self._items(row.shape[1])[row.indices]
-        B = sp.hstack([people, items], format="csc")[:, A.indices].tocsc()
+        B = sp.hstack([users, items], format="csc")[:, A.indices].tocsc()
         totals = np.asarray(B.sum(axis=0)).ravel()
         scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals != 0)
         return sp.csr_matrix(B @ sp.diags(scale))

@@ -82,7 +82,7 @@ class GramView(Protocol):
         """Return Σ_j weights[u,j]·K[j,:] − scale[u]·offset[:] for each row u."""
 
     def solve(
-        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
+        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return weights and residuals of CF-KOMD's programs (10.2), one a row.
@@ -112,7 +112,7 @@ class DenseView:
         return weighted_rows(rows, weights, self.gram, offset, scale)
 
     def solve(
-        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
+        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return weights and residuals of the rows' programs."""
@@ -121,7 +121,7 @@ class DenseView:
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         shared = (
             np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices.view(np.uint32), self.gram,
-            row_sums, lone, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest, alpha, residuals,
+            row_sums, q_all, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest, alpha, residuals,
         )  # fmt: skip
         if rows.shape[0] <= 1:
             programs(0, 1, *shared)

@@ -64,19 +64,19 @@ class FeatureRanker(Ranker):
         history = unit_rows(sp.csr_matrix(ones @ self._items(rows.shape[1])))
         if self.user_features_ is None:
             return history
-        known = sp.csr_matrix((rows.shape[0], self._people))
+        known = sp.csr_matrix((rows.shape[0], self._n_user_features))
         if users is not None:
             known = unit_rows(self.user_features_[users])
         return sp.csr_matrix(sp.hstack([known, history], format="csr"))
 
     @property
-    def _people(self) -> int:
+    def _n_user_features(self) -> int:
         """The number of user features."""
         return 0 if self.user_features_ is None else self.user_features_.shape[1]
 
     def _width(self, items: int) -> int:
         """Return the number of features of a row."""
-        return self._people + self._items(items).shape[1]
+        return self._n_user_features + self._items(items).shape[1]
 
     def falls_back(self, userids: NDArray[np.int64] | None, rows: sp.csr_matrix) -> NDArray[np.bool_]:
         """Return for which rows nothing is known, of the user's features either."""
@@ -147,7 +147,7 @@ class FeatureRanker(Ranker):
         counts = np.bincount(liked.indices, minlength=liked.shape[1])
         return np.ascontiguousarray(counts[:, None], dtype=np.float32)
 
-    def _check_people(self) -> None:
+    def _check_user_features(self) -> None:
         if self.user_features_ is not None and self.user_features_.shape[0] != self.n_users_:
             raise ValueError("user_features_ does not have one row per user")
 

@@ -344,10 +344,10 @@ class MarginRanker(KernelRanker):
         self, rows: sp.csr_matrix, times: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         offsets = self._offsets()
-        lone = np.zeros(self.n_items_) if offsets is None else -offsets
+        q_all = np.zeros(self.n_items_) if offsets is None else -offsets
         ridge, omega = float(self.regularization), self._omega(rows, times)
         return self._certified(
-            *self._gram.solve(rows, self.row_sums_, lone, self.q == "exact", ridge, omega)
+            *self._gram.solve(rows, self.row_sums_, q_all, self.q == "exact", ridge, omega)
         )
 
     def _fold_in_scores(

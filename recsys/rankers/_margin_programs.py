@@ -16,7 +16,7 @@ MAX_STEPS = 200_000
 
 @jit(inline="always")
 def solve_one(
-    K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega, ridge, a, q, g, face, small, work,
+    K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega, ridge, a, q, g, face, small, work,
     narrow, tol, max_steps,
 ):  # fmt: skip
     """Solve one user's program from the lower triangle of the block K and its column sums g.
@@ -24,7 +24,7 @@ def solve_one(
     Returns the residual.
 
     The ridge of interaction i is ridge_p/omega[i]. The larger it is, the nearer the solution to omega/Σ
-    omega, where it starts. `lone` is q for a user with all items: 0, less what centring took from
+    omega, where it starts. `q_all` is q for a user with all items: 0, less what centring took from
     the kernel.
     """
     total = 0.0
@@ -35,7 +35,7 @@ def solve_one(
         alike = alike and omega[i] == omega[0]
     for i in range(n):
         if exact:
-            q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else lone[items[i]]
+            q[i] = (row_sums[items[i]] - g[i]) / (m - n) if m > n else q_all[items[i]]
         else:
             q[i] = row_sums[items[i]] / m
         a[i] = omega[i] / total
@@ -56,7 +56,7 @@ def programs(
     indices,
     gram,
     row_sums,
-    lone,
+    q_all,
     exact,
     ridge_p,
     omega,
@@ -66,7 +66,9 @@ def programs(
     alpha,
     residuals,
 ):
-    indices, gram, row_sums, lone, omega, alpha = borrowed((indices, gram, row_sums, lone, omega, alpha))
+    indices, gram, row_sums, q_all, omega, alpha = borrowed(
+        (indices, gram, row_sums, q_all, omega, alpha)
+    )
     m = len(gram)
     block = np.empty(longest * longest, dtype=np.float32)
     small = np.empty(longest * longest, dtype=np.float32)
@@ -85,7 +87,7 @@ def programs(
         work[0, :n] = 1.0
         multiply(K, n, work[0], g)
         residuals[u] = solve_one(
-            K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
+            K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
             ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
         )  # fmt: skip
 

@@ -56,7 +56,7 @@ class PairTerms(FeatureRanker):
         return np.array(out).T
 
     def _check_state(self) -> None:
-        self._check_people()
+        self._check_user_features()
         width = 0
         features = self._width(self.n_items_)
         for m, whole, left in zip(self.degrees_, self.whole_, self.lefts_, strict=True):

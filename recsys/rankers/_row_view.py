@@ -144,7 +144,7 @@ class RowView:
         return out
 
     def solve(
-        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], lone: NDArray[np.float64],
+        self, rows: sp.csr_matrix, row_sums: NDArray[np.float64], q_all: NDArray[np.float64],
         exact: bool, ridge: float, omega: NDArray[np.float64],
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
         """Return the weights α and the residuals of the rows' programs."""
@@ -154,7 +154,7 @@ class RowView:
         alpha, residuals = np.empty(rows.nnz), np.zeros(rows.shape[0])
         shared = (
             np.argsort(-lengths, kind="stable"), rows.indptr, rows.indices, self.place[rows.indices],
-            self.arrays, self.likes, row_sums, lone, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest,
+            self.arrays, self.likes, row_sums, q_all, exact, ridge, omega, TOLERANCE, MAX_STEPS, longest,
             alpha, residuals,
         )  # fmt: skip
         over_rows(rows.shape[0], _programs, *shared)
@@ -325,12 +325,12 @@ def _gather(G, R, items, n, place_of, shared, K):
 
 @jit
 def _programs(
-    first, stride, order, indptr, indices, places, G, R, row_sums, lone, exact, ridge_p, omega, tol,
+    first, stride, order, indptr, indices, places, G, R, row_sums, q_all, exact, ridge_p, omega, tol,
     max_steps, longest, alpha, residuals,
 ):  # fmt: skip
     G, R = borrowed(G), borrowed(R)
-    indices, places, row_sums, lone, omega, alpha = borrowed(
-        (indices, places, row_sums, lone, omega, alpha)
+    indices, places, row_sums, q_all, omega, alpha = borrowed(
+        (indices, places, row_sums, q_all, omega, alpha)
     )
     m = len(G.classes)
     block = np.empty(longest * longest, dtype=np.float32)
@@ -353,7 +353,7 @@ def _programs(
             for j in range(n):
                 g[j] += K[i, j]
         residuals[u] = solve_one(
-            K, n, items, row_sums, lone, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
+            K, n, items, row_sums, q_all, m, exact, sign, ridge_p, omega[indptr[u] : indptr[u + 1]],
             ridge, alpha[indptr[u] : indptr[u + 1]], q, g, face, small, work, narrow, tol, max_steps,
         )  # fmt: skip
 

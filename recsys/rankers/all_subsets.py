@@ -89,7 +89,7 @@ class AllSubsetsRanker(HistoryRanker):
         return np.array([products(A, self.left_[:, s]) for s in range(self.left_.shape[1])]).T
 
     def _check_state(self) -> None:
-        self._check_people()
+        self._check_user_features()
         features, width = self._width(self.n_items_), self.left_.shape[-1]
         expect("left_", self.left_, (features, width), np.float64)
         expect("item_vectors_", self.item_vectors_, (self.n_items_, width), np.float32)

@@ -146,7 +146,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Bundle:
+class ModelPackage:
     """A ranker and its catalogue.
 
     Attributes
@@ -170,11 +170,11 @@ class Bundle:
     Examples
     --------
     >>> from recsys import load_dataset, make_ranker
-    >>> bundle = fit_bundle(make_ranker("ease"), load_dataset("sample"), show_progress=False)
-    >>> bundle.user_items.shape == (len(bundle.user_ids), len(bundle.item_ids))
+    >>> package = fit_package(make_ranker("ease"), load_dataset("sample"), show_progress=False)
+    >>> package.user_items.shape == (len(package.user_ids), len(package.item_ids))
     True
-    >>> whole, earlier = bundle.profile("u0001"), bundle.profile("u0001", as_of="2004-10-08")
-    >>> bundle.dated, whole.row.nnz, earlier.row.nnz
+    >>> whole, earlier = package.profile("u0001"), package.profile("u0001", as_of="2004-10-08")
+    >>> package.dated, whole.row.nnz, earlier.row.nnz
     (True, 32, 2)
     """
 
@@ -474,7 +474,7 @@ class Bundle:
             )
         return found
 
-    def viewed(self, ranker: Ranker) -> Bundle:
+    def viewed(self, ranker: Ranker) -> ModelPackage:
         """Return a model package with the counts of this one under another kernel: nothing is fitted.
 
         Parameters
@@ -529,7 +529,7 @@ class Bundle:
                 for name in given:
                     _whole_id(what, name)
 
-    def refitted(self, changes: Changes) -> Bundle:
+    def refitted(self, changes: Changes) -> ModelPackage:
         """Return a model package after these events, with a copy of the ranker that is fitted again.
 
         Raises
@@ -545,10 +545,10 @@ class Bundle:
             item_ids=self._extended("item", self.item_ids, data.item_ids[len(self.item_ids) :].tolist()),
         )
         matrix = _with_values(data.matrix, self.user_items, _added(data, changes))
-        made = fit_bundle(copy.deepcopy(self.ranker), data, matrix=matrix, show_progress=False)
+        made = fit_package(copy.deepcopy(self.ranker), data, matrix=matrix, show_progress=False)
         return replace(made, columns=self.columns, start=self.start)
 
-    def updated(self, changes: Changes) -> Bundle:
+    def updated(self, changes: Changes) -> ModelPackage:
         """Return a model package after these events, applied to copies of the ranker and the histories.
 
         This one stays as it is, and may answer meanwhile; the two share what did not change. Where an
@@ -589,7 +589,7 @@ class Bundle:
             ranker.fit(rows, show_progress=False, times=times)
         user_ids = self._extended("user", self.user_ids, users)
         item_ids = self._extended("item", self.item_ids, items)
-        made = Bundle(
+        made = ModelPackage(
             ranker, user_ids, item_ids, np.concatenate([self.titles, np.array(items, dtype=object)]),
             rows, times, _rows_for(self.item_features, item_ids),
             _rows_for(self.user_features, user_ids), self.columns, self.start,
@@ -598,7 +598,7 @@ class Bundle:
         vars(made).update(user_index=user_index, item_index=item_index, _whole=self._whole)
         return made
 
-    def described(self, item_features: pd.DataFrame) -> Bundle:
+    def described(self, item_features: pd.DataFrame) -> ModelPackage:
         """Return a model package of which this is known of the items, by id: features and titles."""
         table = item_features.reindex(self.item_ids)
         titles = texts_of(titles_of(self.item_ids, table))
@@ -610,9 +610,9 @@ class Bundle:
         return np.concatenate([ids, np.array(own, dtype=object)]) if new else ids
 
 
-def fit_bundle(
+def fit_package(
     ranker: Ranker, data: Interactions, *, matrix: sp.csr_matrix | None = None, **options: Any
-) -> Bundle:
+) -> ModelPackage:
     """Fit a ranker on interactions, with the features and times that it uses, and keep ranker and data.
 
     Ratings at or below 0 are no interactions. Weights are kept for rankers that are `weighted`.
@@ -632,7 +632,7 @@ def fit_bundle(
     matrix = data.matrix if matrix is None else matrix
     known = SideInformation(data).of(ranker)
     ranker.fit(matrix, **known, **options)
-    return Bundle(
+    return ModelPackage(
         ranker, data.user_ids, data.item_ids, texts_of(data.titles), matrix, times_of(data),
         data.item_features, data.user_features if "user_features" in ranker.wanted() else None,
         data.columns, start_of(data),
@@ -654,7 +654,7 @@ def takes_weights(ranker: Any) -> bool:
 
 
 def times_of(data: Interactions) -> sp.csr_matrix | None:
-    """Return when each interaction of `data.matrix` happened, of its pattern, as `Bundle` keeps it.
+    """Return when each interaction of `data.matrix` happened, as a model package keeps it.
 
     Returns
     -------
@@ -782,8 +782,10 @@ def _earlier(
 
 
 @model_file.refuses
-def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str | None = None) -> Bundle:
-    """Read a file of `Bundle.save`, from a path or a file open for reading bytes.
+def load_package(
+    path: model_file.Target, *, mapped: bool = False, checked: str | None = None
+) -> ModelPackage:
+    """Read a file of `ModelPackage.save`, from a path or a file open for reading bytes.
 
     Parameters
     ----------
@@ -830,7 +832,7 @@ def load_bundle(path: model_file.Target, *, mapped: bool = False, checked: str |
     times = _read_times(path, arrays, history)
     if "history.start" in arrays:
         others["start"] = _read_start(path, arrays["history.start"])
-    return Bundle(ranker, user_items=history, times=times, **texts, **others)
+    return ModelPackage(ranker, user_items=history, times=times, **texts, **others)
 
 
 def _read_times(path: str, arrays: dict[str, Any], history: sp.csr_matrix) -> sp.csr_matrix | None:

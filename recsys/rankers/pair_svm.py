@@ -106,5 +106,5 @@ class PairSVMRanker(ExplainedRanker):
         return Products(A.indices.copy(), 0.0, shares, np.zeros((A.nnz, A.nnz)), 0.0)
 
     def _check_state(self) -> None:
-        self._check_people()
+        self._check_user_features()
         expect("weights_", self.weights_, (self._width(self.n_items_), self.n_items_), np.float32)

@@ -81,7 +81,7 @@ class RandomFeaturesRanker(HistoryRanker):
         return np.hstack([z, first / np.sqrt(first.shape[1]), np.ones((len(z), 1))])
 
     def _check_state(self) -> None:
-        self._check_people()
+        self._check_user_features()
         features, width = self._width(self.n_items_), self.projections_.shape[-1]
         expect("projections_", self.projections_, (features, width), np.float64)
         expect("item_vectors_", self.item_vectors_, (self.n_items_, 2 * width + 1), np.float32)

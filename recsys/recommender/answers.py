@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from recsys.errors import counted
-from recsys.explain import ItemRule, MadeOf, Product, Reasons, TasteRule
+from recsys.explain import Decomposition, ItemRule, Product, Reasons, TasteRule
 from recsys.utils import frames
 
 ROUNDING = 1e-9  # of the score: what sums of shares differ by
@@ -23,7 +23,7 @@ class Why:
     title : str
     sentence : str
         Names the liked items that speak most for it.
-    people : str
+    rule_text : str
         A sentence on other users' interactions with it, counted in the data and not by the model; empty
         where no rule passed its test.
     score : float
@@ -37,13 +37,13 @@ class Why:
         Of the tables that are made.
     ranker : str
         Name of the model.
-    products : MadeOf or None
+    products : Decomposition or None
         Which features of the profile, and which two together, a factorization machine or a link
         predictor multiplies with the item's; None for other models.
     parts : tuple of (name, weight, adds)
         Of a blend: what each of its models adds to the score.
     rule : ItemRule or None
-        What `people` says, as counts.
+        What `rule_text` says, as counts.
     rule_items : tuple of (id, title)
         The items of the rule.
     formulas : dict or None
@@ -74,14 +74,14 @@ class Why:
     item: str | int
     title: str
     sentence: str
-    people: str
+    rule_text: str
     score: float
     base: float
     reasons: Reasons
     rows: tuple[tuple[Any, str, float, str], ...]
     kind: str = "pandas"
     ranker: str = ""
-    products: MadeOf | None = None
+    products: Decomposition | None = None
     parts: tuple[tuple[str, float, float], ...] = ()
     rule: ItemRule | None = None
     rule_items: tuple[tuple[Any, str], ...] = ()
@@ -132,7 +132,7 @@ class Why:
             "rule": None if rule is None else {
                 "items": [{"item": str(name), "title": title} for name, title in self.rule_items],
                 "hits": rule.hits, "support": rule.support, "others_hits": rule.others_hits,
-                "others": rule.others, "text": self.people,
+                "others": rule.others, "text": self.rule_text,
             },
             "formulas": self.formulas, "changes": self.changes, "model_rule": self.model_rule,
             "notes": list(self.notes),
@@ -155,7 +155,7 @@ class Why:
         return frames.make(columns, self.kind)
 
     def __str__(self) -> str:
-        lines = [f"{self.title}: {self.sentence}", *([self.people] if self.people else [])]
+        lines = [f"{self.title}: {self.sentence}", *([self.rule_text] if self.rule_text else [])]
         lines += [f"{row[2]:+.4g}  {row[1]}{f' ({row[3]})' if row[3] else ''}" for row in self.rows]
         if self.measure == "adds":
             rest = self.reasons.unlisted
@@ -201,8 +201,8 @@ class Why:
             f"<td>{escape(row[3])}</td></tr>"
             for row in self.rows
         )
-        people = f"<p>{escape(self.people)}</p>" if self.people else ""
-        head = f"<p><b>{escape(self.title)}</b>: {escape(self.sentence)}</p>{people}"
+        rule_text = f"<p>{escape(self.rule_text)}</p>" if self.rule_text else ""
+        head = f"<p><b>{escape(self.title)}</b>: {escape(self.sentence)}</p>{rule_text}"
         table = f"<table><tr><th>you like</th><th>{self.measure}</th><th></th></tr>{cells}</table>"
         products = "".join(
             f"<tr><td>{escape(name)}</td><td style='text-align:right'>{value:+.4g}</td></tr>"

@@ -13,16 +13,16 @@ from recsys.explain import (
     WhatIf,
     because,
     blend_parts,
-    heaviest_formulas,
     item_rule,
     products,
     reasons,
     taste_rule,
+    top_formulas,
     what_if,
 )
 from recsys.explain import text as wording
-from recsys.explain.counterfactuals import TRIED, open_places, place_among
-from recsys.rankers import Bundle
+from recsys.explain.counterfactuals import TRIED, open_items, rank_among
+from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.fitted import Fitted
@@ -38,20 +38,20 @@ LEAST_PROFILE = 5  # liked items below which no rule of a profile is looked for
 
 
 def explained(
-    bundle: Bundle, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas",
+    package: ModelPackage, profile: Profile, item: str | int, n: int = 10, *, kind: str = "pandas",
     formulas: int = 0, changes: int = 0, model_rule: int = 0, attributes: Attributes | None = None,
 ) -> Why:  # fmt: skip
     """Return why an item has its score for a profile, and the rule of other users about it."""
-    place = int(bundle.items([one_id("item", item)])[0])
+    index = int(package.items([one_id("item", item)])[0])
     return explained_row(
-        bundle, profile.userid, profile.row, place, n, fold_in=profile.fold_in, times=profile.times,
+        package, profile.userid, profile.row, index, n, fold_in=profile.fold_in, times=profile.times,
         as_of=profile.as_of, exclude=profile.user, kind=kind, formulas=formulas, changes=changes,
         model_rule=model_rule, attributes=attributes,
     )  # fmt: skip
 
 
 def explained_row(
-    bundle: Bundle, userid: int, row: Any, item: int, n: int = 10, *, fold_in: bool = False,
+    package: ModelPackage, userid: int, row: Any, item: int, n: int = 10, *, fold_in: bool = False,
     times: Any = None, as_of: float | None = None, exclude: int | None = None, word: str | None = None,
     ratings: Any = None, kind: str = "pandas", formulas: int = 0, changes: int = 0, model_rule: int = 0,
     attributes: Attributes | None = None,
@@ -62,7 +62,7 @@ def explained_row(
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     userid, row, item, times, as_of
         As in `recsys.explain.reasons`, and `n` as its N.
     fold_in : bool
@@ -93,25 +93,25 @@ def explained_row(
     check_integer("formulas", formulas, 0)
     check_integer("changes", changes, 0)
     check_integer("model_rule", model_rule, 0)
-    ranker, ids, titles = bundle.ranker, bundle.item_ids, bundle.titles
-    word = word_of(bundle) if word is None else word
+    ranker, ids, titles = package.ranker, package.item_ids, package.titles
+    word = word_of(package) if word is None else word
     folds = fold_in and "fold-in" in ranker.capabilities
     found = reasons(ranker, userid, row, item, n, recalculate_user=folds, times=times, as_of=as_of)
     users = None if folds else np.array([userid])
     known = not ranker.falls_back(users, row)[0]  # of the items, or of the user
     rule = None
     if row.nnz:
-        liked, whose = row.indices, bundle.item_users
-        rule = item_rule(bundle.user_items, liked, item, exclude=exclude, item_users=whose)
+        liked, whose = row.indices, package.item_users
+        rule = item_rule(package.user_items, liked, item, exclude=exclude, item_users=whose)
     named = [] if rule is None else rule.items
     weighted: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     if formulas:
-        weighted, notes = formulas_of(bundle, userid, row, item, formulas, exclude, times)
+        weighted, notes = formulas_of(package, userid, row, item, formulas, exclude, times)
     ruled: dict[str, Any] | None = None
     if model_rule:
         ruled, why_none = model_rule_of(
-            bundle, userid, row, item, model_rule, fold_in=fold_in, times=times, exclude=exclude,
+            package, userid, row, item, model_rule, fold_in=fold_in, times=times, exclude=exclude,
             word=word, attributes=attributes,
         )  # fmt: skip
         notes += why_none
@@ -127,20 +127,20 @@ def explained_row(
         changed = what_if(
             ranker, userid, row, item, TRIED * changes, recalculate_user=folds, times=times
         )
-        listed = changed.place
+        listed = changed.rank
         if scored is not None:
-            listed = place_among(scored, open_places(row, (), item), item)
-        if listed != changed.place:
+            listed = rank_among(scored, open_items(row, (), item), item)
+        if listed != changed.rank:
             notes += (
                 f"the list has it at rank {listed:,}, by what was fitted for the user; the ranks here "
                 "are by the liked items alone",
             )
-    names: dict[str, Any] = bundle.feature_names if hasattr(ranker, "products") else {}
+    names: dict[str, Any] = package.feature_names if hasattr(ranker, "products") else {}
     return Why(
         item=ids[item],
         title=str(titles[item]),
         sentence=because(titles, found, word=word, ratings=ratings),
-        people="" if rule is None else wording.people(titles, rule, word=word),
+        rule_text="" if rule is None else wording.rule_sentence(titles, rule, word=word),
         score=found.score,
         base=found.base,
         reasons=found,
@@ -163,46 +163,46 @@ def explained_row(
         rule=rule,
         rule_items=tuple((ids[k], str(titles[k])) for k in named),
         formulas=weighted,
-        changes=None if changed is None else changes_of(bundle, changed, changes),
+        changes=None if changed is None else changes_of(package, changed, changes),
         model_rule=ruled,
         notes=notes,
     )  # fmt: skip
 
 
 def formulas_of(
-    bundle: Bundle, userid: int, row: Any, item: int, most: int, exclude: int | None, times: Any
+    package: ModelPackage, userid: int, row: Any, item: int, most: int, exclude: int | None, times: Any
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
     """Return the formulas with the largest weights that hold for an item, as JSON, or why none."""
     try:
-        found = heaviest_formulas(
-            bundle.ranker, bundle.user_items, userid, row, item=item, N=most, exclude=exclude,
+        found = top_formulas(
+            package.ranker, package.user_items, userid, row, item=item, N=most, exclude=exclude,
             times=times, budget=BUDGET,
         )  # fmt: skip
     except InputError as error:  # the ranker or the profile has none
         return None, (f"no formulas: {error}",)
-    user = SOMEBODY if exclude is None else str(bundle.user_ids[exclude])
-    told = found.as_dict(user, bundle.user_ids, title=str(bundle.titles[item]))
+    user = SOMEBODY if exclude is None else str(package.user_ids[exclude])
+    told = found.as_dict(user, package.user_ids, title=str(package.titles[item]))
     listed = told.pop("formulas")
     return {k: v for k, v in told.items() if k not in SAID} | {"listed": listed}, ()
 
 
-def changes_of(bundle: Bundle, found: WhatIf, most: int) -> dict[str, Any]:
+def changes_of(package: ModelPackage, found: WhatIf, most: int) -> dict[str, Any]:
     """Return an item's rank, and without which liked items it is worst, as JSON takes it."""
     return {
-        "rank": found.place, "of": found.of, "liked": found.liked, "tried": len(found.tried),
+        "rank": found.rank, "of": found.of, "liked": found.liked, "tried": len(found.tried),
         "listed": [
             {
-                "item": str(bundle.item_ids[one.without]), "title": str(bundle.titles[one.without]),
+                "item": str(package.item_ids[one.without]), "title": str(package.titles[one.without]),
                 "score": one.score, "rank": one.rank,
             }
             for one in found.tried[:most]
         ],
-        "text": wording.changed(bundle.titles, found),
+        "text": wording.changed(package.titles, found),
     }  # fmt: skip
 
 
 def model_rule_of(
-    bundle: Bundle, userid: int, row: Any, item: int, first: int, *, fold_in: bool, times: Any,
+    package: ModelPackage, userid: int, row: Any, item: int, first: int, *, fold_in: bool, times: Any,
     exclude: int | None, word: str, leave_out: Any = (), attributes: Attributes | None = None,
 ) -> tuple[dict[str, Any] | None, tuple[str, ...]]:  # fmt: skip
     """Return for which users, and which items, the model's rule puts an item first, as JSON takes it.
@@ -210,55 +210,55 @@ def model_rule_of(
     The first part is over liked items, the second over the item's own attributes; the notes say why a
     part is missing. None where both are.
     """
-    rule, users = list_rule(bundle, row, item, first, exclude)
+    rule, users = list_rule(package, row, item, first, exclude)
     owned, why_none = attributes_rule(
-        bundle, userid, row, item, first, fold_in=fold_in, times=times, leave_out=leave_out,
+        package, userid, row, item, first, fold_in=fold_in, times=times, leave_out=leave_out,
         attributes=attributes,
     )  # fmt: skip
     notes: tuple[str, ...] = ()
     if rule is None:
         notes += (
             f"no rule of the model: no one or two liked items predict for which of "
-            f"{counted(users, 'other user')} without it {bundle.ranker.name} has it among the first "
+            f"{counted(users, 'other user')} without it {package.ranker.name} has it among the first "
             f"{first:,}",
         )
     if owned is None and why_none != NO_ATTRIBUTES:
         notes += (f"no rule over attributes: {why_none}",)
     if rule is None and owned is None:
         return None, notes
-    ids, titles = bundle.item_ids, bundle.titles
+    ids, titles = package.item_ids, package.titles
     told: dict[str, Any] = {
         "items": [], "first": first, "users": users, "support": None, "hits": None, "others": None,
         "others_hits": None, "low": None, "text": "",
-        "attributes": None if owned is None else owned.as_dict(bundle.ranker.name, first),
+        "attributes": None if owned is None else owned.as_dict(package.ranker.name, first),
     }  # fmt: skip
     if rule is not None:
         told |= {
             "items": [{"item": str(ids[k]), "title": str(titles[k])} for k in rule.items],
             "support": rule.support, "hits": rule.hits, "others": rule.others,
             "others_hits": rule.others_hits, "low": rule.low,
-            "text": wording.listed(titles, rule, bundle.ranker.name, first, users, word=word),
+            "text": wording.listed(titles, rule, package.ranker.name, first, users, word=word),
         }  # fmt: skip
     return told, notes
 
 
-def word_of(bundle: Bundle) -> str:
+def word_of(package: ModelPackage) -> str:
     """Return what having an item means: "rated" where every rating counted, else "liked"."""
-    columns = bundle.columns
+    columns = package.columns
     every = columns is not None and columns.rating is not None and columns.min_rating is None
     return "rated" if every else "liked"
 
 
 def list_rules(fitted: Fitted, profile: Profile, items: Sequence[int], kind: str) -> Rules:
     """Return the rules behind a list: the profile's own, and those of other users about its items."""
-    bundle, word, told = fitted.bundle, word_of(fitted.bundle), []
+    package, word, told = fitted.package, word_of(fitted.package), []
     for k in items:
         rule = item_rule(
-            bundle.user_items, profile.items, k, exclude=profile.user, item_users=bundle.item_users
+            package.user_items, profile.items, k, exclude=profile.user, item_users=package.item_users
         )
         if rule is not None:
-            sentence = wording.people(bundle.titles, rule, word=word)
-            told.append((bundle.item_ids[k], str(bundle.titles[k]), sentence, rule))
+            sentence = wording.rule_sentence(package.titles, rule, word=word)
+            told.append((package.item_ids[k], str(package.titles[k]), sentence, rule))
     taste = profile_rule(fitted, profile)
     said: tuple[str, ...] = ()
     if taste is not None:
@@ -271,9 +271,9 @@ def profile_rule(fitted: Fitted, profile: Profile) -> Any:
     """Return the rule that describes a profile, where there is one that holds its test."""
     if len(fitted.attributes) < 2 or profile.row.nnz < LEAST_PROFILE:
         return None
-    popularity = fitted.bundle.ranker.popularity_.astype(np.float64)
+    popularity = fitted.package.ranker.popularity_.astype(np.float64)
     if profile.user is not None:
         popularity[profile.items] -= 1
-    others = np.setdiff1d(np.arange(len(fitted.bundle.item_ids)), profile.items)
+    others = np.setdiff1d(np.arange(len(fitted.package.item_ids)), profile.items)
     found = taste_rule(profile.items.astype(np.int64), fitted.attributes, popularity, candidates=others)
     return found if found is not None and found.shown else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from recsys.data.columns import absent
 from recsys.data.encoding import SEPARATOR
 from recsys.errors import InputError
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.recommender.ids import id_list, one_id
 from recsys.reranking import Fair, Merchandising
 from recsys.utils.dates import iso_seconds
@@ -39,7 +39,7 @@ def candidates(users: list[str | int], items: Any) -> list[tuple[list[str | int]
 
 
 def left_out(
-    bundle: Bundle,
+    package: ModelPackage,
     items: Any,
     exclude: Any,
     filters: Mapping[str, Any] | None,
@@ -48,7 +48,7 @@ def left_out(
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     items, exclude : sequence of ids, optional
         The only ones, and those that are not.
     filters : mapping of str to what is wanted, optional
@@ -59,14 +59,14 @@ def left_out(
     InputError
         If an id is unknown, or no item is left.
     """
-    keep = np.ones(len(bundle.item_ids), dtype=bool)
+    keep = np.ones(len(package.item_ids), dtype=bool)
     if items is not None:
         keep[:] = False
-        keep[bundle.items(id_list("items", items))] = True
+        keep[package.items(id_list("items", items))] = True
     if exclude is not None:
-        keep[bundle.items(id_list("exclude", exclude))] = False
+        keep[package.items(id_list("exclude", exclude))] = False
     if filters is not None and not (isinstance(filters, dict) and not filters):
-        keep &= passing(bundle.item_features, filters)
+        keep &= passing(package.item_features, filters)
     if keep.all():
         return None
     if not keep.any():
@@ -79,7 +79,7 @@ def left_out(
 
 
 def merchandising(
-    bundle: Bundle,
+    package: ModelPackage,
     pinned: Any = (),
     boosts: Mapping[Any, float] | None = None,
     at_most: Mapping[str, int] | None = None,
@@ -89,7 +89,7 @@ def merchandising(
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     pinned : sequence of ids
     boosts : mapping of id to factor ≥ 0, optional
     at_most : mapping of str to int ≥ 1, optional
@@ -103,22 +103,22 @@ def merchandising(
         If an id or a column is unknown, or a number is out of range.
     """
     if fair is not None and not isinstance(fair, Fair):
-        fair = _fair(bundle, fair)
+        fair = _fair(package, fair)
     for name, given, form in (("boosts", boosts, "{'id': 1.5}"), ("at_most", at_most, "{'brand': 2}")):
         if given is not None and not isinstance(given, Mapping):
             raise InputError(f"{name} must be a mapping such as {form}, not {given!r}"[:200])
     ids = id_list("pinned", pinned)
     factors = {
-        int(bundle.items([one_id("boosts", name)])[0]): check_real(f"boosts of {name!r}", factor, 0.0)
+        int(package.items([one_id("boosts", name)])[0]): check_real(f"boosts of {name!r}", factor, 0.0)
         for name, factor in (boosts or {}).items()
     }
     limits = [
-        (_values(bundle.item_features, name), check_integer(f"at_most of {name!r}", most, 1))
+        (_values(package.item_features, name), check_integer(f"at_most of {name!r}", most, 1))
         for name, most in (at_most or {}).items()
     ]
     if not (ids or factors or limits or fair):
         return None
-    return Merchandising(list(dict.fromkeys(bundle.items(ids).tolist())), factors, limits, fair)
+    return Merchandising(list(dict.fromkeys(package.items(ids).tolist())), factors, limits, fair)
 
 
 def check_fair(given: Any) -> Mapping[str, Any]:
@@ -139,14 +139,14 @@ def check_fair(given: Any) -> Mapping[str, Any]:
     return given
 
 
-def _fair(bundle: Bundle, given: Any) -> Fair:
+def _fair(package: ModelPackage, given: Any) -> Fair:
     given = check_fair(given)
     shares = {}
     for name, usual in (("p", 0.5), ("alpha", 0.1)):
         shares[name] = check_real(f"fair's {name}", given.get(name, usual), 0.0, 1.0)
         if shares[name] in (0.0, 1.0):
             raise InputError(f"fair's {name} must be above 0 and below 1, not {shares[name]:g}")
-    return Fair(passing(bundle.item_features, given["protected"]), **shares)
+    return Fair(passing(package.item_features, given["protected"]), **shares)
 
 
 def _values(features: pd.DataFrame | None, name: str) -> Callable[[int], list[str]]:

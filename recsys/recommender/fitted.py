@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from recsys.data import Interactions
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import texts_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -43,23 +43,23 @@ def one_at_a_time(method: Method) -> Method:
 class Fitted:
     """A model package, and values derived from it once."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
+    def __init__(self, package: ModelPackage) -> None:
+        self.package = package
 
     @cached_property
     def titled(self) -> bool:
         """Whether items have titles besides their ids."""
-        return bool((self.bundle.titles != texts_of(self.bundle.item_ids)).any())
+        return bool((self.package.titles != texts_of(self.package.item_ids)).any())
 
     @property
     def item_users(self) -> Any:
         """Users of each item, as CSC."""
-        return self.bundle.item_users
+        return self.package.item_users
 
     @cached_property
     def attributes(self) -> Attributes:
         """The items' attributes."""
-        return item_attributes(self.bundle.interactions)
+        return item_attributes(self.package.interactions)
 
 
 def of_matrix(matrix: sp.csr_matrix) -> Interactions:

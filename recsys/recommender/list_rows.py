@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recsys.explain import Reasons, because, reasons_for_items
-from recsys.rankers import Bundle, Recommendations
+from recsys.rankers import ModelPackage, Recommendations
 from recsys.recommender.explained import word_of
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.lists import MODEL, POPULAR, Block, Lists, most_popular
@@ -27,23 +27,23 @@ class ListRows:
     kind: str = "pandas"
 
     @property
-    def bundle(self) -> Bundle:
+    def package(self) -> ModelPackage:
         """The ranker, ids, titles and histories."""
-        return self.fitted.bundle
+        return self.fitted.package
 
     def of(self, lists: Lists, k: int, found: Recommendations, why: bool) -> list[Row]:
         """Return the rows of one user's list, with a cell for each of `NAMES`."""
-        bundle, asked = self.bundle, lists.asked
+        package, request = self.package, lists.request
         items = found.ids.tolist()
         told = [""] * len(items)
         if why:
-            user, row, times = asked.one(k)
+            user, row, times = request.one(k)
             known = reasons_for_items(
-                bundle.ranker, user, row, items, NAMED, recalculate_user=asked.fold_in, times=times
+                package.ranker, user, row, items, NAMED, recalculate_user=request.fold_in, times=times
             )
             told = [self._sentence(one) for one in known]
         source = POPULAR if found.fallback else MODEL
-        return self._listed(asked.labels[k], items, found.scores.tolist(), source, told)
+        return self._listed(request.labels[k], items, found.scores.tolist(), source, told)
 
     def written(
         self, lists: Lists, why: bool, source: bool = False
@@ -63,10 +63,10 @@ class ListRows:
 
     def popular(self, label: Any, n: int, lists: Lists, why: bool) -> list[Row]:
         """Return the rows of a list of the most popular items, for a user without interactions."""
-        found = most_popular(self.bundle.ranker.popularity_, lists, n)
+        found = most_popular(self.package.ranker.popularity_, lists, n)
         items, scores = found.ids[:n].tolist(), found.scores[:n].tolist()
         told = [
-            self._sentence(Reasons("popularity", number, number, [], unit="people")) if why else ""
+            self._sentence(Reasons("popularity", number, number, [], unit="users")) if why else ""
             for number in scores
         ]
         return self._listed(label, items, scores, POPULAR, told)
@@ -82,20 +82,20 @@ class ListRows:
     @property
     def types(self) -> dict[str, type]:
         """The kinds of the cells of each column."""
-        user, item = type(self.bundle.user_ids[0]), type(self.bundle.item_ids[0])
+        user, item = type(self.package.user_ids[0]), type(self.package.item_ids[0])
         return TYPES | {"user": user, "item": item, "to": item}
 
     def _listed(
         self, label: Any, items: list[int], scores: list[float], source: str, told: list[str]
     ) -> list[Row]:
-        ids, titles = self.bundle.item_ids, self.bundle.titles
+        ids, titles = self.package.item_ids, self.package.titles
         return [
             (label, rank, ids[item], str(titles[item]), score, source, text)
             for rank, (item, score, text) in enumerate(zip(items, scores, told, strict=True), 1)
         ]
 
     def _sentence(self, found: Reasons) -> str:
-        return because(self.bundle.titles, found, word=word_of(self.bundle))
+        return because(self.package.titles, found, word=word_of(self.package))
 
     def _columns(self, why: bool, source: bool) -> list[str]:
         shown = {"title": self.fitted.titled, "source": source, "why": why and self._says_why}
@@ -103,5 +103,5 @@ class ListRows:
 
     @property
     def _says_why(self) -> bool:
-        has = self.bundle.ranker.capabilities
-        return "explain" in has or "similar-items" in has or self.bundle.ranker.name == "popularity"
+        has = self.package.ranker.capabilities
+        return "explain" in has or "similar-items" in has or self.package.ranker.name == "popularity"

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from recsys.errors import counted
-from recsys.rankers import Bundle, Recommendations
+from recsys.rankers import ModelPackage, Recommendations
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import Merchandising, rerank
 from recsys.utils.progress import report
@@ -40,7 +40,7 @@ Block = list[tuple[int, Recommendations]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ListRequest:
     """For whom lists are made.
 
     Attributes
@@ -63,25 +63,25 @@ class Asked:
 
     @classmethod
     def of_users(
-        cls, bundle: Bundle, users: Sequence[Any] | None, as_of: float | str | None = None
-    ) -> Asked:
+        cls, package: ModelPackage, users: Sequence[Any] | None, as_of: float | str | None = None
+    ) -> ListRequest:
         """Return users by id, all of them for None, with what they had liked by a time, or by now.
 
         Raises
         ------
         InputError
-            If an id is unknown, or `as_of` as in `Bundle.profile`.
+            If an id is unknown, or `as_of` as in `ModelPackage.profile`.
         """
         if users is None:
-            ids, labels = np.arange(len(bundle.user_ids)), list(bundle.user_ids)
+            ids, labels = np.arange(len(package.user_ids)), list(package.user_ids)
         else:
-            ids = bundle.rows(users)[0]
-            labels = [bundle.user_ids[k] for k in ids]
-        rows, times = bundle.histories(None if users is None else ids, as_of)
+            ids = package.rows(users)[0]
+            labels = [package.user_ids[k] for k in ids]
+        rows, times = package.histories(None if users is None else ids, as_of)
         return cls(labels, ids, rows) if as_of is None else cls(labels, ids, rows, times, True)
 
     @classmethod
-    def of_profile(cls, label: Any, profile: Profile) -> Asked:
+    def of_profile(cls, label: Any, profile: Profile) -> ListRequest:
         """Return the request of a new user, or of a user as of a time."""
         return cls([label], np.array([profile.userid]), profile.row, profile.times, True)
 
@@ -96,8 +96,8 @@ class Lists:
 
     Attributes
     ----------
-    bundle : Bundle
-    asked : Asked
+    package : ModelPackage
+    request : ListRequest
     number : int
         Items a list, at most.
     dislikes : sequence of int
@@ -115,8 +115,8 @@ class Lists:
         So far, the lists with fewer items of the protected group than asked for.
     """
 
-    bundle: Bundle
-    asked: Asked
+    package: ModelPackage
+    request: ListRequest
     number: int
     dislikes: Sequence[int] = ()
     diversity: float = 0.0
@@ -127,7 +127,7 @@ class Lists:
     unfair: int = 0
 
     def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[Block]:
-        """Yield a block of users at a time, each by its position in `asked`, with the list.
+        """Yield a block of users at a time, each by its position in `request`, with the list.
 
         Parameters
         ----------
@@ -136,9 +136,9 @@ class Lists:
         """
         reranked = len(self.dislikes) or self.diversity or self.merchandising is not None
         make = self._reranked if reranked else self._plain
-        stop = len(self.asked.labels) if stop is None else min(stop, len(self.asked.labels))
+        stop = len(self.request.labels) if stop is None else min(stop, len(self.request.labels))
         for begin in range(start, max(start + 1, stop), USERS):
-            report(STEP, begin, len(self.asked.labels))
+            report(STEP, begin, len(self.request.labels))
             found = make(slice(begin, min(begin + USERS, stop)))
             self.fallbacks += sum(bool(one.fallback) for one in found)
             self.unfair += sum(not self.is_fair(one) for one in found)
@@ -149,9 +149,9 @@ class Lists:
     @cached_property
     def some_popular(self) -> bool:
         """Whether a user has no interactions to personalise with, and gets the most popular items."""
-        asked = self.asked
-        ids = None if asked.fold_in else asked.ids
-        return bool(self.bundle.ranker.falls_back(ids, asked.rows).any())
+        request = self.request
+        ids = None if request.fold_in else request.ids
+        return bool(self.package.ranker.falls_back(ids, request.rows).any())
 
     def is_fair(self, found: Recommendations) -> bool:
         """Return whether a list has as many items of the protected group as asked for."""
@@ -169,7 +169,7 @@ class Lists:
         absent = [] if self.left_out is None else [item for item in pinned if item in self.left_out]
         if not absent:
             return ""
-        names = ", ".join(repr(str(self.bundle.item_ids[item])[:40]) for item in absent[:5])
+        names = ", ".join(repr(str(self.package.item_ids[item])[:40]) for item in absent[:5])
         more = f" and {len(absent) - 5:,} more" if len(absent) > 5 else ""
         return f"pinned but not listed, as the items to rank or filters leave it out: {names}{more}"
 
@@ -181,10 +181,10 @@ class Lists:
     def lines(self, block: Block, source: bool = False) -> list[Line]:
         """Return the rows of a block, of the columns `columns`, or with `source`; ids are text here."""
         cells = len(COLUMNS) + 1 if source else len(self.columns)
-        bundle, labels = self.bundle, self.asked.labels
+        package, labels = self.package, self.request.labels
         return [
             (
-                str(labels[k]), place, str(bundle.item_ids[i]), str(bundle.titles[i]), float(score),
+                str(labels[k]), place, str(package.item_ids[i]), str(package.titles[i]), float(score),
                 POPULAR if found.fallback else MODEL,
             )[:cells]
             for k, found in block
@@ -192,11 +192,11 @@ class Lists:
         ]  # fmt: skip
 
     def _plain(self, part: slice) -> list[Recommendations]:
-        asked = self.asked
-        found = self.bundle.ranker.recommend(
-            asked.ids[part], asked.rows[part], N=self.number, filter_items=self.left_out,
-            filter_already_liked_items=self.filter_liked, recalculate_user=asked.fold_in,
-            times=None if asked.times is None else asked.times[part],
+        request = self.request
+        found = self.package.ranker.recommend(
+            request.ids[part], request.rows[part], N=self.number, filter_items=self.left_out,
+            filter_already_liked_items=self.filter_liked, recalculate_user=request.fold_in,
+            times=None if request.times is None else request.times[part],
         )  # fmt: skip
         fallback = np.atleast_1d(found.fallback)
         return [
@@ -205,28 +205,28 @@ class Lists:
         ]
 
     def _reranked(self, part: slice) -> list[Recommendations]:
-        item_users = self.bundle.item_users if self.diversity else None
+        item_users = self.package.item_users if self.diversity else None
         found = []
-        for k in range(*part.indices(len(self.asked.labels))):
-            user, row, times = self.asked.one(k)
+        for k in range(*part.indices(len(self.request.labels))):
+            user, row, times = self.request.one(k)
             found.append(rerank(
-                self.bundle.ranker, user, row, self.number, dislikes=self.dislikes,
+                self.package.ranker, user, row, self.number, dislikes=self.dislikes,
                 diversity=self.diversity, item_users=item_users, filter_items=self.left_out,
                 filter_already_liked_items=self.filter_liked,
-                recalculate_user=self.asked.fold_in, times=times, merchandising=self.merchandising,
+                recalculate_user=self.request.fold_in, times=times, merchandising=self.merchandising,
             ))  # fmt: skip
         return found
 
 
 def most_popular(popularity: NDArray[np.floating], lists: Lists, n: int) -> Recommendations:
     """Return the items with the most users, without those that are left out or disliked."""
-    people = popularity.astype(np.float64)
+    users = popularity.astype(np.float64)
     for without in (lists.left_out, lists.dislikes):
         if without is not None:
-            people[without] = LOWEST
-    best = np.argsort(-people, kind="stable")
-    best = best[people[best] > LOWEST]
-    found = Recommendations(best.astype(np.int32), people[best].astype(np.float32), True)
+            users[without] = LOWEST
+    best = np.argsort(-users, kind="stable")
+    best = best[users[best] > LOWEST]
+    found = Recommendations(best.astype(np.int32), users[best].astype(np.float32), True)
     if lists.merchandising is None:
         return found
     pinned, others = lists.merchandising.applied(lists.merchandising.boosted(found), n)

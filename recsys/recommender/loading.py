@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from recsys.recommender.recommender import Recommender
 from recsys.utils.frames import KINDS
 from recsys.utils.model_file import Target
@@ -36,7 +36,7 @@ def load(path: Target, frames: str | None = None) -> Recommender:
     """
     if frames is not None:
         check_choice("frames", frames, KINDS)
-    made = Recommender.of(load_bundle(path), frames)
+    made = Recommender.of(load_package(path), frames)
     if frames is None and importlib.util.find_spec(made.kind) is None:
         made._kind = "pandas"
     return made

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from recsys.errors import InputError, counted
 from recsys.explain import Attributes, ItemRule, RuleTest, item_attributes, item_rule, ranker_rule
 from recsys.explain import text as wording
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import Profile
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import one_id
@@ -172,23 +172,27 @@ def model_rule(fitted: Fitted, user: str | int | None, item: str | int | None, f
     InputError
         If an id is unknown, or not exactly one is given.
     """
-    bundle = fitted.bundle
+    package = fitted.package
     if (user is None) == (item is None):
         raise InputError("name what the rule is about by exactly one of user and item")
     if item is not None:
-        return item_users_rule(bundle, int(bundle.items([one_id("item", item)])[0]), first)
+        return item_users_rule(package, int(package.items([one_id("item", item)])[0]), first)
     name = one_id("user", user)
-    return user_rule(bundle, bundle.profile(name), fitted.attributes, first, str(name))
+    return user_rule(package, package.profile(name), fitted.attributes, first, str(name))
 
 
 def user_rule(
-    bundle: Bundle, profile: Profile, attributes: Attributes, first: int = FIRST, name: str = "you"
+    package: ModelPackage,
+    profile: Profile,
+    attributes: Attributes,
+    first: int = FIRST,
+    name: str = "you",
 ) -> ModelRule:
     """Return a rule over items' attributes that tells what the ranker puts first for a profile.
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     profile : Profile
     attributes : Attributes
         Of the items.
@@ -202,15 +206,15 @@ def user_rule(
         If `first` is below 1.
     """
     check_integer("n", first, 1)
-    ranked = bundle.ranker.recommend(
-        profile.userid, profile.row, N=len(bundle.item_ids), recalculate_user=profile.fold_in,
+    ranked = package.ranker.recommend(
+        profile.userid, profile.row, N=len(package.item_ids), recalculate_user=profile.fold_in,
         times=profile.new_times,
     )  # fmt: skip
     test = None if ranked.fallback else ranker_rule(ranked.ids, attributes, first)
-    return ModelRule("user", name, bundle.ranker.name, first, len(ranked.ids), test)
+    return ModelRule("user", name, package.ranker.name, first, len(ranked.ids), test)
 
 
-def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
+def item_users_rule(package: ModelPackage, item: int, first: int = FIRST) -> ModelRule:
     """Return a rule over liked items that predicts for which users the ranker puts an item first.
 
     At most 500 users who do not have the item are drawn; the rule is made of the 100 items that most
@@ -218,7 +222,7 @@ def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     item : int
     first : int ≥ 1
 
@@ -228,9 +232,9 @@ def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
         If `first` is below 1.
     """
     check_integer("n", first, 1)
-    users = without_item(bundle, item)
-    ranks = item_ranks(bundle, users, item)
-    rows = bundle.user_items[users]
+    users = without_item(package, item)
+    ranks = item_ranks(package, users, item)
+    rows = package.user_items[users]
     counts = np.bincount(rows.indices, minlength=rows.shape[1])
     kept = np.sort(np.argsort(-counts, kind="stable")[:LIKED])
     kept = kept[counts[kept] > 0]
@@ -239,12 +243,12 @@ def item_users_rule(bundle: Bundle, item: int, first: int = FIRST) -> ModelRule:
     top = int((ranks <= first).sum())
     test = None
     if top:
-        test = ranker_rule(order, Attributes(X, tuple(str(t) for t in bundle.titles[kept])), top)
-    return ModelRule("item", str(bundle.titles[item]), bundle.ranker.name, first, len(users), test)
+        test = ranker_rule(order, Attributes(X, tuple(str(t) for t in package.titles[kept])), top)
+    return ModelRule("item", str(package.titles[item]), package.ranker.name, first, len(users), test)
 
 
 def list_rule(
-    bundle: Bundle, row: Any, item: int, first: int = FIRST, exclude: int | None = None
+    package: ModelPackage, row: Any, item: int, first: int = FIRST, exclude: int | None = None
 ) -> tuple[ItemRule | None, int]:
     """Return the conjunction of liked items for which the ranker most often puts an item first.
 
@@ -253,7 +257,7 @@ def list_rule(
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     row : (1, items) CSR
         The liked items, of which the conjunction is made.
     item : int
@@ -276,19 +280,19 @@ def list_rule(
         If `first` is below 1.
     """
     check_integer("n", first, 1)
-    users = without_item(bundle, item)
+    users = without_item(package, item)
     users = users[users != exclude] if exclude is not None else users
     if not len(users) or not row.nnz:
         return None, len(users)
-    listed = np.flatnonzero(item_ranks(bundle, users, item) <= first)
+    listed = np.flatnonzero(item_ranks(package, users, item) <= first)
     column = (np.ones(len(listed), np.float32), (listed, np.full(len(listed), item)))
-    rows = bundle.user_items[users]
+    rows = package.user_items[users]
     return item_rule(rows + sp.csr_matrix(column, shape=rows.shape), row.indices, item), len(users)
 
 
 def attributes_rule(
-    bundle: Bundle, userid: int, row: Any, item: int, first: int = FIRST, *, fold_in: bool = False,
-    times: Any = None, leave_out: Any = (), attributes: Attributes | None = None,
+    package: ModelPackage, userid: int, row: Any, item: int, first: int = FIRST, *,
+    fold_in: bool = False, times: Any = None, leave_out: Any = (), attributes: Attributes | None = None,
 ) -> tuple[AttributesRule | None, str]:  # fmt: skip
     """Return the conjunction of an item's own attributes that best tells what the ranker puts first.
 
@@ -298,7 +302,7 @@ def attributes_rule(
 
     Parameters
     ----------
-    bundle : Bundle
+    package : ModelPackage
     userid : int
     row : (1, items) CSR
         The liked items, which are not counted.
@@ -327,16 +331,16 @@ def attributes_rule(
         If `first` is below 1.
     """
     check_integer("n", first, 1)
-    ranker = bundle.ranker
+    ranker = package.ranker
     if attributes is None:
-        attributes = item_attributes(bundle.interactions)
+        attributes = item_attributes(package.interactions)
     if not len(attributes):
         return None, NO_ATTRIBUTES
     own = np.flatnonzero(attributes.X[item])
     if not len(own):
         return None, "this item has none"
     ranked = ranker.recommend(
-        userid, row, N=len(bundle.item_ids), times=times,
+        userid, row, N=len(package.item_ids), times=times,
         recalculate_user=fold_in and "fold-in" in ranker.capabilities,
         filter_items=np.asarray(leave_out, dtype=np.int64),
     )  # fmt: skip
@@ -358,27 +362,27 @@ def attributes_rule(
     return AttributesRule(names, rule, bool(item in listed) if item in free else None), ""
 
 
-def without_item(bundle: Bundle, item: int) -> Any:
+def without_item(package: ModelPackage, item: int) -> Any:
     """Return at most 500 users with interactions who do not have an item, drawn at random, (users,)."""
-    has = np.zeros(len(bundle.user_ids), dtype=bool)
-    column = bundle.item_users
+    has = np.zeros(len(package.user_ids), dtype=bool)
+    column = package.item_users
     has[column.indices[column.indptr[item] : column.indptr[item + 1]]] = True
-    users = np.flatnonzero(~has & (np.diff(bundle.user_items.indptr) > 0))
+    users = np.flatnonzero(~has & (np.diff(package.user_items.indptr) > 0))
     if len(users) > USERS:
         users = np.sort(np.random.default_rng(0).choice(users, USERS, replace=False))
     return users
 
 
-def item_ranks(bundle: Bundle, users: Any, item: int) -> Any:
+def item_ranks(package: ModelPackage, users: Any, item: int) -> Any:
     """Return the rank of an item in the list of each user who does not have it, (users,) int64, from 1.
 
     Among what could be recommended to the user; of equal scores the lower index comes first.
     """
-    ranker, ranks = bundle.ranker, np.zeros(len(users), dtype=np.int64)
-    size = max(1, BLOCK // len(bundle.item_ids))
+    ranker, ranks = package.ranker, np.zeros(len(users), dtype=np.int64)
+    size = max(1, BLOCK // len(package.item_ids))
     for start in range(0, len(users), size):
         some = users[start : start + size]
-        rows = bundle.user_items[some]
+        rows = package.user_items[some]
         scores = ranker.scores(some, rows)
         own = scores[:, [item]]
         ahead = scores > own

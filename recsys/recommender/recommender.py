@@ -23,18 +23,18 @@ from recsys.data.columns import Columns
 from recsys.data.events import Changes
 from recsys.engines import Engine
 from recsys.errors import InputError, counted
-from recsys.rankers import Bundle, Ranker, fit_bundle, make_ranker
+from recsys.rankers import ModelPackage, Ranker, fit_package, make_ranker
 from recsys.rankers.catalogue import fit_notes
 from recsys.recommender import updates
+from recsys.recommender.all_users import plain_options, write_all_users
 from recsys.recommender.answers import Rules, Why
 from recsys.recommender.databases import write_table
-from recsys.recommender.everybody import plain_options, write_everybody
 from recsys.recommender.explained import explained, list_rules, word_of
 from recsys.recommender.filters import candidates, left_out, merchandising
 from recsys.recommender.fitted import Fitted, of_matrix, of_one_state, one_at_a_time
 from recsys.recommender.ids import id_list, one_id
 from recsys.recommender.list_rows import ListRows, Row
-from recsys.recommender.lists import MODEL, POPULAR, STEP, USERS, Asked, Lists
+from recsys.recommender.lists import MODEL, POPULAR, STEP, USERS, ListRequest, Lists
 from recsys.recommender.model_rules import FIRST, ModelRule, model_rule
 from recsys.reranking import Merchandising
 from recsys.reranking import similar as similar_items
@@ -75,7 +75,7 @@ class Recommender(Generic[Table]):
     ----------
     ranker : Ranker
         The fitted one; it works with matrices.
-    bundle : Bundle
+    package : ModelPackage
         The ranker, the ids and titles, and the interactions: the content of a file.
     notes : tuple of str
         Notes on how the data were read, and on what the ranker does not use; empty after loading a file.
@@ -131,10 +131,10 @@ class Recommender(Generic[Table]):
         self._changing = threading.RLock()
 
     @classmethod
-    def of(cls, bundle: Bundle, kind: str | None = None) -> Self:
+    def of(cls, package: ModelPackage, kind: str | None = None) -> Self:
         """Return the recommender of a fitted model package; `kind` is the kind of its tables."""
-        made = cls(bundle.ranker)
-        made._fitted, made._kind = Fitted(bundle), kind
+        made = cls(package.ranker)
+        made._fitted, made._kind = Fitted(package), kind
         return made
 
     @overload
@@ -196,15 +196,15 @@ class Recommender(Generic[Table]):
         for note in notes:
             LOG.info("%s: %s", data.name, note)
         start = time.perf_counter()
-        fitted = Fitted(fit_bundle(ranker, data, show_progress=show_progress))
+        fitted = Fitted(fit_package(ranker, data, show_progress=show_progress))
         self._fitted, self._kind, self.notes = fitted, None, notes
         LOG.info("fitted %s in %.1f s", repr(self)[1:-1], time.perf_counter() - start)
         return self
 
     @property
-    def bundle(self) -> Bundle:
+    def package(self) -> ModelPackage:
         """The ranker, ids, titles and histories."""
-        return self._now.bundle
+        return self._now.package
 
     @property
     def _now(self) -> Fitted:
@@ -215,17 +215,17 @@ class Recommender(Generic[Table]):
     @property
     def ranker(self) -> Ranker:
         """The fitted ranker."""
-        return self.bundle.ranker
+        return self.package.ranker
 
     @property
     def user_ids(self) -> NDArray[np.object_]:
         """Ids of the users, (users,) object, in order of first appearance."""
-        return self.bundle.user_ids
+        return self.package.user_ids
 
     @property
     def item_ids(self) -> NDArray[np.object_]:
         """Ids of the items, (items,) object, in order of first appearance."""
-        return self.bundle.item_ids
+        return self.package.item_ids
 
     # Lists
 
@@ -309,22 +309,22 @@ class Recommender(Generic[Table]):
         check_choice("unknown", unknown, UNKNOWN)
         why = check_flag("why", why)
         given = id_list("users", users)
-        index = self.bundle.user_index
-        wanted = merchandising(self.bundle, pinned, boosts, at_most, fair)
+        index = self.package.user_index
+        wanted = merchandising(self.package, pinned, boosts, at_most, fair)
         made, found = self._list_rows, dict[str, list[Row]]()
         for names, allowed in candidates(given, items):
             known = names if unknown == "error" else [name for name in names if str(name) in index]
             try:
                 lists = self._lists(
-                    Asked.of_users(self.bundle, known, as_of), n, allowed, exclude, dislikes, diversity,
-                    filters, filter_liked, wanted,
+                    ListRequest.of_users(self.package, known, as_of), n, allowed, exclude, dislikes,
+                    diversity, filters, filter_liked, wanted,
                 )  # fmt: skip
             except InputError as error:
                 if allowed is items:
                     raise
                 raise InputError(f"user {names[0]!r}: {error}") from None
             for block in lists.blocks():
-                found |= {str(lists.asked.labels[k]): made.of(lists, k, one, why) for k, one in block}
+                found |= {str(lists.request.labels[k]): made.of(lists, k, one, why) for k, one in block}
             for name in names if unknown == "popular" else ():
                 if str(name) not in found:
                     found[str(name)] = made.popular(name, n, lists, why)
@@ -372,10 +372,10 @@ class Recommender(Generic[Table]):
             If the model ranks the users of its fit only.
         """
         why = check_flag("why", why)
-        profile = self.bundle.profile(history=id_list("history", history), times=times, weights=weights)
+        profile = self.package.profile(history=id_list("history", history), times=times, weights=weights)
         lists = self._lists(
-            Asked.of_profile(user, profile), n, items, exclude, dislikes, diversity, filters,
-            filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
+            ListRequest.of_profile(user, profile), n, items, exclude, dislikes, diversity, filters,
+            filter_liked, merchandising(self.package, pinned, boosts, at_most, fair),
         )  # fmt: skip
         [[(k, one)]] = list(lists.blocks())
         return self._list_rows.table(self._list_rows.of(lists, k, one, why), why)
@@ -456,11 +456,11 @@ class Recommender(Generic[Table]):
             If the database cannot be written.
         """
         if check_flag("show_progress", show_progress):
-            asked = {
+            request = {
                 name: one for name, one in locals().items() if name not in ("self", "show_progress")
             }
             with bar(True, QUIET) as drawn, listening(drawn):
-                return self.recommend_all(**asked)
+                return self.recommend_all(**request)
         if stream and (path is not None or table is not None):
             raise InputError("stream=True returns the lists: leave out path and table")
         if table is None and path is not None and not isinstance(path, (str, os.PathLike)):
@@ -470,8 +470,8 @@ class Recommender(Generic[Table]):
                 n, items, exclude, dislikes, diversity, filters, as_of, why, filter_liked=filter_liked,
                 pinned=pinned, boosts=boosts, at_most=at_most, fair=fair,
             )  # fmt: skip
-            return write_everybody(
-                path, self.bundle, options, on=engine, workers=workers, threads=threads,
+            return write_all_users(
+                path, self.package, options, on=engine, workers=workers, threads=threads,
                 block=USERS if block is None else block,
                 progress=lambda there, total: report(STEP, there, total),
             ).folder  # fmt: skip
@@ -482,8 +482,8 @@ class Recommender(Generic[Table]):
                 "engine, workers, threads and block are for a folder: end the path in a slash"
             )
         lists = self._lists(
-            Asked.of_users(self.bundle, None, as_of), n, items, exclude, dislikes, diversity, filters,
-            filter_liked, merchandising(self.bundle, pinned, boosts, at_most, fair),
+            ListRequest.of_users(self.package, None, as_of), n, items, exclude, dislikes, diversity,
+            filters, filter_liked, merchandising(self.package, pinned, boosts, at_most, fair),
         )  # fmt: skip
         made = self._list_rows
         if stream:
@@ -495,7 +495,7 @@ class Recommender(Generic[Table]):
             return pa.RecordBatchReader.from_batches(schema, batches)
         if table is not None:
             columns, rows_of = made.written(lists, why, source=True)
-            labels = lists.asked.labels
+            labels = lists.request.labels
             write_table(
                 path, table, columns,
                 (([labels[k] for k, _ in some], rows_of(some)) for some in lists.blocks()),
@@ -545,18 +545,24 @@ class Recommender(Generic[Table]):
         CapabilityError
             If the model has no similarities.
         """
-        bundle = self.bundle
-        without = left_out(bundle, candidates, exclude, filters)
+        package = self.package
+        without = left_out(package, candidates, exclude, filters)
         check_integer("n", n, 1)
         diversity = check_real("diversity", diversity, 0.0, 1.0)
         rows: list[tuple[Any, ...]] = []
-        for place in bundle.items(id_list("items", items)):
+        for place in package.items(id_list("items", items)):
             ids, scores = similar_items(
-                bundle.ranker, int(place), n, diversity=diversity, filter_items=without,
+                package.ranker, int(place), n, diversity=diversity, filter_items=without,
                 item_users=self._now.item_users if diversity else None,
             )  # fmt: skip
             rows += [
-                (bundle.item_ids[place], rank, bundle.item_ids[k], str(bundle.titles[k]), float(score))
+                (
+                    package.item_ids[place],
+                    rank,
+                    package.item_ids[k],
+                    str(package.titles[k]),
+                    float(score),
+                )
                 for rank, (k, score) in enumerate(zip(ids, scores, strict=True), 1)
             ]
         names = ["to", "rank", "item", "title", "score"]
@@ -586,13 +592,13 @@ class Recommender(Generic[Table]):
         CapabilityError
             If the model has no similarities of users, as factor models have.
         """
-        bundle = self.bundle
+        package = self.package
         check_integer("n", n, 1)
         rows: list[tuple[Any, ...]] = []
-        for place in bundle.rows(id_list("users", users))[0]:
-            ids, scores = bundle.ranker.similar_users(int(place), N=n, filter_users=[int(place)])
+        for place in package.rows(id_list("users", users))[0]:
+            ids, scores = package.ranker.similar_users(int(place), N=n, filter_users=[int(place)])
             rows += [
-                (bundle.user_ids[place], rank, bundle.user_ids[k], float(score))
+                (package.user_ids[place], rank, package.user_ids[k], float(score))
                 for rank, (k, score) in enumerate(zip(ids, scores, strict=True), 1)
             ]
         names = ("to", "rank", "user", "score")
@@ -619,24 +625,24 @@ class Recommender(Generic[Table]):
         InputError
             If an id is unknown, or the lengths differ.
         """
-        bundle = self.bundle
-        who = bundle.rows(id_list("users", users))[0]
-        what = bundle.items(id_list("items", items))
+        package = self.package
+        who = package.rows(id_list("users", users))[0]
+        what = package.items(id_list("items", items))
         if len(who) != len(what) and 1 not in (len(who), len(what)):
             raise InputError(f"{len(who)} users and {len(what)} items are no pairs: give equally many")
         who, what = np.broadcast_arrays(who, what)
         scores = np.zeros(len(who))
         some, at = np.unique(who, return_inverse=True)
         popular = np.zeros(len(some), dtype=bool)
-        size = max(1, SCORE_BLOCK // len(bundle.item_ids))
+        size = max(1, SCORE_BLOCK // len(package.item_ids))
         for start in range(0, len(some), size):
             part = some[start : start + size]
-            rows = bundle.histories(part)[0]
-            popular[start : start + size] = bundle.ranker.falls_back(part, rows)
-            asked = np.flatnonzero((at >= start) & (at < start + size))
-            scores[asked] = bundle.ranker.scores(part, rows)[at[asked] - start, what[asked]]
+            rows = package.histories(part)[0]
+            popular[start : start + size] = package.ranker.falls_back(part, rows)
+            inside = np.flatnonzero((at >= start) & (at < start + size))
+            scores[inside] = package.ranker.scores(part, rows)[at[inside] - start, what[inside]]
         columns: dict[str, list[Any]] = {
-            "user": [bundle.user_ids[k] for k in who], "item": [bundle.item_ids[k] for k in what],
+            "user": [package.user_ids[k] for k in who], "item": [package.item_ids[k] for k in what],
             "score": scores.tolist(),
         }  # fmt: skip
         if popular.any():
@@ -675,9 +681,9 @@ class Recommender(Generic[Table]):
         InputError
             If an id is unknown, or a number is negative.
         """
-        profile = self.bundle.profile(one_id("user", user), as_of=as_of)
+        profile = self.package.profile(one_id("user", user), as_of=as_of)
         return explained(
-            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
+            self.package, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
             model_rule=model_rule, attributes=self._now.attributes if model_rule else None,
         )  # fmt: skip
 
@@ -688,9 +694,9 @@ class Recommender(Generic[Table]):
         formulas: int = 0, changes: int = 0, model_rule: int = 0,
     ) -> Why:  # fmt: skip
         """Return why an item would be recommended to a new user with this history."""
-        profile = self.bundle.profile(history=id_list("history", history), times=times, weights=weights)
+        profile = self.package.profile(history=id_list("history", history), times=times, weights=weights)
         return explained(
-            self.bundle, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
+            self.package, profile, item, n, kind=self.kind, formulas=formulas, changes=changes,
             model_rule=model_rule, attributes=self._now.attributes if model_rule else None,
         )  # fmt: skip
 
@@ -711,9 +717,9 @@ class Recommender(Generic[Table]):
         InputError
             If the id is unknown.
         """
-        bundle = self.bundle
-        profile = bundle.profile(one_id("user", user))
-        lists = self._lists(Asked.of_users(bundle, [user]), n, None, None, (), 0.0, None)
+        package = self.package
+        profile = package.profile(one_id("user", user))
+        lists = self._lists(ListRequest.of_users(package, [user]), n, None, None, (), 0.0, None)
         [[(_, found)]] = list(lists.blocks())
         return list_rules(self._now, profile, found.ids.tolist(), self.kind)
 
@@ -774,10 +780,10 @@ class Recommender(Generic[Table]):
             If a column is absent, times are needed and missing, or an id is of another kind or has lost
             the leading zeros of a known one.
         """
-        data = updates.rows_of(self.bundle, rows, decimal, day_first)
-        changes = updates.changes_of(self.bundle, data)
-        bundle = self.bundle if items is None else updates.with_items(self.bundle, items, data)
-        self._fitted = Fitted(updates.changed(bundle, changes))
+        data = updates.rows_of(self.package, rows, decimal, day_first)
+        changes = updates.changes_of(self.package, data)
+        package = self.package if items is None else updates.with_items(self.package, items, data)
+        self._fitted = Fitted(updates.changed(package, changes))
         return self
 
     @one_at_a_time
@@ -792,10 +798,12 @@ class Recommender(Generic[Table]):
             If an id is unknown, or no user with interactions is left.
         """
         given = id_list("users", users)
-        self.bundle.rows(given)  # refuses unknown ones
+        self.package.rows(given)  # refuses unknown ones
         names = [str(name) for name in given]
-        bundle = updates.without_features(self.bundle, names)
-        self._fitted = Fitted(updates.changed(bundle, Changes({name: {} for name in names}, set(names))))
+        package = updates.without_features(self.package, names)
+        self._fitted = Fitted(
+            updates.changed(package, Changes({name: {} for name in names}, set(names)))
+        )
         return self
 
     @of_one_state
@@ -804,18 +812,18 @@ class Recommender(Generic[Table]):
 
         The file holds the ids and histories of all users.
         """
-        bundle = self.bundle
+        package = self.package
         if self._kind is not None:
-            columns = replace(bundle.columns or Columns(), kind=self._kind)
-            bundle = replace(bundle, columns=columns)
-        bundle.save(path)
+            columns = replace(package.columns or Columns(), kind=self._kind)
+            package = replace(package, columns=columns)
+        package.save(path)
 
     @property
     def kind(self) -> str:
         """Of the tables that come back: "pandas", "polars" or "pyarrow"."""
         if self._kind is not None:
             return self._kind
-        columns = self.bundle.columns
+        columns = self.package.columns
         return "pandas" if columns is None else columns.kind
 
     def __repr__(self) -> str:
@@ -836,12 +844,12 @@ class Recommender(Generic[Table]):
 
     def _likes(self) -> str:
         return counted(
-            self.bundle.user_items.nnz, "interaction" if word_of(self.bundle) == "liked" else "rating"
+            self.package.user_items.nnz, "interaction" if word_of(self.package) == "liked" else "rating"
         )
 
     def _lists(
         self,
-        asked: Asked,
+        request: ListRequest,
         n: int,
         items: Any,
         exclude: Any,
@@ -852,10 +860,11 @@ class Recommender(Generic[Table]):
         wanted: Merchandising | None = None,
     ) -> Lists:
         lists = Lists(
-            self.bundle, asked, check_integer("n", n, 1),
-            self.bundle.items(id_list("dislikes", dislikes)).tolist(),
-            check_real("diversity", diversity, 0.0, 1.0), left_out(self.bundle, items, exclude, filters),
-            check_flag("filter_liked", filter_liked), wanted,
+            self.package, request, check_integer("n", n, 1),
+            self.package.items(id_list("dislikes", dislikes)).tolist(),
+            check_real("diversity", diversity, 0.0, 1.0),
+            left_out(self.package, items, exclude, filters), check_flag("filter_liked", filter_liked),
+            wanted,
         )  # fmt: skip
         if told := lists.unlisted_pins():
             LOG.warning(told)

@@ -14,21 +14,21 @@ from recsys.data.columns import Columns
 from recsys.data.events import Changes
 from recsys.data.reading import features_table, read
 from recsys.errors import CapabilityError, InputError
-from recsys.rankers import Bundle
+from recsys.rankers import ModelPackage
 from recsys.rankers.catalogue import takes_weights
 
 LOG = logging.getLogger(__name__)
 
 
 def rows_of(
-    bundle: Bundle, rows: Any, decimal: str | None = None, day_first: bool | None = None
+    package: ModelPackage, rows: Any, decimal: str | None = None, day_first: bool | None = None
 ) -> Interactions:
     """Return new rows as interactions, read as those of the fit were, whatever they are rated."""
     if isinstance(rows, Interactions):
         return rows
-    columns = bundle.columns or Columns("", "")
-    time = None if bundle.times is None else columns.time
-    weight = columns.weight if takes_weights(bundle.ranker) else None
+    columns = package.columns or Columns("", "")
+    time = None if package.times is None else columns.time
+    weight = columns.weight if takes_weights(package.ranker) else None
     data = read(
         rows, weight=weight, like=replace(columns, time=time, weight=None), keep_zero=True,
         decimal=decimal, day_first=day_first,
@@ -40,7 +40,7 @@ def rows_of(
     return data
 
 
-def changes_of(bundle: Bundle, data: Interactions) -> Changes:
+def changes_of(package: ModelPackage, data: Interactions) -> Changes:
     """Return the changes of interactions by new rows.
 
     A row rated below what counted as an interaction at the fit takes the interaction back. A row older
@@ -54,29 +54,29 @@ def changes_of(bundle: Bundle, data: Interactions) -> Changes:
         without its leading zeros.
     """
     for role, known_ids, new_ids in (
-        ("user", bundle.user_index, data.user_ids),
-        ("item", bundle.item_index, data.item_ids),
+        ("user", package.user_index, data.user_ids),
+        ("item", package.item_index, data.item_ids),
     ):
         check_zeros(data.name, role, known_ids, new_ids)
-    least = None if bundle.columns is None else bundle.columns.min_rating
+    least = None if package.columns is None else package.columns.min_rating
     when = data.time
-    if bundle.times is not None:
+    if package.times is not None:
         if when is None:
-            name = None if bundle.columns is None else bundle.columns.time
+            name = None if package.columns is None else package.columns.time
             where = "" if name is None else f" in the column {name!r}"
             raise InputError(
                 f"{data.name}: the interactions of this model have times; give each new row one{where}"
             )
         for end in (float(when.min()), float(when.max())):
             if np.isfinite(end):
-                bundle.time_of_event(end)  # refuses another unit
-        when = np.where(np.isfinite(when), np.maximum(when - bundle.start, 0.0), 0.0)
-    known = {} if when is None else _known_times(bundle, data)
+                package.time_of_event(end)  # refuses another unit
+        when = np.where(np.isfinite(when), np.maximum(when - package.start, 0.0), 0.0)
+    known = {} if when is None else _known_times(package, data)
     likes: dict[str, dict[str, float | None]] = {}
     users: dict[str, None] = {}
     items: dict[str, None] = {}
     weights: dict[str, dict[str, float]] = {}
-    weighted = takes_weights(bundle.ranker)
+    weighted = takes_weights(package.ranker)
     for row, (u, i) in enumerate(zip(data.users.tolist(), data.items.tolist(), strict=True)):
         user, item = str(data.user_ids[u]), str(data.item_ids[i])
         mine = likes.setdefault(user, {})
@@ -118,48 +118,48 @@ def _counts(rating: float, least: float | None) -> bool:
     return bool(rating > 0 if least is None else rating >= least)
 
 
-def _known_times(bundle: Bundle, data: Interactions) -> dict[tuple[str, str], float]:
+def _known_times(package: ModelPackage, data: Interactions) -> dict[tuple[str, str], float]:
     """Return when users of the rows liked what they like, by ids."""
-    if bundle.times is None:
+    if package.times is None:
         return {}
     found: dict[tuple[str, str], float] = {}
     for name in data.user_ids:
-        place = bundle.user_index.get(str(name))
+        place = package.user_index.get(str(name))
         if place is not None:
-            own = slice(*bundle.times.indptr[place : place + 2])
-            pairs = zip(bundle.times.indices[own], bundle.times.data[own].tolist(), strict=True)
-            found |= {(str(name), str(bundle.item_ids[k])): time for k, time in pairs}
+            own = slice(*package.times.indptr[place : place + 2])
+            pairs = zip(package.times.indices[own], package.times.data[own].tolist(), strict=True)
+            found |= {(str(name), str(package.item_ids[k])): time for k, time in pairs}
     return found
 
 
-def without_features(bundle: Bundle, users: list[str]) -> Bundle:
+def without_features(package: ModelPackage, users: list[str]) -> ModelPackage:
     """Return the model package without the features of some users."""
-    if bundle.user_features is None:
-        return bundle
-    table = bundle.user_features.astype(object)
-    table.iloc[bundle.rows(users)[0]] = None
-    return replace(bundle, user_features=table.infer_objects())
+    if package.user_features is None:
+        return package
+    table = package.user_features.astype(object)
+    table.iloc[package.rows(users)[0]] = None
+    return replace(package, user_features=table.infer_objects())
 
 
-def with_items(bundle: Bundle, items: Any, data: Interactions) -> Bundle:
+def with_items(package: ModelPackage, items: Any, data: Interactions) -> ModelPackage:
     """Return the model package with new features of items; new items wait for the update."""
-    ids = np.concatenate([bundle.item_ids, data.item_ids])
-    name = "item" if bundle.columns is None else bundle.columns.item
+    ids = np.concatenate([package.item_ids, data.item_ids])
+    name = "item" if package.columns is None else package.columns.item
     table = features_table(items, "item", name, ids)
-    known = bundle.interactions.item_features
+    known = package.interactions.item_features
     if known is not None:
         columns = [*known.columns, *(name for name in table.columns if name not in known.columns)]
         table = table.combine_first(known)[columns]
-    return replace(bundle, item_features=table)
+    return replace(package, item_features=table)
 
 
-def changed(bundle: Bundle, changes: Changes) -> Bundle:
+def changed(package: ModelPackage, changes: Changes) -> ModelPackage:
     """Return a model package after changes: exactly where its ranker can, else fitted again."""
     try:
-        bundle.check_events()
+        package.check_events()
     except CapabilityError as error:  # a ranker, or a setting of one, without exact updates
         LOG.info("fitting again on everything: %s", error)
-        made = bundle.refitted(changes)
+        made = package.refitted(changes)
     else:
-        made = bundle.updated(changes)
-    return made if bundle.item_features is None else made.described(bundle.item_features)
+        made = package.updated(changes)
+    return made if package.item_features is None else made.described(package.item_features)

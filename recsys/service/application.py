@@ -97,10 +97,10 @@ def create_app(
     >>> import pathlib, tempfile
     >>> from recsys import make_ranker
     >>> from recsys.datasets import load_dataset
-    >>> from recsys.rankers import fit_bundle
+    >>> from recsys.rankers import fit_package
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "model.recsys")
-    ...     fit_bundle(make_ranker("popularity"), load_dataset("sample")).save(path)
+    ...     fit_package(make_ranker("popularity"), load_dataset("sample")).save(path)
     ...     application = create_app(path)
     >>> application.title
     'recsys'

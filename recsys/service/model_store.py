@@ -21,7 +21,7 @@ from recsys.data.event_database import EventDatabase
 from recsys.data.events import Event, fold
 from recsys.errors import CapabilityError, InputError, ModelFileError
 from recsys.explain import Attributes, item_attributes
-from recsys.rankers import Bundle, load_bundle
+from recsys.rankers import ModelPackage, load_package
 from recsys.recommender.filters import passing
 from recsys.service.background import Background
 
@@ -59,34 +59,34 @@ class LoadedModel:
 
     Attributes
     ----------
-    bundle : Bundle
+    package : ModelPackage
     state : FileState
         Of the file it was read from.
     applied : int
         Position of the last event that is in it; 0 for what the file alone holds.
     """
 
-    bundle: Bundle
+    package: ModelPackage
     state: FileState
     applied: int = 0
 
     @cached_property
     def attributes(self) -> Attributes:
         """The items' attributes; made when the first request asks for a rule."""
-        return item_attributes(self.bundle.interactions)
+        return item_attributes(self.package.interactions)
 
     @property
     def item_users(self) -> sp.csc_matrix:
         """The histories by item; made when the first request needs them."""
-        return self.bundle.item_users
+        return self.package.item_users
 
     @cached_property
     def in_set(self) -> Callable[[Callable[[str], list[str]], str, FileState], NDArray[np.bool_]]:
         """Masks of items in a set, (items,) bool, by its reader, its name and its state."""
 
         def found(read: Callable[[str], list[str]], name: str, state: FileState) -> NDArray[np.bool_]:
-            mask = np.zeros(len(self.bundle.item_ids), dtype=bool)
-            mask[self.bundle.known_items(read(name))[0]] = True
+            mask = np.zeros(len(self.package.item_ids), dtype=bool)
+            mask[self.package.known_items(read(name))[0]] = True
             return mask
 
         return lru_cache(MASKS)(found)
@@ -100,7 +100,7 @@ class LoadedModel:
                 name: (one.get("min"), one.get("max")) if isinstance(one, dict) else one
                 for name, one in json.loads(filters).items()
             }
-            return passing(self.bundle.item_features, wanted)
+            return passing(self.package.item_features, wanted)
 
         return lru_cache(MASKS)(found)
 
@@ -123,10 +123,10 @@ def load(path: str | Path, mapped: bool = False) -> LoadedModel:
     ModelFileError
     """
     before = file_state(Path(path))
-    return prepared(load_bundle(path, mapped=mapped), before)
+    return prepared(load_package(path, mapped=mapped), before)
 
 
-def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
+def prepared(package: ModelPackage, state: FileState, applied: int = 0) -> LoadedModel:
     """Return a model package ready to serve: the code of requests is compiled, what they read is made.
 
     Raises
@@ -134,15 +134,15 @@ def prepared(bundle: Bundle, state: FileState, applied: int = 0) -> LoadedModel:
     ModelFileError
         If its scores are no numbers, which a checksum cannot tell: no JSON holds them.
     """
-    loaded = LoadedModel(bundle, state, applied)
-    first = bundle.profile(user=str(bundle.user_ids[0]))
+    loaded = LoadedModel(package, state, applied)
+    first = package.profile(user=str(package.user_ids[0]))
     with compiled_at_once():
-        scores = bundle.ranker.recommend(first.userid, first.row, N=bundle.ranker.n_items_).scores
+        scores = package.ranker.recommend(first.userid, first.row, N=package.ranker.n_items_).scores
         if not np.isfinite(scores).all():
             raise ModelFileError("its scores are not finite: fit it again")
-        if "fold-in" in bundle.ranker.capabilities:
-            bundle.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
-    bundle.known_items(())
+        if "fold-in" in package.ranker.capabilities:
+            package.ranker.recommend(0, first.row, N=1, recalculate_user=True, times=first.times)
+    package.known_items(())
     return loaded
 
 
@@ -280,7 +280,7 @@ class ModelStore:
     def _with_events(self, model: LoadedModel) -> LoadedModel:
         if self.events is None:
             return model
-        model.bundle.check_events()
+        model.package.check_events()
         position = model.applied
 
         def following(found: Iterator[tuple[int, Event]]) -> Iterator[Event]:
@@ -292,7 +292,7 @@ class ModelStore:
         changes = fold(following(self.events.after(model.applied)))
         if position == model.applied:
             return model
-        return prepared(model.bundle.updated(changes), model.state, position)
+        return prepared(model.package.updated(changes), model.state, position)
 
     def _watch(self) -> None:
         while not self._stop.wait(self.every):

@@ -67,10 +67,10 @@ def current_model(request: Request) -> LoadedModel:
 async def health(request: Request) -> dict[str, Any]:
     """Say that the process lives, which model is served, and whether a newer file was refused."""
     models: ModelStore = request.app.state.models
-    bundle = models.current.bundle
+    package = models.current.package
     return {
-        "status": "ok", "model": bundle.ranker.name, "users": len(bundle.user_ids),
-        "items": len(bundle.item_ids), "reloads": models.reloads, "error": models.error,
+        "status": "ok", "model": package.ranker.name, "users": len(package.user_ids),
+        "items": len(package.item_ids), "reloads": models.reloads, "error": models.error,
         "loading": models.loading, "failing": dict(models.background.failing),
         "events": None
         if models.events is None
@@ -241,7 +241,7 @@ def put_set(model: LoadedModel, sets: ItemSets, name: str, body: bytes) -> dict[
 def told_of_set(model: LoadedModel, sets: ItemSets, name: str) -> dict[str, Any]:
     """Return the size of a set, and how many of its ids the model does not know."""
     items = sets.read(name)
-    return {"name": name, "size": len(items), "unknown": len(model.bundle.known_items(items)[1])}
+    return {"name": name, "size": len(items), "unknown": len(model.package.known_items(items)[1])}
 
 
 async def recommended(asked: RecommendRequest, request: Request) -> Response:
@@ -281,8 +281,8 @@ def keep(models: ModelStore, batch: str, items: list[EventItem]) -> bool:
     ------
     InputError, DatabaseError
     """
-    bundle = models.current.bundle
-    bundle.check_events()
+    package = models.current.package
+    package.check_events()
     storable("batch", batch)
     for k, one in enumerate(items):
         storable(f"events.{k}.user", one.user)
@@ -291,8 +291,8 @@ def keep(models: ModelStore, batch: str, items: list[EventItem]) -> bool:
         if (one.item is None) != (one.action == "forget"):
             wanted = "no item" if one.action == "forget" else "an item"
             raise InputError(f"events.{k}: an event of action {one.action} needs {wanted}")
-    bundle.check_ids((one.user for one in items), (one.item for one in items if one.item is not None))
-    given = [Event(one.user, one.item, bundle.time_of_event(one.time), one.action) for one in items]
+    package.check_ids((one.user for one in items), (one.item for one in items if one.item is not None))
+    given = [Event(one.user, one.item, package.time_of_event(one.time), one.action) for one in items]
     return models.keep(batch, given)
 
 
@@ -314,7 +314,7 @@ def plain_lists_of(asked: Sequence[tuple[LoadedModel, ItemSets, RecommendRequest
         return [list_of(model, sets, first)]
     left_out = candidates_of(model, sets, first)[0]
     profiles = [profile_of(model, one) for *_, one in asked]
-    found = model.bundle.ranker.recommend(
+    found = model.package.ranker.recommend(
         [profile.userid for profile in profiles],
         stacked([profile.row for profile in profiles]),
         N=first.n,
@@ -347,21 +347,21 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
     """Return the answer to a request for a list."""
     profile = profile_of(model, asked)
     left_out, strange = candidates_of(model, sets, asked)
-    disliked, more = model.bundle.known_items(asked.dislikes)
-    new = model.bundle.known_items([*asked.pinned, *asked.boosts])[1]
+    disliked, more = model.package.known_items(asked.dislikes)
+    new = model.package.known_items([*asked.pinned, *asked.boosts])[1]
     fair = None
     if asked.fair is not None:
         group = model.passing(msgspec.json.encode(asked.fair.protected, order="sorted"))
         fair = Fair(group, asked.fair.p, asked.fair.alpha)
     rules = merchandising(
-        model.bundle,
-        [one for one in asked.pinned if one in model.bundle.item_index],
-        {one: factor for one, factor in asked.boosts.items() if one in model.bundle.item_index},
+        model.package,
+        [one for one in asked.pinned if one in model.package.item_index],
+        {one: factor for one, factor in asked.boosts.items() if one in model.package.item_index},
         asked.at_most,
         fair,
     )
     found = rerank(
-        model.bundle.ranker, profile.userid, profile.row, asked.n, dislikes=disliked,
+        model.package.ranker, profile.userid, profile.row, asked.n, dislikes=disliked,
         diversity=asked.diversity, item_users=model.item_users if asked.diversity else None,
         filter_already_liked_items=asked.filter_liked, recalculate_user=profile.fold_in,
         times=profile.new_times, filter_items=left_out, merchandising=rules,
@@ -371,7 +371,7 @@ def list_of(model: LoadedModel, sets: ItemSets, asked: RecommendRequest) -> byte
     body |= {"unknown": [*profile.unknown, *strange, *more, *new]}
     if asked.why:
         for k, one in zip(found.ids.tolist(), items, strict=True):
-            one["why"] = explained(model.bundle, profile, model.bundle.item_ids[k]).as_dict()
+            one["why"] = explained(model.package, profile, model.package.item_ids[k]).as_dict()
     if fair is not None and not fair.met(found.ids):
         body["note"] = f"the list has {TOO_FEW}"
     return encoded(body)
@@ -382,7 +382,7 @@ def similar_to(model: LoadedModel, sets: ItemSets, asked: SimilarItemsRequest) -
     item = item_of(model, asked.item)
     left_out, strange = candidates_of(model, sets, asked)
     found = similar_items(
-        model.bundle.ranker, item, asked.n, diversity=asked.diversity,
+        model.package.ranker, item, asked.n, diversity=asked.diversity,
         item_users=model.item_users if asked.diversity else None, filter_items=left_out,
     )  # fmt: skip
     return encoded({"items": named(model, *found), "unknown": strange})
@@ -391,8 +391,8 @@ def similar_to(model: LoadedModel, sets: ItemSets, asked: SimilarItemsRequest) -
 def users_like(model: LoadedModel, asked: RecommendRequest) -> bytes:
     """Return the answer to a request for similar users."""
     user = profile_of(model, asked).userid
-    ids, scores = model.bundle.ranker.similar_users(user, N=asked.n, filter_users=[user])
-    names = model.bundle.user_ids
+    ids, scores = model.package.ranker.similar_users(user, N=asked.n, filter_users=[user])
+    names = model.package.user_ids
     return encoded({
         "users": [
             {"user": str(names[k]), "score": float(s)} for k, s in zip(ids, scores, strict=True)
@@ -403,8 +403,8 @@ def users_like(model: LoadedModel, asked: RecommendRequest) -> bytes:
 def scores_of(model: LoadedModel, asked: ScoresRequest) -> bytes:
     """Return the answer to a request for scores."""
     profile = profile_of(model, asked)
-    items, strange = model.bundle.known_items(asked.items)
-    ranker = model.bundle.ranker
+    items, strange = model.package.known_items(asked.items)
+    ranker = model.package.ranker
     found = ranker.scores(
         profile.userid, profile.row, recalculate_user=profile.fold_in, times=profile.new_times
     )[0]
@@ -416,9 +416,9 @@ def scores_of(model: LoadedModel, asked: ScoresRequest) -> bytes:
 def reasons_of(model: LoadedModel, asked: ExplainRequest) -> bytes:
     """Return the answer to a request for what a score rests on."""
     profile = profile_of(model, asked)
-    item = model.bundle.item_ids[item_of(model, asked.item)]
+    item = model.package.item_ids[item_of(model, asked.item)]
     why = explained(
-        model.bundle, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes,
+        model.package, profile, item, asked.n, formulas=asked.formulas, changes=asked.changes,
         model_rule=asked.model_rule, attributes=model.attributes if asked.model_rule else None,
     )  # fmt: skip
     return encoded(why.as_dict() | {"unknown": list(profile.unknown)})
@@ -429,11 +429,11 @@ def rule_of(model: LoadedModel, asked: RulesRequest) -> bytes:
     if asked.item is not None:
         if asked.user is not None or asked.history is not None or asked.as_of is not None:
             raise InputError("pass an item alone, or a user or a history")
-        found = item_users_rule(model.bundle, item_of(model, asked.item), asked.n)
+        found = item_users_rule(model.package, item_of(model, asked.item), asked.n)
         return encoded(found.as_dict() | {"unknown": []})
     profile = profile_of(model, asked)
     whose = "this history" if asked.user is None else asked.user
-    found = user_rule(model.bundle, profile, model.attributes, asked.n, whose)
+    found = user_rule(model.package, profile, model.attributes, asked.n, whose)
     return encoded(found.as_dict() | {"unknown": list(profile.unknown)})
 
 
@@ -450,11 +450,11 @@ def answer(body: bytes) -> Response:
 def profile_of(model: LoadedModel, asked: ProfileRequest) -> Profile:
     """Return for whom a request asks; an unknown user is 404, unknown items are told in the answer."""
     user = asked.user
-    if user is not None and asked.history is None and user not in model.bundle.user_index:
+    if user is not None and asked.history is None and user not in model.package.user_index:
         raise HTTPException(404, f"unknown user {user[:60]!r}: post a history instead")
     if asked.as_of is not None:
         valid_time("as_of", asked.as_of)
-    return model.bundle.profile(
+    return model.package.profile(
         user, asked.items_liked, times=asked.times_liked, weights=asked.weights_liked, as_of=asked.as_of,
         skip_unknown=True,
     )  # fmt: skip
@@ -462,9 +462,9 @@ def profile_of(model: LoadedModel, asked: ProfileRequest) -> Profile:
 
 def item_of(model: LoadedModel, item: str) -> int:
     """Return an item's index; an unknown one is 404."""
-    if item not in model.bundle.item_index:
+    if item not in model.package.item_index:
         raise HTTPException(404, f"unknown item {item[:60]!r}")
-    return model.bundle.item_index[item]
+    return model.package.item_index[item]
 
 
 def candidates_of(
@@ -476,14 +476,14 @@ def candidates_of(
     """
     if asked.items is not None and asked.filter_items:
         raise HTTPException(422, "pass items or filter_items, not both")
-    keep = np.ones(len(model.bundle.item_ids), dtype=bool)
+    keep = np.ones(len(model.package.item_ids), dtype=bool)
     unknown: list[str] = []
     if asked.items is not None:
-        found, unknown = model.bundle.known_items(asked.items)
+        found, unknown = model.package.known_items(asked.items)
         keep[:] = False
         keep[found] = True
     if asked.filter_items:
-        found, unknown = model.bundle.known_items(asked.filter_items)
+        found, unknown = model.package.known_items(asked.filter_items)
         keep[found] = False
     if asked.item_set is not None:
         keep &= model.in_set(sets.read, asked.item_set, sets.state(asked.item_set))
@@ -496,7 +496,7 @@ def candidates_of(
 
 def named(model: LoadedModel, ids: ArrayLike, scores: ArrayLike) -> list[dict[str, Any]]:
     """Return items as they are answered: id, title and score."""
-    names, titles = model.bundle.item_ids, model.bundle.titles
+    names, titles = model.package.item_ids, model.package.titles
     return [
         {"item": str(names[k]), "title": str(titles[k]), "score": float(s)}
         for k, s in zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)

@@ -513,7 +513,7 @@ class NamedItem(BaseModel):
     title: str
 
 
-class PeopleRule(BaseModel):
+class ItemRule(BaseModel):
     """Users with these items often have this one: counted over the other users, not by the model."""
 
     items: list[NamedItem]
@@ -544,7 +544,7 @@ class Formulas(BaseModel):
     )
     least: int = Field(description="Users in a formula, at least.")
     most: int = Field(description="Users in a formula, at most.")
-    people: int = Field(description="Over how many users formulas were searched.")
+    users: int = Field(description="Over how many users formulas were searched.")
     liked: int = Field(description="Liked items of the user.")
     items: int = Field(description="All items.")
     bound: float = Field(description="No formula that is not listed weighs more.")
@@ -636,7 +636,7 @@ class Explanation(BaseModel):
     score: float
     bias: float = Field(description="What the listed items do not account for: base + others.")
     base: float = Field(description="What no liked item accounts for.")
-    unit: str = Field(description="The unit of the score: `people` of a count of users, or empty.")
+    unit: str = Field(description="The unit of the score: `users` of a count of users, or empty.")
     sentence: str = Field(description="Names the liked items that speak most for the item.")
     items: list[LikedItem] = Field(description="Liked items; score is the share or the similarity.")
     others: float = Field(description="What the liked items add that are not listed.")
@@ -645,7 +645,7 @@ class Explanation(BaseModel):
         description="Of factorization machines and link predictors; null for other models."
     )
     parts: list[BlendPart] = Field(description="The models of a blend; empty for other models.")
-    rule: PeopleRule | None = Field(description="Null where no rule passed its test.")
+    rule: ItemRule | None = Field(description="Null where no rule passed its test.")
     formulas: Formulas | None = Field(
         description="Null where none were asked for, or the model or the profile has none: see notes."
     )

@@ -184,7 +184,7 @@ def test_rules_and_reasons_say_what_is_counted(tab, address):
     opened(tab, f"{address}/?model=ease&user=u0007")
     assert titles(tab) == [str(data.titles[k]) for k in ids]
     press(tab, "Explain", place)
-    tab.get_by_text(wording.people(data.titles, rule), exact=True).wait_for()
+    tab.get_by_text(wording.rule_sentence(data.titles, rule), exact=True).wait_for()
     assert tab.get_by_text("The model does not use this rule.").count() == 1
 
 

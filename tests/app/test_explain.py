@@ -135,7 +135,7 @@ def test_a_blend_is_opened():
     parts = blend_parts(model, 6, R[6], item)
     table = next(d.value for d in at.dataframe if "part" in d.value)
     assert table["part"].tolist() == ["ease", "msdw"]
-    assert table["its own rank"].tolist() == [part.place for part in parts]
+    assert table["its own rank"].tolist() == [part.rank for part in parts]
     assert table["adds to the score"].tolist() == [round(part.adds, 4) for part in parts]
     assert any(t.startswith("blend adds up 2 models") for t in texts(at))
 

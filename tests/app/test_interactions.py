@@ -291,14 +291,14 @@ def test_charts_draw_what_was_found(model):
         assert [one["weight"] for one in data] == filled
     for chart in (charts.path_figure(found), charts.path_left(found)):
         data = next(iter(chart.to_dict()["datasets"].values()))
-        assert [(one["strength"], one["pairs"], one["figure"]) for one in data] == [
-            (step.strength, step.pairs, step.figure) for step in found.path
+        assert [(one["strength"], one["pairs"], one["value"]) for one in data] == [
+            (step.strength, step.pairs, step.value) for step in found.path
         ]
         assert [one["strength"] for one in data if one["taken"]] == [found.settings.strength]
     for chart in (charts.curve_figure(found), charts.curve_objective(found)):
         data = next(iter(chart.to_dict()["datasets"].values()))
-        assert [(one["epoch"], one["objective"], one["figure"]) for one in data] == [
-            (one.epoch, one.objective, one.figure) for one in found.curve
+        assert [(one["epoch"], one["objective"], one["value"]) for one in data] == [
+            (one.epoch, one.objective, one.value) for one in found.curve
         ]
 
 

@@ -92,7 +92,7 @@ def test_the_example_of_interactions_is_what_the_page_fits():
 
     problem = pairs_problem(DATA, seed=0, ids=False, ratio=1, categories=[], buckets=5, rows=50_000)
     found = study(problem, StudySettings(model="sparse-fm", degree=2, penalty="ti"))
-    assert numbers(EXAMPLES["interactions"].finding) == [round(found.alone, 3), round(found.figure, 3)]
+    assert numbers(EXAMPLES["interactions"].finding) == [round(found.alone, 3), round(found.value, 3)]
     assert len(found.interactions) >= len(rows("interactions")) > 1
     for row, one in zip(rows("interactions"), found.interactions, strict=False):
         assert row["interaction"] == " × ".join(one.names) and row["rows"] == str(one.rows)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("streamlit")
 
 from app.catalogues import catalogue_of
-from app.parts.people import Asked
+from app.parts.people import ChosenUser
 from app.views import map as view
 from recsys import make_ranker
 from recsys.data import Interactions
@@ -112,7 +112,7 @@ def test_the_map_has_what_somebody_likes_and_of_too_much_the_most_popular(catalo
     lines = view.sentences(
         catalogue, "als", ItemVectors(np.ones((300, 3), np.float32), True, 0, 0.0),
         Projection(np.ones((25, 2)), np.array([0.5, 0.25])), view.Drawn(found, np.ones((25, 2))),
-        Asked(catalogue.user(0)), found[:3].astype(np.int32),
+        ChosenUser(catalogue.user(0)), found[:3].astype(np.int32),
     )  # fmt: skip
     likes = len(set(found.tolist()) & set(catalogue.matrix[0].indices.tolist()))
     noun = "liked item" if likes == 1 else "liked items"
@@ -222,7 +222,7 @@ def test_titles_are_put_where_they_cover_least():
 
 def test_the_table_of_an_area(catalogue):
     items = view.on_map(catalogue)[:12]
-    asked = Asked(catalogue.user(0))
+    asked = ChosenUser(catalogue.user(0))
     frame = view.table(catalogue, items, asked, items[2:4].astype(np.int32))
     liked = set(catalogue.matrix[0].indices.tolist())
     for place, (_, row) in enumerate(frame.iterrows()):
@@ -246,7 +246,7 @@ def test_a_catalogue_without_genres_or_years_is_coloured_by_popularity():
     likes = Interactions.from_ids(["a", "a", "b", "b", "c"], ["x", "y", "y", "z", "x"])
     made = catalogue_of(("upload", "few"), likes)
     assert [name for name, there in view._colours(made).items() if there] == [view.POPULARITY]
-    frame = view.table(made, np.arange(3), Asked(made.user(0)), np.array([2], dtype=np.int32))
+    frame = view.table(made, np.arange(3), ChosenUser(made.user(0)), np.array([2], dtype=np.int32))
     assert frame.columns.tolist() == ["title", "people who have it", "marked"]
 
 

@@ -389,7 +389,7 @@ def test_no_threshold_leaves_rows_out_unasked():
 
 def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
     from app.parts.lists import recommend
-    from app.parts.people import Asked
+    from app.parts.people import ChosenUser
     from recsys.rankers.catalogue import Profile
 
     data = rated([1, 2, 3, 4, 5])
@@ -411,7 +411,7 @@ def test_a_threshold_decides_what_is_liked_and_nothing_rated_is_recommended():
         liked = {str(found.data.item_ids[k]) for k in found.matrix[user].indices}
         assert liked == {i for i, r in mine.items() if r >= 4}
         lower = np.array(sorted(set(given) - set(found.matrix[user].indices.tolist())), dtype=np.int64)
-        asked = Asked(Profile(user, found.matrix[user]), lower, given)
+        asked = ChosenUser(Profile(user, found.matrix[user]), lower, given)
         ids, _ = recommend(model, asked, 100)
         assert not {str(found.data.item_ids[k]) for k in ids} & set(mine)
 

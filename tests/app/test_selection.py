@@ -17,7 +17,7 @@ from recsys import cli, load_dataset
 from recsys.fm import selection
 from recsys.fm.problem import pairs_problem, table_problem
 from recsys.fm.selection import select
-from recsys.fm.study import Course
+from recsys.fm.study import StudyRun
 from recsys.fm.study_settings import ALPHA, StudySettings
 from tests.app.browsing import settled, shot
 from tests.app.page_runs import press, settle
@@ -47,7 +47,7 @@ def test_the_page_shows_the_librarys_path_and_the_point_that_is_asked_for():
     assert all(sentence in shown for sentence in ours.sentences())
     point = ours.points[ours.taken]
     values = {one.label: one.value for one in at.metric}
-    assert values["Before the refit"] == f"{point.figure:.4g}"
+    assert values["Before the refit"] == f"{point.value:.4g}"
     assert values["After the refit"] == f"{point.refitted:.4g}"
     assert values["Leaving none out"] == f"{ours.full.choose:.4g}"
     for place, told in ours.marks.items():
@@ -64,7 +64,7 @@ def test_the_page_shows_the_librarys_path_and_the_point_that_is_asked_for():
     at = settle(at)
     assert {one.label: one.value for one in at.metric}[
         "Before the refit"
-    ] == f"{ours.points[0].figure:.4g}"
+    ] == f"{ours.points[0].value:.4g}"
     assert any("Nothing is selected" in one.value for one in at.info)
 
 
@@ -111,9 +111,9 @@ def test_penalties_that_select_nothing_have_no_path():
 def test_charts_draw_the_path():
     ours = found()
     data = [row for rows in charts.path_figures(ours, 1).to_dict()["datasets"].values() for row in rows]
-    before = [row["figure"] for row in data if row.get("model") == charts.BEFORE]
-    assert before == [point.figure for point in ours.points]
-    assert [row["figure"] for row in data if row.get("model") == ours.full.model] == [
+    before = [row["value"] for row in data if row.get("model") == charts.BEFORE]
+    assert before == [point.value for point in ours.points]
+    assert [row["value"] for row in data if row.get("model") == ours.full.model] == [
         ours.full.choose
     ] * 2
     data = [row for rows in charts.path_numbers(ours, 1).to_dict()["datasets"].values() for row in rows]
@@ -160,13 +160,13 @@ def area(y, scores):
     return ((up > down) + 0.5 * (up == down)).mean()
 
 
-def refitted_area(problem, course, products):
+def refitted_area(problem, parts, products):
     """Fit columns and products of columns by scikit-learn, and measure on the rows that choose."""
     dense = problem.X.toarray()
     Z = np.column_stack([dense, *(dense[:, list(one)].prod(axis=1) for one in products)])
-    fitted = LogisticRegression(C=1.0 / (ALPHA * len(course.fit)), tol=1e-10, max_iter=10_000)
-    fitted.fit(Z[course.fit], problem.y[course.fit])
-    rows = course.choose
+    fitted = LogisticRegression(C=1.0 / (ALPHA * len(parts.fit)), tol=1e-10, max_iter=10_000)
+    fitted.fit(Z[parts.fit], problem.y[parts.fit])
+    rows = parts.choose
     return area(problem.y[rows], Z[rows] @ fitted.coef_[0])
 
 
@@ -213,11 +213,11 @@ def test_in_a_browser_a_path_is_followed_changed_and_reloaded(tab, address):
 
     problem = pairs_problem(load_dataset("sample"), rows=ROWS)
     settings = StudySettings(model="sparse-fm", epochs=8)
-    ours, course = select(problem, settings), Course(problem, settings.resolved())
+    ours, parts = select(problem, settings), StudyRun(problem, settings.resolved())
     said = sentences(tab)
     assert all(sentence in said for sentence in ours.sentences())
     some, among, _, refitted, without, _ = TAKEN.search(" ".join(said)).groups()
-    fitted = problem.X[course.fit].toarray() != 0
+    fitted = problem.X[parts.fit].toarray() != 0
     together = {
         pair
         for pair in combinations(range(fitted.shape[1]), 2)
@@ -226,8 +226,8 @@ def test_in_a_browser_a_path_is_followed_changed_and_reloaded(tab, address):
     chosen = [one.features for one in ours.points[ours.taken].chosen]
     assert chosen and len(set(ours.best.values())) == 3, "or little would be tested"
     assert (int(some), int(among)) == (len(chosen), len(together)) and set(chosen) <= together
-    assert float(without) == pytest.approx(refitted_area(problem, course, []), abs=6e-5)
-    assert float(refitted) == pytest.approx(refitted_area(problem, course, chosen), abs=6e-5)
+    assert float(without) == pytest.approx(refitted_area(problem, parts, []), abs=6e-5)
+    assert float(refitted) == pytest.approx(refitted_area(problem, parts, chosen), abs=6e-5)
 
     # another setting is another path, and the old one goes until it is asked for
     for _ in range(2):
@@ -254,7 +254,7 @@ def test_in_a_browser_a_path_is_followed_changed_and_reloaded(tab, address):
     settled(tab)
     tab.get_by_text("Nothing is selected at this strength.").wait_for()
     shown = tab.get_by_test_id("stMetric").filter(has_text="Before the refit")
-    first, last = (shown.filter(has_text=f"{sure.points[k].figure:.4g}") for k in (0, -1))
+    first, last = (shown.filter(has_text=f"{sure.points[k].value:.4g}") for k in (0, -1))
     first.wait_for()
     tab.reload()
     waits_for_the_path(tab)

@@ -15,7 +15,7 @@ import numpy as np
 from app.catalogues import catalogue_of
 from app.jobs import Jobs
 from app.parts.lists import recommend
-from app.parts.people import Asked
+from app.parts.people import ChosenUser
 from recsys import make_ranker
 from recsys.datasets import load_dataset
 from recsys.explain import item_rule, reasons, taste_rule
@@ -32,7 +32,7 @@ def session(k):
         assert job.wait(120) and job.error is None, job.error
         for user in range(k, 80, 8):
             row = catalogue.matrix[user]
-            ids, scores = recommend(job.result, Asked(catalogue.user(user)), 5)
+            ids, scores = recommend(job.result, ChosenUser(catalogue.user(user)), 5)
             told = reasons(job.result, user, row, int(ids[0]))
             rule = item_rule(catalogue.matrix, row.indices, int(ids[0]), exclude=user)
             answers[spec, user] = (ids.tolist(), scores.tolist(), told, rule)
@@ -47,7 +47,7 @@ for spec in specs:
     model = make_ranker(spec).fit(catalogue.matrix, show_progress=False)
     for user in range(80):
         row = catalogue.matrix[user]
-        ids, scores = recommend(model, Asked(catalogue.user(user)), 5)
+        ids, scores = recommend(model, ChosenUser(catalogue.user(user)), 5)
         assert answers[spec, user][:2] == (ids.tolist(), scores.tolist()), (spec, user)
 print("same answers")
 """

@@ -30,7 +30,7 @@ from benchmarks.attack.common import Ended, Result, cases, forked, started
 from benchmarks.attack.tables import likes
 from recsys import InputError, ModelFileError, OutOfRangeError, Popularity, make_ranker
 from recsys.data import Interactions
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 
 
 def test_every_campaign_has_a_run():
@@ -146,7 +146,7 @@ def small_file(tmp_path):
     likes = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
     path = tmp_path / "model"
     data = Interactions.from_ids(*np.argwhere(likes).astype(str).astype(object).T, name="made")
-    fit_bundle(make_ranker("popularity"), data, show_progress=False).save(path)
+    fit_package(make_ranker("popularity"), data, show_progress=False).save(path)
     return path
 
 
@@ -166,7 +166,7 @@ def test_forged_files_have_the_right_checksum(tmp_path, monkeypatch):
     forgeries.put(manifest, ("params",), {"no": 1})
     path.write_bytes(forgeries.joined(manifest, table, payload))
     with pytest.raises(ModelFileError, match="has no parameter 'no'"):  # it is read to the end
-        load_bundle(path)
+        load_package(path)
     assert forgeries.tried(path) == ("ModelFileError", "")
     for k in range(100):
         forgeries.forged(content, Random(f"0:{k}"))
@@ -178,7 +178,7 @@ def test_forged_files_have_the_right_checksum(tmp_path, monkeypatch):
     assert forgeries.tried(path) == ("loads, answers", "")
     monkeypatch.setattr(Popularity, "recommend", crash)
     assert forgeries.tried(path) == ("other error", "TypeError in use: boom")
-    monkeypatch.setattr(forgeries, "load_bundle", crash)
+    monkeypatch.setattr(forgeries, "load_package", crash)
     assert forgeries.tried(path) == ("other error", "TypeError while it was read: boom")
 
 

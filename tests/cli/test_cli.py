@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recsys import cli, doctor, load_ranker
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from recsys.utils.export import csv_text
-from tests.reference import heaviest
+from tests.reference import formulas
 
 FILE = "user_id,item_id,rating,timestamp\n" + "".join(
     f"u{u},i{(u * 3 + k * k) % 11},{1 + (u + k) % 5},{100 * u + k}\n"
@@ -356,16 +356,16 @@ def test_explain_by_people_as_json_is_what_counting_gives(recsys, ratings, tmp_p
         "fit", "--interactions", ratings, "--model", "cf-komd:kernel=mc,degree=2", "--out", "pairs",
     )  # fmt: skip
     assert code == 0, err
-    bundle = load_bundle("pairs")
-    X, names = bundle.user_items.toarray() > 0, [str(name) for name in bundle.user_ids]
+    package = load_package("pairs")
+    X, names = package.user_items.toarray() > 0, [str(name) for name in package.user_ids]
     me = names.index("u1")
-    weights = heaviest.weights(X, bundle.ranker.signed_weights(bundle.user_items[me])[0], 2, 2)
+    weights = formulas.weights(X, package.ranker.signed_weights(package.user_items[me])[0], 2, 2)
     asked = ("explain", "--ranker", "pairs", "--user", "u1", "--people", "-n", 4)
     asked += () if item is None else ("--item", item)
     code, out, err = recsys(*asked, "--json", "-")
     found = json.loads(out)
     assert code == 0 and err == "" and found["user"] == "u1" and found["item"] == item
-    at = None if item is None else [str(one) for one in bundle.item_ids].index(item)
+    at = None if item is None else [str(one) for one in package.item_ids].index(item)
     open_to = {
         some: weight for some, weight in weights.items()
         if me not in some and (at is None or X[list(some), at].all()) and (X[list(some)].all(axis=0) & X[me]).any()
@@ -386,11 +386,11 @@ def test_explain_by_people_as_json_is_what_counting_gives(recsys, ratings, tmp_p
     assert found["exact"] and found["gap"] == 0 and found["bound"] == pytest.approx(last)
     assert found["liked"] == X[me].sum() and found["items"] == X.shape[1]
     likers = len(X) - 1 if at is None else int(X[:, at].sum()) - int(X[me, at])
-    assert found["people"] == likers
+    assert found["users"] == likers
     code, out, _ = recsys(*asked, "--json", tmp_path / "people.json")
     assert code == 0 and json.loads((tmp_path / "people.json").read_text()) == found
     assert [*found["text"], *(f["text"] for f in found["formulas"])] == [
-        line for line in out.splitlines() if line and line != "The heaviest first."
+        line for line in out.splitlines() if line and line != "The largest weights first."
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from recsys import cli, load_dataset
 from recsys.explain.rules.discovery import _mixed
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from tests.explain.test_all_users import by_hand
 
 ROOT = Path(__file__).parents[2]
@@ -97,18 +97,18 @@ def of_likes(match, data, seed):
     counted(match, held, set(films()) - mine)
 
 
-def of_ranker(match, bundle, seed):
+def of_ranker(match, package, seed):
     """Count a rule of the ranker in the half of what it could recommend that is tested."""
     user, top = match["user"], int(match["top"])
-    row = bundle.user_items[bundle.user_index[user]]
-    scores = np.asarray(bundle.ranker.scores(bundle.user_index[user], row)).ravel()
+    row = package.user_items[package.user_index[user]]
+    scores = np.asarray(package.ranker.scores(package.user_index[user], row)).ravel()
     mine = liked()[user]
-    unseen = [k for k, item in enumerate(bundle.item_ids) if item not in mine]
+    unseen = [k for k, item in enumerate(package.item_ids) if item not in mine]
     first = sorted(unseen, key=lambda k: (-scores[k], k))[:top]
     mixed = _mixed(np.array(unseen), seed)
     testing = set(mixed[len(mixed) // 2 :].tolist())
-    held = {bundle.item_ids[k] for k in testing & set(first)}
-    counted(match, held, {bundle.item_ids[k] for k in testing - set(first)})
+    held = {package.item_ids[k] for k in testing & set(first)}
+    counted(match, held, {package.item_ids[k] for k in testing - set(first)})
 
 
 def found_by_hand(tests, level):
@@ -155,7 +155,7 @@ def test_a_rankers_rules_are_counted_and_written(recsys):
     assert (code, err) == (0, "")
     said = json.loads(Path("rules.json").read_text())
     assert said["searched"] == 10 and said["drawn"] and said["ranker"] == "ease" and said["top"] == 40
-    bundle, data = load_bundle("m.recsys"), load_dataset("sample")
+    package, data = load_package("m.recsys"), load_dataset("sample")
     sources = {"likes": 0, "ranker": 0}
     for rule in said["rules"]:
         line = f"{rule['text']} q = {rule['q_value']:.2g}"
@@ -164,7 +164,7 @@ def test_a_rankers_rules_are_counted_and_written(recsys):
         if rule["of"] == "likes":
             of_likes(match, data, 0)
         else:
-            of_ranker(match, bundle, 0)
+            of_ranker(match, package, 0)
         kept = [set(clause) for clause in rule["clauses"]]
         assert [set(part.split(" and ")) for part in rule["rule"].split(", or ")] == kept
     assert min(sources.values()) > 0

@@ -10,7 +10,7 @@ import pytest
 
 from recsys import EASE, InputError
 from recsys.explain import reasons
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from tests.cli.test_cli import FILE, recsys  # noqa: F401
 
 
@@ -37,7 +37,7 @@ def test_a_file_serves_other_kernels(recsys, ratings):  # noqa: F811
     code, out, err = recsys("fit", "--from", "linear", "--model", spec, "--out", "other")
     assert code == 0 and "made from the counts of linear" in out, err
     assert recsys(*fit, "--model", spec, "--out", "refit")[0] == 0
-    other, refit = load_bundle("other"), load_bundle("refit")
+    other, refit = load_package("other"), load_package("refit")
     rows = other.user_items
     users = np.arange(rows.shape[0])
     np.testing.assert_array_equal(other.ranker.scores(users, rows), refit.ranker.scores(users, rows))
@@ -171,12 +171,12 @@ def test_explain_answers_for_models_without_shares_by_the_nearest_liked_items(re
     assert recsys("fit", "--model", "als:factors=4", "--interactions", ratings, "--out", "m", "--quiet")[0] == 0  # fmt: skip
     code, out, err = recsys("explain", "--ranker", "m", "--user", "u1", "--item", "i2", "-n", 3)
     assert code == 0, err
-    bundle = load_bundle("m")
-    profile = bundle.profile("u1")
-    found = reasons(bundle.ranker, profile.userid, profile.row, int(bundle.items(["i2"])[0]), 3)
+    package = load_package("m")
+    profile = package.profile("u1")
+    found = reasons(package.ranker, profile.userid, profile.row, int(package.items(["i2"])[0]), 3)
     assert found.kind == "nearest" and len(found.items) == 3
     for k, value in found.items:
-        assert re.search(rf"^ *{bundle.item_ids[k]} .*{re.escape(f'{value:+.4g}')}", out, re.M), out
+        assert re.search(rf"^ *{package.item_ids[k]} .*{re.escape(f'{value:+.4g}')}", out, re.M), out
     assert "als has no shares" in out and f"{found.score:.4g}" in out
     assert recsys("fit", "--model", "popularity", "--interactions", ratings, "--out", "p", "--quiet")[0] == 0  # fmt: skip
     code, out, err = recsys("explain", "--ranker", "p", "--user", "u1", "--item", "i2")

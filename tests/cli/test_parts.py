@@ -93,13 +93,13 @@ def test_a_run_that_is_told_to_stop_leaves_whole_parts(recsys, ranker, tmp_path)
 STOPPED = """
 import os, signal, sys
 from recsys.cli import run
-from recsys.recommender import everybody
-write = everybody.write_rows
+from recsys.recommender import all_users
+write = all_users.write_rows
 def stopped(path, *given, **named):
     if path.name == "part-00000005.parquet":
         os.kill(os.getpid(), signal.SIGTERM)
     write(path, *given, **named)
-everybody.write_rows = stopped
+all_users.write_rows = stopped
 sys.argv = ["recsys", "recommend", "--ranker", "m", "--all", "--block", "5", "--out", "top/"]
 run()
 """

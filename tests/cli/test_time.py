@@ -7,7 +7,7 @@ import pytest
 
 from recsys.explain import reasons
 from recsys.explain.text import ago
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from recsys.utils.sparse import row_of
 from tests.cli.test_cli import recsys  # noqa: F401
 
@@ -42,36 +42,36 @@ def lists(recsys):  # noqa: F811
     return asked
 
 
-def told(bundle, items, when, N=20):
+def told(package, items, when, N=20):
     """Return the list of somebody who liked these items then, as the ranker has it."""
-    row = row_of(bundle.items(items), len(bundle.item_ids))
-    times = np.zeros((1, len(bundle.item_ids)))
-    times[0, bundle.items(items)] = when
-    ids, scores = bundle.ranker.recommend(0, row, N=N, recalculate_user=True, times=times)
+    row = row_of(package.items(items), len(package.item_ids))
+    times = np.zeros((1, len(package.item_ids)))
+    times[0, package.items(items)] = when
+    ids, scores = package.ranker.recommend(0, row, N=N, recalculate_user=True, times=times)
     return [
-        (str(bundle.item_ids[k]), pytest.approx(float(s), rel=1e-6))
+        (str(package.item_ids[k]), pytest.approx(float(s), rel=1e-6))
         for k, s in zip(ids, scores, strict=True)
     ]
 
 
 def test_a_history_is_in_order_oldest_first(ranker, lists):
-    bundle = load_bundle(ranker)
+    package = load_package(ranker)
     for items in (["i1", "i4", "i9"], ["i9", "i1", "i4"]):
-        assert lists("--history", ",".join(items))[0]["new"] == told(bundle, items, [1, 2, 3])
+        assert lists("--history", ",".join(items))[0]["new"] == told(package, items, [1, 2, 3])
     forward, back = (lists("--history", h)[0] for h in ("i1,i4,i9", "i9,i1,i4"))
     assert forward != back
 
 
 def test_a_history_may_carry_times(ranker, lists):
-    bundle = load_bundle(ranker)
+    package = load_package(ranker)
     order = lists("--history", "i4,i9,i1")[0]
     assert lists("--history", "i1@2024-03-01,i4@2024-01-01T10:00,i9@2024-02-01")[0] == order
     assert lists("--history", "i1@30,i4@10,i9@20")[0] == order
     alike = lists("--history", "i1@5,i4@5,i9@5")[0]["new"]
-    assert alike == told(bundle, ["i1", "i4", "i9"], [0, 0, 0]) and alike != order["new"]
+    assert alike == told(package, ["i1", "i4", "i9"], [0, 0, 0]) and alike != order["new"]
     cut, err = lists("--history", "i1@30,i4@10,i9@20", "--as-of", "30")
     assert (
-        cut["new"] == told(bundle, ["i4", "i9"], [1, 2])
+        cut["new"] == told(package, ["i4", "i9"], [1, 2])
         and "note: ranked by what was liked before 30" in err
     )
 
@@ -86,7 +86,7 @@ def test_ids_may_hold_an_at_sign(recsys, lists, tmp_path):  # noqa: F811
 @pytest.mark.thorough
 @pytest.mark.parametrize("day", ["2024-05-01", "2024-01-20"])
 def test_as_of_ranks_by_what_was_liked_before(ranker, lists, day):
-    bundle = load_bundle(ranker)
+    package = load_package(ranker)
     rows = [line.split(",") for line in DATED.splitlines()[1:]]
     when = {(u, i): t for u, i, t in rows}  # the latest row of a pair comes last or is the later
     for u, i, t in rows:
@@ -101,7 +101,7 @@ def test_as_of_ranks_by_what_was_liked_before(ranker, lists, day):
         before = sorted((t, i) for (u, i), t in when.items() if u == user and t < day)
         items = [i for _, i in before]
         stamps = [np.datetime64(t, "s").astype(float) for t, _ in before]
-        assert found[user] == told(bundle, items, stamps), user
+        assert found[user] == told(package, items, stamps), user
         assert not set(items) & {item for item, _ in found[user]}, (
             "what was liked later may be recommended"
         )
@@ -118,18 +118,18 @@ def test_as_of_ranks_by_what_was_liked_before(ranker, lists, day):
 
 
 def test_explanations_say_how_long_ago(ranker, recsys):  # noqa: F811
-    bundle = load_bundle(ranker)
+    package = load_package(ranker)
     user = "u3"
     for as_of in ((), ("--as-of", "2024-11-01")):
-        profile = bundle.profile(user, as_of=as_of[1] if as_of else None)
+        profile = package.profile(user, as_of=as_of[1] if as_of else None)
         code, out, err = recsys("explain", "--ranker", "m", "--user", user, "--item", "i2", *as_of)
         assert code == 0 and ("the model was fitted on what came later" in err) == bool(as_of), err
         found = reasons(
-            bundle.ranker, profile.userid, profile.row, int(bundle.items(["i2"])[0]), times=profile.times, as_of=profile.as_of
+            package.ranker, profile.userid, profile.row, int(package.items(["i2"])[0]), times=profile.times, as_of=profile.as_of
         )  # fmt: skip
         assert len(found.ages) == profile.row.nnz >= 3
         for k, value in found.items:
-            assert f"{bundle.titles[k]} ({ago(found.ages[k])})" in out and f"{value:+.4g}" in out
+            assert f"{package.titles[k]} ({ago(found.ages[k])})" in out and f"{value:+.4g}" in out
     out = recsys("explain", "--ranker", "m", "--history", "i1,i4,i9", "--item", "i2")[1]
     assert "i9 (your latest like)" in out and "i4 (1 like ago)" in out and "i1 (2 likes ago)" in out
 

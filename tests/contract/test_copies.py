@@ -30,7 +30,7 @@ from recsys.explain import (
 from recsys.fm import FactorizationMachineRegressor
 from recsys.kernel_machines import GRAM, KOMD
 from recsys.links import split_pairs
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.rankers.answers import Recommendations
 
 DATA = load_dataset("sample")
@@ -69,7 +69,7 @@ RETURNED = {
     "explanation": lambda: ranker().explain(3, R[3], 1),
     "ranker": ranker,
     "factors": lambda: make_ranker("als", factors=4, iterations=2).fit(R, show_progress=False),
-    "bundle": lambda: fit_bundle(make_ranker("popularity"), DATA, show_progress=False),
+    "package": lambda: fit_package(make_ranker("popularity"), DATA, show_progress=False),
     "interactions": lambda: DATA,
     "fold": lambda: next(iter(split(DATA, "half-profile"))),
     "planted catalogue": lambda: planted_catalogue(20, 15, mean_length=5, seed=1),

@@ -24,7 +24,7 @@ from recsys.service import create_app
 from recsys.service.schemas import ExplainResponse, RecommendResponse, RulesResponse
 from tests.contract.drawn import drawn
 from tests.reference import counts
-from tests.reference import heaviest as all_formulas
+from tests.reference import formulas as all_formulas
 
 pytestmark = pytest.mark.thorough
 
@@ -58,12 +58,12 @@ def command(capfd, *arguments):
 
 def test_an_explanation_is_the_same_in_four_doors(model, capfd):
     from app.catalogues import catalogue_of
-    from app.views.explain import bundle_of
+    from app.views.explain import package_of
     from recsys.recommender.explained import explained_row
 
     file, found, pairs = model
     catalogue = catalogue_of(("dataset", "drawn"), DATA)
-    shown = bundle_of(catalogue, found.ranker)
+    shown = package_of(catalogue, found.ranker)
     capfd.readouterr()
     with TestClient(create_app(file)) as client:
         for k, (user, item) in enumerate(pairs):
@@ -134,7 +134,7 @@ def test_the_page_itself_draws_the_explanation(spec, uploaded, monkeypatch):
         assert {*rule_sentences(asked.model_rule), *(f"N{one[1:]}." for one in ruled)} <= set(page)
         assert len(rule_sentences(asked.model_rule)) + len(ruled) == 2
         assert {f"{note[0].upper()}{note[1:]}." for note in why.notes} <= set(captions(at))
-        assert why.sentence in page and (why.rule is None or why.people in page)
+        assert why.sentence in page and (why.rule is None or why.rule_text in page)
         parts = [one["score"] for one in told["items"]]
         drawn_rows = [given[0] for name, given in shown if name == "waterfall"]
         if kind == "exact":
@@ -433,10 +433,10 @@ def test_products_name_the_features_of_users_and_of_items(tmp_path):
     found = recsys.load(file)
     for user, item in (("u3", "m4"), ("u8", "m1")):
         row = data.user_ids.tolist().index(user)
-        bundle, column = found.bundle, data.item_ids.tolist().index(item)
+        package, column = found.package, data.item_ids.tolist().index(item)
         made = products(
-            found.ranker, row, bundle.user_items[row], column, bundle.titles, most=10_000,
-            **bundle.feature_names,
+            found.ranker, row, package.user_items[row], column, package.titles, most=10_000,
+            **package.feature_names,
         )  # fmt: skip
         assert made.listed[:12] == found.explain(user, item).products.listed
         names = {name for one in made.listed for name in one.names}
@@ -471,13 +471,13 @@ def test_changes_count_features_of_a_known_user_and_none_of_a_new_one():
         for place in (0, 4):
             why = found.explain(user, listed["item"][place], changes=3)
             assert why.changes["rank"] == place + 1
-            row = found.bundle.profile(user).row
+            row = found.package.profile(user).row
             for one in why.changes["listed"]:
                 less = row.copy()
-                less[0, found.bundle.item_index[one["item"]]] = 0
+                less[0, found.package.item_index[one["item"]]] = 0
                 less.eliminate_zeros()
-                item = found.bundle.item_index[why.item]
-                known = ranker.scores(found.bundle.profile(user).user, less)[0, item]
+                item = found.package.item_index[why.item]
+                known = ranker.scores(found.package.profile(user).user, less)[0, item]
                 new = ranker.scores(0, less, recalculate_user=True)[0, item]
                 assert one["score"] == pytest.approx(float(known), abs=1e-7)
                 moved += abs(known - new) > 1e-4

@@ -25,7 +25,7 @@ from recsys import (
     make_ranker,
 )
 from recsys.datasets import load_dataset
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 from recsys.rankers.base import LOWEST
 from recsys.rankers.catalogue import Profile
 from recsys.reranking import rerank
@@ -128,7 +128,7 @@ def test_a_list_of_items_is_ranked_by_score_where_liked_ones_are_not_filtered(fi
 def test_what_speaks_to_people_leaves_liked_items_out_of_a_list(fitted):
     """The command line, the service and the app filter by lists of items; nobody is told what they have."""
     lists = pytest.importorskip("app.parts.lists")
-    asked = pytest.importorskip("app.parts.people").Asked(Profile(0, R[0]))
+    asked = pytest.importorskip("app.parts.people").ChosenUser(Profile(0, R[0]))
     listed = [6, 1, 4, 3, 2, 5, 6]
     wanted = fitted.recommend(0, R[0], items=[1, 3, 5])
     reranked = rerank(fitted, 0, R[0], 20, items=listed)
@@ -423,13 +423,13 @@ def test_files_open_on_disk(ranker, tmp_path, buffering):
         assert load_ranker(file).name == "popularity"
 
 
-def test_a_bundle_in_an_open_file():
+def test_a_package_in_an_open_file():
     data = load_dataset("sample")
-    bundle = fit_bundle(make_ranker("popularity"), data, show_progress=False)
+    package = fit_package(make_ranker("popularity"), data, show_progress=False)
     buffer = io.BytesIO()
-    bundle.save(buffer)
+    package.save(buffer)
     buffer.seek(0)
-    assert load_bundle(buffer).item_ids.tolist() == bundle.item_ids.tolist()
+    assert load_package(buffer).item_ids.tolist() == package.item_ids.tolist()
 
 
 class Trickle(io.RawIOBase):

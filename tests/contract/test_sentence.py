@@ -20,7 +20,7 @@ import recsys
 from recsys import cli
 from recsys.evaluation import evaluate
 from recsys.evaluation.metrics import parse_metric, ranking_values
-from recsys.rankers import Ranker, list_rankers, load_bundle, make_ranker
+from recsys.rankers import Ranker, list_rankers, load_package, make_ranker
 from recsys.recommender.answers import rule_sentences
 from recsys.service import create_app
 from recsys.utils.spec import parse_spec
@@ -98,7 +98,7 @@ def test_each_family_has_a_name_and_is_behind_the_one_interface(model, tmp_path)
     found.ranker.save(tmp_path / "r")
     again = recsys.load_ranker(tmp_path / "r")
     assert np.array_equal(again.scores([3], R[3]), found.ranker.scores([3], R[3]))
-    assert load_bundle(file).ranker.name == name
+    assert load_package(file).ranker.name == name
 
 
 @pytest.mark.thorough
@@ -148,7 +148,7 @@ def test_every_door_explains_and_gives_the_rule(model, uploaded, capfd):
     ruled = rule_sentences(why.model_rule)
     ruled += [f"N{note[1:]}." for note in why.notes if note.startswith("no rule ")]
     assert len(ruled) == 2 and set(ruled) <= set(shown)
-    assert why.sentence in shown and (not why.people or why.people in shown)
+    assert why.sentence in shown and (not why.rule_text or why.rule_text in shown)
     multiplied = "Which features, and which two together"
     assert (multiplied in [one.label for one in at.expander]) == (why.products is not None)
 

@@ -11,7 +11,7 @@ import pytest
 from recsys import InputError, load_ranker, make_ranker
 from recsys.data import Interactions
 from recsys.datasets import load_dataset
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 
 USERS, ITEMS = ["a", "b", "a", "c"], ["x", "y", "y", "x"]
 DENSE = [[1, 1], [0, 1], [1, 0]]
@@ -67,24 +67,24 @@ def test_whole_floats_are_whole_numbers():
 
 def test_a_file_keeps_ids_of_their_kind_and_an_unknown_number_is_named(tmp_path):
     data = Interactions.from_ids([196, 7, 196, 3], [1, 2, 2, 1])
-    fit_bundle(make_ranker("popularity"), data).save(tmp_path / "m")
-    bundle = load_bundle(tmp_path / "m")
-    assert bundle.user_ids.tolist() == [196, 7, 3] and bundle.item_ids.tolist() == [1, 2]
-    assert bundle.rows(["7", 7])[0].tolist() == [1, 1]  # as the command line and the service name it
-    assert bundle.rows(["196"])[0].tolist() == [0]
+    fit_package(make_ranker("popularity"), data).save(tmp_path / "m")
+    package = load_package(tmp_path / "m")
+    assert package.user_ids.tolist() == [196, 7, 3] and package.item_ids.tolist() == [1, 2]
+    assert package.rows(["7", 7])[0].tolist() == [1, 1]  # as the command line and the service name it
+    assert package.rows(["196"])[0].tolist() == [0]
     with pytest.raises(InputError, match="unknown user id '8'; there are 3, such as 196"):
-        bundle.rows(["7", "8"])
+        package.rows(["7", "8"])
     assert load_ranker(tmp_path / "m").n_users_ == 3
 
 
 def test_ratings_and_times_go_by_position():
     """A Series whose index a filter left with gaps was looked up by label."""
-    odd = [7, 5, 99, 2]
+    irregular = [7, 5, 99, 2]
     data = Interactions.from_ids(
-        pd.Series(USERS, index=odd),
-        pd.Series(ITEMS, index=odd[::-1]),
+        pd.Series(USERS, index=irregular),
+        pd.Series(ITEMS, index=irregular[::-1]),
         rating=pd.Series([4, 3, 2, 1], index=[1000, 0, 1, 2]),
-        time=pd.Series([1, 2, 3, 4], index=odd),
+        time=pd.Series([1, 2, 3, 4], index=irregular),
     )
     assert data.rating.tolist() == [4.0, 3.0, 2.0, 1.0] and data.rating.dtype == np.float64
     assert data.time.tolist() == [1.0, 2.0, 3.0, 4.0] and data.time.dtype == np.float64

@@ -13,7 +13,7 @@ from recsys import InputError, make_ranker
 from recsys.data import read_features, read_interactions
 from recsys.data.readers import read_table
 from recsys.fm.problem import table_of
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 
 
 @pytest.fixture
@@ -365,6 +365,6 @@ def test_dates_before_1970_are_read_with_a_note(file, cells, note):
     data = read_interactions(file("user_id,item_id,timestamp\n" + rows))
     expected = (note + "models count times from the oldest",) if note else ()
     assert data.notes[1:] == expected and len(data.time) == len(cells)
-    times = fit_bundle(make_ranker("ease", recency=0.5), data, show_progress=False).times
+    times = fit_package(make_ranker("ease", recency=0.5), data, show_progress=False).times
     assert (times.data > 0).all(), "each time is known"
     assert np.argsort(times.toarray()[0]).tolist() == np.argsort(data.time).tolist()

@@ -231,7 +231,7 @@ def test_ratings_at_or_below_0_are_no_interactions_anywhere(tmp_path):
     )
     again.update(pd.DataFrame({"user": ["a", "c"], "item": ["y", "y"], "rating": [-1, 3]}))
     rows = {
-        str(u): {str(i) for i in again.item_ids[again.bundle.user_items[k].indices]}
+        str(u): {str(i) for i in again.item_ids[again.package.user_items[k].indices]}
         for k, u in enumerate(again.user_ids)
     }
     assert rows == {"a": {"x"}, "b": {"x", "z"}, "c": {"x", "y"}}
@@ -268,9 +268,9 @@ def test_counts_are_summed_counted_or_the_latest(words, values):
 def test_counts_reach_als_and_others_say_that_they_leave_them():
     data = Interactions.from_frame(PLAYS, weight="plays")
     model = Recommender("als:factors=2").fit(data)
-    assert model.bundle.user_items.data.tolist() == [7, 1, 9] and model.notes == data.notes
+    assert model.package.user_items.data.tolist() == [7, 1, 9] and model.notes == data.notes
     other = Recommender("popularity").fit(data)
-    assert other.bundle.user_items.data.tolist() == [1, 1, 1]
+    assert other.package.user_items.data.tolist() == [1, 1, 1]
     assert other.notes[-1] == "popularity takes every interaction alike: weights are left out"
     with pytest.raises(
         InputError, match="duplicates='sum' adds weights up: name their column with weight"
@@ -387,7 +387,7 @@ def test_weights_of_new_rows_are_added(model, tmp_path):
     for one in (fitted, recsys.load(tmp_path / "m")):
         one.update(more)
         whole = Interactions.from_frame(pd.concat([plays, more]), weight="plays")
-        got, want = one.bundle.user_items, whole.matrix
+        got, want = one.package.user_items, whole.matrix
         assert one.user_ids.tolist() == whole.user_ids.tolist()
         assert (got[:, [list(one.item_ids).index(i) for i in whole.item_ids]] != want).nnz == 0
     with pytest.raises(InputError, match="no column 'plays'"):

@@ -173,9 +173,9 @@ ROWS = "".join(f"{u}\t{i}\t3\t{100 + i}\n" for u in range(1, 5) for i in range(1
 
 
 def archive(path, members=None):
-    with zipfile.ZipFile(path, "w") as bundle:
+    with zipfile.ZipFile(path, "w") as package:
         for name, text in (members or {"ml-100k/u.data": ROWS}).items():
-            bundle.writestr(name, text)
+            package.writestr(name, text)
     return path
 
 
@@ -219,8 +219,8 @@ def test_an_archive_is_unpacked_by_many_at_once(tmp_path):
 
 def test_what_cannot_be_unpacked_is_a_fault_of_the_dataset(tmp_path):
     path = tmp_path / "ml-100k.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
-        bundle.writestr("ml-100k/u.data", "1\t1\t3\t100\n" * 3_000_000)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as package:
+        package.writestr("ml-100k/u.data", "1\t1\t3\t100\n" * 3_000_000)
     with pytest.raises(DatasetError, match="unpacks to 30,000,000 bytes; refused"):
         load_dataset("movielens", tmp_path)
     content = archive(path).read_bytes()

@@ -17,7 +17,6 @@ TELLING = re.compile(r"\w*(?:Error|Warning|Exception|Refused)|warn|say|Option|Ar
 EXCEPTIONS: dict[str, dict[str, int]] = {
     "recsys/data/reading.py": {"totals": 2},  # of a table
     "recsys/explain/association.py": {"people": 1},  # a sentence of the reasons
-    "recsys/explain/contributions.py": {"people": 2},  # a value
     "recsys/explain/rules/all_users.py": {"like": 1},  # a value
     "recsys/explain/rules/discovery.py": {"like": 1},  # a value
     "recsys/explain/text.py": {"like": 1, "people": 1},  # sentences of the reasons

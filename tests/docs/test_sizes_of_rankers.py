@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from recsys import InputError, make_ranker
 from recsys.data import Interactions
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.rankers._gram_view import SMALL, prefers_dense, worth_dense
 from recsys.rankers.slist import DENSE_ITEMS
 from recsys.utils.memory import size_text
@@ -105,8 +105,8 @@ def test_the_largest_catalogue_of_dense_weights_and_of_slist_is_the_pages():
 def test_a_file_holds_the_histories_besides(likes, tmp_path):
     users, items = likes.nonzero()
     data = Interactions.from_ids(users, items)
-    bundle = fit_bundle(make_ranker("ease"), data, show_progress=False)
-    bundle.save(tmp_path / "m")
+    package = fit_package(make_ranker("ease"), data, show_progress=False)
+    package.save(tmp_path / "m")
     size = (tmp_path / "m").stat().st_size
     told = 4 * len(data.item_ids) ** 2 + 8 * likes.nnz
     assert "the histories: 8 bytes an interaction" in PAGE

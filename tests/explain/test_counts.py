@@ -89,7 +89,7 @@ def test_what_is_said_of_other_people_is_counted_right(case):
         if rule is None:
             continue
         shown += 1
-        told = text.people(titles, rule)
+        told = text.rule_sentence(titles, rule)
         found = PEOPLE.fullmatch(told)
         assert found is not None, told
         support, hits, others, others_hits = ref.witnesses(sets, rule.items, item, user)
@@ -173,7 +173,7 @@ def test_places_are_those_of_the_list(case):
             continue
         found = what_if(model, user, R[user], item)
         scores = model.scores(user, R[user])[0]
-        assert (found.place, found.of) == ref.place(scores, item, sets[user])
+        assert (found.rank, found.of) == ref.place(scores, item, sets[user])
         assert found.misfit is None, "EASE is additive"
         for change in found.tried[:3]:
             left = np.array(sorted(sets[user] - {change.without}))
@@ -184,7 +184,7 @@ def test_places_are_those_of_the_list(case):
         ranks = [change.rank for change in found.tried]
         assert ranks == sorted(ranks, reverse=True)
         lines = text.changed(titles, found)
-        assert lines[0] == f"Rank now: {found.place:,} of {found.of:,}."
+        assert lines[0] == f"Rank now: {found.rank:,} of {found.of:,}."
         if ranks and len(found.tried) == len(sets[user] - {item}) == len(sets[user]):
             said = lines[1].startswith("Without any one of") and "stays among the first 10" in lines[1]
             assert said == (max(ranks) <= 10)
@@ -211,7 +211,7 @@ def test_a_conjunction_of_one_witness_is_no_rule():
     assert item_rule(M, np.array([1]), 5) is None
     few = item_rule(M, np.array([1]), 5, min_support=5)
     assert few is not None and few.support == 7
-    assert text.people(letters(6), few).endswith("7 is a small number.")
+    assert text.rule_sentence(letters(6), few).endswith("7 is a small number.")
 
 
 def test_the_person_asked_for_is_no_witness_and_stored_zeros_are_no_likes():
@@ -325,7 +325,7 @@ def test_words_for_ratings_and_few():
     assert because(titles, found, word="rated") == "Because you rated A and B."
     nothing = Reasons("exact", -1.0, 0.0, [(0, -1.0)])
     assert because(titles, nothing) == "Nothing you liked speaks for it."
-    assert because(titles, Reasons("popularity", 1.0, 1.0, [], unit="people")) == "1 person likes it."
+    assert because(titles, Reasons("popularity", 1.0, 1.0, [], unit="users")) == "1 person likes it."
     assert text.one_in(0, 9) == "none" and text.one_in(9, 9) == "all"
     assert text.one_in(2, 11) == "about 1 in 6" and text.one_in(99, 100) == "about 9 in 10"
     with pytest.raises(InputError, match="word must be one of"):

@@ -12,7 +12,7 @@ from recsys import InputError, make_ranker
 from recsys.datasets import load_dataset
 from recsys.explain import Age, Reasons, ages, because, changes, in_time, reasons, what_if
 from recsys.explain.text import ago
-from recsys.rankers import fit_bundle, list_rankers
+from recsys.rankers import fit_package, list_rankers
 from recsys.utils.sparse import entries_of, row_of
 
 DAY = 86_400.0
@@ -24,8 +24,8 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def bundle(data):
-    return fit_bundle(make_ranker("ease", recency=0.7), data, show_progress=False)
+def package(data):
+    return fit_package(make_ranker("ease", recency=0.7), data, show_progress=False)
 
 
 def calendar_days(first, last):
@@ -98,7 +98,7 @@ def test_a_sentence_names_what_days_are_counted_to_once():
     assert because(titles, some) == "Because you liked A and B (2 likes ago)."
 
 
-def test_every_age_in_a_sentence_is_the_profiles(bundle, data):
+def test_every_age_in_a_sentence_is_the_profiles(package, data):
     """Each '(n likes ago)' and '(n days before …)' of many sentences, against the rows of the data."""
     titles = np.array([f"<{k}>" for k in range(data.n_items)], dtype=object)
     checked = {"ago": 0, "day": 0, "latest": 0}
@@ -107,10 +107,10 @@ def test_every_age_in_a_sentence_is_the_profiles(bundle, data):
             int(i): t for u, i, t in zip(data.users, data.items, data.time, strict=True) if u == user
         }
         last = max(mine.values())
-        profile = bundle.profile(str(data.user_ids[user]))
-        best = int(bundle.ranker.recommend(user, profile.row, N=1).ids[0])
-        found = reasons(bundle.ranker, user, profile.row, best, times=profile.times)
-        assert found == reasons(bundle.ranker, user, profile.row, best), "fitted times are known"
+        profile = package.profile(str(data.user_ids[user]))
+        best = int(package.ranker.recommend(user, profile.row, N=1).ids[0])
+        found = reasons(package.ranker, user, profile.row, best, times=profile.times)
+        assert found == reasons(package.ranker, user, profile.row, best), "fitted times are known"
         text = because(titles, found)
         for part in text.split("<")[1:]:
             item, said = int(part.split(">")[0]), part.split("(")[1].split(")")[0]
@@ -131,7 +131,7 @@ def test_every_age_in_a_sentence_is_the_profiles(bundle, data):
 
 
 def test_nothing_is_said_of_time_where_it_does_not_count(data):
-    still = fit_bundle(make_ranker("ease"), data, show_progress=False)
+    still = fit_package(make_ranker("ease"), data, show_progress=False)
     profile = still.profile("u0001")
     assert (
         not in_time(still.ranker)
@@ -144,7 +144,7 @@ def test_nothing_is_said_of_time_where_it_does_not_count(data):
 
 
 def test_models_in_time_are_those_whose_scores_change_with_it(data):
-    known = data.matrix, fit_bundle(make_ranker("popularity"), data, show_progress=False).times
+    known = data.matrix, fit_package(make_ranker("popularity"), data, show_progress=False).times
     matrix, times = known
     row = matrix[3]
     when, alike = times[3], entries_of(row, np.zeros(row.nnz))
@@ -164,40 +164,42 @@ def test_models_in_time_are_those_whose_scores_change_with_it(data):
     assert seen == {True, False}
 
 
-def test_shares_in_time_sum_to_the_score(bundle):
+def test_shares_in_time_sum_to_the_score(package):
     for user in range(0, 400, 37):
-        profile = bundle.profile(str(bundle.user_ids[user]))
+        profile = package.profile(str(package.user_ids[user]))
         for item in (3, 50, 200):
-            found = reasons(bundle.ranker, user, profile.row, item, profile.row.nnz, times=profile.times)
+            found = reasons(
+                package.ranker, user, profile.row, item, profile.row.nnz, times=profile.times
+            )
             assert sum(v for _, v in found.items) + found.bias == pytest.approx(found.score, abs=1e-5)
-            score = bundle.ranker.scores(user, profile.row, times=profile.times)[0, item]
+            score = package.ranker.scores(user, profile.row, times=profile.times)[0, item]
             assert found.score == pytest.approx(float(score), abs=1e-5)
 
 
 @pytest.mark.parametrize("user", [2, 111])
-def test_leaving_a_like_out_is_rescoring_the_others_with_their_times(bundle, user):
-    profile = bundle.profile(str(bundle.user_ids[user]))
+def test_leaving_a_like_out_is_rescoring_the_others_with_their_times(package, user):
+    profile = package.profile(str(package.user_ids[user]))
     row, when = profile.row, profile.when
-    item = int(bundle.ranker.recommend(user, row, N=1).ids[0])
-    found = what_if(bundle.ranker, user, row, item, times=profile.times)
-    assert found == what_if(bundle.ranker, user, row, item), "fitted times are known"
-    assert found.place == 1 and len(found.tried) == row.nnz
-    assert changes(bundle.ranker, user, row, item, 2, times=profile.times) == list(found.tried[:2])
+    item = int(package.ranker.recommend(user, row, N=1).ids[0])
+    found = what_if(package.ranker, user, row, item, times=profile.times)
+    assert found == what_if(package.ranker, user, row, item), "fitted times are known"
+    assert found.rank == 1 and len(found.tried) == row.nnz
+    assert changes(package.ranker, user, row, item, 2, times=profile.times) == list(found.tried[:2])
     for change in found.tried:
         left = row.indices != change.without
         less = row_of(row.indices[left], row.shape[1])
-        scores = bundle.ranker.scores(0, less, True, times=entries_of(less, when[left]))[0]
+        scores = package.ranker.scores(0, less, True, times=entries_of(less, when[left]))[0]
         assert change.score == pytest.approx(float(scores[item]), abs=1e-6)
         free = np.setdiff1d(np.arange(row.shape[1]), row.indices)
         better = [k for k in free if (-scores[k], k) < (-scores[item], item)]
         assert change.rank == len(better) + 1
-    general = what_if(bundle.ranker, user, row, item, times=entries_of(row, np.zeros(row.nnz)))
+    general = what_if(package.ranker, user, row, item, times=entries_of(row, np.zeros(row.nnz)))
     assert general.score != found.score
 
 
-def test_times_of_another_shape_are_refused(bundle):
-    profile = bundle.profile("u0001")
-    for wrong in (profile.times[:, :-1], bundle.times[:2]):
+def test_times_of_another_shape_are_refused(package):
+    profile = package.profile("u0001")
+    for wrong in (profile.times[:, :-1], package.times[:2]):
         for asked in (reasons, what_if):
             with pytest.raises(InputError, match="times are of shape"):
-                asked(bundle.ranker, 0, profile.row, 5, times=wrong)
+                asked(package.ranker, 0, profile.row, 5, times=wrong)

@@ -25,12 +25,12 @@ def test_figures_are_of_the_rows_they_say(target):
     found = select(given, SETTINGS, pairs=2, starts=2)
     assert found.metric == {"price": "RMSE", "sold": "AUC"}[target]
     assert sum(found.rows) == 200 and found.points[0].interactions == 0
-    assert found.points[0].figure == pytest.approx(found.linear.choose, rel=1e-3)
+    assert found.points[0].value == pytest.approx(found.linear.choose, rel=1e-3)
     assert found.points[0].refitted == pytest.approx(found.linear.choose, rel=1e-6)
     named = {one.model: one for one in found.measured}
     for place, told in found.marks.items():
         first = told.split(",")[0]
-        assert named[first].choose == found.points[place].figure
+        assert named[first].choose == found.points[place].value
         assert named[f"{first}, refitted"].choose == found.points[place].refitted
     assert len(named) == len(found.measured) == 2 + 2 * len(found.marks)
     assert json.loads(json.dumps(found.as_dict()))["best"] == found.best

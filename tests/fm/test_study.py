@@ -13,8 +13,8 @@ from recsys import InputError, Interactions, load_dataset
 from recsys.fm import FactorizationMachineRegressor
 from recsys.fm.combinations import pairs_together, strongest
 from recsys.fm.problem import guess_target, pairs_problem, table_of, table_problem
-from recsys.fm.study import Course, figure_of, study
-from recsys.fm.study_settings import MODELS, StudySettings, machine
+from recsys.fm.study import StudyRun, metric_value, study
+from recsys.fm.study_settings import MODELS, StudySettings, make_estimator
 from tests.data.test_spreadsheets import write_xlsx
 from tests.reference import fm as reference
 
@@ -90,7 +90,7 @@ def test_the_area_is_the_share_of_pairs_in_order(seed):
     rng = np.random.default_rng(seed)
     y = np.concatenate([[0.0, 1.0], rng.integers(0, 2, 8)])
     scores = rng.integers(0, 4, 10).astype(float)
-    assert figure_of("AUC", y, scores) == pytest.approx(reference.area(y, scores))
+    assert metric_value("AUC", y, scores) == pytest.approx(reference.area(y, scores))
 
 
 # ---- a study
@@ -114,7 +114,7 @@ def reconstructed(problem, chosen):
     fit, choose, measure = sorted(fit), sorted(choose), sorted(measure)
     y = problem.y[fit]
     centre, unit = (0.0, 1.0) if problem.classes else (y.mean(), y.std())
-    model = machine(chosen, problem.classes is not None, chosen.strength)
+    model = make_estimator(chosen, problem.classes is not None, chosen.strength)
     model.set_params(solver=chosen.solver(), max_iter=chosen.epochs)
     model.fit(problem.X[fit], y if problem.classes else (y - centre) / unit)
     return model, fit, choose, measure, centre, unit
@@ -160,13 +160,13 @@ def test_weights_rows_and_counts_are_those_of_brute_force(model, target):
         assert singles[name].rows == (X[:, k] != 0).sum()
     rows = problem.X[measure]
     if problem.classes:
-        assert found.figure == pytest.approx(
+        assert found.value == pytest.approx(
             reference.area(problem.y[measure], fitted.decision_function(rows))
         )
         assert found.base == 0.5 and found.metric == "AUC"
     else:
         errors = problem.y[measure] - (fitted.predict(rows) * unit + centre)
-        assert found.figure == pytest.approx(np.sqrt(np.mean(errors**2)))
+        assert found.value == pytest.approx(np.sqrt(np.mean(errors**2)))
         assert found.base == pytest.approx(np.sqrt(np.mean((problem.y[measure] - centre) ** 2)))
     last = found.curve[-1]
     assert last.epoch == len(found.curve) == fitted.n_iter_
@@ -200,7 +200,7 @@ def test_a_planted_product_is_found_and_said_to_help():
     found = study(planted(), StudySettings(model="sparse-fm"))
     first = found.of_order(2)[0]
     assert set(first.names) == {"colour=red", "shape=round"} and first.weight > 0
-    assert found.figure < 0.8 * found.alone < found.base and found.gain_low > 0
+    assert found.value < 0.8 * found.alone < found.base and found.gain_low > 0
     assert any("The interactions improve it by" in one for one in found.sentences())
     worst = replace(found, gain=-0.5, gain_low=-1.0, gain_high=-0.1)
     assert any("make it worse by 0.5" in one for one in worst.sentences())
@@ -221,9 +221,9 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
     problem = planted()
     found = study(problem, StudySettings(model="sparse-fm", epochs=20))
     assert [step.strength for step in found.path] == sorted(step.strength for step in found.path)
-    best = min(step.figure for step in found.path)
-    assert found.settings.strength == max(s.strength for s in found.path if s.figure == best)
-    assert found.chosen and found.curve[-1].figure == best
+    best = min(step.value for step in found.path)
+    assert found.settings.strength == max(s.strength for s in found.path if s.value == best)
+    assert found.chosen and found.curve[-1].value == best
     pairs = [step.pairs for step in found.path]
     assert pairs[-1] < pairs[0]
     for step in (found.path[2], found.path[-1]):
@@ -231,7 +231,7 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
             problem, StudySettings(model="sparse-fm", epochs=20, path=False, strength=step.strength)
         )
         assert (alone.used_features, alone.used_pairs) == (step.features, step.pairs)
-        assert alone.curve[-1].figure == step.figure and not alone.chosen and alone.path == ()
+        assert alone.curve[-1].value == step.value and not alone.chosen and alone.path == ()
     given = study(
         problem, StudySettings(model="sparse-fm", epochs=5, strength=7e-4, strengths=(1e-4, 1e-2))
     )
@@ -242,8 +242,8 @@ def test_the_path_is_of_fits_of_its_strengths_and_the_best_is_taken():
 @pytest.mark.parametrize("model, most", [("fm", 6), ("sparse-fm", 9)])
 def test_a_path_takes_no_more_epochs_than_its_strengths_have(model, most, monkeypatch):
     measured, totals = [], set()
-    real = Course._figure
-    monkeypatch.setattr(Course, "_figure", lambda *given: measured.append(1) or real(*given))
+    real = StudyRun._metric_value
+    monkeypatch.setattr(StudyRun, "_metric_value", lambda *given: measured.append(1) or real(*given))
     settings = StudySettings(model=model, epochs=7)
     study(planted(), settings, lambda text, done, total: totals.add(total))
     assert totals == {7 * most}
@@ -261,7 +261,7 @@ def test_rows_that_measure_are_used_once_at_the_end():
     y[measure] = y[measure][::-1] + 1.0
     other = study(replace(problem, y=y), chosen)
     assert other.path == found.path and other.curve == found.curve
-    assert other.interactions == found.interactions and other.figure != found.figure
+    assert other.interactions == found.interactions and other.value != found.value
 
 
 def test_intervals_are_of_refits_and_hold_a_planted_weight():
@@ -302,7 +302,7 @@ def test_progress_is_told_at_every_epoch_and_can_end_the_study():
     assert {total for _, _, total in told} == {6 + 2 * 10} and 6 < told[-1][1] <= 26
     assert sum("epoch " in text for text, _, _ in told) >= 6
     curve = study(problem, StudySettings(path=False, epochs=6)).curve
-    assert f"regularization strength 0.0001, 1 of 1, epoch 6, RMSE {curve[5].figure:.4g}" in [
+    assert f"regularization strength 0.0001, 1 of 1, epoch 6, RMSE {curve[5].value:.4g}" in [
         text for text, _, _ in told
     ]
 

@@ -618,14 +618,14 @@ MUTANTS = [
         "rankers/_margin.py",
         "out = np.repeat(-self._share(lengths)[:, None], self.n_items_, axis=1)",
         "out = np.zeros((len(lengths), self.n_items_))",
-        ("tests/explain/test_heaviest.py", "-k", "signed_weights_are_those"),
+        ("tests/explain/test_top_formulas.py", "-k", "signed_weights_are_those"),
     ),
     Mutant(
         "an early end of a search tells only what it is looking at",
         "explain/rules/subset_search.py",
         "    return found, sizes, sums, supports, count, bound, stopped, work",
         "    return found, sizes, sums, supports, count, floor, stopped, work",
-        ("tests/explain/test_heaviest.py", "-k", "first_of_all_sets"),
+        ("tests/explain/test_top_formulas.py", "-k", "first_of_all_sets"),
     ),
     Mutant(
         "a rating at the threshold does not count",

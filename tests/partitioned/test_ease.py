@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recsys import FitError, InputError
 from recsys.partitioned import fit_partitions, recommend_partitions
-from recsys.rankers import ease, load_bundle, load_ranker, make_ranker
+from recsys.rankers import ease, load_package, load_ranker, make_ranker
 from recsys.rankers.sparse_inverse import sparse_inverse_weights
 from recsys.utils.spec import parse_spec
 from tests.partitioned.test_fit import COLUMNS, likes, matrix_of, same_state, write
@@ -51,10 +51,10 @@ def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
     matrix = fitted(tmp_path, spec, *likes(text=text), memory="16KB")
     name, params = parse_spec(spec)
     expected = make_ranker(name, **params).fit(matrix, show_progress=False)
-    bundle = load_bundle(tmp_path / "m", mapped=True)
-    same_state(bundle.ranker, expected)
+    package = load_package(tmp_path / "m", mapped=True)
+    same_state(package.ranker, expected)
     everybody = np.arange(matrix.shape[0])
-    a, b = bundle.ranker.recommend(everybody, matrix), expected.recommend(everybody, matrix)
+    a, b = package.ranker.recommend(everybody, matrix), expected.recommend(everybody, matrix)
     assert np.array_equal(a.ids, b.ids) and np.array_equal(a.scores, b.scores)
     folder = recommend_partitions(tmp_path / "m", tmp_path / "w", tmp_path / "top", n=3, block=9)
     assert len(list(folder.glob("*.parquet"))) == -(-matrix.shape[0] // 9)

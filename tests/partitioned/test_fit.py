@@ -20,7 +20,7 @@ from recsys.partitioned.arrays import read_arrays
 from recsys.partitioned.ids import plain, unpacked
 from recsys.partitioned.rows import read_catalogue, read_rows
 from recsys.partitioned.work import Work
-from recsys.rankers import load_bundle, load_ranker, make_ranker
+from recsys.rankers import load_package, load_ranker, make_ranker
 from recsys.utils.spec import parse_spec
 from tests.engines.tasks import process
 
@@ -98,12 +98,12 @@ def test_a_ranker_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, spec, text):
     assert pairs == set(zip(np.asarray(users).tolist(), np.asarray(items).tolist(), strict=True))
     assert known == sorted(known)
     expected = in_memory(spec, matrix, monkeypatch)
-    bundle = load_bundle(tmp_path / "m.recsys", mapped=True)
-    same_state(bundle.ranker, expected)
-    assert list(bundle.user_ids) == names and list(bundle.item_ids) == known
-    assert (bundle.user_items != matrix).nnz == 0
+    package = load_package(tmp_path / "m.recsys", mapped=True)
+    same_state(package.ranker, expected)
+    assert list(package.user_ids) == names and list(package.item_ids) == known
+    assert (package.user_items != matrix).nnz == 0
     everybody = np.arange(len(names))
-    a, b = bundle.ranker.recommend(everybody, matrix), expected.recommend(everybody, matrix)
+    a, b = package.ranker.recommend(everybody, matrix), expected.recommend(everybody, matrix)
     assert np.array_equal(a.ids, b.ids) and np.array_equal(a.scores, b.scores)
 
 
@@ -213,14 +213,14 @@ def test_a_killed_worker_and_a_rerun_by_two_come_to_the_same(tmp_path):
 
 
 @pytest.mark.thorough
-def test_lists_of_users_without_a_bundle(tmp_path):
+def test_lists_of_users_without_a_package(tmp_path):
     for text in (False, True):
         here = tmp_path / str(text)
         data = write(here / "data", *likes(text=text))
         out, work = here / "m.recsys", here / "w"
         fit_partitions("cf-komd", data, out=out, work=work, memory=20_000, keep_users=False, **COLUMNS)
         with pytest.raises(InputError, match="without ids"):
-            load_bundle(out)
+            load_package(out)
         folder = recommend_partitions(out, work, here / "top", n=4, users=50, block=7)
         assert (folder / "_SUCCESS").exists() and len(list(folder.glob("*.parquet"))) == 8
         names, known, matrix = matrix_of(work)
@@ -307,5 +307,5 @@ def test_the_command_line_does_the_same(tmp_path):
     ):
         error = runner.invoke(app, wrong).exception
         assert isinstance(error, InputError) and told in str(error)
-    bundle = load_bundle(tmp_path / "m")
-    assert bundle.columns.user == "who" and len(bundle.user_ids) == 60
+    package = load_package(tmp_path / "m")
+    assert package.columns.user == "who" and len(package.user_ids) == 60

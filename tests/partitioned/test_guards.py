@@ -19,7 +19,7 @@ from recsys.partitioned.ids import numbers
 from recsys.partitioned.shuffle import PAIRS
 from recsys.partitioned.source import batches, look
 from recsys.partitioned.work import MANIFEST, Work, held
-from recsys.rankers import load_bundle
+from recsys.rankers import load_package
 from tests.partitioned.test_fit import likes, matrix_of, write
 
 pytestmark = pytest.mark.thorough
@@ -209,7 +209,7 @@ def test_lists_have_the_columns_of_the_command_line(tmp_path, data):
     folder = recommend_partitions(tmp_path / "m", tmp_path / "w", tmp_path / "top", users=5)
     assert list(pd.read_parquet(folder)) == ["user_id", "rank", "item_id", "score"]
     with pytest.raises(InputError, match="without ids of users, as made from partitions"):
-        load_bundle(tmp_path / "m")
+        load_package(tmp_path / "m")
 
 
 def test_workers_and_threads_of_the_command(tmp_path, data):

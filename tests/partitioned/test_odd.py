@@ -17,7 +17,7 @@ from recsys.partitioned import fit_partitions, recommend_partitions
 from recsys.partitioned.arrays import MAGIC, read_arrays, write_arrays
 from recsys.partitioned.ids import unpacked
 from recsys.partitioned.ordered import stage_name
-from recsys.rankers import Bundle, fit_bundle, load_bundle, load_ranker, make_ranker
+from recsys.rankers import ModelPackage, fit_package, load_package, load_ranker, make_ranker
 
 pytestmark = pytest.mark.thorough
 
@@ -91,8 +91,8 @@ def test_a_ranker_of_other_items_is_refused_and_leaves_no_folder(fitted, tmp_pat
     import pandas as pd
 
     frame = pd.DataFrame(table).assign(item=table["item"] + 1000)
-    other = fit_bundle(ranker, Interactions.from_frame(frame), show_progress=False)
-    assert isinstance(other, Bundle)
+    other = fit_package(ranker, Interactions.from_frame(frame), show_progress=False)
+    assert isinstance(other, ModelPackage)
     other.save(tmp_path / "other")
     top = tmp_path / "top"
     with pytest.raises(InputError, match="was not fitted on the rows"):
@@ -106,7 +106,7 @@ def test_a_ranker_of_other_items_is_refused_and_leaves_no_folder(fitted, tmp_pat
 
 def test_a_model_saved_anew_is_still_that_of_its_rows(fitted, tmp_path):
     model, work, _ = fitted
-    load_bundle(model).save(tmp_path / "again")
+    load_package(model).save(tmp_path / "again")
     one = recommend_partitions(model, work, tmp_path / "a")
     two = recommend_partitions(tmp_path / "again", work, tmp_path / "b")
     assert pq.read_table(one).equals(pq.read_table(two))

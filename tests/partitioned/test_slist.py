@@ -9,7 +9,7 @@ import pytest
 from recsys import InputError
 from recsys.data import Interactions
 from recsys.partitioned import fit_partitions, recommend_partitions
-from recsys.rankers import fit_bundle, load_bundle, load_ranker, make_ranker
+from recsys.rankers import fit_package, load_package, load_ranker, make_ranker
 from recsys.utils.spec import parse_spec
 from tests.partitioned.test_fit import COLUMNS, likes, same_state, write
 
@@ -32,7 +32,7 @@ def in_memory(spec, users, items, when, work):
     ids = [np.array(some, dtype=object) for some in (names, known)]
     name, params = parse_spec(spec)
     numbered = Interactions(u, i, *ids, time=data.time)
-    found = fit_bundle(make_ranker(name, **params), numbered, show_progress=False)
+    found = fit_package(make_ranker(name, **params), numbered, show_progress=False)
     assert (found.user_items != matrix).nnz == 0
     return found
 
@@ -69,11 +69,11 @@ def check(tmp_path, monkeypatch, spec, when):
     assert any("--time-col" in note for note in told.notes) == (times is None)
     assert len(list(work.glob("followed-*/0*"))) > 4
     expected = in_memory(spec, users, items, times, work)
-    bundle = load_bundle(out, mapped=True)
-    same_state(bundle.ranker, expected.ranker)
-    assert bundle.start == expected.start
-    everybody = np.arange(bundle.ranker.n_users_)
-    a, b = (one.ranker.recommend(everybody, one.user_items) for one in (bundle, expected))
+    package = load_package(out, mapped=True)
+    same_state(package.ranker, expected.ranker)
+    assert package.start == expected.start
+    everybody = np.arange(package.ranker.n_users_)
+    a, b = (one.ranker.recommend(everybody, one.user_items) for one in (package, expected))
     assert np.array_equal(a.ids, b.ids) and np.array_equal(a.scores, b.scores)
     small = tmp_path / "small"
     fit_partitions(spec, data, out=small, work=work, memory="4KB", keep_users=False, **COLUMNS)
@@ -88,11 +88,11 @@ def test_moments_are_seconds(tmp_path):
     moments = np.datetime64("2001-01-01", "us") + rng.integers(0, 10**12, 60)
     data = write(tmp_path / "data", users, items, timestamp=pa.array(moments))
     fit_partitions("slist", data, out=tmp_path / "m", work=tmp_path / "w", memory="1MB", **COLUMNS)
-    bundle = load_bundle(tmp_path / "m")
+    package = load_package(tmp_path / "m")
     expected = in_memory("slist:form=cosine", users, items, moments, tmp_path / "w")
-    np.testing.assert_allclose(bundle.times.data, expected.times.data, rtol=1e-15)
-    assert bundle.dated
-    assert (bundle.ranker.weights_ != expected.ranker.weights_).nnz == 0
+    np.testing.assert_allclose(package.times.data, expected.times.data, rtol=1e-15)
+    assert package.dated
+    assert (package.ranker.weights_ != expected.ranker.weights_).nnz == 0
 
 
 @pytest.mark.parametrize("users, items, rows", [(1, 1, 1), (90, 1, 60), (1, 40, 90)])

@@ -1,4 +1,4 @@
-"""Bundles and profiles: who liked what, and when."""
+"""Packages and profiles: who liked what, and when."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 
 from recsys import CapabilityError, InputError, make_ranker
 from recsys.data import Interactions
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 from recsys.rankers.catalogue import Profile
 
 USERS = ["ada"] * 4 + ["bob"] * 2 + ["cy"]
@@ -16,39 +16,39 @@ DAYS = ["2024-01-05", "2024-01-01", "2024-03-01", "2024-01-05", "2024-02-01", "2
 SECONDS = np.array(DAYS, dtype="datetime64[s]").astype(np.float64)
 
 
-def bundle_of(times=SECONDS, ranker="ease"):
+def package_of(times=SECONDS, ranker="ease"):
     data = Interactions.from_ids(USERS, ITEMS, time=times)
-    return fit_bundle(make_ranker(ranker), data, show_progress=False)
+    return fit_package(make_ranker(ranker), data, show_progress=False)
 
 
-def liked(bundle, profile):
+def liked(package, profile):
     """Return {item id: time} of a profile."""
     return {
-        str(bundle.item_ids[k]): t for k, t in zip(profile.row.indices, profile.times.data, strict=True)
+        str(package.item_ids[k]): t for k, t in zip(profile.row.indices, profile.times.data, strict=True)
     }
 
 
-def test_a_bundle_keeps_when_each_like_happened_and_its_file_too(tmp_path):
-    bundle = bundle_of()
-    bundle.save(tmp_path / "m")
-    for one in (bundle, load_bundle(tmp_path / "m")):
+def test_a_package_keeps_when_each_like_happened_and_its_file_too(tmp_path):
+    package = package_of()
+    package.save(tmp_path / "m")
+    for one in (package, load_package(tmp_path / "m")):
         assert one.dated and (one.times.indices == one.user_items.indices).all()
         for user in set(USERS):
             mine = {i: t for u, i, t in zip(USERS, ITEMS, SECONDS, strict=True) if u == user}
             assert liked(one, one.profile(user)) == mine
-    untimed = bundle_of(None)
+    untimed = package_of(None)
     untimed.save(tmp_path / "m")
-    assert load_bundle(tmp_path / "m").times is None and not untimed.dated
+    assert load_package(tmp_path / "m").times is None and not untimed.dated
     assert untimed.profile("ada").times is None
 
 
 def test_unknown_times_are_kept_as_the_oldest(tmp_path):
     data = Interactions.from_ids(["u"] * 3, ["a", "b", "c"], time=[3.0, -np.inf, 1.0])
-    bundle = fit_bundle(make_ranker("ease"), data, show_progress=False)
-    bundle.save(tmp_path / "m")
-    bundle = load_bundle(tmp_path / "m")
-    assert liked(bundle, bundle.profile("u")) == {"a": 3.0, "b": 0.0, "c": 1.0}
-    assert set(liked(bundle, bundle.profile("u", as_of=1))) == {"b"}
+    package = fit_package(make_ranker("ease"), data, show_progress=False)
+    package.save(tmp_path / "m")
+    package = load_package(tmp_path / "m")
+    assert liked(package, package.profile("u")) == {"a": 3.0, "b": 0.0, "c": 1.0}
+    assert set(liked(package, package.profile("u", as_of=1))) == {"b"}
 
 
 @pytest.mark.parametrize("user", sorted(set(USERS)))
@@ -56,50 +56,50 @@ def test_unknown_times_are_kept_as_the_oldest(tmp_path):
     "day", ["2023-12-24", "2023-12-25", "2024-01-05", "2024-01-05T00:00:01", "2025-01-01"]
 )
 def test_as_of_leaves_out_what_came_then_or_later(user, day):
-    bundle = bundle_of()
+    package = package_of()
     before = np.datetime64(day, "s").astype(np.float64)
     mine = {i: t for u, i, t in zip(USERS, ITEMS, SECONDS, strict=True) if u == user and t < before}
     for given in (day, before, str(before)):
-        profile = bundle.profile(user, as_of=given)
-        assert liked(bundle, profile) == mine and profile.as_of == before
+        profile = package.profile(user, as_of=given)
+        assert liked(package, profile) == mine and profile.as_of == before
         assert profile.fold_in and profile.user is not None and profile.new_times is not None
-    rows, times = bundle.histories(None, day)
-    k = bundle.user_index[user]
-    assert {str(bundle.item_ids[i]): times[k, i] for i in rows[k].indices} == mine
-    some, when = bundle.histories(np.array([k, k]), day)
+    rows, times = package.histories(None, day)
+    k = package.user_index[user]
+    assert {str(package.item_ids[i]): times[k, i] for i in rows[k].indices} == mine
+    some, when = package.histories(np.array([k, k]), day)
     assert (some[1] != rows[k]).nnz == 0 and (when[0] != times[k]).nnz == 0
 
 
 def test_a_user_as_fitted_is_not_folded_in():
-    profile = bundle_of().profile("bob")
+    profile = package_of().profile("bob")
     assert not profile.fold_in and profile.new_times is None and profile.times.nnz == 2
-    rows, times = bundle_of().histories(np.array([1]))
+    rows, times = package_of().histories(np.array([1]))
     assert rows.nnz == times.nnz == 2
-    assert bundle_of(None).histories()[1] is None
+    assert package_of(None).histories()[1] is None
 
 
 def test_a_history_is_in_order_or_has_times():
-    bundle = bundle_of()
-    assert liked(bundle, bundle.profile(history=["c", "a", "d"])) == {"c": 1.0, "a": 2.0, "d": 3.0}
+    package = package_of()
+    assert liked(package, package.profile(history=["c", "a", "d"])) == {"c": 1.0, "a": 2.0, "d": 3.0}
     times = ["2024-01-02", 5, "7"]
-    assert liked(bundle, bundle.profile(history=["c", "a", "d"], times=times)) == {
+    assert liked(package, package.profile(history=["c", "a", "d"], times=times)) == {
         "c": SECONDS[1] + 86_400, "a": 5.0, "d": 7.0,
     }  # fmt: skip
-    found = bundle.profile(history=["c", "nope", "d"], skip_unknown=True)
-    assert found.unknown == ("nope",) and liked(bundle, found) == {"c": 1.0, "d": 3.0}
-    cut = bundle.profile(history=["c", "a", "d"], times=times, as_of=7)
-    assert liked(bundle, cut) == {"a": 5.0} and cut.as_of == 7.0
-    empty = bundle.profile(history=[])
+    found = package.profile(history=["c", "nope", "d"], skip_unknown=True)
+    assert found.unknown == ("nope",) and liked(package, found) == {"c": 1.0, "d": 3.0}
+    cut = package.profile(history=["c", "a", "d"], times=times, as_of=7)
+    assert liked(package, cut) == {"a": 5.0} and cut.as_of == 7.0
+    empty = package.profile(history=[])
     assert empty.row.nnz == empty.times.nnz == 0
-    assert bundle_of(None).profile(history=["a"]).times.data.tolist() == [1.0], "its order is known"
+    assert package_of(None).profile(history=["a"]).times.data.tolist() == [1.0], "its order is known"
 
 
 def test_a_history_has_weights_for_a_ranker_that_takes_them():
-    bundle = bundle_of(ranker="cosine")
-    found = bundle.profile(history=["d", "nope", "a"], weights=[4, 9, 0.5], skip_unknown=True)
-    much = {str(bundle.item_ids[k]): w for k, w in zip(found.row.indices, found.row.data, strict=True)}
-    assert much == {"d": 4.0, "a": 0.5} and liked(bundle, found) == {"d": 1.0, "a": 3.0}
-    assert bundle.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
+    package = package_of(ranker="cosine")
+    found = package.profile(history=["d", "nope", "a"], weights=[4, 9, 0.5], skip_unknown=True)
+    much = {str(package.item_ids[k]): w for k, w in zip(found.row.indices, found.row.data, strict=True)}
+    assert much == {"d": 4.0, "a": 0.5} and liked(package, found) == {"d": 1.0, "a": 3.0}
+    assert package.profile(history=["d", "a"]).row.data.tolist() == [1.0, 1.0]
     for weights, text in (
         ([1], "weights must be a list of 2 numbers, one for each item of the history"),
         (
@@ -113,9 +113,9 @@ def test_a_history_has_weights_for_a_ranker_that_takes_them():
         (["1", 1], "weight of item 'a' must be .*, not '1'"),
     ):
         with pytest.raises(InputError, match=f"^{text}$"):
-            bundle.profile(history=["a", "d"], weights=weights)
+            package.profile(history=["a", "d"], weights=weights)
     with pytest.raises(InputError, match="^ease takes no weights: leave them out, or fit a ranker"):
-        bundle_of().profile(history=["a"], weights=[2])
+        package_of().profile(history=["a"], weights=[2])
 
 
 REFUSED = {
@@ -141,16 +141,16 @@ REFUSED = {
 def test_what_cannot_be_a_profile_is_refused_in_one_line(case):
     given, text = REFUSED[case]
     with pytest.raises(InputError) as caught:
-        bundle_of().profile(**given)
+        package_of().profile(**given)
     assert str(caught.value).startswith(text) and "\n" not in str(caught.value)
 
 
 def test_as_of_needs_times_of_its_kind_and_a_ranker_that_folds_in():
     with pytest.raises(InputError, match="as of '2024-01-01': these data have no times; fit on inter"):
-        bundle_of(None).profile("ada", as_of="2024-01-01")
+        package_of(None).profile("ada", as_of="2024-01-01")
     with pytest.raises(InputError, match="these data have no times"):
-        bundle_of(None).histories(None, 3)
-    order = bundle_of(np.arange(1.0, 8.0))
+        package_of(None).histories(None, 3)
+    order = package_of(np.arange(1.0, 8.0))
     with pytest.raises(InputError, match="are no dates, but numbers from 1 to 7; give a number"):
         order.profile("ada", as_of="2024-01-01")
     assert order.profile("ada", as_of=3).row.nnz == order.profile("ada", as_of="3").row.nnz == 2

@@ -47,7 +47,7 @@ def test_centred_values_equal_whole_numbers_in_their_own_size(name, params):
     assert around is not None, "this kernel should be centred on these data"
     with_table = StructuredGram(sparse_counts(R), kernel, centring=True)
     np.testing.assert_array_equal(with_table.offsets, offsets)
-    full = kernel.plan(n).crowding == AT_FULL
+    full = kernel.plan(n).saturates == AT_FULL
     short = [exact.short(name, params, n, int(common[i, i]), full) for i in range(m)]
     np.testing.assert_allclose(around.short, [float(x) for x in short], rtol=1e-10, atol=1e-190)
     resolution = 3e-7 if gram.dtype == np.float32 else 1e-9

@@ -11,7 +11,7 @@ from recsys import InputError, make_ranker
 from recsys.data import Interactions
 from recsys.data.side_information import SideInformation, features_of, time_matrix
 from recsys.evaluation import evaluate
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.rankers.auto import _part
 
 
@@ -114,8 +114,8 @@ def test_features_and_times_go_through_an_evaluation(data):
 
 
 def test_what_is_fitted_for_use_has_the_features(data, tmp_path):
-    bundle = fit_bundle(make_ranker("bilinear", factors=2, iterations=2), data, show_progress=False)
-    assert bundle.ranker.item_features_.shape[0] == data.n_items
+    package = fit_package(make_ranker("bilinear", factors=2, iterations=2), data, show_progress=False)
+    assert package.ranker.item_features_.shape[0] == data.n_items
 
 
 def test_what_no_model_uses_is_not_made(data, monkeypatch):

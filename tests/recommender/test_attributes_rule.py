@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 import recsys
 from recsys import Interactions, cli
-from recsys.rankers import fit_bundle, make_ranker
+from recsys.rankers import fit_package, make_ranker
 from recsys.recommender.model_rules import ITEMS, attributes_rule
 
 DATA = recsys.load_dataset("sample")
@@ -31,14 +31,14 @@ def attributes_of(features, item):
     return found | ({f"{int(row['year']) // 10 * 10}s"} if "year" in row else set())
 
 
-def by_hand(bundle, user, liked, item, first, names):
+def by_hand(package, user, liked, item, first, names):
     """Return the counts of a rule, by a loop over the items that are not liked."""
-    scores = bundle.ranker.scores(user, bundle.user_items[user])[0]
-    free = [k for k in range(len(bundle.item_ids)) if k not in liked]
+    scores = package.ranker.scores(user, package.user_items[user])[0]
+    free = [k for k in range(len(package.item_ids)) if k not in liked]
     listed = sorted(free, key=lambda k: (-scores[k], k))[:first]
     support = hits = 0
     for k in free:
-        if set(names) <= attributes_of(bundle.item_features, k):
+        if set(names) <= attributes_of(package.item_features, k):
             support += 1
             hits += k in listed
     return {
@@ -54,23 +54,23 @@ def found(request):
 
 
 def test_the_counts_are_those_of_a_loop_over_the_list(found):
-    bundle, shown = found.bundle, 0
+    package, shown = found.package, 0
     for user in range(0, DATA.n_users, 9):
         who, row = str(DATA.user_ids[user]), DATA.matrix[user]
         liked = set(row.indices.tolist())
-        top = bundle.ranker.recommend(user, row, N=3).ids.tolist()
+        top = package.ranker.recommend(user, row, N=3).ids.tolist()
         for item in [*top, 5, 77, *sorted(liked)[:1]]:
-            rule, reason = attributes_rule(bundle, user, row, item, FIRST)
+            rule, reason = attributes_rule(package, user, row, item, FIRST)
             assert (rule is None) == bool(reason)
             if rule is None:
                 continue
             shown += 1
             why = found.explain(who, str(DATA.item_ids[item]), model_rule=FIRST)
             told = why.model_rule["attributes"]
-            assert told == rule.as_dict(bundle.ranker.name, FIRST)
+            assert told == rule.as_dict(package.ranker.name, FIRST)
             assert set(told["names"]) <= attributes_of(DATA.item_features, item)
             assert 1 <= len(told["names"]) <= 2 and told["support"] >= ITEMS
-            wanted = by_hand(bundle, user, liked, item, FIRST, told["names"])
+            wanted = by_hand(package, user, liked, item, FIRST, told["names"])
             assert {name: told[name] for name in wanted} == wanted
             assert told["low"] > told["base"]
             chance = binom.sf(told["hits"] - 1, told["support"], told["low"])  # of so many or more
@@ -104,7 +104,7 @@ def with_a_rule(model, first=FIRST):
     for user in range(DATA.n_users):
         row = DATA.matrix[user]
         for item in model.ranker.recommend(user, row, N=3).ids:
-            if attributes_rule(model.bundle, user, row, int(item), first)[0] is not None:
+            if attributes_rule(model.package, user, row, int(item), first)[0] is not None:
                 return user, str(DATA.item_ids[item])
     raise AssertionError("no list has a rule")
 
@@ -115,7 +115,7 @@ def test_a_rule_is_the_same_in_the_doors(tmp_path, capfd):
     from fastapi.testclient import TestClient
 
     from app.catalogues import catalogue_of
-    from app.views.explain import bundle_of
+    from app.views.explain import package_of
     from recsys.recommender.explained import explained_row, model_rule_of
     from recsys.service import create_app
     from recsys.service.schemas import ExplainResponse
@@ -141,7 +141,7 @@ def test_a_rule_is_the_same_in_the_doors(tmp_path, capfd):
     assert cli.call(asked) == 0
     assert owned["text"] in " ".join(capfd.readouterr().out.split())
     catalogue = catalogue_of(("dataset", "sample"), DATA)
-    shown, item = bundle_of(catalogue, model.ranker), DATA.item_ids.tolist().index(what)
+    shown, item = package_of(catalogue, model.ranker), DATA.item_ids.tolist().index(what)
     profile = catalogue.user(user)
     page = explained_row(
         shown, user, profile.row, item, exclude=user, times=profile.times, word=catalogue.word,
@@ -178,65 +178,65 @@ def planted(items, popular, genres, liked=()):
     data = Interactions.from_frame(
         pd.DataFrame(rows, columns=["user_id", "item_id"]), user="user_id", item="item_id", items=table
     )
-    return fit_bundle(make_ranker("popularity"), data, show_progress=False)
+    return fit_package(make_ranker("popularity"), data, show_progress=False)
 
 
-def index(bundle, item):
-    return bundle.item_index[str(item)]
+def index(package, item):
+    return package.item_index[str(item)]
 
 
 def test_a_planted_pair_of_attributes_is_found():
     """Neither of the two is enough: 12 items have both and are the first, many have one of them."""
     genres = ["War|Old"] * 12 + ["War"] * 40 + ["Old"] * 40 + ["Drama"] * 40
     popular = [9] * 12 + [2] * 120
-    bundle = planted(132, popular, genres, liked=(131,))
-    user = bundle.user_index["u0"]
-    rule, why = attributes_rule(bundle, user, bundle.user_items[user], index(bundle, 0), 12)
+    package = planted(132, popular, genres, liked=(131,))
+    user = package.user_index["u0"]
+    rule, why = attributes_rule(package, user, package.user_items[user], index(package, 0), 12)
     assert why == "" and set(rule.names) == {"War", "Old"}
     assert (rule.counts.support, rule.counts.hits, rule.items, rule.listed) == (12, 12, 131, 12)
     assert rule.itself
-    rule, why = attributes_rule(bundle, user, bundle.user_items[user], index(bundle, 100), 12)
+    rule, why = attributes_rule(package, user, package.user_items[user], index(package, 100), 12)
     assert rule is None and "no one or two attributes of this item" in why  # Drama comes last
     row = sp.csr_matrix(
-        np.isin(np.arange(132), [index(bundle, k) for k in (0, 131)])[None], dtype=np.float32
+        np.isin(np.arange(132), [index(package, k) for k in (0, 131)])[None], dtype=np.float32
     )
-    rule, _ = attributes_rule(bundle, 0, row, index(bundle, 0), 11, fold_in=True)
+    rule, _ = attributes_rule(package, 0, row, index(package, 0), 11, fold_in=True)
     assert rule.itself is None and (rule.counts.support, rule.counts.hits) == (11, 11)  # it is liked
     assert "first 11 of this list, and 11 of all 130" in rule.as_dict("popularity", 11)["text"]
 
 
 def test_of_equal_scores_the_items_are_counted_that_the_list_has():
     """All have one user; the first ten of 60 are chosen by index, and are the ones with War."""
-    bundle = planted(60, [1] * 60, ["War"] * 10 + ["Drama"] * 50)
-    history = bundle.profile(history=["59"])
+    package = planted(60, [1] * 60, ["War"] * 10 + ["Drama"] * 50)
+    history = package.profile(history=["59"])
     for first in (8, 10, 15):
-        found, _ = attributes_rule(bundle, 0, history.row, index(bundle, 3), first, fold_in=True)
-        listed = bundle.ranker.recommend(0, history.row, N=first, recalculate_user=True).ids
-        wars = [index(bundle, k) for k in range(10)]
+        found, _ = attributes_rule(package, 0, history.row, index(package, 3), first, fold_in=True)
+        listed = package.ranker.recommend(0, history.row, N=first, recalculate_user=True).ids
+        wars = [index(package, k) for k in range(10)]
         assert found.names == ("War",) and found.counts.support == 10
         assert found.counts.hits == len(set(wars) & set(listed.tolist()))
-        assert found.itself == (index(bundle, 3) in listed)
+        assert found.itself == (index(package, 3) in listed)
 
 
 def test_where_there_is_no_rule_a_note_says_why():
     genres = ["War"] * 10 + ["Drama"] * 49 + [""]
-    bundle = planted(60, [3] * 10 + [1] * 50, genres, liked=(58,))
-    user = bundle.user_index["u0"]
-    row = bundle.user_items[user]
-    rule, why = attributes_rule(bundle, user, row, index(bundle, 59), 10)
+    package = planted(60, [3] * 10 + [1] * 50, genres, liked=(58,))
+    user = package.user_index["u0"]
+    row = package.user_items[user]
+    rule, why = attributes_rule(package, user, row, index(package, 59), 10)
     assert rule is None and why == "this item has none"
     for first in (59, 60, 1000):  # everything is among the first
-        rule, why = attributes_rule(bundle, user, row, index(bundle, 0), first)
+        rule, why = attributes_rule(package, user, row, index(package, 0), first)
         assert rule is None and "of 59 items that could be recommended" in why
-    most = [k for k in range(60) if k != index(bundle, 0)]
-    rule, why = attributes_rule(bundle, user, row, index(bundle, 0), 1, leave_out=most)
+    most = [k for k in range(60) if k != index(package, 0)]
+    rule, why = attributes_rule(package, user, row, index(package, 0), 1, leave_out=most)
     assert rule is None and "of 1 item that could be recommended" in why
-    rule, why = attributes_rule(bundle, user, row, index(bundle, 0), 1, leave_out=range(60))
+    rule, why = attributes_rule(package, user, row, index(package, 0), 1, leave_out=range(60))
     assert rule is None and "of 0 items that could be recommended" in why
     with pytest.raises(recsys.InputError, match="n must be"):
-        attributes_rule(bundle, user, row, 0, 0)
+        attributes_rule(package, user, row, 0, 0)
     rule, why = attributes_rule(
-        bundle, user, sp.csr_matrix((1, 60), dtype=np.float32), 0, 10, fold_in=True
+        package, user, sp.csr_matrix((1, 60), dtype=np.float32), 0, 10, fold_in=True
     )
     assert rule is None and why == "the list is of popular items"
     plain = recsys.Recommender("ease").fit(Interactions.from_ids(["a", "a", "b"], ["x", "y", "y"]))
@@ -256,15 +256,15 @@ def test_whatever_the_catalogue_the_counts_are_right(items, first, follows, seed
         int(rng.integers(1, 4) + (5 if "War" in one and rng.random() < follows else 0)) for one in sets
     ]
     liked = rng.choice(items, rng.integers(1, items), replace=False).tolist()
-    bundle = planted(items, popular, ["|".join(sorted(one)) for one in sets], liked)
-    user, item = bundle.user_index["u0"], int(rng.integers(items))
-    row = bundle.user_items[user]
-    found, why = attributes_rule(bundle, user, row, item, first)
+    package = planted(items, popular, ["|".join(sorted(one)) for one in sets], liked)
+    user, item = package.user_index["u0"], int(rng.integers(items))
+    row = package.user_items[user]
+    found, why = attributes_rule(package, user, row, item, first)
     assert (found is None) == bool(why)
     if found is None:
         return
     told = found.as_dict("popularity", first)
-    assert set(told["names"]) <= attributes_of(bundle.item_features, item)
-    wanted = by_hand(bundle, user, set(row.indices.tolist()), item, first, told["names"])
+    assert set(told["names"]) <= attributes_of(package.item_features, item)
+    wanted = by_hand(package, user, set(row.indices.tolist()), item, first, told["names"])
     assert {name: told[name] for name in wanted} == wanted
     assert told["low"] > told["base"] and told["support"] >= ITEMS

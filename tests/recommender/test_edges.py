@@ -108,7 +108,7 @@ def test_times_that_are_not_above_0():
         model = Recommender("slist").fit(moved)
         for as_of in range(7):
             liked = set(moved[(moved.user == "a") & (moved.time < as_of + shift)].item)
-            kept = model.bundle.profile("a", as_of=as_of + shift)
+            kept = model.package.profile("a", as_of=as_of + shift)
             assert {model.item_ids[k] for k in kept.items} == liked
         new = pd.DataFrame({"user": ["b"], "item": ["y"], "time": [3 + shift]})
         whole = Recommender("slist").fit(pd.concat([moved, new]))
@@ -154,23 +154,23 @@ def test_an_update_keeps_the_latest_as_a_fit_does():
                 one.item_ids.tolist().index(first.item_id),
             )
             expected = 0.0 if (when, stars) == (new, 1) else max(when, first.ts).timestamp()
-            assert one.bundle.times[k, place] == expected
+            assert one.package.times[k, place] == expected
 
 
 def test_a_threshold_after_reading_is_that_of_later_rows():
     rated = ROWS.assign(stars=5)
     data = Interactions.from_frame(rated, time="ts", rating="stars").rated(3)
     model = Recommender("msdw").fit(data)
-    likes = model.bundle.user_items.nnz
+    likes = model.package.user_items.nnz
     row = pd.DataFrame({"user_id": [999], "item_id": [7], "ts": [ROWS.ts.max()], "stars": [1]})
-    assert model.update(row).bundle.user_items.nnz == likes
+    assert model.update(row).package.user_items.nnz == likes
 
 
 def test_milliseconds_become_the_seconds_that_the_model_knows(model):
     model = Recommender("ease").fit(data_of())
     row = pd.DataFrame({"user_id": [117], "item_id": [7], "ts": [1.7e12]})
     model.update(row)
-    assert model.bundle.dated and model.bundle.times.max() < 1e11
+    assert model.package.dated and model.package.times.max() < 1e11
 
 
 def test_an_update_needs_no_column_that_nothing_reads():
@@ -223,11 +223,11 @@ def test_features_of_many_types_are_read_alike_before_and_after_a_file(kind, tmp
     model.save(tmp_path / "m")
     again = recsys.load(tmp_path / "m")
     for wanted in WANTED:
-        kept = passing(model.bundle.item_features, wanted)
-        assert kept.tolist() == passing(again.bundle.item_features, wanted).tolist(), wanted
+        kept = passing(model.package.item_features, wanted)
+        assert kept.tolist() == passing(again.package.item_features, wanted).tolist(), wanted
         assert 0 < kept.sum() < len(kept), wanted
     by_hand = {7 + k for k in range(len(ITEMS)) if k % 2}
-    names = np.array(model.item_ids)[passing(model.bundle.item_features, {"tags": "a"})]
+    names = np.array(model.item_ids)[passing(model.package.item_features, {"tags": "a"})]
     assert set(names.tolist()) == by_hand
     assert str(model.rules(117)) == str(again.rules(117))
 
@@ -264,7 +264,7 @@ def test_a_least_rating_of_any_number_is_kept_in_a_file(least, tmp_path):
         assert isinstance(least, Decimal) and "min_rating must be a finite number" in str(error)
         return
     model.save(tmp_path / "m")
-    assert recsys.load(tmp_path / "m").bundle.columns.min_rating == 3.0
+    assert recsys.load(tmp_path / "m").package.columns.min_rating == 3.0
 
 
 def test_a_forgotten_user_is_described_no_more(tmp_path):
@@ -273,10 +273,10 @@ def test_a_forgotten_user_is_described_no_more(tmp_path):
     extra = pd.DataFrame({"user_id": [999], "item_id": [7], "ts": [ROWS.ts.max()]})
     data = Interactions.from_frame(pd.concat([ROWS, extra]), time="ts", users=people)
     model = Recommender("fm:iterations=2").fit(data).forget(999)
-    assert pd.isna(model.bundle.user_features.loc[999, "age"])
-    assert model.bundle.user_features["age"].notna().sum() == 40
+    assert pd.isna(model.package.user_features.loc[999, "age"])
+    assert model.package.user_features["age"].notna().sum() == 40
     model.save(tmp_path / "m")
-    again = recsys.load(tmp_path / "m").bundle.user_features["age"]
+    again = recsys.load(tmp_path / "m").package.user_features["age"]
     assert pd.isna(again.loc[999]) and again.notna().sum() == 40
 
 
@@ -342,14 +342,14 @@ def test_an_update_reads_dates_and_numbers_as_the_fit_did(tmp_path):
     first = dated_ratings(tmp_path / "first.csv", rows)
     later = dated_file(tmp_path / "later.csv", "user;item;rating;time\n", ["000;0;12,500;07/11/2026"])
     model = Recommender("msdw").fit(first, min_rating=1.5)
-    assert model.bundle.columns.day_first is False and model.bundle.columns.decimal == ","
+    assert model.package.columns.day_first is False and model.package.columns.decimal == ","
     model.save(tmp_path / "m.recsys")
     for one in (model, load(tmp_path / "m.recsys")):
-        before = one.bundle.user_items.nnz
-        data = rows_of(one.bundle, later)
+        before = one.package.user_items.nnz
+        data = rows_of(one.package, later)
         assert data.rating.tolist() == [12.5] and data.time.tolist() == [1783728000.0]
         one.update(later)
-        assert one.bundle.user_items.nnz == before + 1
+        assert one.package.user_items.nnz == before + 1
 
 
 @pytest.mark.parametrize("role", ["user", "item"])
@@ -374,10 +374,10 @@ def test_an_update_is_told_how_dates_and_decimals_are_written(tmp_path):
         InputError, match="7 Nov 2026 or 11 Jul 2026: say day_first=True or day_first=False"
     ):
         model.update(later)
-    before = model.bundle.user_items.nnz
-    assert rows_of(model.bundle, later, ",", True).time.tolist() == [1794009600.0]
+    before = model.package.user_items.nnz
+    assert rows_of(model.package, later, ",", True).time.tolist() == [1794009600.0]
     model.update(later, decimal=",", day_first=True)
-    assert model.bundle.user_items.nnz == before + 1
+    assert model.package.user_items.nnz == before + 1
 
 
 def test_what_an_update_notices_is_logged(tmp_path, caplog):

@@ -10,7 +10,7 @@ import pytest
 import recsys
 from recsys import InputError, Interactions, Recommender, list_rankers, make_ranker
 from recsys.cli import call
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from tests.contract.test_rankers import FAST
 from tests.recommender.test_recommender import ROWS, data_of
 
@@ -30,7 +30,7 @@ QUICK = ("popularity", "ease", "msdw", "cosine", "als")
 def test_every_model_lists_liked_items_too(name):
     data = data_of()
     model = Recommender.of(
-        fit_bundle(make_ranker(name, **FAST.get(name, {})), data, show_progress=False)
+        fit_package(make_ranker(name, **FAST.get(name, {})), data, show_progress=False)
     )
     found = model.recommend([117, 100], n=99, filter_liked=False)
     users = {117: None, 100: None}

@@ -68,7 +68,7 @@ def test_ids_are_the_numbers_of_rows_and_columns(form, tmp_path):
     model.save(tmp_path / "m")
     again = recsys.load(tmp_path / "m")
     assert again.recommend(12).equals(model.recommend(12))
-    assert (again.bundle.user_items != (R != 0)).nnz == 0  # ease takes every interaction alike
+    assert (again.package.user_items != (R != 0)).nnz == 0  # ease takes every interaction alike
 
 
 def test_the_matrix_is_not_changed_and_what_changes_later_is_not_seen():
@@ -78,7 +78,7 @@ def test_the_matrix_is_not_changed_and_what_changes_later_is_not_seen():
     first = model.recommend(0)
     assert (R != before).nnz == 0
     R.data[:] = 1.0
-    assert model.recommend(0).equals(first) and (model.bundle.user_items != before).nnz == 0
+    assert model.recommend(0).equals(first) and (model.package.user_items != before).nnz == 0
 
 
 @pytest.mark.parametrize("spec", ["als:iterations=2,factors=4", "cosine"])
@@ -91,13 +91,13 @@ def test_an_update_keeps_the_weights_there_were(spec):
     want = sp.lil_matrix((41, 25), dtype=np.float32)
     want[:40] = R
     want[u, new] = want[40, 3] = 1
-    assert (model.bundle.user_items != want.tocsr()).nnz == 0 and model.user_ids[-1] == 77
+    assert (model.package.user_items != want.tocsr()).nnz == 0 and model.user_ids[-1] == 77
     whole = Recommender(spec).fit(want.tocsr())
     mine, theirs = (one.recommend(u, n=99, why=False).set_index("item") for one in (model, whole))
     np.testing.assert_allclose(mine["score"], theirs["score"][mine.index], atol=1e-4)
     model.forget(u)
     want[u] = 0
-    assert (model.bundle.user_items != want.tocsr()).nnz == 0
+    assert (model.package.user_items != want.tocsr()).nnz == 0
 
 
 def test_what_cannot_be_a_matrix_of_interactions_is_refused():

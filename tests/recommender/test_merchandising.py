@@ -128,7 +128,7 @@ def test_scores_say_where_they_are_counts(data):
     model.forget("u0002")
     found = model.predict(["u0001", "u0002"], "m0001")
     assert found["source"].tolist() == ["model", "popular"]
-    assert found["score"][1] == model.ranker.popularity_[model.bundle.item_index["m0001"]]
+    assert found["score"][1] == model.ranker.popularity_[model.package.item_index["m0001"]]
 
 
 def test_similar_users(data):

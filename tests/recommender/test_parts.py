@@ -1,4 +1,4 @@
-"""Lists of everybody in folders of parts: resumed, refused, swept, and equal to one file."""
+"""Lists of all users in folders of parts: resumed, refused, swept, and equal to one file."""
 
 import datetime
 import json
@@ -15,9 +15,9 @@ import recsys
 from recsys import InputError, Recommender, make_ranker
 from recsys.engines import Engine, engine
 from recsys.engines.base import run_unit
-from recsys.rankers import fit_bundle, list_rankers
-from recsys.recommender import everybody
-from recsys.recommender.everybody import plain_options, write_everybody
+from recsys.rankers import fit_package, list_rankers
+from recsys.recommender import all_users
+from recsys.recommender.all_users import plain_options, write_all_users
 from recsys.recommender.parts import Parts
 from recsys.utils import atomic
 
@@ -81,10 +81,10 @@ def test_workers_write_the_same_bytes(model, path, dask, tmp_path):
         model.recommend_all(f"{there}/", block=64, engine=dask, **OPTIONS[given])
         assert content(here) == content(there), "and no model is left in the folder"
     options = plain_options(10, text=True)
-    done = write_everybody(tmp_path / "a", model.bundle, options, model=path, on=dask, block=64)
+    done = write_all_users(tmp_path / "a", model.package, options, model=path, on=dask, block=64)
     assert (done.written, done.skipped, done.users, done.workers) == (7, 0, 400, 2)
     assert 0 < done.work <= 2 * done.seconds and 0 <= done.overhead < 1
-    write_everybody(tmp_path / "b", model.bundle, options, model=path, block=64)
+    write_all_users(tmp_path / "b", model.package, options, model=path, block=64)
     assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
@@ -95,21 +95,21 @@ def test_a_second_run_writes_what_is_missing_only(model, tmp_path, monkeypatch):
     (folder / "part-00000100.parquet").unlink()
     (folder / "part-00000350.parquet").unlink()
     shown = []
-    done = write_everybody(
-        folder, model.bundle, plain_options(10), block=50, progress=lambda *some: shown.append(some)
+    done = write_all_users(
+        folder, model.package, plain_options(10), block=50, progress=lambda *some: shown.append(some)
     )
     assert (done.written, done.skipped, done.users) == (2, 6, 100) and shown == [(7, 8), (8, 8)]
     after = state(folder)
     assert content(folder) == whole and [k for k in sorted(after) if after[k] != before[k]] == [
         "part-00000100.parquet", "part-00000350.parquet",
     ]  # fmt: skip
-    monkeypatch.setattr(everybody, "opened", None)  # none is started for nothing
-    done = write_everybody(folder, model.bundle, plain_options(10), block=50)
+    monkeypatch.setattr(all_users, "opened", None)  # none is started for nothing
+    done = write_all_users(folder, model.package, plain_options(10), block=50)
     assert (done.written, done.skipped, done.overhead) == (0, 8, 0.0) and state(folder) == after
 
 
 def test_a_run_that_fails_is_no_success(model, tmp_path, monkeypatch):
-    folder, write = tmp_path / "top", everybody.write_rows
+    folder, write = tmp_path / "top", all_users.write_rows
     (folder).mkdir()
 
     def refuses(path, *rest, **named):
@@ -117,7 +117,7 @@ def test_a_run_that_fails_is_no_success(model, tmp_path, monkeypatch):
             raise InputError("no space")
         write(path, *rest, **named)
 
-    monkeypatch.setattr(everybody, "write_rows", refuses)
+    monkeypatch.setattr(all_users, "write_rows", refuses)
     with pytest.raises(InputError, match="no space"):
         model.recommend_all(folder, block=50)
     assert sorted(os.listdir(folder)) == [
@@ -143,7 +143,7 @@ def test_another_job_is_refused_by_what_differs(model, tmp_path, monkeypatch):
         with pytest.raises(InputError, match=why) as told:
             call()
         assert "\n" not in str(told.value)
-    monkeypatch.setitem(everybody.installed(), "numpy", "1.0")
+    monkeypatch.setitem(all_users.installed(), "numpy", "1.0")
     with pytest.raises(InputError, match=r"numpy is .* there, \"1.0\" here"):
         model.recommend_all(folder, block=200)
     monkeypatch.undo()
@@ -183,16 +183,16 @@ def test_a_worker_that_sees_other_files_is_told_of(model, path, tmp_path, monkey
         folder, {"format": 1, "users": 400, "block": 50, "model": "f00", "lists": plain_options(3)}
     )
     with pytest.raises(InputError, match=r"worker .* does not see the folder .*: put it where every"):
-        everybody.write_part((str(path), parts.digest, str(folder), 0))
+        all_users.write_part((str(path), parts.digest, str(folder), 0))
     parts.begin()
     with pytest.raises(
         InputError, match=r"worker .* does not see the model .*absent: put it where every"
     ):
-        everybody.write_part((str(tmp_path / "absent"), parts.digest, str(folder), 0))
+        all_users.write_part((str(tmp_path / "absent"), parts.digest, str(folder), 0))
     with pytest.raises(InputError, match="another file than the one that was checked"):
-        everybody.write_part((str(path), parts.digest, str(folder), 0))
+        all_users.write_part((str(path), parts.digest, str(folder), 0))
     with pytest.raises(InputError, match="is of another job"):
-        everybody.write_part(
+        all_users.write_part(
             (str(path), replace(parts, job={**parts.job, "block": 60}).digest, str(folder), 0)
         )
     monkeypatch.setattr("recsys.recommender.parts.PAUSE", 0.0)
@@ -208,16 +208,16 @@ def test_a_worker_reads_a_model_once_and_does_not_repeat_a_part(model, path, tmp
         {"format": 1, "users": 400, "block": 50, "model": digest, "lists": plain_options(3)},
     )
     parts.begin()
-    everybody._bundle.cache_clear()
-    everybody._lists.cache_clear()
+    all_users._package.cache_clear()
+    all_users._lists.cache_clear()
     units = [(str(path), parts.digest, str(parts.folder), start) for start in parts.starts()]
-    assert everybody.write_part(units[0]) == (50, 0, 0)
-    monkeypatch.setattr(everybody, "load_bundle", None)
-    assert everybody.write_part(units[3]) == (50, 0, 0)
+    assert all_users.write_part(units[0]) == (50, 0, 0)
+    monkeypatch.setattr(all_users, "load_package", None)
+    assert all_users.write_part(units[3]) == (50, 0, 0)
     before = state(parts.folder)
-    everybody._bundle.cache_clear()
-    everybody._lists.cache_clear()  # a part that is there needs no model
-    assert everybody.write_part(units[3]) is None and state(parts.folder) == before
+    all_users._package.cache_clear()
+    all_users._lists.cache_clear()  # a part that is there needs no model
+    assert all_users.write_part(units[3]) is None and state(parts.folder) == before
     assert parts.missing() == [50, 100, 200, 250, 300, 350]
 
 
@@ -244,14 +244,14 @@ def test_of_two_jobs_at_once_one_has_the_folder(tmp_path):
 
 
 def test_a_folder_that_became_anothers_is_no_success(model, tmp_path, monkeypatch):
-    folder, write = tmp_path / "top", everybody.write_rows
+    folder, write = tmp_path / "top", all_users.write_rows
 
     def takes(path, *rest, **named):
         manifest = folder / "_MANIFEST.json"
         manifest.write_text(manifest.read_text().replace('"n": 10', '"n": 7'))
         write(path, *rest, **named)
 
-    monkeypatch.setattr(everybody, "write_rows", takes)
+    monkeypatch.setattr(all_users, "write_rows", takes)
     with pytest.raises(InputError, match="holds parts of another job: n is 7 there, 10 here"):
         model.recommend_all(folder, block=200)
     assert not (folder / "_SUCCESS").exists()
@@ -267,9 +267,9 @@ def test_what_a_host_elsewhere_wrote_may_be_seen_late(tmp_path, monkeypatch):
 
 
 def test_a_model_that_is_replaced_while_it_is_read_is_refused(model, path, tmp_path, monkeypatch):
-    mine, load = tmp_path / "m.recsys", everybody.load_bundle
+    mine, load = tmp_path / "m.recsys", all_users.load_package
     mine.write_bytes(path.read_bytes())
-    bundle, digest = everybody.read_model(mine)
+    package, digest = all_users.read_model(mine)
     other = Recommender("ease:regularization=7").fit(recsys.load_dataset("sample"))
 
     def loads(*given, **named):
@@ -277,12 +277,12 @@ def test_a_model_that_is_replaced_while_it_is_read_is_refused(model, path, tmp_p
         other.save(mine)
         return found
 
-    monkeypatch.setattr(everybody, "load_bundle", loads)
+    monkeypatch.setattr(all_users, "load_package", loads)
     why = "m.recsys was replaced by another model meanwhile; run it again"
     with pytest.raises(InputError, match=why):
-        everybody.read_model(mine)
+        all_users.read_model(mine)
     with pytest.raises(InputError, match=why):
-        write_everybody(tmp_path / "top", bundle, plain_options(3), model=mine, digest=digest)
+        write_all_users(tmp_path / "top", package, plain_options(3), model=mine, digest=digest)
     assert not (tmp_path / "top").exists()
 
 
@@ -291,8 +291,8 @@ class Elsewhere(Engine):
 
     def _results(self, task, units, threads):
         for unit in units:
-            everybody._bundle.cache_clear()
-            everybody._lists.cache_clear()
+            all_users._package.cache_clear()
+            all_users._lists.cache_clear()
             yield run_unit(task, unit, threads)
 
 
@@ -306,8 +306,8 @@ def test_the_same_call_twice_at_once_ends_well(model, tmp_path):
             model.recommend_all(folder, block=50, engine=Elsewhere())
             lost.unlink()
 
-    write_everybody(
-        folder, model.bundle, plain_options(10), on=Elsewhere(), block=50, progress=other
+    write_all_users(
+        folder, model.package, plain_options(10), on=Elsewhere(), block=50, progress=other
     )  # which needs its model after the other has ended
     assert content(folder) == content(whole)
 
@@ -325,8 +325,8 @@ def test_values_without_a_dimension_and_names_that_are_none(model, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_rankers())
 def test_every_ranker_writes_its_parts_as_its_file(name, tmp_path):
-    bundle = fit_bundle(make_ranker(name), recsys.load_dataset("sample"), show_progress=False)
-    model = Recommender.of(bundle)
+    package = fit_package(make_ranker(name), recsys.load_dataset("sample"), show_progress=False)
+    model = Recommender.of(package)
     model.recommend_all(tmp_path / "top", block=37)
     model.recommend_all(tmp_path / "top.parquet")
     assert pq.read_table(tmp_path / "top").equals(pq.read_table(tmp_path / "top.parquet"))

@@ -95,8 +95,8 @@ def test_everything_known_is_in_the_file(tmp_path, model):
     want = {"year": (1985, 1995), "genres": ["War", "Musical"]}
     assert again.recommend(117, filters=want).equals(model.recommend(117, filters=want))
     assert str(again.rules(117)) == str(model.rules(117))
-    assert again.bundle.columns == model.bundle.columns
-    before, after = model.bundle.item_features, again.bundle.item_features
+    assert again.package.columns == model.package.columns
+    before, after = model.package.item_features, again.package.item_features
     assert before.columns.tolist() == after.columns.tolist() and after["year"].dtype == np.int64
     assert (before.astype(object).to_numpy() == after.astype(object).to_numpy()).all()
 
@@ -188,7 +188,7 @@ def test_filters_read_text_numbers_and_gaps():
 
 def test_a_history_is_folded_in_and_dislikes_are_kept_away(model):
     k = model.user_ids.tolist().index(117)
-    row = model.bundle.user_items[k]
+    row = model.package.user_items[k]
     history = [int(name) for name in model.item_ids[row.indices]]
     found = model.recommend_history(history, n=5)
     assert found["item"].tolist() == model.recommend(117, n=5)["item"].tolist()
@@ -267,9 +267,9 @@ def test_an_update_is_a_refit(spec):
     whole = Recommender(spec).fit(data_of(rows=pd.concat([ROWS, new])))
     assert set(model.user_ids) == set(whole.user_ids) and 5000 in model.item_ids.tolist()
     assert all(type(name) is int for name in model.item_ids)
-    assert model.bundle.titles[-1] == "New"
+    assert model.package.titles[-1] == "New"
     mine, theirs = ({(u, i) for u, i in zip(
-        one.user_ids[one.bundle.user_items.tocoo().row], one.item_ids[one.bundle.user_items.tocoo().col],
+        one.user_ids[one.package.user_items.tocoo().row], one.item_ids[one.package.user_items.tocoo().col],
         strict=True,
     )} for one in (model, whole))  # fmt: skip
     assert mine == theirs
@@ -288,7 +288,7 @@ def test_a_forgotten_user_left_nothing(spec):
     model.forget(117)
     without = Recommender(spec).fit(data_of(rows=ROWS[ROWS.user_id != 117]))
     k = model.user_ids.tolist().index(117)
-    assert model.bundle.user_items[k].nnz == 0
+    assert model.package.user_items[k].nnz == 0
     assert model.recommend(117)["why"].str.endswith("people like it.").all()
     for user in (100, 130):
         mine, theirs = (m.recommend(user, n=99, why=False).set_index("item") for m in (model, without))
@@ -308,7 +308,7 @@ def test_a_lower_rating_takes_a_like_back():
     )
     k = model.user_ids.tolist().index(117)
     place = model.item_ids.tolist().index(item)
-    assert model.bundle.user_items[k, place] == 0
+    assert model.package.user_items[k, place] == 0
     assert 999 not in model.user_ids.tolist()  # who only rated low likes nothing
 
 

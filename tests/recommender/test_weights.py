@@ -40,7 +40,7 @@ def test_the_profile_of_a_user_has_the_weights_of_the_fit(table, name):
     data = Interactions.from_frame(table, user="who", item="what", weight="n")
     model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
     for user in ("3", "17"):
-        row = model.bundle.profile(user).row
+        row = model.package.profile(user).row
         wanted = dict(table[table.who == user][["what", "n"]].itertuples(index=False))
         ids = model.item_ids
         assert {ids[k]: v for k, v in zip(row.indices, row.data, strict=True)} == wanted
@@ -126,8 +126,8 @@ def test_ranks_without_and_with_items_are_of_the_weights(table, name):
     """By brute force: the row of the fit without one item, or with one more at a weight of 1."""
     data = Interactions.from_frame(table, user="who", item="what", weight="n")
     model = Recommender(make_ranker(name, **FAST.get(name, {}))).fit(data)
-    ranker, profile = model.ranker, model.bundle.profile("17")
-    item = model.bundle.items([model.recommend("17", n=4)["item"][3]])[0]
+    ranker, profile = model.ranker, model.package.profile("17")
+    item = model.package.items([model.recommend("17", n=4)["item"][3]])[0]
     dense = profile.row.toarray()
     assert dense.max() > 1
 
@@ -148,4 +148,4 @@ def test_ranks_without_and_with_items_are_of_the_weights(table, name):
     if steps.items:
         row = dense.copy()
         row[0, steps.items[0]] = 1
-        assert steps.places[0] == rank(row, row[0] == 0)[1]
+        assert steps.ranks[0] == rank(row, row[0] == 0)[1]

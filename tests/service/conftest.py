@@ -7,7 +7,7 @@ import pytest
 
 from recsys import make_ranker
 from recsys.datasets import load_dataset
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 
 
 def wait_until(told):
@@ -25,7 +25,7 @@ def data():
 @pytest.fixture(scope="session")
 def path(data, tmp_path_factory):
     file = tmp_path_factory.mktemp("service") / "model.recsys"
-    fit_bundle(make_ranker("cf-komd"), data, show_progress=False).save(file)
+    fit_package(make_ranker("cf-komd"), data, show_progress=False).save(file)
     return file
 
 

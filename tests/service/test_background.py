@@ -186,10 +186,10 @@ def test_answers_that_are_too_few_leave_no_request_waiting(path, monkeypatch):
 def test_events_are_checked_outside_the_event_loop(path, tmp_path, monkeypatch):
     app = create_app(path, events=tmp_path / "e.db")
     where = []
-    bundle = type(app.state.models.current.bundle)
-    real = bundle.check_ids
+    package = type(app.state.models.current.package)
+    real = package.check_ids
     monkeypatch.setattr(
-        bundle, "check_ids", lambda *a: (where.append(threading.get_ident()), real(*a))[1]
+        package, "check_ids", lambda *a: (where.append(threading.get_ident()), real(*a))[1]
     )
     with TestClient(app) as client:
         loop = client.portal.call(threading.get_ident)

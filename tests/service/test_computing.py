@@ -13,7 +13,7 @@ pytest.importorskip("httpx2")
 from starlette.testclient import TestClient
 
 from recsys import make_ranker
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import computing, create_app, routes
 from recsys.service.computing import Computing, Overloaded
 from recsys.service.item_sets import ItemSets
@@ -141,8 +141,8 @@ def test_jobs_of_one_group_share_a_call_and_each_gets_its_own():
 @pytest.mark.parametrize("name", ["cf-komd", "ease", "als", "popularity", "slist", "msdw"])
 def test_computed_together_is_computed_alone(name, data):
     params = {"iterations": 2} if name == "als" else {}
-    bundle = fit_bundle(make_ranker(name, **params), data, show_progress=False)
-    model = prepared(bundle, FileState(0, 0, 0))
+    package = fit_package(make_ranker(name, **params), data, show_progress=False)
+    model = prepared(package, FileState(0, 0, 0))
     sets, rng = ItemSets(), np.random.default_rng(0)
     known = [RecommendRequest(user=str(u), n=7) for u in data.user_ids[:12]]
     new = [
@@ -156,7 +156,7 @@ def test_computed_together_is_computed_alone(name, data):
         for k in range(2)
         for u in data.user_ids[:5]
     ]
-    groups = [known, new, liked[:5], liked[5:]] if "fold-in" in bundle.ranker.capabilities else [known]
+    groups = [known, new, liked[:5], liked[5:]] if "fold-in" in package.ranker.capabilities else [known]
     for group in groups:
         alone = [routes.list_of(model, sets, one) for one in group]
         assert routes.plain_lists_of([(model, sets, one) for one in group]) == alone

@@ -20,7 +20,7 @@ from recsys.data import Interactions
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import Event, fold, with_events
 from recsys.errors import DatabaseError
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 from recsys.rankers._updates import Updatable
 from recsys.rankers.registry import RANKERS
 from recsys.service import create_app
@@ -103,15 +103,15 @@ def test_the_served_model_is_the_restarted_one_and_the_refit(name, tmp_path):
             if batch % 3 == 0:
                 settled(client)
         assert settled(client)["error"] is None
-        served = client.app.state.models.current.bundle
+        served = client.app.state.models.current.package
     with client_of(path, database) as client:  # catches up before it serves
         health = client.get("/health").json()
         assert health["events"]["applied"] == health["events"]["kept"] > 0
-        same_models(client.app.state.models.current.bundle, served)
+        same_models(client.app.state.models.current.package, served)
     fit(table, tmp_path / "refit.recsys", name, MODELS[name], "--events", str(database))
-    same_models(load_bundle(tmp_path / "refit.recsys"), served)
+    same_models(load_package(tmp_path / "refit.recsys"), served)
     with client_of(tmp_path / "refit.recsys", database) as client:  # events twice are events once
-        same_models(client.app.state.models.current.bundle, served)
+        same_models(client.app.state.models.current.package, served)
 
 
 def test_a_batch_sent_again_counts_once(tmp_path):
@@ -164,8 +164,8 @@ def test_requests_are_answered_while_events_are_applied(tmp_path):
         threads = [threading.Thread(target=ask) for _ in range(3)]
         for thread in threads:
             thread.start()
-        before, kept = models.current, models.current.bundle.user_items.copy()
-        scores = before.bundle.ranker.scores(3, before.bundle.user_items[3])
+        before, kept = models.current, models.current.package.user_items.copy()
+        scores = before.package.ranker.scores(3, before.package.user_items[3])
         rng = np.random.default_rng(2)
         for _ in range(10):
             assert client.post("/events", json={"events": random_events(rng, 5)}).status_code == 200
@@ -174,8 +174,8 @@ def test_requests_are_answered_while_events_are_applied(tmp_path):
         for thread in threads:
             thread.join()
         assert not wrong and models.current is not before
-        assert (before.bundle.user_items != kept).nnz == 0
-        np.testing.assert_array_equal(before.bundle.ranker.scores(3, kept[3]), scores)
+        assert (before.package.user_items != kept).nnz == 0
+        np.testing.assert_array_equal(before.package.ranker.scores(3, kept[3]), scores)
 
 
 def test_an_update_that_is_refused_becomes_a_fit(tmp_path, monkeypatch):
@@ -186,9 +186,9 @@ def test_an_update_that_is_refused_becomes_a_fit(tmp_path, monkeypatch):
             "/events", json={"events": [{"user": "u1", "item": "i3"}, {"user": "x", "item": "y"}]}
         )
         assert settled(client)["error"] is None
-        served = client.app.state.models.current.bundle
+        served = client.app.state.models.current.package
     fit(table, tmp_path / "refit", "ease", MODELS["ease"], "--events", str(tmp_path / "e.db"))
-    same_models(load_bundle(tmp_path / "refit"), served)
+    same_models(load_package(tmp_path / "refit"), served)
 
 
 def test_a_replaced_file_gets_the_events(tmp_path):
@@ -240,13 +240,13 @@ def test_models_without_updates_take_no_events(name, params, text, tmp_path):
 def test_the_rankers_that_a_refusal_names_are_those_with_updates(tmp_path):
     _, path = written(tmp_path, "popularity")
     with pytest.raises(CapabilityError) as refused:
-        load_bundle(path).check_events()
+        load_package(path).check_events()
     named = re.search(r"events: serve (.*), or serve it without", str(refused.value))[1]
     names = re.split(", | or ", named)
     assert {name.partition(":")[0] for name in names} == {
         name for name in RANKERS if issubclass(RANKERS.get(name), Updatable)
     }
-    R = load_bundle(path).user_items
+    R = load_package(path).user_items
     for spec in names:
         name, params = parse_spec(spec)
         make_ranker(name, **params).fit(R, show_progress=False).check_updates()
@@ -363,7 +363,7 @@ def test_ids_that_are_whole_numbers_stay_so(tmp_path):
     rng = np.random.default_rng(0)
     users, items = np.nonzero(rng.random((20, 12)) < 0.4)
     data = Interactions.from_ids(users, items + 100)
-    fit_bundle(make_ranker("msdw"), data, show_progress=False).save(tmp_path / "m")
+    fit_package(make_ranker("msdw"), data, show_progress=False).save(tmp_path / "m")
     with client_of(tmp_path / "m", tmp_path / "e.db") as client:
         for wrong in ({"user": "abc"}, {"user": "007"}, {"user": "7.0"}, {"item": "tea"}):
             event = {"user": "7", "item": "101"} | wrong
@@ -377,7 +377,7 @@ def test_ids_that_are_whole_numbers_stay_so(tmp_path):
         health = settled(client)
         wanted = (len(set(users)) + 1, len(set(items)) + 1)
         assert health["error"] is None and (health["users"], health["items"]) == wanted
-        served = client.app.state.models.current.bundle
+        served = client.app.state.models.current.package
         assert {type(one) for one in [*served.user_ids, *served.item_ids]} == {int}
         row = served.user_items[list(served.user_ids).index(7)]
         liked = {i + 100 for u, i in zip(users, items, strict=True) if u == 7} | {101}
@@ -480,14 +480,14 @@ def test_events_on_a_table_are_likes_as_a_loop_has_them():
         assert found == (likes if timed else dict.fromkeys(likes)) and len(found) == len(now.users)
         again = with_events(now, fold(events))
         np.testing.assert_array_equal(again.matrix.toarray(), now.matrix.toarray())
-        bundle = fit_bundle(make_ranker("msdw"), data, show_progress=False).updated(fold(events))
-        np.testing.assert_array_equal(bundle.user_items.toarray(), now.matrix.toarray())
-        np.testing.assert_array_equal(bundle.user_ids, now.user_ids)
-        np.testing.assert_array_equal(bundle.item_ids, now.item_ids)
+        package = fit_package(make_ranker("msdw"), data, show_progress=False).updated(fold(events))
+        np.testing.assert_array_equal(package.user_items.toarray(), now.matrix.toarray())
+        np.testing.assert_array_equal(package.user_ids, now.user_ids)
+        np.testing.assert_array_equal(package.item_ids, now.item_ids)
 
 
-def test_a_bundle_without_updates_refuses_events():
+def test_a_package_without_updates_refuses_events():
     data = Interactions.from_ids(["a", "b"], ["x", "x"])
-    bundle = fit_bundle(make_ranker("popularity"), data, show_progress=False)
+    package = fit_package(make_ranker("popularity"), data, show_progress=False)
     with pytest.raises(CapabilityError, match="popularity has no exact updates and takes no events"):
-        bundle.updated(fold([Event("a", "y", 1.0)]))
+        package.updated(fold([Event("a", "y", 1.0)]))

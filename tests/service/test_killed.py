@@ -19,7 +19,7 @@ pytest.importorskip("sqlalchemy")
 from recsys import load_dataset, make_ranker
 from recsys.data.event_database import EventDatabase
 from recsys.data.events import fold, with_events
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 from recsys.service.model_store import ModelStore
 from tests.service.test_events import same_models
 
@@ -75,7 +75,7 @@ class Client(threading.Thread):
 def test_nothing_acknowledged_is_lost(tmp_path, capsys):
     data = load_dataset("sample")
     model, where = tmp_path / "model.recsys", tmp_path / "events.db"
-    fit_bundle(make_ranker("msdw"), data, show_progress=False).save(model)
+    fit_package(make_ranker("msdw"), data, show_progress=False).save(model)
     rng = np.random.default_rng(7)
     with subprocess.Popen(
         [sys.executable, str(SERVER), str(model), str(where)],
@@ -129,11 +129,11 @@ def test_nothing_acknowledged_is_lost(tmp_path, capsys):
         assert set(acknowledged) <= set(kept) and len(set(acknowledged)) == len(acknowledged)
         assert all(kept[key] == sent[key] for key in kept), "a batch is there in part, or twice"
         changes = fold(event for _, event in database.after(0))
-    refit = fit_bundle(make_ranker("msdw"), with_events(data, changes), show_progress=False)
+    refit = fit_package(make_ranker("msdw"), with_events(data, changes), show_progress=False)
     store = ModelStore(model, 60, EventDatabase(where))
     store.close()
-    same_models(store.current.bundle, refit)
-    same_models(load_bundle(model).updated(changes), refit)
+    same_models(store.current.package, refit)
+    same_models(load_package(model).updated(changes), refit)
     cut, repeated = sum(c.cut for c in clients), sum(c.repeated for c in clients)
     with capsys.disabled():
         print(

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from recsys import make_ranker
 from recsys.errors import ModelFileError
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import create_app, model_store
 from tests.service.conftest import wait_until
 from tests.service.test_serving import Served, children, got
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_a_file_that_raises_anything_is_told_and_the_next_one_served(model, path, monkeypatch):
-    real = model_store.load_bundle
+    real = model_store.load_package
     raised = iter([ValueError("Maximum allowed dimension"), UnicodeEncodeError("utf-8", "\ud800", 0, 1, "x"),
                    TypeError("59.0"), MemoryError(), RecursionError("deep"), ZeroDivisionError("?")])  # fmt: skip
     with TestClient(create_app(model, reload_seconds=0.01)) as client:
@@ -34,14 +34,14 @@ def test_a_file_that_raises_anything_is_told_and_the_next_one_served(model, path
             def broken(file, error=error, **more):
                 raise error
 
-            monkeypatch.setattr(model_store, "load_bundle", broken)
+            monkeypatch.setattr(model_store, "load_package", broken)
             os.utime(model, ns=(1, 1 + len(names)))
             named = type(error).__name__
             wait_until(lambda named=named: named in str(client.get("/health").json()["error"]))
             names.append(named)
             answer = client.post("/recommend", json={"history": [], "n": 1})
             assert answer.status_code == 200, "the old model goes on"
-        monkeypatch.setattr(model_store, "load_bundle", real)
+        monkeypatch.setattr(model_store, "load_package", real)
         shutil.copy(path, f"{model}.new")
         os.replace(f"{model}.new", model)
         wait_until(lambda: client.get("/health").json()["reloads"] == 1)
@@ -50,15 +50,15 @@ def test_a_file_that_raises_anything_is_told_and_the_next_one_served(model, path
 
 
 def test_a_model_whose_scores_are_no_numbers_is_refused(data, tmp_path):
-    bundle = fit_bundle(make_ranker("ease"), data, show_progress=False)
-    bundle.ranker.weights_[:] = 3e38  # finite, and so are not its sums
-    bundle.save(tmp_path / "m")
+    package = fit_package(make_ranker("ease"), data, show_progress=False)
+    package.ranker.weights_[:] = 3e38  # finite, and so are not its sums
+    package.save(tmp_path / "m")
     with pytest.raises(ModelFileError, match="not finite"):
         create_app(tmp_path / "m")
 
 
 def test_what_failed_for_a_moment_is_tried_again(model, monkeypatch):
-    real, calls = model_store.load_bundle, []
+    real, calls = model_store.load_package, []
 
     def short_of_memory(file, **more):
         calls.append(file)
@@ -67,7 +67,7 @@ def test_what_failed_for_a_moment_is_tried_again(model, monkeypatch):
         return real(file, **more)
 
     with TestClient(create_app(model, reload_seconds=0.01)) as client:
-        monkeypatch.setattr(model_store, "load_bundle", short_of_memory)
+        monkeypatch.setattr(model_store, "load_package", short_of_memory)
         os.utime(model, ns=(1, 1))
         wait_until(lambda: client.get("/health").json()["error"] is not None)
         wait_until(lambda: client.get("/health").json()["reloads"] == 1)

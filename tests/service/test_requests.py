@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from recsys import make_ranker
 from recsys.data import Interactions
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import access_log, create_app
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -76,7 +76,7 @@ def test_broken_json_is_named_by_its_place(client):
 def test_ids_with_slashes_are_reached_by_paths(tmp_path):
     pairs = [(f"u/{u}", f"a/{i}") for u in range(6) for i in range(8) if (u * i) % 5]
     data = Interactions.from_frame(pd.DataFrame(pairs, columns=["user_id", "item_id"]))
-    fit_bundle(make_ranker("ease"), data, show_progress=False).save(tmp_path / "m")
+    fit_package(make_ranker("ease"), data, show_progress=False).save(tmp_path / "m")
     with TestClient(create_app(tmp_path / "m")) as client:
         for url, posted, body in (
             ("/users/u%2F2/recommendations", "/recommend", {"user": "u/2"}),

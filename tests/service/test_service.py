@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from recsys import make_ranker
 from recsys.explain import item_attributes, ranker_rule
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import application, create_app, routes
 from tests.service.conftest import wait_until
 
@@ -165,7 +165,7 @@ def test_bad_requests_for_a_rule(client, body, status, text):
 
 @pytest.mark.thorough
 def test_a_rule_is_of_the_profile_that_is_posted(client, data):
-    model = client.app.state.models.current.bundle
+    model = client.app.state.models.current.package
     liked = [str(data.item_ids[k]) for k in data.matrix[5].indices]
     found = client.post("/rules", json={"history": [*liked, "unheard"], "n": 30}).json()
     profile = model.profile(history=liked)
@@ -243,7 +243,7 @@ def test_a_new_file_is_served_and_a_broken_one_is_not(path, data, tmp_path):
     app = create_app(file, reload_seconds=60)
     with TestClient(app) as client:
         before = client.post("/recommend", json={"user": "u0003"}).json()
-        fit_bundle(make_ranker("popularity"), data, show_progress=False).save(file)
+        fit_package(make_ranker("popularity"), data, show_progress=False).save(file)
         app.state.models.check()
         assert client.get("/health").json()["model"] == "popularity"
         after = client.post("/recommend", json={"user": "u0003"}).json()
@@ -338,14 +338,14 @@ def test_metrics_are_explained_and_timed_by_route(path):
 @pytest.fixture(scope="module")
 def timed(data, tmp_path_factory):
     file = tmp_path_factory.mktemp("timed") / "model.recsys"
-    fit_bundle(make_ranker("ease", recency=0.8), data, show_progress=False).save(file)
+    fit_package(make_ranker("ease", recency=0.8), data, show_progress=False).save(file)
     with TestClient(create_app(file, reload_seconds=60)) as client:
         yield client
 
 
 def ranked(data, items, times, n=10):
     """Return the list that a ranker of these data has for somebody who liked these items then."""
-    known = fit_bundle(make_ranker("ease", recency=0.8), data, show_progress=False)
+    known = fit_package(make_ranker("ease", recency=0.8), data, show_progress=False)
     row, when = np.zeros((2, 1, data.n_items))
     row[0, items], when[0, items] = 1, times
     ids, scores = known.ranker.recommend(0, row, N=n, recalculate_user=True, times=when)

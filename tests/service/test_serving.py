@@ -19,7 +19,7 @@ pytest.importorskip("httptools")
 
 from recsys import cli, make_ranker
 from recsys.errors import InputError
-from recsys.rankers import fit_bundle, load_bundle
+from recsys.rankers import fit_package, load_package
 from recsys.service import server
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -184,7 +184,7 @@ def test_workers_share_a_port_a_model_and_their_counts(path, data, tmp_path):
         assert len(before) == 2
         for pid in before:
             assert str(model) in Path(f"/proc/{pid}/maps").read_text(), "the file is mapped"
-        fit_bundle(make_ranker("popularity"), data, show_progress=False).save(model)
+        fit_package(make_ranker("popularity"), data, show_progress=False).save(model)
         until = time.monotonic() + 30
         while time.monotonic() < until:
             seen = {json.loads(got(f"{base}/health"))["model"] for _ in range(20)}
@@ -240,7 +240,7 @@ def test_workers_that_cannot_start_end_the_service(tmp_path):
 
 def test_a_mapped_model_is_the_same_and_what_changes_is_its_own(path):
     before = path.read_bytes()
-    plain, mapped = load_bundle(path), load_bundle(path, mapped=True)
+    plain, mapped = load_package(path), load_package(path, mapped=True)
     users = np.arange(40)
     for one, other in zip(
         plain.ranker.recommend(users, plain.user_items[users]),

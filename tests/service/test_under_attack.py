@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 
 from recsys import make_ranker
 from recsys.datasets import load_dataset
-from recsys.rankers import fit_bundle
+from recsys.rankers import fit_package
 from recsys.service import create_app
 from recsys.service.limits import Rate
 
@@ -112,7 +112,7 @@ def test_no_path_or_query_makes_it_fail(client):
 def test_fifty_new_files_under_load_fail_no_request(path, data, tmp_path):
     file = tmp_path / "m.recsys"
     shutil.copy(path, file)
-    fit_bundle(make_ranker("popularity"), data, show_progress=False).save(tmp_path / "other")
+    fit_package(make_ranker("popularity"), data, show_progress=False).save(tmp_path / "other")
     contents = [path.read_bytes(), (tmp_path / "other").read_bytes()]
     app = create_app(file, reload_seconds=0.005)
     failed, asked, stop = [], [0], threading.Event()

@@ -1,6 +1,6 @@
 """Sets of users whose items weigh most: branch and bound over all sets, with a bound at any time.
 
-Items of all users of a set (`heaviest_sets`), or of one of them (`heaviest_unions`). A set that gains a
+Items of all users of a set (`top_sets`), or of one of them (`top_unions`). A set that gains a
 member loses items of the first kind, so that their positive weight bounds the weight of every larger
 set. Of the second kind it gains no more than its further members would bring one by one. Sets below the
 bound are never visited. Weights are integers here, so that their sums do not depend on the order and
@@ -22,7 +22,7 @@ from recsys.utils.memory import check_memory
 BITS = 61  # of the sum of all absolute weights: no sum of some of them leaves int64
 
 
-class HeaviestSets(NamedTuple):
+class TopSets(NamedTuple):
     """Sets of columns with the largest weights, and the guarantee of the search.
 
     Parameters
@@ -59,10 +59,10 @@ def whole_weights(weights: NDArray[np.float64], times: int = 1) -> tuple[NDArray
     return np.rint(np.ldexp(weights, power)).astype(np.int64), power
 
 
-def heaviest_sets(
+def top_sets(
     rows: sp.csr_matrix, weights: NDArray[np.int64], marked: NDArray[np.bool_], least_size: int,
     most_size: int, number: int, min_support: int, budget: int,
-) -> HeaviestSets:  # fmt: skip
+) -> TopSets:  # fmt: skip
     """Return the sets of columns whose rows weigh most together, of those that weigh more than 0.
 
     Parameters
@@ -84,10 +84,10 @@ def heaviest_sets(
 
     Returns
     -------
-    HeaviestSets
-        Where the search came to its end: the first `number` of all sets, the heaviest first. Of those
-        that weigh the same that one comes first whose columns do: columns come by their own positive
-        weight, then by number.
+    TopSets
+        Where the search came to its end: the first `number` of all sets, the largest weights first. Of
+        those that weigh the same that one comes first whose columns do: columns come by their own
+        positive weight, then by number.
 
     Raises
     ------
@@ -123,13 +123,13 @@ def heaviest_sets(
         by_column.indices, weights, marked, least_size, deepest, number, min_support, budget,
     )  # fmt: skip
     named = [tuple(sorted(order[sets[k, : sizes[k]]].tolist())) for k in range(count)]
-    return HeaviestSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
+    return TopSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
 
 
-def heaviest_unions(
+def top_unions(
     rows: sp.csr_matrix, weights: NDArray[np.int64], marked: NDArray[np.bool_],
     touching: NDArray[np.bool_], size: int, number: int, min_support: int, budget: int,
-) -> HeaviestSets:  # fmt: skip
+) -> TopSets:  # fmt: skip
     """Return the sets of `size` columns with the largest total weight of the rows that have any of them.
 
     What r further columns add is at most the sum of the r largest p − ⌊n/r⌋, p and n the positive and
@@ -138,7 +138,7 @@ def heaviest_unions(
     Parameters
     ----------
     rows, weights, marked, number, min_support, budget
-        As in `heaviest_sets`; a row holds a set if it has one of its columns. Absolute weights, times
+        As in `top_sets`; a row holds a set if it has one of its columns. Absolute weights, times
         `size`, sum to less than 2⁶².
     touching : (columns,) bool
         One column of a set must be of these.
@@ -146,8 +146,8 @@ def heaviest_unions(
 
     Returns
     -------
-    HeaviestSets
-        As `heaviest_sets`; columns come by their own weight, then by number.
+    TopSets
+        As `top_sets`; columns come by their own weight, then by number.
 
     Raises
     ------
@@ -171,12 +171,12 @@ def heaviest_unions(
         by_column.indices, weights, marked, touching[order], size, number, min_support, budget,
     )  # fmt: skip
     named = [tuple(sorted(order[sets[k]].tolist())) for k in range(count)]
-    return HeaviestSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
+    return TopSets(named, sums[:count], support[:count], int(bound), bool(stopped), int(work))
 
 
-def _none() -> HeaviestSets:
+def _none() -> TopSets:
     nothing = np.zeros(0, np.int64)
-    return HeaviestSets([], nothing, nothing, 0, False, 0)
+    return TopSets([], nothing, nothing, 0, False, 0)
 
 
 # ---- kernels

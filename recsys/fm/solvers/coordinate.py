@@ -86,7 +86,7 @@ def coordinate_epoch(
     y, pred, loss, curvature, row_weights = target
     beta, penalty, gamma = shrinkage
     col_ptr, ids, data = columns
-    n, moved, width, mask = len(y), 0.0, table.shape[1], weight_mask(row_weights)
+    n, moved, width, weighted = len(y), 0.0, table.shape[1], len(row_weights) > 1
     longest = 1
     largest = np.zeros(len(col_ptr) - 1)
     for j in range(len(col_ptr) - 1):
@@ -116,7 +116,9 @@ def coordinate_epoch(
                         i, x = ids[p], data[p]
                         d = weight * x * (table[i, 0] - old * x)
                         kept[p - begin] = d
-                        e = row_weights[i & mask] * d
+                        e = d
+                        if weighted:
+                            e *= row_weights[i]
                         g += loss_slope(loss, pred[i], y[i]) * e
                         h += e * d
                 elif careful:
@@ -129,7 +131,9 @@ def coordinate_epoch(
                         else:
                             d = weight * slope(kind, table, i, x, old, part, theta)
                         kept[p - begin] = d
-                        e = row_weights[i & mask] * d
+                        e = d
+                        if weighted:
+                            e *= row_weights[i]
                         g += loss_slope(loss, pred[i], y[i]) * e
                         h += e * d
                 elif kind == ANOVA:
@@ -140,7 +144,9 @@ def coordinate_epoch(
                             b = table[i, t] - old * x * b
                         d = weight * x * b
                         kept[p - begin] = d
-                        e = row_weights[i & mask] * d
+                        e = d
+                        if weighted:
+                            e *= row_weights[i]
                         g += loss_slope(loss, pred[i], y[i]) * e
                         h += e * d
                 else:
@@ -152,7 +158,9 @@ def coordinate_epoch(
                             d = slope(kind, table, i, x, old, part, theta)
                         d *= weight
                         kept[p - begin] = d
-                        e = row_weights[i & mask] * d
+                        e = d
+                        if weighted:
+                            e *= row_weights[i]
                         g += loss_slope(loss, pred[i], y[i]) * e
                         h += e * d
                 bound = curvature * h / n + beta

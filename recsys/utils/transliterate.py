@@ -22,12 +22,12 @@ STROKES = str.maketrans(
 )
 
 
-def plain_letters(text: str) -> str:
+def transliterated(text: str) -> str:
     """Return a text without accents, strokes and ligatures.
 
     Examples
     --------
-    >>> plain_letters("Les Misérables"), plain_letters("Łódź, Straße, Đà Nẵng")
+    >>> transliterated("Les Misérables"), transliterated("Łódź, Straße, Đà Nẵng")
     ('Les Miserables', 'Lodz, Strasse, Da Nang')
     """
     parts = unicodedata.normalize("NFKD", text.translate(STROKES))

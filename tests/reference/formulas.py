@@ -1,4 +1,4 @@
-"""Weights of all formulas over people, one by one: what the search for the heaviest is measured against."""
+"""Weights of all formulas over people, one by one: what the search for the largest is measured against."""
 
 from itertools import combinations
 from math import sqrt
@@ -45,7 +45,7 @@ def scores(X, signed, least, most, either=False):
     return out
 
 
-def heaviest(rows, values, marked, least, most, number, support, touching=None):
+def top(rows, values, marked, least, most, number, support, touching=None):
     """Return the first sets of columns that weigh more than 0, as (set, weight, support), and how many do.
 
     A row holds a set that it has all of or, where `touching` is given, one of; a set then has a column of

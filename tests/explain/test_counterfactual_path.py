@@ -51,18 +51,18 @@ def test_an_item_falls_as_each_profile_without_says(model, user):
     out = {*likes, 7}
     best = int(model.recommend(user, R[user], N=1, filter_items=[7]).ids[0])
     path = out_of_list(model, user, R[user], best, first=3, most=3, leave_out=[7])
-    assert path.place == place_of(model, likes, best, out, times)[0] == 1
+    assert path.rank == place_of(model, likes, best, out, times)[0] == 1
     named = [k for k, value in reasons(model, user, R[user], best, 40).items if value > 0]
     left, gone = list(likes), []
-    for item, place in zip(path.items, path.places, strict=True):
+    for item, place in zip(path.items, path.ranks, strict=True):
         each = {k: place_of(model, [j for j in left if j != k], best, out, times) for k in named}
         worst = min(each.values(), key=lambda found: (-found[0], found[1]))
         assert each[item][0] == worst[0] == place
         left.remove(item)
         named.remove(item)
         gone.append(item)
-        assert all(before <= 3 for before in path.places[: len(gone) - 1])
-    assert path.reached == (path.places[-1] > 3) and (path.reached or len(path.items) == 3)
+        assert all(before <= 3 for before in path.ranks[: len(gone) - 1])
+    assert path.reached == (path.ranks[-1] > 3) and (path.reached or len(path.items) == 3)
 
 
 @pytest.mark.thorough
@@ -73,9 +73,9 @@ def test_an_item_rises_as_each_profile_with_more_says(model, user):
     item = int(model.recommend(user, R[user], N=40).ids[39])
     offered = [k for k in range(0, ITEMS, 9) if k not in likes and k != item]
     path = into_list(model, user, R[user], item, [*offered, item, likes[0]], goal=5, most=2)
-    assert path.place == place_of(model, likes, item, {*likes}, times)[0]
+    assert path.rank == place_of(model, likes, item, {*likes}, times)[0]
     have = list(likes)
-    for more, place in zip(path.items, path.places, strict=True):
+    for more, place in zip(path.items, path.ranks, strict=True):
         each = {}
         for k in offered:
             if k in have:
@@ -87,14 +87,14 @@ def test_an_item_rises_as_each_profile_with_more_says(model, user):
         have.append(more)
         if times is not None:
             times = {**times, more: max(times.values()) + 1}
-    assert path.reached == ((path.places or [path.place])[-1] <= 5)
+    assert path.reached == ((path.ranks or [path.rank])[-1] <= 5)
 
 
 def test_models_that_take_no_changed_rows_answer_with_the_place_only():
     model = make_ranker("popularity").fit(R, show_progress=False)
     best = int(model.recommend(3, R[3], N=1).ids[0])
     path = out_of_list(model, 3, R[3], best)
-    assert path.place == 1 and not path.items and not path.reached and falls(R[0].indices, path) == ""
+    assert path.rank == 1 and not path.items and not path.reached and falls(R[0].indices, path) == ""
     assert into_list(model, 3, R[3], best, range(ITEMS)).reached
 
 
@@ -112,10 +112,10 @@ def test_one_liked_item_stays_and_wrong_numbers_are_refused():
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        (Steps(1, (0,), (11,), 10, True), "Without A it falls from place 1 to 11, out of the first 10."),
+        (Steps(1, (0,), (11,), 10, True), "Without A it falls from rank 1 to 11, out of the first 10."),
         (
             Steps(1, (0, 1), (2, 3), 10, False),
-            "Even without 2 liked items (A and B) it stays among the first 10, at place 3.",
+            "Even without 2 liked items (A and B) it stays among the first 10, at rank 3.",
         ),
         (Steps(4, (), (), 10, False), ""),
     ],
@@ -127,12 +127,12 @@ def test_falls_reads_as_a_sentence(path, told):
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        (Steps(14, (0, 1), (6, 1), 1, True), "With A and B liked too it rises from place 14 to 1."),
+        (Steps(14, (0, 1), (6, 1), 1, True), "With A and B liked too it rises from rank 14 to 1."),
         (
             Steps(14, (0,), (6,), 1, False),
-            "With A liked too it rises from place 14 to 6, still short of 1.",
+            "With A liked too it rises from rank 14 to 6, still short of 1.",
         ),
-        (Steps(4, (0,), (4,), 1, False), "With A liked too its score rises, but it stays at place 4."),
+        (Steps(4, (0,), (4,), 1, False), "With A liked too its score rises, but it stays at rank 4."),
         (Steps(4, (), (), 1, False), ""),
     ],
 )

@@ -31,7 +31,7 @@ def test_what_parts_add_is_the_score_and_places_are_those_of_their_own_lists():
                 weight * (scores[item] - scores.mean()) / scores.std(), abs=1e-4
             )
             rivals = set(range(R.shape[1])) - set(R[user].indices.tolist()) - {7, item}
-            assert part.place == 1 + sum(
+            assert part.rank == 1 + sum(
                 scores[k] > scores[item] or (scores[k] == scores[item] and k < item) for k in rivals
             )
 

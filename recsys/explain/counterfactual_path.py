@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from recsys.explain.contributions import reasons, score_rows
-from recsys.explain.counterfactuals import open_places, place_among, repeated, without
+from recsys.explain.counterfactuals import open_items, rank_among, repeated, without
 from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import check_ids, check_integer, clean_matrix
@@ -25,11 +25,11 @@ class Steps:
 
     Attributes
     ----------
-    place : int
+    rank : int
         Rank of the explained item now.
     items : tuple of int
         In the order taken out or added.
-    places : tuple of int
+    ranks : tuple of int
         The explained item's rank after each, all before it done too.
     goal : int
         Beyond which rank it should fall, or up to which it should rise.
@@ -37,13 +37,13 @@ class Steps:
 
     Examples
     --------
-    >>> Steps(place=3, items=(7, 2), places=(8, 14), goal=10, reached=True).places[-1]
+    >>> Steps(rank=3, items=(7, 2), ranks=(8, 14), goal=10, reached=True).ranks[-1]
     14
     """
 
-    place: int
+    rank: int
     items: tuple[int, ...]
-    places: tuple[int, ...]
+    ranks: tuple[int, ...]
     goal: int
     reached: bool
 
@@ -90,33 +90,33 @@ def out_of_list(
     >>> model = make_ranker("ease").fit(R, show_progress=False)
     >>> best = int(model.recommend(3, R[3], N=1).ids[0])
     >>> steps = out_of_list(model, 3, R[3], best, first=2)
-    >>> steps.place, len(steps.items) == len(steps.places)
+    >>> steps.rank, len(steps.items) == len(steps.ranks)
     (1, True)
     """
     check_integer("first", first, 1)
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = open_places(liked, leave_out, item)
+    free = open_items(liked, leave_out, item)
     now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
-    place = place_among(now, free, item)
+    rank = rank_among(now, free, item)
     able = "fold-in" in ranker.capabilities
     told = {"recalculate_user": recalculate_user, "times": times}
     named = reasons(ranker, userid, liked, item, TRIED, **told).items if able else []
     left = [k for k, value in named if k != item and value > 0]
     taken: list[int] = []
-    places: list[int] = []
-    while (places or [place])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
+    ranks: list[int] = []
+    while (ranks or [rank])[-1] <= first and left and len(taken) < most and liked.nnz - len(taken) > 1:
         rows = without(liked, [[*taken, k] for k in left])
         scores = score_rows(
             ranker, [userid] * len(left), rows, repeated(times, len(left)),
             recalculate_user=recalculate_user,
         )  # fmt: skip
-        found = [(-place_among(line, free, item), float(line[item])) for line in scores]
+        found = [(-rank_among(line, free, item), float(line[item])) for line in scores]
         best = min(range(len(left)), key=lambda k: found[k])
         taken.append(left.pop(best))
-        places.append(-found[best][0])
-    return Steps(place, tuple(taken), tuple(places), first, (places or [place])[-1] > first)
+        ranks.append(-found[best][0])
+    return Steps(rank, tuple(taken), tuple(ranks), first, (ranks or [rank])[-1] > first)
 
 
 def into_list(
@@ -170,15 +170,15 @@ def into_list(
     check_integer("most", most, 1)
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
-    free = open_places(liked, leave_out, item)
+    free = open_items(liked, leave_out, item)
     able = "fold-in" in ranker.capabilities
     offered = check_ids("candidates", candidates, liked.shape[1])
     left = [int(k) for k in dict.fromkeys(offered.tolist()) if able and free[k] and k != item]
     now = score_rows(ranker, [userid], liked, times, recalculate_user=recalculate_user)[0]
-    place = place_among(now, free, item)
-    reached = (place, -float(now[item]))
+    rank = rank_among(now, free, item)
+    reached = (rank, -float(now[item]))
     added: list[int] = []
-    places: list[int] = []
+    ranks: list[int] = []
     while reached[0] > goal and left and len(added) < most:
         rows = _with(liked, [[*added, k] for k in left])
         scores = score_rows(
@@ -188,7 +188,7 @@ def into_list(
         found = []
         for k, line in zip(left, scores, strict=True):
             free[k] = False
-            found.append((place_among(line, free, item), -float(line[item])))
+            found.append((rank_among(line, free, item), -float(line[item])))
             free[k] = True
         best = min(range(len(left)), key=lambda k: found[k])
         if found[best] >= reached:
@@ -196,8 +196,8 @@ def into_list(
         reached = found[best]
         free[left[best]] = False
         added.append(left.pop(best))
-        places.append(reached[0])
-    return Steps(place, tuple(added), tuple(places), goal, reached[0] <= goal)
+        ranks.append(reached[0])
+    return Steps(rank, tuple(added), tuple(ranks), goal, reached[0] <= goal)
 
 
 def _with(liked: sp.csr_matrix, sets: list[list[int]]) -> sp.csr_matrix:

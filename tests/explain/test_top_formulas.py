@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recsys import InputError, NotFittedError, load_dataset, make_ranker
-from recsys.explain import heaviest_formulas
-from recsys.explain.rules.subset_search import heaviest_sets, heaviest_unions, whole_weights
+from recsys.explain import top_formulas
+from recsys.explain.rules.subset_search import top_sets, top_unions, whole_weights
 from recsys.rankers._gram_view import DenseView
-from tests.reference import heaviest as reference
+from tests.reference import formulas as reference
 from tests.reference.rankers import kernel_of_items
 from tests.strategies import liked_matrices
 
@@ -79,7 +79,7 @@ def test_weight_times_feature_over_all_formulas_is_the_rankers_score(name, likes
         sums = reference.scores(X, signed, least, most, either)
         for item in range(X.shape[1]):
             told = model.explain(user, row, item).score
-            found = heaviest_formulas(model, likes, user, row, item=item, N=ALL)
+            found = top_formulas(model, likes, user, row, item=item, N=ALL)
             adding = {some: weights[some] for some in every if reference.holds(some, X, item, either)}
             assert found.holds == len(adding)
             if not X[:, item].any() and getattr(model, "unrated", None) == "mean":
@@ -104,7 +104,7 @@ def test_scores_as_they_are_computed_are_those_of_the_weights_in_float32(name, d
         row = data.matrix[user]
         scores = model.scores(user, row)[0]
         for item in (0, 11, 200):
-            found = heaviest_formulas(model, data.matrix, user, row, item=item, N=1)
+            found = top_formulas(model, data.matrix, user, row, item=item, N=1)
             assert found.score == pytest.approx(scores[item], abs=1e-6)
 
 
@@ -113,7 +113,7 @@ def test_what_centring_takes_from_the_scores_is_what_no_formula_adds(data):
     model = make_ranker("cf-komd", kernel="md", degree=20).fit(likes, show_progress=False)
     assert model.offsets_ is not None
     for item in (0, 11, 200):
-        found = heaviest_formulas(model, likes, 3, row, item=item, N=2, budget=100_000)
+        found = top_formulas(model, likes, 3, row, item=item, N=2, budget=100_000)
         assert found.base and found.score == pytest.approx(model.explain(3, row, item).score, abs=1e-6)
         K = kernel_of_items((likes.toarray() > 0).astype(float), model.kernel_)
         assert found.score - found.base == pytest.approx(
@@ -159,14 +159,14 @@ def test_the_search_finds_the_first_of_all_sets_and_ties_in_their_order(
     X = rng.random((rng.integers(1, 9), rng.integers(1, 8))) < rng.choice([0.3, 0.6, 0.9, 1.0])
     values = rng.integers(-3, 5, len(X))  # few values: many ties
     marked = (values > 0) | (rng.random(len(X)) < 0.3)
-    wanted, every = reference.heaviest(X, values, marked, least, least + more, number, support)
+    wanted, every = reference.top(X, values, marked, least, least + more, number, support)
     arguments = sp.csr_matrix(X), values.astype(np.int64), marked, least, least + more, number, support
-    found = heaviest_sets(*arguments, ALL)
+    found = top_sets(*arguments, ALL)
     got = list(zip(found.sets, found.weights.tolist(), found.support.tolist(), strict=True))
     assert got == wanted and not found.stopped
     assert found.bound == (wanted[-1][1] if every >= number else 0)
-    part = heaviest_sets(*arguments, int(rng.integers(0, 60)))
-    whole, _ = reference.heaviest(X, values, marked, least, least + more, ALL, support)
+    part = top_sets(*arguments, int(rng.integers(0, 60)))
+    whole, _ = reference.top(X, values, marked, least, least + more, ALL, support)
     assert part.bound >= max((w for some, w, _ in whole if some not in part.sets), default=0)
     assert {(s, w) for s, w in zip(part.sets, part.weights.tolist(), strict=True)} <= {
         (some, w) for some, w, _ in whole
@@ -184,14 +184,14 @@ def test_the_search_finds_the_first_of_all_unions(seed, size, number, support):
     values = rng.integers(-3, 5, len(X))
     marked = (values > 0) | (rng.random(len(X)) < 0.3)
     touching = rng.random(X.shape[1]) < rng.choice([0.4, 1.0])
-    wanted, every = reference.heaviest(X, values, marked, size, size, number, support, touching)
+    wanted, every = reference.top(X, values, marked, size, size, number, support, touching)
     arguments = sp.csr_matrix(X), values.astype(np.int64), marked, touching, size, number, support
-    found = heaviest_unions(*arguments, ALL)
+    found = top_unions(*arguments, ALL)
     got = list(zip(found.sets, found.weights.tolist(), found.support.tolist(), strict=True))
     assert got == wanted and not found.stopped
     assert found.bound == (wanted[-1][1] if every >= number else 0)
-    part = heaviest_unions(*arguments, int(rng.integers(0, 80)))
-    whole, _ = reference.heaviest(X, values, marked, size, size, ALL, support, touching)
+    part = top_unions(*arguments, int(rng.integers(0, 80)))
+    whole, _ = reference.top(X, values, marked, size, size, ALL, support, touching)
     assert part.bound >= max((w for some, w, _ in whole if some not in part.sets), default=0)
     if not part.stopped:
         assert part.sets == found.sets
@@ -216,7 +216,7 @@ def test_the_search_finds_the_first_of_all_unions(seed, size, number, support):
     st.data(),
 )
 @settings(max_examples=40, deadline=None)
-def test_the_heaviest_formulas_are_those_of_all(name, likes, number, support, drawn):
+def test_the_top_formulas_are_those_of_all(name, likes, number, support, drawn):
     model, least, most, either = fitted(name, likes)
     X = likes.toarray() > 0
     user = drawn.draw(st.integers(0, len(X) - 1))
@@ -225,7 +225,7 @@ def test_the_heaviest_formulas_are_those_of_all(name, likes, number, support, dr
         return
     item = drawn.draw(st.none() | st.integers(0, X.shape[1] - 1))
     exclude = drawn.draw(st.sampled_from([None, user]))
-    found = heaviest_formulas(
+    found = top_formulas(
         model, likes, user, row, N=number, min_support=support, item=item, exclude=exclude
     )
     signed = model.signed_weights(row)[0]
@@ -272,11 +272,11 @@ def test_whole_weights_keep_their_digits_and_sum_the_same_in_any_order():
 
 def test_a_search_that_ends_early_says_how_much_it_may_miss(model, data):
     row = data.matrix[0]
-    whole = heaviest_formulas(model, data.matrix, 0, row, N=5, exclude=0)
+    whole = top_formulas(model, data.matrix, 0, row, N=5, exclude=0)
     assert whole.exact and whole.bound == whole.found[-1].weight
     gaps = []
     for budget in (0, 20_000, 60_000, 200_000, 10**8):
-        part = heaviest_formulas(model, data.matrix, 0, row, N=5, exclude=0, budget=budget)
+        part = top_formulas(model, data.matrix, 0, row, N=5, exclude=0, budget=budget)
         last = part.found[-1].weight if len(part.found) == 5 else 0.0
         assert part.gap == part.bound - last and part.exact == (part.gap == 0)
         best = whole.found[0].weight if not part.found else max(
@@ -293,12 +293,12 @@ def test_a_search_that_ends_early_says_how_much_it_may_miss(model, data):
 def test_edges():
     ones = sp.csr_matrix(np.ones((1, 1), np.float32))
     model = make_ranker("cf-komd").fit(ones, show_progress=False)
-    found = heaviest_formulas(model, ones, 0, ones)  # one item, one user, who likes everything
+    found = top_formulas(model, ones, 0, ones)  # one item, one user, who likes everything
     assert [(one.users, one.weight, one.support, one.others) for one in found.found] == [
         ((0,), 1.0, 1, 0)
     ]
-    alone = heaviest_formulas(model, ones, 0, ones, exclude=0)
-    assert alone.found == () and alone.exact and alone.bound == alone.gap == 0 and alone.people == 0
+    alone = top_formulas(model, ones, 0, ones, exclude=0)
+    assert alone.found == () and alone.exact and alone.bound == alone.gap == 0 and alone.users == 0
     assert alone.sentences("me")[1:] == [
         "All people among 0 people were searched: none has a positive weight.",
         "What me is part of is left out: it adds nothing to the score of what me does not like yet.",
@@ -306,7 +306,7 @@ def test_edges():
     # No item has as many people as a formula needs: each is a feature of its own.
     likes = sp.csr_matrix(np.eye(4, dtype=np.float32))
     model = make_ranker("cf-komd", kernel="mc", degree=3).fit(likes, show_progress=False)
-    found = heaviest_formulas(model, likes, 0, likes[0], item=0)
+    found = top_formulas(model, likes, 0, likes[0], item=0)
     assert found.found == () and found.holds == 0 and found.exact
     assert found.score == found.base == 1.0
     assert "of 1 that none of them adds" not in found.sentences("me")[1]
@@ -316,7 +316,7 @@ def test_edges():
 def test_equal_weights_come_in_the_order_of_their_people():
     likes = sp.csr_matrix(np.array([[1, 1, 0, 0]] * 4 + [[0, 0, 1, 1]], dtype=np.float32))
     model = make_ranker("cf-komd", kernel="mc", degree=2).fit(likes, show_progress=False)
-    found = heaviest_formulas(model, likes, 0, likes[0], N=4)
+    found = top_formulas(model, likes, 0, likes[0], N=4)
     assert [one.users for one in found.found] == [(0, 1), (0, 2), (0, 3), (1, 2)]
     assert len({one.weight for one in found.found}) == 1
 
@@ -343,25 +343,25 @@ REFUSED = {
 def test_what_has_no_such_weights_is_refused_in_one_line(case, liked):
     name, params, text = REFUSED[case]
     with pytest.raises(InputError, match=re.escape(text)) as refused:
-        heaviest_formulas(make_ranker(name, **params), liked, 1, liked[1])
+        top_formulas(make_ranker(name, **params), liked, 1, liked[1])
     assert "\n" not in str(refused.value)
 
 
 def test_what_is_given_is_checked(model, data, liked):
     likes, row = data.matrix, data.matrix[0]
     with pytest.raises(InputError, match="nothing is liked: cf-komd then ranks by popularity"):
-        heaviest_formulas(model, likes, 0, sp.csr_matrix(row.shape, dtype=np.float32))
+        top_formulas(model, likes, 0, sp.csr_matrix(row.shape, dtype=np.float32))
     with pytest.raises(InputError, match="fitted on other interactions"):
-        heaviest_formulas(model, likes[1:], 0, row)
+        top_formulas(model, likes[1:], 0, row)
     fewer = likes.copy()
     fewer.data[0] = 0
     with pytest.raises(InputError, match="fitted on other interactions"):
-        heaviest_formulas(model, fewer, 0, row)
+        top_formulas(model, fewer, 0, row)
     for wrong in ({"N": 0}, {"min_support": 0}, {"budget": -1}, {"exclude": 400}, {"item": 300}):
         with pytest.raises((InputError, IndexError), match=next(iter(wrong))):
-            heaviest_formulas(model, likes, 0, row, **wrong)
+            top_formulas(model, likes, 0, row, **wrong)
     with pytest.raises(NotFittedError):
-        heaviest_formulas(make_ranker("cf-komd"), likes, 0, row)
+        top_formulas(make_ranker("cf-komd"), likes, 0, row)
 
 
 @pytest.mark.thorough
@@ -369,10 +369,10 @@ def test_weights_beyond_float64_are_refused():
     likes = sp.csr_matrix(np.triu(np.ones((4000, 2), np.float32)) + 1.0)
     model = make_ranker("cf-komd", kernel="md", degree=2000).fit(likes, show_progress=False)
     with pytest.raises(InputError, match="md of degree 2000 leave the range of float64: take a lower"):
-        heaviest_formulas(model, likes, 0, likes[0])
+        top_formulas(model, likes, 0, likes[0])
     model.set_params(kernel="mc")
     with pytest.raises(InputError, match="mc of degree 2000 leave the range of float64: take a lower"):
-        heaviest_formulas(model, likes, 0, likes[0])
+        top_formulas(model, likes, 0, likes[0])
 
 
 # ---- the words
@@ -392,7 +392,7 @@ def test_each_number_of_a_sentence_is_counted(name, of_item, data):
     model, least, most, either = fitted(name, data.matrix)
     X, row = data.matrix.toarray() > 0, data.matrix[0]
     item = int(model.recommend(0, row, N=1).ids[0]) if of_item else None
-    found = heaviest_formulas(model, data.matrix, 0, row, N=8, item=item, exclude=0)
+    found = top_formulas(model, data.matrix, 0, row, N=8, item=item, exclude=0)
     ids, small = data.user_ids.tolist(), 0
     assert found.found
     for one in found.found:
@@ -440,7 +440,7 @@ def test_what_the_search_says_of_those_not_listed_is_so(data):
     }
     mine = int(X[0].sum())
     for support, N in ((1, 3), (10, 3), (15, 3), (15, 10**6), (mine + 1, 3)):
-        found = heaviest_formulas(model, data.matrix, 0, row, N=N, min_support=support, exclude=0)
+        found = top_formulas(model, data.matrix, 0, row, N=N, min_support=support, exclude=0)
         said = found.sentences("u0001")[1]
         listed = {one.users for one in found.found}
         among = "All pairs of people among 399 people"
@@ -454,10 +454,10 @@ def test_what_the_search_says_of_those_not_listed_is_so(data):
         else:
             assert said.endswith(f": {'no other' if listed else 'none'} has a positive weight.")
             assert max(rest, default=0.0) <= 1e-12
-    best = heaviest_formulas(model, data.matrix, 0, row, N=100, min_support=15, exclude=0)
+    best = top_formulas(model, data.matrix, 0, row, N=100, min_support=15, exclude=0)
     less = [w for w, k in every.values() if k < 15]
     assert max(less) > best.found[-1].weight  # what made the sentence without its condition untrue
-    part = heaviest_formulas(model, data.matrix, 0, row, N=3, min_support=2, exclude=0, budget=20_000)
+    part = top_formulas(model, data.matrix, 0, row, N=3, min_support=2, exclude=0, budget=20_000)
     text = part.sentences("u0001")[1]
     assert not part.exact and "were to be searched; the search ended early" in text
     assert f"up to {part.bound:.4g}" in text
@@ -467,12 +467,12 @@ def test_what_the_search_says_of_those_not_listed_is_so(data):
 
 def test_what_an_excluded_user_is_part_of_adds_nothing_to_other_items(model, data):
     row, X = data.matrix[0], data.matrix.toarray() > 0
-    with_user = heaviest_formulas(model, data.matrix, 0, row, N=50)
+    with_user = top_formulas(model, data.matrix, 0, row, N=50)
     assert any(0 in one.users for one in with_user.found)
     assert all(one.others == 0 for one in with_user.found if 0 in one.users)
-    left_out = heaviest_formulas(model, data.matrix, 0, row, exclude=0)
+    left_out = top_formulas(model, data.matrix, 0, row, exclude=0)
     assert left_out.own and not any(0 in one.users for one in left_out.found)
     # Of a part of the likes that is not so, and nothing of the kind is said.
     part = sp.csr_matrix(np.where(np.cumsum(X[0]) > 5, X[0], 0)[None].astype(np.float32))
-    found = heaviest_formulas(model, data.matrix, 0, part, exclude=0)
+    found = top_formulas(model, data.matrix, 0, part, exclude=0)
     assert not found.own and "What u1 is part of is left out." in found.sentences("u1")

@@ -25,12 +25,12 @@ from recsys.engines import Engine, opened
 from recsys.engines.base import SAME, installed
 from recsys.engines.local import LocalEngine
 from recsys.errors import InputError
-from recsys.rankers import Bundle, load_bundle
+from recsys.rankers import ModelPackage, load_package
 from recsys.recommender.filters import check_fair, left_out, merchandising
 from recsys.recommender.fitted import Fitted
 from recsys.recommender.ids import id_list
 from recsys.recommender.list_rows import ListRows
-from recsys.recommender.lists import USERS, Asked, Block, Lists
+from recsys.recommender.lists import USERS, Block, ListRequest, Lists
 from recsys.recommender.parts import FORMAT, Parts
 from recsys.utils.files import shown
 from recsys.utils.model_file import checksum, head_of
@@ -181,7 +181,7 @@ def _filters(plain: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
+def lists_of(package: ModelPackage, options: Mapping[str, Any]) -> Lists:
     """Return the lists of all users of a model package.
 
     Raises
@@ -193,30 +193,30 @@ def lists_of(bundle: Bundle, options: Mapping[str, Any]) -> Lists:
     if fair is not None and isinstance(fair.get("protected"), Mapping):
         fair = fair | {"protected": _filters(fair["protected"])}
     return Lists(
-        bundle, Asked.of_users(bundle, None, options["as_of"]), options["n"],
-        bundle.items(options["dislikes"]).tolist(), options["diversity"],
-        left_out(bundle, options["items"], options["exclude"], _filters(options["filters"])),
+        package, ListRequest.of_users(package, None, options["as_of"]), options["n"],
+        package.items(options["dislikes"]).tolist(), options["diversity"],
+        left_out(package, options["items"], options["exclude"], _filters(options["filters"])),
         options["filter_liked"],
         merchandising(
-            bundle, options.get("pinned", ()), options.get("boosts"), options.get("at_most"), fair
+            package, options.get("pinned", ()), options.get("boosts"), options.get("at_most"), fair
         ),
     )  # fmt: skip
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[Bundle, str]:
+def read_model(path: str | os.PathLike[str]) -> tuple[ModelPackage, str]:
     """Return the content of a file, mapped, and the checksum of that very content.
 
     Raises
     ------
     ModelFileError
-        As `load_bundle`.
+        As `load_package`.
     InputError
         If the file is replaced at the same time.
     """
     digest = checksum(path)
-    bundle = load_bundle(path, mapped=True)
+    package = load_package(path, mapped=True)
     _check_unchanged(path, digest)
-    return bundle, digest
+    return package, digest
 
 
 def _check_unchanged(path: str | os.PathLike[str], digest: str) -> None:
@@ -225,9 +225,9 @@ def _check_unchanged(path: str | os.PathLike[str], digest: str) -> None:
         raise InputError(f"{name} was replaced by another model meanwhile; run it again")
 
 
-def write_everybody(
+def write_all_users(
     folder: str | os.PathLike[str],
-    bundle: Bundle,
+    package: ModelPackage,
     options: Mapping[str, Any],
     *,
     model: str | os.PathLike[str] | None = None,
@@ -244,7 +244,7 @@ def write_everybody(
     ----------
     folder : path
         A new or empty one, or one that a run of the same job left.
-    bundle : Bundle
+    package : ModelPackage
     options : mapping
         As `plain_options` makes it.
     model : path or URL, optional
@@ -271,15 +271,15 @@ def write_everybody(
     block = check_integer("block", block, 1, MOST_BLOCK)
     if threads is not None:
         check_integer("threads", threads, 1)
-    lists = lists_of(bundle, options)
+    lists = lists_of(package, options)
     if model is None:
-        digest = head_of(bundle.save)["sha256"]
+        digest = head_of(package.save)["sha256"]
     elif digest is None:
         digest = checksum(model)
     else:
         _check_unchanged(model, digest)
     job = {
-        "format": FORMAT, "model": digest, "users": len(bundle.user_ids), "block": block,
+        "format": FORMAT, "model": digest, "users": len(package.user_ids), "block": block,
         "lists": dict(options), "versions": {name: installed()[name] for name in SAME},
     }  # fmt: skip
     parts = Parts(Path(os.path.abspath(folder)), job)
@@ -291,7 +291,7 @@ def write_everybody(
         parts.finish()
         return Written(Path(folder), 0, total, 0, 0, 1, 0.0, 0.0)
     parts.unfinish()
-    with opened(on, workers) as given, _file_of(bundle, model, parts, given) as path:
+    with opened(on, workers) as given, _file_of(package, model, parts, given) as path:
         before = given.seconds
         task: Callable[[Any], tuple[int, int, int] | None]
         units: list[Any]
@@ -313,14 +313,14 @@ def write_everybody(
 
 
 @contextmanager
-def _file_of(bundle: Bundle, model: Any, parts: Parts, runner: Engine) -> Iterator[str]:
+def _file_of(package: ModelPackage, model: Any, parts: Parts, runner: Engine) -> Iterator[str]:
     """Hold the path of the model for workers elsewhere: what is written for them is this run's own."""
     if model is not None or isinstance(runner, LocalEngine):
         yield "" if model is None else url_of(model) or os.path.abspath(model)
         return
     with tempfile.TemporaryDirectory(prefix=MODEL, dir=parts.folder) as folder:
         path = os.path.join(folder, "model.recsys")
-        bundle.save(path)
+        package.save(path)
         yield path
 
 
@@ -353,17 +353,17 @@ def write_part(unit: Unit) -> tuple[int, int, int] | None:
 @functools.lru_cache(maxsize=1)
 def _lists(path: str, digest: str, options: str) -> Lists:
     """Return a model's lists; a worker keeps them from part to part."""
-    return lists_of(_bundle(path, digest), json.loads(options))
+    return lists_of(_package(path, digest), json.loads(options))
 
 
 @functools.lru_cache(maxsize=1)
-def _bundle(path: str, digest: str) -> Bundle:
+def _package(path: str, digest: str) -> ModelPackage:
     if url_of(path) is None and not os.path.isfile(path):
         raise InputError(
             f"worker {socket.gethostname()} does not see the model {shown(path)}: put it where every "
             "worker sees it"
         )
-    return load_bundle(path, mapped=True, checked=digest)
+    return load_package(path, mapped=True, checked=digest)
 
 
 def _write(parts: Parts, lists: Lists, start: int) -> tuple[int, int, int] | None:
@@ -383,4 +383,4 @@ def _table(
 ) -> tuple[Mapping[str, type], Callable[[Block], Sequence[Any]]]:
     if options["text"]:
         return lists.columns, lists.lines
-    return ListRows(Fitted(lists.bundle)).written(lists, options["why"])
+    return ListRows(Fitted(lists.package)).written(lists, options["why"])

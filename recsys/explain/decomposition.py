@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recsys.explain.counterfactuals import open_places, place_among
+from recsys.explain.counterfactuals import open_items, rank_among
 from recsys.explain.recency import known_times
 from recsys.rankers.base import Ranker
 from recsys.utils.validation import clean_matrix
@@ -26,19 +26,19 @@ class PartShare(NamedTuple):
     weight : float
     adds : float
         To the blend's score.
-    place : int
+    rank : int
         Rank of the item by that part alone, among those that could be recommended.
 
     Examples
     --------
-    >>> PartShare("ease", 0.75, 1.5, 2).place
+    >>> PartShare("ease", 0.75, 1.5, 2).rank
     2
     """
 
     name: str
     weight: float
     adds: float
-    place: int
+    rank: int
 
 
 def blend_parts(
@@ -76,9 +76,9 @@ def blend_parts(
     liked = clean_matrix(row, n_rows=1, name="row")
     times = known_times(ranker, userid, times)
     every = blend.part_scores(userid, liked, times)
-    free = open_places(liked, leave_out, item)
+    free = open_items(liked, leave_out, item)
     return [
-        PartShare(str(name), float(weight), float(scores[item]), place_among(scores, free, item))
+        PartShare(str(name), float(weight), float(scores[item]), rank_among(scores, free, item))
         for name, weight, scores in zip(
             blend.part_names_,
             blend.part_weights_,
@@ -107,7 +107,7 @@ class Product(NamedTuple):
     adds: float
 
 
-class MadeOf(NamedTuple):
+class Decomposition(NamedTuple):
     """A factorization machine's score as a sum: base + everything listed + others + higher.
 
     Parameters
@@ -125,7 +125,7 @@ class MadeOf(NamedTuple):
 
     Examples
     --------
-    >>> MadeOf(0.5, [Product(("Alien",), 0.25)], 0.0, 0, 0.0).score
+    >>> Decomposition(0.5, [Product(("Alien",), 0.25)], 0.0, 0, 0.0).score
     0.75
     """
 
@@ -152,7 +152,7 @@ def products(
     most: int = LISTED,
     *,
     recalculate_user: bool = False,
-) -> MadeOf | None:
+) -> Decomposition | None:
     """Return the features of a profile, and the pairs, on which a factorization machine's score rests.
 
     Parameters
@@ -168,7 +168,7 @@ def products(
 
     Returns
     -------
-    MadeOf or None
+    Decomposition or None
         None for a ranker that is no such machine. A product of two is that of different features.
 
     Raises
@@ -207,4 +207,4 @@ def products(
         names_of = (k,) if k < alone else (first[k - alone], second[k - alone])
         listed.append(Product(tuple(known[j] for j in names_of), float(values[k])))
     rest = values[order[most:]].tolist()
-    return MadeOf(float(found.base), listed, float(sum(rest)), len(rest), float(found.higher))
+    return Decomposition(float(found.base), listed, float(sum(rest)), len(rest), float(found.higher))

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recsys.errors import InputError, counted
 from recsys.explain.recency import known_times
-from recsys.explain.rules.subset_search import heaviest_sets, heaviest_unions, whole_weights
+from recsys.explain.rules.subset_search import top_sets, top_unions, whole_weights
 from recsys.explain.text import FEW, listing, one_in
 from recsys.kernels import (
     Kernel,
@@ -68,7 +68,7 @@ class WeightedFormula:
 
 
 @dataclass(frozen=True)
-class HeaviestFormulas:
+class TopFormulas:
     """Formulas with the largest weights in a user's scores, and the guarantees of the search.
 
     Attributes
@@ -80,15 +80,15 @@ class HeaviestFormulas:
     least, most : int
         Users in a formula.
     found : tuple of WeightedFormula
-        Those of positive weight, the heaviest first. Of equal ones those come first whose users do, by
-        their own positive weight (of "or": their own weight), and then by number.
+        Those of positive weight, the largest weights first. Of equal ones those come first whose users
+        do, by their own positive weight (of "or": their own weight), and then by number.
     bound : float
         No formula that is not listed weighs more.
     gap : float ≥ 0
         Bound less the weight of the last one listed, or less 0 where fewer were found than asked for.
     exact : bool
         Whether the search came to its end: the gap is then 0.
-    people : int
+    users : int
         Number of users over whom formulas were searched: with "and", those who like the item, where one
         was given.
     liked, items : int
@@ -113,7 +113,7 @@ class HeaviestFormulas:
     >>> from recsys import load_dataset, make_ranker
     >>> likes = load_dataset("sample").matrix
     >>> model = make_ranker("cf-komd", kernel="mc", degree=2).fit(likes, show_progress=False)
-    >>> found = heaviest_formulas(model, likes, 0, likes[0], N=3, exclude=0)
+    >>> found = top_formulas(model, likes, 0, likes[0], N=3, exclude=0)
     >>> found.exact, found.gap, [len(one.users) for one in found.found]
     (True, 0.0, [2, 2, 2])
     """
@@ -127,7 +127,7 @@ class HeaviestFormulas:
     bound: float
     gap: float
     exact: bool
-    people: int
+    users: int
     liked: int
     items: int
     exclude: int | None = None
@@ -154,12 +154,12 @@ class HeaviestFormulas:
             f"{self.ranker} (kernel {self.kernel}) scores items for {user} by who likes them: each "
             f"{one} has a weight, and an item's score is the sum over {whose}, over its norm."
         ]
-        among = counted(self.people, "person", "people")
+        among = counted(self.users, "person", "people")
         if self.item is not None:
             if self.connective == "or":
                 among += ", of whom somebody likes it,"
             else:
-                among += " who likes it" if self.people == 1 else " who like it"
+                among += " who likes it" if self.users == 1 else " who like it"
             said.append(
                 f"{title or 'The item'} has the score {self.score:.4g}: the sum over "
                 f"{counted(self.holds, one, many)}"
@@ -250,7 +250,7 @@ class HeaviestFormulas:
         >>> from recsys import load_dataset, make_ranker
         >>> data = load_dataset("sample")
         >>> model = make_ranker("cf-komd").fit(data.matrix, show_progress=False)
-        >>> found = heaviest_formulas(model, data.matrix, 0, data.matrix[0], N=3, exclude=0)
+        >>> found = top_formulas(model, data.matrix, 0, data.matrix[0], N=3, exclude=0)
         >>> told = found.as_dict("u0001", data.user_ids)
         >>> len(told["formulas"]), told["gap"], told["exact"]
         (3, 0.0, True)
@@ -259,7 +259,7 @@ class HeaviestFormulas:
         return {
             "user": user, "item": None if self.item is None else item, "ranker": self.ranker,
             "kernel": self.kernel, "connective": self.connective, "least": self.least,
-            "most": self.most, "people": self.people, "min_support": self.min_support,
+            "most": self.most, "users": self.users, "min_support": self.min_support,
             "liked": self.liked, "items": self.items, "bound": self.bound, "gap": self.gap,
             "exact": self.exact, "holds": None if self.item is None else self.holds,
             "score": self.score, "base": self.base,
@@ -275,10 +275,10 @@ class HeaviestFormulas:
         }  # fmt: skip
 
 
-def heaviest_formulas(
+def top_formulas(
     ranker: Ranker, user_items: Any, userid: int, row: Any, *, item: int | None = None, N: int = 10,
     min_support: int = 1, exclude: int | None = None, times: Any = None, budget: int = BUDGET,
-) -> HeaviestFormulas:  # fmt: skip
+) -> TopFormulas:  # fmt: skip
     """Return the sets of users, joined by "and" or "or", with the largest weights in a user's scores.
 
     Parameters
@@ -307,7 +307,7 @@ def heaviest_formulas(
 
     Returns
     -------
-    HeaviestFormulas
+    TopFormulas
         With `exact` false the search stopped, and `bound` says how much a formula that is not listed may
         weigh; it mostly does under "md" of a degree above 3. Weights are right to 1e-12 of the sum of
         those of all items, as they are in `signed_weights`, over the norms.
@@ -331,7 +331,7 @@ def heaviest_formulas(
     >>> data = load_dataset("sample")
     >>> likes = data.matrix
     >>> model = make_ranker("cf-komd", kernel="mc", degree=2).fit(likes, show_progress=False)
-    >>> found = heaviest_formulas(model, likes, 0, likes[0], N=1, min_support=10, exclude=0)
+    >>> found = top_formulas(model, likes, 0, likes[0], N=1, min_support=10, exclude=0)
     >>> print(found.sentence(found.found[0], "u0001", data.user_ids))
     +0.01396: u0179 and u0372 both like 19 items, 18 of the 32 that u0001 likes and 1 of the 268 others
     (about 1 in 268). 19 is a small number.
@@ -364,21 +364,21 @@ def heaviest_formulas(
         takes = takes if either else touching.copy()
     if exclude is not None:
         takes[exclude] = False
-    people = np.flatnonzero(takes)
+    searched = np.flatnonzero(takes)
     mine = np.zeros(m, dtype=bool)
     mine[liked.indices] = True
     whole, power = whole_weights(signed * factors, most if either else 1)
-    rows = sp.csr_matrix(by_item[:, people])
+    rows = sp.csr_matrix(by_item[:, searched])
     rows.sort_indices()
     if either:
-        result = heaviest_unions(rows, whole, mine, touching[people], most, N, min_support, budget)
+        result = top_unions(rows, whole, mine, touching[searched], most, N, min_support, budget)
     else:
-        result = heaviest_sets(rows, whole, mine, least, most, N, min_support, budget)
+        result = top_sets(rows, whole, mine, least, most, N, min_support, budget)
     found = []
     for some, value, support in zip(
         result.sets, result.weights.tolist(), result.support.tolist(), strict=True
     ):
-        chosen = tuple(people[list(some)].tolist())
+        chosen = tuple(searched[list(some)].tolist())
         hits = np.bincount(likes[list(chosen)].indices, minlength=m)
         every = int((hits >= (1 if either else len(chosen))).sum())
         weight = float(np.ldexp(float(value), -power))
@@ -394,9 +394,9 @@ def heaviest_formulas(
         holds = sum(comb(size, k) for k in range(least, min(most, size) + 1))
         if either:
             holds = comb(users, most) - comb(users - size, most)
-    return HeaviestFormulas(
+    return TopFormulas(
         ranker.name, _named(kernel), "or" if either else "and", least, most, tuple(found), bound,
-        bound - last, not result.stopped, len(people), liked.nnz, m, exclude, own, item, holds, score,
+        bound - last, not result.stopped, len(searched), liked.nnz, m, exclude, own, item, holds, score,
         base, min_support,
     )  # fmt: skip
 
