@@ -180,9 +180,11 @@ def _features(name: str, X: sp.csr_matrix, values: Sequence[str]) -> Features:
 
 def _indicators(cells: Iterable[Sequence[Any]]) -> tuple[sp.csr_matrix, list[Any]]:
     """Return a 0/1 matrix with a column for each value that occurs in a cell, and the values sorted."""
-    from sklearn.preprocessing import MultiLabelBinarizer  # late: it takes half a second
-
-    binarizer = MultiLabelBinarizer(sparse_output=True)
-    X = sp.csr_matrix(binarizer.fit_transform(cells), dtype=np.float64)
+    # as scikit-learn's MultiLabelBinarizer, which takes most of a second to import
+    rows = [list(dict.fromkeys(cell)) for cell in cells]
+    flat = np.array([value for row in rows for value in row], dtype=object)
+    values, codes = np.unique(flat, return_inverse=True)
+    indptr = np.cumsum([0, *map(len, rows)])
+    X = sp.csr_matrix((np.ones(len(flat)), codes, indptr), shape=(len(rows), len(values)))
     X.sort_indices()
-    return X, list(binarizer.classes_)
+    return X, values.tolist()

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from recsys.fm import FactorizationMachineClassifier
-from recsys.fm.penalties import PENALTIES
-from recsys.fm.solvers import solver_names
-from recsys.links import PairFactorizationMachine
-from recsys.links.pairwise import PAIR_PENALTIES
 from recsys.multilinear import PairTerm
 from recsys.rankers._history import Factors
 from recsys.rankers._pair_terms import HISTORY_LOSSES, PairTermRanker
 from recsys.utils.validation import check_choice, check_real
+
+if (
+    TYPE_CHECKING
+):  # `recsys.fm` and `recsys.links` are imported by calls: scikit-learn takes most of a second
+    from recsys.fm import FactorizationMachineClassifier
 
 
 class MachineRanker(PairTermRanker):
@@ -44,6 +43,9 @@ class MachineRanker(PairTermRanker):
     solver: str
 
     def _check_parameters(self) -> None:
+        from recsys.fm.penalties import PENALTIES
+        from recsys.fm.solvers import solver_names
+
         super()._check_parameters()
         check_choice("loss", self.loss, HISTORY_LOSSES)
         check_choice("penalty", self.penalty, tuple(PENALTIES.names()))
@@ -58,15 +60,22 @@ class MachineRanker(PairTermRanker):
 
     def _on_pairs(self) -> bool:
         """Return whether coordinate descent on the objects of the pairs serves."""
+        from recsys.links.pairwise import PAIR_PENALTIES
+
         return self.loss == "logistic" and self.penalty in PAIR_PENALTIES and self.solver == "auto"
 
     def _model(self, **common: Any) -> Any:
+        from recsys.links import PairFactorizationMachine
+
         return PairFactorizationMachine(
             degree=self._order(), penalty=self.penalty, gamma=self.gamma, **common
         )
 
     def _machine(self) -> FactorizationMachineClassifier:
         """Return the machine on the concatenated features of history and item."""
+        from recsys.fm import FactorizationMachineClassifier
+        from recsys.fm.penalties import PENALTIES
+
         solver = self.solver
         if solver == "auto" and self.loss != "logistic":
             solver = "adagrad"
@@ -84,6 +93,8 @@ class MachineRanker(PairTermRanker):
     ) -> list[PairTerm]:
         if self._on_pairs():
             return super()._terms(A, B, pairs, y)
+        from sklearn.exceptions import ConvergenceWarning
+
         rows = sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `iterations` says how long to go on

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.links.neural import MOST_LAYERS
 from recsys.multilinear import PairTerm
 from recsys.rankers._history import Factors
 from recsys.rankers._pair_terms import PairTerms, powers
@@ -63,6 +62,8 @@ class NetworkRanker(PairTerms):
     }  # fmt: skip
 
     def _check_parameters(self) -> None:
+        from recsys.links.neural import MOST_LAYERS  # late: it imports scikit-learn
+
         super()._check_parameters()
         check_integer("degree", self.degree, 2, 4)
         check_integer("hidden", self.hidden, 1, MOST)

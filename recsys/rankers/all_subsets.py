@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.fm import AllSubsetsClassifier
 from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers._pair_terms import HISTORY_LOSSES, SEARCHED
 from recsys.rankers.base import expect
@@ -68,6 +67,8 @@ class AllSubsetsRanker(HistoryRanker):
             self.left_ = np.zeros((self._width(liked.shape[1]), 1))
             self.item_vectors_ = self._popularities(liked)
             return
+        from recsys.fm import AllSubsetsClassifier  # late: it imports scikit-learn
+
         A, B, pairs, y = found
         X = sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr")
         model = AllSubsetsClassifier(

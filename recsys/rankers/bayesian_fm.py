@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from recsys.fm import BayesianFactorizationMachineClassifier
 from recsys.multilinear import PairTerm
 from recsys.rankers._machine_terms import term_of
 from recsys.rankers._pair_terms import PairTermRanker
@@ -72,6 +71,8 @@ class BayesianFM(PairTermRanker):
     def _terms(
         self, A: sp.csr_matrix, B: sp.csr_matrix, pairs: NDArray[np.int64], y: NDArray[np.int8]
     ) -> list[PairTerm]:
+        from recsys.fm import BayesianFactorizationMachineClassifier  # late: it imports scikit-learn
+
         rows = sp.hstack([A[pairs[:, 0]], B[pairs[:, 1]]], format="csr")
         model = BayesianFactorizationMachineClassifier(
             n_components=self.factors, n_draws=self.iterations, burn_in=self.iterations - self.draws,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recsys.links import FactorizedBilinear
 from recsys.rankers._pair_terms import PairTermRanker
 from recsys.rankers.base import Candidate
 from recsys.rankers.registry import RANKERS
@@ -45,4 +44,6 @@ class BilinearRanker(PairTermRanker):
     )
 
     def _model(self, **common: Any) -> Any:
+        from recsys.links import FactorizedBilinear  # late: it imports scikit-learn
+
         return FactorizedBilinear(**common)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.links import HONFM
 from recsys.rankers._network import NetworkRanker
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
@@ -36,6 +35,8 @@ class HONFMRanker(NetworkRanker):
     name: ClassVar[str] = "honfm"
 
     def _model(self, **common: Any) -> Any:
+        from recsys.links import HONFM  # late: it imports scikit-learn
+
         return HONFM(**common)
 
     def _coefficients(self, order: int) -> NDArray[np.float64]:

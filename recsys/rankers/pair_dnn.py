@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from recsys.links import PairDNN
 from recsys.rankers._network import NetworkRanker
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
@@ -36,6 +35,8 @@ class PairDNNRanker(NetworkRanker):
     name: ClassVar[str] = "pair-dnn"
 
     def _model(self, **common: Any) -> Any:
+        from recsys.links import PairDNN  # late: it imports scikit-learn
+
         return PairDNN(**common)
 
     def _coefficients(self, order: int) -> NDArray[np.float64]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from recsys.links import PairSVM
 from recsys.rankers._feature_shares import ExplainedRanker, Products
 from recsys.rankers._scoring import cosines, weighted_rows
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
 from recsys.utils.memory import check_fits
 from recsys.utils.validation import check_real
+
+if TYPE_CHECKING:
+    from recsys.links import PairSVM
 
 
 @RANKERS.add("pair-svm")
@@ -65,6 +66,10 @@ class PairSVMRanker(ExplainedRanker):
         check_real("regularization", self.regularization, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
+        from sklearn.exceptions import ConvergenceWarning  # late: it takes most of a second
+
+        from recsys.links import PairSVM
+
         items = liked.shape[1]
         width = self._width(items)
         check_fits(

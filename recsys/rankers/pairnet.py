@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recsys.links import PairNet
 from recsys.rankers._pair_terms import SEARCHED, PairTermRanker
 from recsys.rankers.registry import RANKERS
 from recsys.utils.docstrings import documented
@@ -42,4 +41,6 @@ class PairNetRanker(PairTermRanker):
     search_space: ClassVar[dict[str, Any]] = SEARCHED | {"degree": (2, 3)}
 
     def _model(self, **common: Any) -> Any:
+        from recsys.links import PairNet  # late: it imports scikit-learn
+
         return PairNet(degree=self.degree, **common)

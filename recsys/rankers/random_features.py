@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from recsys.random_features import RandomKernelMap
 from recsys.rankers._history import Factors, HistoryRanker
 from recsys.rankers.base import expect
 from recsys.rankers.registry import RANKERS
@@ -57,6 +56,8 @@ class RandomFeaturesRanker(HistoryRanker):
         check_real("regularization", self.regularization, 0.0, open_low=True)
 
     def _learn(self, liked: sp.csr_matrix) -> None:
+        from recsys.random_features import RandomKernelMap  # late: it imports scikit-learn
+
         rng = np.random.default_rng(self.random_state)
         half, other, whose = self._training(liked, rng)
         if half.nnz == 0:  # no user has two items
