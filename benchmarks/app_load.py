@@ -32,7 +32,7 @@ from recsys.cli.open_app import command_line
 from tests.app.browsing import CHROMIUM
 
 SETS = ("sample", "movielens-1m")
-STARTS = 1
+STARTS = 3
 VISITS = 8
 PATIENCE = 300_000  # milliseconds
 ADDRESSES = (
