@@ -12,15 +12,10 @@ a page needs for the first time is no leak.
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,7 +23,7 @@ from typing import Any
 import psutil
 
 from benchmarks.lab.common import write_csv
-from recsys.cli.open_app import command_line
+from docs.generate.screenshots import serving
 from tests.app.browsing import CHROMIUM
 
 SETS = ("sample", "movielens-1m")
@@ -47,37 +42,6 @@ ADDRESSES = (
 )
 
 
-@contextmanager
-def server(cache: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Give the address and the process of an app of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "XDG_CACHE_HOME": str(cache / "data")}
-    app = subprocess.Popen(
-        command_line("127.0.0.1", port, True), env=environment, stdout=subprocess.DEVNULL
-    )
-    try:
-        yield f"http://127.0.0.1:{port}", psutil.Process(app.pid)
-    finally:
-        app.terminate()
-        app.wait(30)
-
-
-def opened(page: Any, address: str) -> None:
-    """Open a page as soon as the server answers."""
-    for _ in range(600):
-        try:
-            page.goto(address)
-        except Exception as error:  # noqa: BLE001 - of Playwright, which is imported late
-            if "ERR_CONNECTION" not in str(error):
-                raise
-            time.sleep(0.1)
-        else:
-            return
-    raise SystemExit("the app does not answer")
-
-
 def processor(process: psutil.Process) -> float:
     """Return the processor seconds of a process and of its children."""
     times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
@@ -87,12 +51,12 @@ def processor(process: psutil.Process) -> float:
 def first_card(browser: Any, data: str, cache: Path) -> tuple[float, float]:
     """Return processor seconds and seconds from the start of a server to its first card."""
     began = time.perf_counter()
-    with server(cache) as (address, process):
+    with serving(NUMBA_CACHE_DIR=str(cache)) as (address, app):
         page = browser.new_page()
         page.set_default_timeout(PATIENCE)
-        opened(page, f"{address}/recommend?data={data}")
+        page.goto(f"{address}/recommend?data={data}")
         page.locator(".rs-why").first.wait_for()
-        took = processor(process), time.perf_counter() - began
+        took = processor(psutil.Process(app.pid)), time.perf_counter() - began
         page.close()
     return took
 
@@ -116,13 +80,15 @@ def first(browser: Any) -> None:
 def sessions(browser: Any, minutes: float) -> int:
     """Let eight visits go about; return how many errors they met."""
     rng, errors, views = random.Random(0), [], 0
-    with tempfile.TemporaryDirectory() as folder, server(Path(folder)) as (address, process):
+    with serving() as (address, app):
+        process = psutil.Process(app.pid)
         pages = [browser.new_context().new_page() for _ in range(VISITS)]
         for page in pages:
             page.set_default_timeout(PATIENCE)
             page.on("pageerror", lambda error: errors.append(str(error)))
         for one in ADDRESSES:
-            _visit(pages[0], address, one, 1, errors)
+            pages[0].goto(f"{address}/{one.format(user=1)}")
+            _drawn(pages[0], errors)
         begin = time.perf_counter()
         start = None
         while (now := time.perf_counter() - begin) < 60 * minutes:
@@ -142,11 +108,6 @@ def sessions(browser: Any, minutes: float) -> int:
     for error in sorted(set(errors)):
         print(f"  {error[:200]}")
     return len(errors)
-
-
-def _visit(page: Any, address: str, one: str, user: int, errors: list[str]) -> None:
-    opened(page, f"{address}/{one.format(user=user)}")
-    _drawn(page, errors)
 
 
 def _drawn(page: Any, errors: list[str]) -> None:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from docs.generate.screenshots import started
+from docs.generate.screenshots import serving
 from recsys._jit import cache_dir
 from tests.app.browsing import CHROMIUM, settled
 
@@ -211,22 +210,14 @@ def main() -> int:
     given.folder.mkdir(parents=True, exist_ok=True)
     if (kept := cache_dir()) is not None:  # what compiling takes is another matter
         os.environ["NUMBA_CACHE_DIR"] = str(kept.parent)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    app = started(port)
-    try:
-        with sync_playwright() as tool:
-            browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            print(f"{'task':12} {'width':>5} {'clicks':>6} {'typed':>5} {'axe':>4}  what the page says")
-            every = [
-                done(browser, f"http://127.0.0.1:{port}", name, width, given.folder)
-                for name in given.tasks or TASKS
-                for width in given.width or WIDTHS
-            ]
-    finally:
-        app.terminate()
-        app.wait(20)
+    with serving(RECSYS_DATA="") as (address, _), sync_playwright() as tool:
+        browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        print(f"{'task':12} {'width':>5} {'clicks':>6} {'typed':>5} {'axe':>4}  what the page says")
+        every = [
+            done(browser, address, name, width, given.folder)
+            for name in given.tasks or TASKS
+            for width in given.width or WIDTHS
+        ]
     return 0 if all(every) else 1
 
 

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +30,32 @@ PICTURES = {
 SIZE = {"width": 1280, "height": 900}
 
 
-def started(port: int) -> subprocess.Popen[bytes]:
-    """Start the app and wait until it answers."""
+@contextmanager
+def serving(**environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start the app with these variables and give its address, once it answers, and its process."""
     sys.path.insert(0, str(ROOT))
     from recsys.cli.open_app import command_line
 
-    environment = {key: value for key, value in os.environ.items() if key != "RECSYS_DATA"}
-    environment["XDG_CACHE_HOME"] = tempfile.mkdtemp()  # no dataset that was downloaded shows up
-    app = subprocess.Popen(
-        command_line("127.0.0.1", port, True), env=environment, stdout=subprocess.DEVNULL
-    )
-    for _ in range(120):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as empty:  # no dataset that was downloaded shows up
+        app = subprocess.Popen(
+            command_line("127.0.0.1", port, True), stdout=subprocess.DEVNULL,
+            env={**os.environ, "XDG_CACHE_HOME": empty, **environment},
+        )  # fmt: skip
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5).close()
-            return app
-        except OSError:
-            time.sleep(0.5)
-    app.terminate()
-    raise SystemExit("the app does not answer")
+            for _ in range(600):
+                with suppress(OSError):
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=5).close()
+                    break
+                time.sleep(0.1)
+            else:
+                raise SystemExit("the app does not answer")
+            yield f"http://127.0.0.1:{port}", app
+        finally:
+            app.terminate()
+            app.wait(30)
 
 
 def settled(page: Any) -> None:
@@ -65,34 +75,24 @@ def main() -> None:
 
     names = ("chromium", "chromium-browser", "google-chrome")
     program = next((path for name in names if (path := shutil.which(name))), None)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    app = started(port)
-    try:
-        with sync_playwright() as tool:
-            browser = tool.chromium.launch(executable_path=program, args=["--no-sandbox"])
-            page = browser.new_page(viewport=SIZE)
-            page.goto(f"http://127.0.0.1:{port}/?user=u0007")
-            page.locator(".rs-title").first.wait_for(timeout=180_000)
-            page.get_by_text("being read from the profile").wait_for(state="detached", timeout=180_000)
-            for name in sys.argv[1:] or PICTURES:
-                button, text = PICTURES[name]
-                page.goto(f"http://127.0.0.1:{port}/{name}?user=u0007")
-                page.get_by_role("heading", name=name.capitalize(), exact=True).wait_for(timeout=180_000)
+    with serving(RECSYS_DATA="") as (address, _), sync_playwright() as tool:
+        browser = tool.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport=SIZE)
+        page.goto(f"{address}/?user=u0007")
+        page.locator(".rs-title").first.wait_for(timeout=180_000)
+        page.get_by_text("being read from the profile").wait_for(state="detached", timeout=180_000)
+        for name in sys.argv[1:] or PICTURES:
+            button, text = PICTURES[name]
+            page.goto(f"{address}/{name}?user=u0007")
+            page.get_by_role("heading", name=name.capitalize(), exact=True).wait_for(timeout=180_000)
+            settled(page)
+            if button:
+                page.get_by_role("button", name=button, exact=True).click()
                 settled(page)
-                if button:
-                    page.get_by_role("button", name=button, exact=True).click()
-                    settled(page)
-                if button and text:
-                    page.get_by_role("heading", name=text).first.scroll_into_view_if_needed(
-                        timeout=180_000
-                    )
-                    settled(page)
-                page.screenshot(path=ROOT / "docs" / f"{name}.png")
-    finally:
-        app.terminate()
-        app.wait(20)
+            if button and text:
+                page.get_by_role("heading", name=text).first.scroll_into_view_if_needed(timeout=180_000)
+                settled(page)
+            page.screenshot(path=ROOT / "docs" / f"{name}.png")
 
 
 if __name__ == "__main__":
